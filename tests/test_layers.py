@@ -75,7 +75,7 @@ FOLDERS = {
     "urllib3": {"cluster", "certs"},
     "yaml": {"yamltext"},
     "cryptography": {"certs"},
-    "msgspec": {"admission", "commands", "logs", "schema"},
+    "msgspec": {"admission", "commands", "logs", "report", "schema"},
     "typer": {"cli", "commands", "report"},
     "rich": {"cli", "commands", "report"},
     "pydantic": {"configuration", "manifests", "workloads", "facts", "suites"},

@@ -45,7 +45,7 @@ def test_other_words_of_msgspec_are_told(monkeypatch):
 
 
 def test_another_program_of_re2_is_told(monkeypatch):
-    monkeypatch.setattr(patterns, "program", lambda _pattern, _options: None)
+    monkeypatch.setattr(patterns, "compiled_re2_program", lambda _pattern, _options: None)
     with pytest.raises(DependencyChanged, match=r"^google-re2 "):
         patterns.check()
 

@@ -20,7 +20,7 @@ import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
-from webhook.cel import Environment, Meter, compiled_engine
+from webhook.cel import CostMeter, Environment, compiled_engine
 from webhook.cel.types import BOOL, DYN, STRING, Structure, list_of, map_of, object_type
 from webhook.quantity import parse_quantity
 
@@ -174,10 +174,10 @@ def measure(seconds: float, rounds: int) -> list[tuple[str, float, float, float,
     for label, source in EXPRESSIONS.items():
         program = engine.compile(source, world)
         function = by_hand[label]
-        assert program.evaluate(activation, Meter()) == function(activation), label
+        assert program.evaluate(activation, CostMeter()) == function(activation), label
         ours, theirs = [], []
         for _ in range(rounds):
-            meter = Meter(budget=10**18)
+            meter = CostMeter(budget=10**18)
             ours.append(microseconds(lambda p=program, m=meter: p.evaluate(activation, m), seconds))
             theirs.append(microseconds(lambda f=function: f(activation), seconds))
         compiling = microseconds(lambda s=source: engine.compile(s, world), seconds)

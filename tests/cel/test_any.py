@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.cel import Environment, Meter, compiled_engine
+from webhook.cel import CostMeter, Environment, compiled_engine
 from webhook.cel.types import ANY, BOOL, DYN, STRING, map_of
-from webhook.cel.values import Defaulting
+from webhook.cel.values import DictWithEmptyMaps
 from webhook.errors import CompileError, EvaluationError
 
 ENVIRONMENT = Environment(variables={"a": ANY, "m": map_of(STRING, ANY), "d": DYN})
@@ -59,10 +59,10 @@ def test_any_is_a_type_of_its_own(expression: str, result: object) -> None:
 )
 def test_a_defaulting_map_has_an_empty_one_for_every_key(expression: str, value: object) -> None:
     program = compiled_engine().compile(expression, ENVIRONMENT)
-    assert program.evaluate({"d": Defaulting(here=1)}, Meter()) == value
+    assert program.evaluate({"d": DictWithEmptyMaps(here=1)}, CostMeter()) == value
 
 
 def test_what_a_default_lacks_is_an_error() -> None:
     program = compiled_engine().compile("d.x.y == 1", ENVIRONMENT)
     with pytest.raises(EvaluationError, match="no such key: y"):
-        program.evaluate({"d": Defaulting()}, Meter())
+        program.evaluate({"d": DictWithEmptyMaps()}, CostMeter())

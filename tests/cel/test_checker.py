@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from tests.rows import all_rows
-from webhook.cel.check.checked import check, read
+from webhook.cel.check.checked import check_tree, parse_and_check
 from webhook.cel.environment import Environment
 from webhook.cel.syntax.parser import parse
 from webhook.cel.syntax.tree import Call, Select
@@ -35,7 +35,7 @@ ENVIRONMENT = Environment(
 
 def complaint(source, *expects, environment=ENVIRONMENT):
     with pytest.raises(CompileError) as caught:
-        read(source, environment, expects)
+        parse_and_check(source, environment, expects)
     return str(caught.value)
 
 
@@ -98,7 +98,7 @@ def complaint(source, *expects, environment=ENVIRONMENT):
     ],
 )
 def test_types(source, result):
-    assert str(read(source, ENVIRONMENT).result) == result
+    assert str(parse_and_check(source, ENVIRONMENT).result) == result
 
 
 @all_rows(
@@ -176,44 +176,44 @@ def test_all_errors_come_together_in_order():
 
 
 def test_format_arguments_may_be_mixed():
-    assert read("'%s %d %s'.format(['a', 1, [2, 'b']])", ENVIRONMENT).result == STRING
+    assert parse_and_check("'%s %d %s'.format(['a', 1, [2, 'b']])", ENVIRONMENT).result == STRING
 
 
 def test_mixed_literals_where_they_are_allowed():
-    assert str(read("[1, 'a']", Environment(homogeneous=False)).result) == "list(dyn)"
+    assert str(parse_and_check("[1, 'a']", Environment(homogeneous=False)).result) == "list(dyn)"
 
 
 def test_the_result_type_is_expected_exactly():
-    assert read("self.a == 1", ENVIRONMENT, [BOOL]).result == BOOL
+    assert parse_and_check("self.a == 1", ENVIRONMENT, [BOOL]).result == BOOL
     assert complaint("self.a", BOOL) == "must evaluate to bool but got dyn"
     assert complaint("1", STRING, BOOL) == "must evaluate to one of [string bool] but got int"
 
 
 def test_what_the_compiler_learns():
     tree = parse("authorizer.requestResource == self && sets.contains(names, [x.y, 'a'])", ENVIRONMENT)
-    environment = ENVIRONMENT.extend(variables={"x.y": STRING})
-    checked = check(tree, environment)
+    environment = ENVIRONMENT.extended_with(variables={"x.y": STRING})
+    checked = check_tree(tree, environment)
     assert checked.names == {"authorizer.requestResource", "self", "names", "x.y"}
     assert isinstance(tree, Call)
     equality, contains = tree.arguments
     assert isinstance(equality, Call)
     assert isinstance(equality.arguments[0], Select)
-    assert checked.reference(equality.arguments[0]) == "authorizer.requestResource"
-    assert checked.reference(contains) == "sets.contains"
+    assert checked.name_referred_to(equality.arguments[0]) == "authorizer.requestResource"
+    assert checked.name_referred_to(contains) == "sets.contains"
     assert [overload.id for overload in checked.overloads[id(contains)]] == ["list_sets_contains_list"]
     assert checked.type_of(contains) == BOOL
 
 
 def test_names_are_looked_up_in_the_container_first():
     environment = Environment(container="a.b", variables={"a.b.x": INT, "a.x": STRING, "x": BOOL, "y": DYN})
-    assert str(read("x", environment).result) == "int"
-    assert str(read(".x", environment).result) == "bool"
-    assert read("y", environment).names == {"y"}
+    assert str(parse_and_check("x", environment).result) == "int"
+    assert str(parse_and_check(".x", environment).result) == "bool"
+    assert parse_and_check("y", environment).names == {"y"}
     assert "undeclared reference to 'z' (in container 'a.b')" in complaint("z", environment=environment)
 
 
 def test_comprehension_variables_shadow():
-    checked = read("names.all(n, n != '') && n > 0", ENVIRONMENT)
+    checked = parse_and_check("names.all(n, n != '') && n > 0", ENVIRONMENT)
     assert checked.result == BOOL
     assert checked.names == {"names", "n"}
 
@@ -230,13 +230,13 @@ def test_comprehension_variables_shadow():
 def test_functions_come_with_their_version(source, first):
     before = Environment(version=(1, first[1] - 1))
     assert "undeclared reference" in complaint(source, environment=before)
-    read(source, Environment(version=first))
+    parse_and_check(source, Environment(version=first))
 
 
 def test_the_deepest_expressions_are_checked():
     for source in ("1" + " + 1" * 250, "(" * 249 + "1" + ")" * 249, "[" * 250 + "]" * 250, "self" + ".a" * 250):
-        read(source, ENVIRONMENT)
-    read("!dyn(" * 249 + "true" + ")" * 249, ENVIRONMENT)
+        parse_and_check(source, ENVIRONMENT)
+    parse_and_check("!dyn(" * 249 + "true" + ")" * 249, ENVIRONMENT)
 
 
 @pytest.fixture

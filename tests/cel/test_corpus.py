@@ -28,9 +28,9 @@ MISSES = {
 
 
 def counters(name):
-    result = corpus.Counters()
-    for outcome in corpus.run(corpus.rows(DATA / name), compiled_engine()):
-        result.add(outcome)
+    result = corpus.OutcomeCounters()
+    for outcome in corpus.evaluate_rows(corpus.read_rows(DATA / name), compiled_engine()):
+        result.count_outcome(outcome)
     return result
 
 
@@ -61,7 +61,7 @@ def test_cel_spec():
 
 def test_a_miss_is_told():
     row = {"id": "a", "expr": "1 + 1", "expect": {"int": "3"}, "runtime_cost": 7}
-    (outcome,) = corpus.run([row], compiled_engine())
+    (outcome,) = corpus.evaluate_rows([row], compiled_engine())
     assert (outcome.passed, outcome.expected, outcome.actual) == (False, '{"int": "3"}', '{"int": "2"}')
     assert outcome.cost_equal is False
 
@@ -79,7 +79,7 @@ def test_a_miss_is_told():
     ],
 )
 def test_phases_types_and_versions(row, passed):
-    (outcome,) = corpus.run([{"id": "a", **row}], compiled_engine())
+    (outcome,) = corpus.evaluate_rows([{"id": "a", **row}], compiled_engine())
     assert outcome.passed is passed
 
 
@@ -94,7 +94,7 @@ def test_a_broken_corpus_is_bad_input(tmp_path, text, complaint):
     file = tmp_path / "cases.jsonl"
     file.write_text(text)
     with pytest.raises(InputError, match=complaint):
-        list(corpus.rows(file))
+        list(corpus.read_rows(file))
 
 
 @pytest.mark.parametrize(
@@ -111,14 +111,14 @@ def test_a_broken_corpus_is_bad_input(tmp_path, text, complaint):
 )
 def test_a_row_that_cannot_be_read_is_a_miss(row):
     good = {"id": "b", "expr": "1", "expect": {"int": "1"}}
-    found = list(corpus.run([{"id": "a", **row}, good], compiled_engine()))
+    found = list(corpus.evaluate_rows([{"id": "a", **row}, good], compiled_engine()))
     assert [outcome.passed for outcome in found] == [False, True]
 
 
 def test_an_error_may_have_to_have_a_text():
     row = {"id": "a", "expr": "1 / 0", "expect_error": "division by zero", "error_phase": "runtime", "exact": True}
     other = {**row, "expect_error": "no such key"}
-    assert [outcome.passed for outcome in corpus.run([row, other], compiled_engine())] == [True, False]
+    assert [outcome.passed for outcome in corpus.evaluate_rows([row, other], compiled_engine())] == [True, False]
 
 
 @all_rows(
@@ -129,18 +129,18 @@ def test_an_error_may_have_to_have_a_text():
     ],
 )  # fmt: skip
 def test_typed_json_round_trip(value):
-    typed = typed_json.encode(value)
-    assert typed_json.canonical(typed) == typed
-    again = typed_json.decode(typed)
-    assert typed_json.encode(again) == typed
+    typed = typed_json.encode_value(value)
+    assert typed_json.canonical_json(typed) == typed
+    again = typed_json.decode_value(typed)
+    assert typed_json.encode_value(again) == typed
 
 
 def test_typed_json_of_what_has_no_literal():
-    assert typed_json.encode(float("-inf")) == {"double": "-Infinity"}
-    assert typed_json.encode(float("nan")) == {"double": "NaN"}
+    assert typed_json.encode_value(float("-inf")) == {"double": "-Infinity"}
+    assert typed_json.encode_value(float("nan")) == {"double": "NaN"}
     patch = JSONPatch({"op": "add", "path": "/a", "value": 1}.items())
-    assert typed_json.encode(patch) == {"jsonpatch": {"op": "add", "path": "/a", "value": {"int": "1"}}}
-    assert typed_json.encode(Struct("Object", {"a": [1]}.items())) == {"opaque": "Object", "json": {"a": [1]}}
+    assert typed_json.encode_value(patch) == {"jsonpatch": {"op": "add", "path": "/a", "value": {"int": "1"}}}
+    assert typed_json.encode_value(Struct("Object", {"a": [1]}.items())) == {"opaque": "Object", "json": {"a": [1]}}
 
 
 def test_types_by_name():

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from webhook.cel import Environment, compiled_engine
-from webhook.cel.check.checked import read
-from webhook.cel.cost import Meter
-from webhook.cel.estimate.estimate import estimate
-from webhook.cel.estimate.sizes import UNBOUNDED, UNKNOWN, Range, bounded, exactly, most_everywhere
+from webhook.cel.check.checked import parse_and_check
+from webhook.cel.cost import CostMeter
+from webhook.cel.estimate.estimate import estimate_cost
+from webhook.cel.estimate.sizes import UNBOUNDED, UNKNOWN, Range, is_bounded, range_of_value, uniform_size_bound
 from webhook.cel.types import DYN, STRING, list_of
 from webhook.errors import CompileError
 
@@ -27,8 +27,8 @@ def rows(name):
 def test_cel_go_estimates_the_same():
     for row in rows("estimates.jsonl"):
         environment = Environment(variables=dict.fromkeys(row["names"], DYN), mutation=True)
-        sizes = None if row["size"] is None else most_everywhere(row["size"])
-        found = estimate(read(row["expr"], environment), sizes)
+        sizes = None if row["size"] is None else uniform_size_bound(row["size"])
+        found = estimate_cost(parse_and_check(row["expr"], environment), sizes)
         assert (row["expr"], found.least, found.most) == (row["expr"], row["min"], row["max"])
 
 
@@ -38,10 +38,10 @@ def test_no_evaluation_costs_more_than_the_worst_case(name):
     for row in rows(name):
         environment = Environment(variables=dict.fromkeys(row.get("bindings") or {}, DYN), mutation=True)
         try:
-            checked = read(row["expr"], environment)
+            checked = parse_and_check(row["expr"], environment)
         except CompileError:
             continue
-        most = estimate(checked, most_everywhere(100_000), worst=True).most
+        most = estimate_cost(checked, uniform_size_bound(100_000), worst=True).most
         if row.get("runtime_cost") is not None and most < row["runtime_cost"]:
             over.append(row["expr"])
     assert set(over) <= set(OVER)
@@ -61,9 +61,9 @@ def test_no_evaluation_costs_more_than_the_worst_case(name):
 def test_bounds(text, size, expected):
     environment = Environment(variables={"x": DYN, "cel_unused": DYN})
     program = compiled_engine().compile(text, environment)
-    assert program.estimate(None if size is None else most_everywhere(size)) == expected
-    program.prepare()
-    assert program.estimate(None if size is None else most_everywhere(size)) == expected
+    assert program.estimated_cost(None if size is None else uniform_size_bound(size)) == expected
+    program.compile_now()
+    assert program.estimated_cost(None if size is None else uniform_size_bound(size)) == expected
 
 
 def test_sizes_are_asked_for_with_paths():
@@ -71,35 +71,35 @@ def test_sizes_are_asked_for_with_paths():
 
     def sizes(path, static):
         asked.append((path, str(static)))
-        return exactly(3) if path == ("x",) else None
+        return range_of_value(3) if path == ("x",) else None
 
     environment = Environment(variables={"x": list_of(STRING)})
-    found = compiled_engine().compile("x.exists(y, y.startsWith('abc'))", environment).estimate(sizes)
+    found = compiled_engine().compile("x.exists(y, y.startsWith('abc'))", environment).estimated_cost(sizes)
     assert found == (2 + 3 * (3 + 1), 2 + 3 * (3 + 1 + 1 + 1))
     assert {(("x",), "list(string)"), (("x", "@items"), "string")} <= set(asked)
 
 
 def test_the_worst_case_counts_fields_of_anything():
     program = compiled_engine().compile("x.a.b.startsWith('a')", Environment(variables={"x": DYN}))
-    assert program.estimate(most_everywhere(50)) == (2, 2)
-    assert program.estimate(most_everywhere(50), worst=True) == (3, 8)
-    meter = Meter()
+    assert program.estimated_cost(uniform_size_bound(50)) == (2, 2)
+    assert program.estimated_cost(uniform_size_bound(50), worst=True) == (3, 8)
+    meter = CostMeter()
     program.evaluate({"x": {"a": {"b": "b" * 50}}}, meter)
     assert meter.spent == 8
 
 
 def test_too_deep_has_no_bounds():
-    checked = read("1", Environment())
+    checked = parse_and_check("1", Environment())
     node = checked.node
     for _ in range(2000):
-        node = type(read("[1]", Environment()).node)(0, (node,))
+        node = type(parse_and_check("[1]", Environment()).node)(0, (node,))
     object.__setattr__(checked, "node", node)
-    assert estimate(checked) == UNKNOWN
+    assert estimate_cost(checked) == UNKNOWN
 
 
 def test_arithmetic_stops_at_the_bound():
-    assert UNKNOWN + exactly(5) == Range(5, UNBOUNDED)
-    assert UNKNOWN * exactly(3) == UNKNOWN
-    assert UNKNOWN.times(2) == UNKNOWN
-    assert not bounded(UNKNOWN.times(0.1).most)
-    assert bounded(10**12)
+    assert UNKNOWN + range_of_value(5) == Range(5, UNBOUNDED)
+    assert UNKNOWN * range_of_value(3) == UNKNOWN
+    assert UNKNOWN.multiplied_by(2) == UNKNOWN
+    assert not is_bounded(UNKNOWN.multiplied_by(0.1).most)
+    assert is_bounded(10**12)

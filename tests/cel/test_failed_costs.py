@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.cel import Environment, Meter, compiled_engine
+from webhook.cel import CostMeter, Environment, compiled_engine
 from webhook.errors import EvaluationError
 
 
@@ -22,7 +22,7 @@ from webhook.errors import EvaluationError
     ],
 )
 def test_a_failed_argument(text, cost):
-    meter = Meter()
+    meter = CostMeter()
     with pytest.raises(EvaluationError):
         compiled_engine().compile(text, Environment()).evaluate({}, meter)
     assert meter.spent == cost
@@ -40,5 +40,5 @@ def test_a_failed_argument(text, cost):
 )
 def test_a_pattern_that_is_known_before_is_looked_for_in_a_text_alone(text, error):
     with pytest.raises(EvaluationError) as raised:
-        compiled_engine().compile(text, Environment()).evaluate({}, Meter())
+        compiled_engine().compile(text, Environment()).evaluate({}, CostMeter())
     assert str(raised.value) == error

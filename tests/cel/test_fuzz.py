@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tests.fuzz.cel import outcome, run
 from tests.fuzz.expressions import BINDINGS, VARIABLES, Expressions
-from webhook.cel import Environment, Meter, compiled_engine
+from webhook.cel import CostMeter, Environment, compiled_engine
 from webhook.errors import CompileError, EvaluationError
 
 ENVIRONMENT = Environment(variables=VARIABLES, mutation=True)
@@ -19,7 +19,7 @@ def test_random_expressions_have_a_value_or_an_error():
 
 def evaluate(text):
     try:
-        return compiled_engine().compile(text, ENVIRONMENT).evaluate(BINDINGS, Meter())
+        return compiled_engine().compile(text, ENVIRONMENT).evaluate(BINDINGS, CostMeter())
     except CompileError:
         return CompileError
     except EvaluationError:

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.rows import all_rows
-from webhook.cel import Environment, Meter, compiled_engine, corpus
-from webhook.cel.equality import equal
-from webhook.cel.library import authorizer, extended_lists, functions_of, lists, regex, strings
-from webhook.cel.library.membership import Members
+from webhook.cel import CostMeter, Environment, compiled_engine, corpus
+from webhook.cel.equality import are_equal
+from webhook.cel.library import authorizer, extended_lists, lists, overloads_of_version, regex, strings
+from webhook.cel.library.membership import ValueSet
 from webhook.cel.types import DYN
 from webhook.cel.values import UInt
 from webhook.deadline import Deadline
@@ -21,11 +21,11 @@ DATA = Path(__file__).parents[1] / "data" / "cel"
 
 def _value(expression, version=(1, 36), **variables):
     environment = Environment(version=version, variables=dict.fromkeys(variables, DYN))
-    return compiled_engine().compile(expression, environment).evaluate(variables, Meter())
+    return compiled_engine().compile(expression, environment).evaluate(variables, CostMeter())
 
 
 def test_random_calls_have_the_api_servers_answers_and_costs() -> None:
-    outcomes = list(corpus.run(corpus.rows(DATA / "library_calls.jsonl"), compiled_engine()))
+    outcomes = list(corpus.evaluate_rows(corpus.read_rows(DATA / "library_calls.jsonl"), compiled_engine()))
     assert [each for each in outcomes if not each.passed] == []
     assert [each for each in outcomes if each.cost_equal is False] == []
     assert len(outcomes) > 1400
@@ -51,8 +51,8 @@ def test_random_calls_have_the_api_servers_answers_and_costs() -> None:
 )
 def test_functions_come_with_their_version(name: str, since: tuple[int, int]) -> None:
     before = (since[0], since[1] - 1)
-    assert name in {each.name for each in functions_of(since)}
-    assert name not in {each.name for each in functions_of(before)}
+    assert name in {each.name for each in overloads_of_version(since)}
+    assert name not in {each.name for each in overloads_of_version(before)}
 
 
 def test_what_kubernetes_leaves_out_is_not_there() -> None:
@@ -156,12 +156,12 @@ def test_a_part_is_where_index_of_says(text: str, part: str) -> None:
 def test_distinct_keeps_one_of_each(values: list[object]) -> None:
     kept = extended_lists.distinct(Deadline(), values)
     assert extended_lists.distinct(Deadline(), kept) == kept
-    assert all(any(equal(value, other) for other in kept) for value in values)
+    assert all(any(are_equal(value, other) for other in kept) for value in values)
 
 
 @given(st.lists(VALUES, max_size=8), VALUES)
 def test_members_are_what_equality_says(values: list[object], value: object) -> None:
-    assert (value in Members(Deadline(), values)) is any(equal(value, other) for other in values)
+    assert (value in ValueSet(Deadline(), values)) is any(are_equal(value, other) for other in values)
 
 
 @given(st.lists(st.floats(), max_size=10))
@@ -176,7 +176,7 @@ def test_sorting_is_idempotent_without_nan(values: list[float]) -> None:
 @given(TEXT, st.sampled_from(["a", "a*", "[^a]", "", ".", "é|b", "\\b", "(?i)A+"]))
 def test_find_is_the_first_of_find_all(text: str, pattern: str) -> None:
     found = regex.find_all(Deadline(), text, pattern)
-    assert regex.find(Deadline(), text, pattern) == (found[0] if found else "")
+    assert regex.find_first(Deadline(), text, pattern) == (found[0] if found else "")
     assert regex.find_all(Deadline(), text, pattern, 1) == found[:1]
 
 
@@ -188,17 +188,17 @@ def test_a_missing_decision_is_an_error_that_says_so() -> None:
     program = compiled_engine().compile("authorizer.path('/x').check('get').allowed()", environment)
     value = authorizer.authorizer_of("alice", authorizer.NO_DECISIONS)
     with pytest.raises(EvaluationError, match="no decision is given for user `alice` verb `get` path `/x`"):
-        program.evaluate({"authorizer": value}, Meter())
+        program.evaluate({"authorizer": value}, CostMeter())
 
 
 def test_two_checks_fit_into_one_expression_and_three_do_not() -> None:
     environment = Environment(variables={"r": authorizer.RESOURCE_CHECK})
-    table = authorizer.Decisions([{"allowed": True}])
-    value = authorizer.request_resource("alice", table, resource="pods", namespace="team")
+    table = authorizer.ListedAuthorizer([{"allowed": True}])
+    value = authorizer.check_of_request_resource("alice", table, resource="pods", namespace="team")
     check = "r.check('get').allowed()"
-    meter = Meter()
+    meter = CostMeter()
     program = compiled_engine().compile(f"{check} && {check}", environment)
     assert program.evaluate({"r": value}, meter) is True
     assert meter.spent == 2 * (1 + authorizer.CHECK_COST + 1)
     with pytest.raises(BudgetExceeded):
-        compiled_engine().compile(f"{check} && {check} && {check}", environment).evaluate({"r": value}, Meter())
+        compiled_engine().compile(f"{check} && {check} && {check}", environment).evaluate({"r": value}, CostMeter())

@@ -6,14 +6,14 @@ from importlib import import_module
 import pytest
 
 from tests.rows import all_rows
-from webhook.cel import Environment, Meter, compiled_engine
-from webhook.cel.equality import equal
-from webhook.cel.library import LIBRARIES, functions
-from webhook.cel.library.authorizer import AUTHORIZER, Decisions, authorizer_of
+from webhook.cel import CostMeter, Environment, compiled_engine
+from webhook.cel.equality import are_equal
+from webhook.cel.library import LIBRARIES, all_overloads
+from webhook.cel.library.authorizer import AUTHORIZER, ListedAuthorizer, authorizer_of
 from webhook.errors import EvaluationError
 
 EXAMPLE = re.compile(r"^(?: {4})?(\S.*?) +// (.+)$", re.MULTILINE)
-DECISIONS = Decisions(
+DECISIONS = ListedAuthorizer(
     (
         {"verb": "get", "resource": "secrets", "namespace": "team", "allowed": True, "reason": "RBAC: allowed"},
         {"verb": "get", "path": "/healthz", "allowed": False},
@@ -37,7 +37,7 @@ def _document(library: str) -> str:
 
 def _evaluate(expression: str) -> object:
     program = compiled_engine().compile(expression, ENVIRONMENT)
-    return program.evaluate({"authorizer": authorizer_of("alice", DECISIONS)}, Meter())
+    return program.evaluate({"authorizer": authorizer_of("alice", DECISIONS)}, CostMeter())
 
 
 EXAMPLES = [
@@ -54,7 +54,7 @@ def test_documented_example_is_true(expression: str, expected: str) -> None:
             _evaluate(expression)
         assert str(caught.value).startswith(expected.removeprefix("error: "))
     else:
-        assert equal(_evaluate(expression), _evaluate(expected))
+        assert are_equal(_evaluate(expression), _evaluate(expected))
 
 
 @all_rows("library", DOCUMENTED)
@@ -72,14 +72,14 @@ def test_every_function_has_signature_and_examples(library: str) -> None:
 
 def test_every_library_is_listed_once() -> None:
     assert len(LIBRARIES) == len(set(LIBRARIES))
-    assert len(functions()) > 300
+    assert len(all_overloads()) > 300
 
 
 def test_library_modules_declare_overloads_with_unique_ids_per_version() -> None:
     for version in [(1, minor) for minor in range(30, 38)]:
         seen = [
             (each.name, each.id)
-            for each in functions()
+            for each in all_overloads()
             if each.since <= version and (each.until is None or version < each.until)
         ]
         assert len(seen) == len(set(seen)), version

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.rows import all_rows
-from webhook.cel import Environment, Meter, compiled_engine
+from webhook.cel import CostMeter, Environment, compiled_engine
 from webhook.errors import NoSuchOverload
 
 REFUSED = "no such overload"
@@ -35,7 +35,7 @@ REFUSED = "no such overload"
 )
 def test_opaque_values(text, expected, cost):
     program = compiled_engine().compile(text, Environment())
-    meter = Meter()
+    meter = CostMeter()
     if expected is REFUSED:
         with pytest.raises(NoSuchOverload, match="no such overload"):
             program.evaluate({}, meter)

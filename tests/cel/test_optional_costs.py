@@ -3,7 +3,7 @@
 import pytest
 
 from tests.rows import all_rows
-from webhook.cel import Environment, Meter, compiled_engine, typed_json
+from webhook.cel import CostMeter, Environment, compiled_engine, typed_json
 from webhook.cel.types import DYN
 from webhook.errors import EvaluationError
 
@@ -11,10 +11,10 @@ OBJECT = {"a": {"b": [1, 2]}, "e": "", "l": [{"n": "x"}], "t": "text"}
 
 
 def evaluate(text):
-    meter = Meter()
+    meter = CostMeter()
     program = compiled_engine().compile(text, Environment(variables={"o": DYN}))
     try:
-        return typed_json.encode(program.evaluate({"o": OBJECT}, meter)), meter.spent
+        return typed_json.encode_value(program.evaluate({"o": OBJECT}, meter)), meter.spent
     except EvaluationError as error:
         return str(error), meter.spent
 

@@ -8,11 +8,15 @@ import weakref
 
 import pytest
 
-from webhook.cel.compile.failure import Failures
-from webhook.cel.library.tracking import failed_int, failed_list
+from webhook.cel.compile.failure import FailurePlaces
+from webhook.cel.library.tracking import panic_for_failed_int, panic_for_failed_list
 from webhook.errors import BudgetExceeded
 
-PASSED_ON = {"an operand": Failures([]).refund_for, "a list": failed_list, "an int": failed_int}
+PASSED_ON = {
+    "an operand": FailurePlaces([]).cost_to_refund,
+    "a list": panic_for_failed_list,
+    "an int": panic_for_failed_int,
+}
 
 
 @pytest.mark.parametrize("take", PASSED_ON.values(), ids=PASSED_ON)

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import pytest
 
 from tests.random_patterns import random_pattern
-from webhook.cel import Environment, Meter, compiled_engine
+from webhook.cel import CostMeter, Environment, compiled_engine
 from webhook.cel.library import patterns
 from webhook.cel.library.patterns import (
     LARGE_BYTES,
     SMALL_BYTES,
-    Patterns,
+    PatternTable,
     compile_policy_pattern,
     compile_user_pattern,
 )
@@ -72,7 +72,7 @@ def test_what_is_too_large_is_not_called_invalid(expression: str) -> None:
 def test_nothing_absorbs_that_a_pattern_of_an_object_is_too_large(call: str) -> None:
     program = compiled_engine().compile(call, Environment(variables={"text": STRING, "pattern": STRING}))
     with pytest.raises(TooLarge):
-        program.evaluate({"text": "a", "pattern": TOO_LARGE}, Meter(deadline=Deadline()))
+        program.evaluate({"text": "a", "pattern": TOO_LARGE}, CostMeter(deadline=Deadline()))
 
 
 def test_a_wrong_one_is_called_invalid() -> None:
@@ -81,11 +81,11 @@ def test_a_wrong_one_is_called_invalid() -> None:
 
 
 def test_constant_patterns_of_one_expression_are_bounded_together() -> None:
-    found = Patterns(Deadline())
-    found.pattern(LARGE + "1")
-    found.pattern(LARGE + "2")
+    found = PatternTable(Deadline())
+    found.compiled_pattern(LARGE + "1")
+    found.compiled_pattern(LARGE + "2")
     with pytest.raises(TooLarge, match="too large together"):
-        found.pattern(LARGE + "3")
+        found.compiled_pattern(LARGE + "3")
 
 
 def test_those_of_a_policy_have_all_the_memory_that_they_need() -> None:

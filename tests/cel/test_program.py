@@ -10,7 +10,7 @@ from types import MappingProxyType
 import pytest
 
 from tests.rows import all_rows
-from webhook.cel import Environment, Meter, compiled_engine
+from webhook.cel import CostMeter, Environment, compiled_engine
 from webhook.cel.library.declaration import Overload
 from webhook.cel.library.optional_value import NONE, Optional
 from webhook.cel.structures import JSONPatch
@@ -36,11 +36,11 @@ ACTIVATION = MappingProxyType({"object": OBJECT, "other": None, "text": "abc"})
 
 def evaluate(expression, activation=ACTIVATION, environment=ENVIRONMENT, meter=None):
     program = compiled_engine().compile(expression, environment)
-    return program.evaluate(activation, meter or Meter())
+    return program.evaluate(activation, meter or CostMeter())
 
 
 def cost(expression, activation=ACTIVATION):
-    meter = Meter()
+    meter = CostMeter()
     with suppress(EvaluationError):
         evaluate(expression, activation, meter=meter)
     return meter.spent
@@ -234,28 +234,28 @@ def test_catastrophic_patterns_come_to_an_end():
 
 def test_the_limit_is_exact_where_a_loop_ends_early():
     """A loop whose full range would go over the limit, but which stops at once, is no failure."""
-    meter = Meter()
+    meter = CostMeter()
     assert evaluate("lists.range(400000).exists(i, i == 2)", meter=meter) is True
     assert meter.spent == 400_011 + 3 * 6 + 3 + 1
 
 
 def test_the_budget_is_shared_and_then_gone():
     program = compiled_engine().compile("object.list.all(x, x > 0)", ENVIRONMENT)
-    meter = Meter(budget=40)
+    meter = CostMeter(budget=40)
     assert program.evaluate(ACTIVATION, meter)
     assert program.evaluate(ACTIVATION, meter)
-    assert (meter.spent, meter.budget, meter.exhausted) == (36, 4, False)
+    assert (meter.spent, meter.budget, meter.is_exhausted) == (36, 4, False)
     with pytest.raises(BudgetExceeded, match="running out of cost budget"):
         program.evaluate(ACTIVATION, meter)
-    assert meter.exhausted
+    assert meter.is_exhausted
     with pytest.raises(BudgetExceeded):
         compiled_engine().compile("true", ENVIRONMENT).evaluate(ACTIVATION, meter)
 
 
 def test_a_passed_deadline_stops():
     with pytest.raises(BudgetExceeded):
-        evaluate("true", meter=Meter(deadline=Deadline(time.monotonic() - 1)))
-    meter = Meter(limit=10**12, budget=10**12, deadline=Deadline(time.monotonic() + 0.2))
+        evaluate("true", meter=CostMeter(deadline=Deadline(time.monotonic() - 1)))
+    meter = CostMeter(limit=10**12, budget=10**12, deadline=Deadline(time.monotonic() + 0.2))
     with pytest.raises(BudgetExceeded, match="interrupted"):
         evaluate("lists.range(9999).all(i, lists.range(9999).all(j, i + j >= 0))", meter=meter)
 
@@ -303,7 +303,7 @@ def test_no_text_of_an_expression_reaches_python():
 
 def test_names_result_and_source():
     program = compiled_engine().compile("object.name == text", ENVIRONMENT, expects=(BOOL,))
-    assert (program.names, program.result, program.source) == ({"object", "text"}, BOOL, "object.name == text")
+    assert (program.variable_names, program.result, program.source) == ({"object", "text"}, BOOL, "object.name == text")
 
 
 def test_constants_that_fail_refuse_the_expression():
@@ -322,7 +322,7 @@ def test_programs_keep_no_state_between_threads():
     def run(number):
         value = {"list": [1, 2, 3], "replicas": number, "name": f"n{number}"}
         for _ in range(2000):
-            meter = Meter()
+            meter = CostMeter()
             if program.evaluate({"object": value, "text": f"n{number}"}, meter) is not True:
                 failures.append(number)
 
@@ -340,7 +340,7 @@ def test_absorbed_errors_leave_no_cycles():
     gc.disable()
     try:
         for _ in range(100):
-            program.evaluate(ACTIVATION, Meter())
+            program.evaluate(ACTIVATION, CostMeter())
         assert gc.collect() < 50
     finally:
         gc.enable()

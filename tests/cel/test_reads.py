@@ -3,8 +3,8 @@
 import pytest
 
 from webhook.cel import Environment
-from webhook.cel.check.checked import read
-from webhook.cel.check.reads import reads
+from webhook.cel.check.checked import parse_and_check
+from webhook.cel.check.reads import paths_read_by
 from webhook.cel.types import DYN, LIST_DYN
 
 PLACE = Environment(variables={"a": DYN, "b": LIST_DYN, "a.c": DYN})
@@ -26,7 +26,7 @@ PLACE = Environment(variables={"a": DYN, "b": LIST_DYN, "a.c": DYN})
     ],
 )
 def test_fields(source, expected):
-    assert reads(read(source, PLACE)).fields == expected
+    assert paths_read_by(parse_and_check(source, PLACE)).fields_by_variable == expected
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,6 @@ def test_fields(source, expected):
     ],
 )
 def test_paths(source, paths, always):
-    found = reads(read(source, PLACE))
+    found = paths_read_by(parse_and_check(source, PLACE))
     assert found.paths == {("a.c",) if path == "a/c" else tuple(path.split(".")) for path in paths}
     assert found.always == always

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.rows import all_rows
-from webhook.cel import Environment, Meter, celpy_engine, compiled_engine
-from webhook.cel.equality import equal
+from webhook.cel import CostMeter, Environment, celpy_engine, compiled_engine
+from webhook.cel.equality import are_equal
 from webhook.cel.types import BOOL, DYN
 from webhook.cel.values import Duration, Timestamp, TypeValue, UInt
 from webhook.errors import BudgetExceeded, CompileError, EvaluationError
@@ -17,7 +17,7 @@ ENVIRONMENT = Environment(variables={"object": DYN, "variables": DYN}, mutation=
 
 
 def _value(engine, expression, **variables):
-    return engine.compile(expression, ENVIRONMENT).evaluate(variables, Meter())
+    return engine.compile(expression, ENVIRONMENT).evaluate(variables, CostMeter())
 
 
 def _outcome(engine, expression, **variables):
@@ -83,7 +83,7 @@ def test_values_come_out_as_ours(expression: str, expected: object) -> None:
 
     found = _value(celpy_engine(), expression, object={"a": 2}, variables=Lazy())
     assert type(found) is type(expected)
-    assert equal(found, expected)
+    assert are_equal(found, expected)
 
 
 def test_an_error_of_a_lazy_variable_is_absorbed() -> None:
@@ -112,7 +112,7 @@ def test_errors_speak_as_ours_do(expression: str, message: str) -> None:
 def test_it_stops_at_the_cost_limit() -> None:
     program = celpy_engine().compile("object.all(x, object.all(y, x + y >= 0))", ENVIRONMENT)
     with pytest.raises(BudgetExceeded):
-        program.evaluate({"object": list(range(2000))}, Meter())
+        program.evaluate({"object": list(range(2000))}, CostMeter())
 
 
 def test_opaque_values_are_an_error() -> None:
@@ -126,7 +126,7 @@ def test_threads_do_not_see_each_others_variables() -> None:
 
     def ask(name: str) -> None:
         for _ in range(40):
-            found = program.evaluate({"object": {"name": name}}, Meter())
+            found = program.evaluate({"object": {"name": name}}, CostMeter())
             if found != name:
                 wrong.append(found)
 

@@ -7,8 +7,16 @@ import pytest
 from tests.cel.test_text import EVERYTHING, expressions
 from tests.rows import all_rows
 from webhook.cel.syntax.parser import parse
-from webhook.cel.syntax.rewrite import Inliner, TooLarge, bound, depth, names, replace, variable
-from webhook.cel.syntax.text import source
+from webhook.cel.syntax.rewrite import (
+    RewriteTooLong,
+    VariableInliner,
+    all_names,
+    macro_bound_names,
+    nesting_depth,
+    replace_nodes,
+    variable_read_by,
+)
+from webhook.cel.syntax.text import source_text
 from webhook.cel.syntax.tree import Ident
 from webhook.errors import CompileError
 
@@ -17,15 +25,20 @@ def test_every_tree_is_rebuilt_as_it_was():
     for expression in expressions():
         with contextlib.suppress(CompileError):
             tree = parse(expression, EVERYTHING)
-            assert replace(tree, lambda _: None) == tree
+            assert replace_nodes(tree, lambda _: None) == tree
 
 
 def test_names():
     tree = parse("a.map(b, c + variables.d)")
-    assert (names(tree), bound(tree), depth(tree)) == ({"a", "b", "c", "variables"}, {"b"}, 4)
-    found = replace(tree, lambda node: Ident(0, "x") if isinstance(node, Ident) and node.name == "c" else None)
-    assert source(found) == "a.map(b, x + variables.d)"
-    assert [variable(parse(each)) for each in ("variables.d", "variables.?d", "other.d", "d")] == ["d", "", "", ""]
+    assert (all_names(tree), macro_bound_names(tree), nesting_depth(tree)) == ({"a", "b", "c", "variables"}, {"b"}, 4)
+    found = replace_nodes(tree, lambda node: Ident(0, "x") if isinstance(node, Ident) and node.name == "c" else None)
+    assert source_text(found) == "a.map(b, x + variables.d)"
+    assert [variable_read_by(parse(each)) for each in ("variables.d", "variables.?d", "other.d", "d")] == [
+        "d",
+        "",
+        "",
+        "",
+    ]
 
 
 A, B = "variables.a", "variables.b"
@@ -49,13 +62,13 @@ A, B = "variables.a", "variables.b"
     ],
 )
 def test_a_definition_is_evaluated_only_where_it_was(expression, written):
-    inliner = Inliner({"a": parse("x"), "b": parse(f"{A}.y")}, {"a": "a", "b": "b"})
-    assert source(inliner.inline(parse(expression))) == written
+    inliner = VariableInliner({"a": parse("x"), "b": parse(f"{A}.y")}, {"a": "a", "b": "b"})
+    assert source_text(inliner.inline(parse(expression))) == written
 
 
 def test_what_doubles_too_often_is_refused():
     definitions = {"v0": parse("1")}
     for index in range(14):
         definitions[f"v{index + 1}"] = parse(f"c ? variables.v{index} : c ? variables.v{index} : 1")
-    with pytest.raises(TooLarge):
-        Inliner(definitions, {name: name for name in definitions}).inline(parse("variables.v14"))
+    with pytest.raises(RewriteTooLong):
+        VariableInliner(definitions, {name: name for name in definitions}).inline(parse("variables.v14"))

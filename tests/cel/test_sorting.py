@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cel.test_work import Counted, Late
-from webhook.cel.library.sorting import PART, ascending
+from webhook.cel.library.sorting import PART, indexes_in_ascending_order
 from webhook.deadline import STEP
 from webhook.errors import BudgetExceeded
 
@@ -31,17 +31,17 @@ KEYS: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS.keys())
 def test_the_order_is_that_of_pythons_sort(keys: list[Any]) -> None:
-    assert ascending(Counted(), keys) == sorted(range(len(keys)), key=keys.__getitem__)
+    assert indexes_in_ascending_order(Counted(), keys) == sorted(range(len(keys)), key=keys.__getitem__)
 
 
 @pytest.mark.parametrize("keys", [each for each in KEYS.values() if len(each) == MANY])
 def test_no_part_is_sorted_without_a_look_at_the_clock(keys: list[Any]) -> None:
     """A text of 100 KB that stands in a list a hundred thousand times took a tenth of a second in one call."""
     counted = Counted()
-    ascending(counted, keys)
+    indexes_in_ascending_order(counted, keys)
     assert counted.looks >= MANY // STEP // 2
     with pytest.raises(BudgetExceeded):
-        ascending(Late(looks=MANY // STEP // 4), keys)
+        indexes_in_ascending_order(Late(looks=MANY // STEP // 4), keys)
 
 
 class Compared(str):
@@ -57,5 +57,5 @@ class Compared(str):
 
 def test_a_long_text_is_compared_once_however_often_it_is_there() -> None:
     texts = Random(4).choices([Compared(text) for text in LONG_TEXTS], k=MANY)
-    ascending(Counted(), texts)
+    indexes_in_ascending_order(Counted(), texts)
     assert 0 < Compared.times <= len(LONG_TEXTS) ** 2

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from tests.rows import all_rows
-from webhook.cel.equality import compare, equal
+from webhook.cel.equality import are_equal, compare
 from webhook.cel.library.optional_value import NONE, Optional
 from webhook.cel.structures import Struct
 from webhook.cel.types import opaque
@@ -50,8 +50,8 @@ from webhook.errors import EvaluationError, NoSuchOverload
     ],
 )
 def test_equality_is_heterogeneous_and_never_fails(left, right, expected):
-    assert equal(left, right) is expected
-    assert equal(right, left) is expected
+    assert are_equal(left, right) is expected
+    assert are_equal(right, left) is expected
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_opaque_values_refuse_comparison_except_inside_lists():
         __hash__ = None
 
     with pytest.raises(NoSuchOverload):
-        equal(Opaque(), "x")
-    assert equal("x", Opaque()) is False
-    assert equal(Opaque(), None) is False
-    assert equal([Opaque()], ["x"]) is True
-    assert equal({"a": Opaque(), "b": 1}, {"a": 5, "b": 2}) is False
+        are_equal(Opaque(), "x")
+    assert are_equal("x", Opaque()) is False
+    assert are_equal(Opaque(), None) is False
+    assert are_equal([Opaque()], ["x"]) is True
+    assert are_equal({"a": Opaque(), "b": 1}, {"a": 5, "b": 2}) is False

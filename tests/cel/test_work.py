@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
-from webhook.cel import Environment, Meter, compiled_engine
-from webhook.cel.pacing import Paced
+from webhook.cel import CostMeter, Environment, compiled_engine
+from webhook.cel.pacing import ClockCheckingIterator
 from webhook.cel.types import BYTES, DYN, INT, STRING, list_of
 from webhook.deadline import OVER_TIME, STEP, Deadline
 from webhook.errors import BudgetExceeded, EvaluationError, InlineBudgetSpent
@@ -124,7 +124,7 @@ WALKS = {
 def evaluate(expression: str, variables: dict[str, object], deadline: Deadline) -> object:
     """The value under a meter without bounds of cost."""
     program = compiled_engine().compile(expression, ENVIRONMENT)
-    return program.evaluate(variables, Meter(limit=10**15, budget=10**15, deadline=deadline))
+    return program.evaluate(variables, CostMeter(limit=10**15, budget=10**15, deadline=deadline))
 
 
 @pytest.mark.parametrize("expression", WALKS)
@@ -167,7 +167,7 @@ def test_the_work_meter_changes_neither_value_nor_cost(expression):
     program, found = compiled_engine().compile(expression, ENVIRONMENT), []
     variables = activation(N, expression)
     for deadline in (None, Counted()):
-        meter = Meter(deadline=deadline)
+        meter = CostMeter(deadline=deadline)
         try:
             found.append((program.evaluate(variables, meter), meter.spent))
         except EvaluationError as error:
@@ -214,7 +214,7 @@ def test_an_interrupted_evaluation_leaves_the_program_usable():
     expression = "ints.map(i, i + 1).sum() > 0"
     program, variables = compiled_engine().compile(expression, ENVIRONMENT), activation(20_000, expression)
     for overrun in (BudgetExceeded, InlineBudgetSpent):
-        meter = Meter(limit=10**15, budget=10**15, deadline=Late(2, overrun))
+        meter = CostMeter(limit=10**15, budget=10**15, deadline=Late(2, overrun))
         with pytest.raises(overrun):
             program.evaluate(variables, meter)
         meter.deadline = None
@@ -223,7 +223,7 @@ def test_an_interrupted_evaluation_leaves_the_program_usable():
 
 def test_a_paced_range_gives_all_and_knows_what_is_left():
     deadline = Counted()
-    paced = Paced(range(250), deadline)
+    paced = ClockCheckingIterator(range(250), deadline)
     assert paced.__length_hint__() == 250
     found, left = [], []
     for each in paced:
@@ -271,6 +271,6 @@ def test_a_pattern_that_no_budget_pays_for_is_not_begun():
 def test_an_error_names_the_beginning_of_a_large_key():
     program = compiled_engine().compile("[1, 2].transformMapEntry(i, v, {same: v})", ENVIRONMENT)
     with pytest.raises(EvaluationError) as told:
-        program.evaluate({"same": [["a"] * 1000] * 1000}, Meter(limit=10**12, budget=10**12))
+        program.evaluate({"same": [["a"] * 1000] * 1000}, CostMeter(limit=10**12, budget=10**12))
     assert str(told.value).startswith("insert failed: key [['a', 'a'")
     assert len(str(told.value)) < 2000

@@ -58,6 +58,20 @@ def test_flags_say_what_is_reported_and_what_fails(audit, tmp_path, flags, code,
     assert audit(objects(tmp_path, "deny", "warn", "none"), *flags)[:2] == (code, found)
 
 
+@pytest.mark.parametrize(
+    "flags", [(), ("--rule", "denies"), ("--skip", "warns"), ("--min-severity", "high"), ("--jobs", "2")]
+)
+def test_formats_that_do_not_list_passes_count_the_same(tmp_path, flags):
+    """No finding is made for a pass that no output lists, and the sums are those of an output that lists it."""
+    file = objects(tmp_path, "deny", "warn", "none")
+    arguments = ["audit", *POLICIES, str(file), *flags, "-o"]
+    run([*arguments, f"text={tmp_path / 'listed'}", "-o", f"ndjson={tmp_path / 'listing'}"])
+    run([*arguments, f"text={tmp_path / 'counted'}"])
+    assert (tmp_path / "counted").read_text() == (tmp_path / "listed").read_text()
+    listed = [json.loads(line)["result"] for line in (tmp_path / "listing").read_text().splitlines()]
+    assert f": {listed.count('pass')} pass, " in (tmp_path / "counted").read_text()
+
+
 def test_a_rule_that_nobody_has_is_an_error(audit, tmp_path):
     code, found, err = audit(objects(tmp_path, "deny"), "--rule", "denys")
     assert (code, found) == (2, [])

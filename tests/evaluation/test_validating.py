@@ -216,10 +216,12 @@ def test_a_deadline_that_has_passed_cannot_be_absorbed():
 
 
 def test_an_authorizer_answers_and_without_one_a_check_is_an_error():
-    from webhook.cel.library.authorizer import Decisions
+    from webhook.cel.library.authorizer import ListedAuthorizer
 
     found = policies(validating("authorizer.requestResource.check('get').allowed()"))
-    allows = Decisions([{"user": "alice", "verb": "get", "resource": "pods", "namespace": "team", "allowed": True}])
+    allows = ListedAuthorizer(
+        [{"user": "alice", "verb": "get", "resource": "pods", "namespace": "team", "allowed": True}]
+    )
     assert decide(found, authorizer=allows)[0].action == "admit"
     assert decide(found)[0].evaluation == "error"
 

@@ -14,7 +14,7 @@ import time
 from collections import Counter
 
 from tests.fuzz.expressions import BINDINGS, VARIABLES, Expressions
-from webhook.cel import Environment, Meter, compiled_engine, typed_json
+from webhook.cel import CostMeter, Environment, compiled_engine, typed_json
 from webhook.errors import CompileError, EvaluationError
 
 
@@ -40,9 +40,9 @@ def outcome(engine, environment, text):
         return "refused"
     results = []
     for _ in range(2):
-        meter = Meter()
+        meter = CostMeter()
         try:
-            results.append((typed_json.encode(program.evaluate(BINDINGS, meter)), meter.spent))
+            results.append((typed_json.encode_value(program.evaluate(BINDINGS, meter)), meter.spent))
         except EvaluationError as error:
             results.append((str(error), meter.spent))
     assert results[0] == results[1], results

@@ -66,7 +66,11 @@ def _loaded(question: Question, kind: str, name: str) -> PolicySet:
 
 def _crashes(policies: PolicySet) -> bool:
     """Whether an API server is known to drop the connection over it: some mutations only once they are evaluated."""
-    return any(each.program and each.program.crashes() for policy in policies.policies for each in policy.expressions())
+    return any(
+        each.program and each.program.api_server_panics()
+        for policy in policies.policies
+        for each in policy.expressions()
+    )
 
 
 def _unnamed(told: Told) -> Told:

@@ -16,7 +16,7 @@ from random import Random
 from typing import Any
 
 from tests.fuzz.expressions import BINDINGS, VARIABLES, Expressions
-from webhook.cel import Environment, Meter, compiled_engine
+from webhook.cel import CostMeter, Environment, compiled_engine
 from webhook.deadline import OVER_TIME, STEP, Deadline
 from webhook.errors import CompileError, EvaluationError
 
@@ -59,7 +59,7 @@ class CpuDeadline(Deadline):
 
 def overrun_ms(program: Any, variables: dict[str, Any], deadline_ms: float) -> float:
     """By how much an evaluation went over its deadline."""
-    meter = Meter(limit=10**15, budget=10**15, deadline=CpuDeadline(time.process_time() + deadline_ms / 1000))
+    meter = CostMeter(limit=10**15, budget=10**15, deadline=CpuDeadline(time.process_time() + deadline_ms / 1000))
     began = time.process_time()
     with suppress(EvaluationError):  # of whatever kind: only the time counts
         program.evaluate(variables, meter)
@@ -80,7 +80,7 @@ def main() -> int:
             program = engine.compile(text, environment)
         except CompileError:
             continue
-        program.prepare()
+        program.compile_now()
         evaluated += 1
         over = overrun_ms(program, variables, random.choice(DEADLINES_MS))
         worst = sorted([*worst, (over, text)], reverse=True)[:8]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tests.fuzz.expressions import BINDINGS, Expressions
 from tests.fuzz.live import BATCH, Question, Server, Told, server
-from webhook.cel import Environment, Meter, compiled_engine
+from webhook.cel import CostMeter, Environment, compiled_engine
 from webhook.cel.types import DYN
 from webhook.errors import CompileError, EvaluationError
 
@@ -61,15 +61,15 @@ def asked(text: str) -> Asked:
         program = engine.compile(validation, ENVIRONMENT)
     except CompileError as error:
         return Asked(source, validation, "'<>'", Answer("refused", str(error)))
-    if program.crashes():
-        return Asked(source, validation, "'<>'", Answer("crashed", program.crashes()[0]))
+    if program.api_server_panics():
+        return Asked(source, validation, "'<>'", Answer("crashed", program.api_server_panics()[0]))
     activation = {"object": {"spec": OBJECT, "metadata": {}}}
     try:
-        program.evaluate(activation, Meter())
+        program.evaluate(activation, CostMeter())
     except EvaluationError as error:
         return Asked(source, validation, "'<>'", Answer("failed", str(error)))
     try:
-        value = engine.compile(shown, ENVIRONMENT).evaluate(activation, Meter())
+        value = engine.compile(shown, ENVIRONMENT).evaluate(activation, CostMeter())
     except (CompileError, EvaluationError):  # an opaque value, which nothing shows
         return Asked(source, validation, "'<>'", Answer("value", "<>"))
     return Asked(source, validation, shown, Answer("value", value))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import yaml
@@ -39,9 +41,9 @@ def stored(kind: str, name: str, spec: dict[str, Any], day: int = 1, generation:
     return {"apiVersion": "claimgate.dev/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
 
 
-def compiler() -> Compiler:
+def compiler(clock: Callable[[], float] = time.thread_time) -> Compiler:
     """One that does not ask `authorizer`."""
-    return Compiler(OPTIONS, may_ask=False)
+    return Compiler(OPTIONS, may_ask=False, clock=clock)
 
 
 def view(*values: dict[str, Any]) -> StoredPolicies:

@@ -117,3 +117,44 @@ def test_a_fault_of_ours_takes_one_object_away(monkeypatch: pytest.MonkeyPatch) 
 def test_kinds_that_are_not_there_have_no_objects() -> None:
     assert view().listed() == ()
     assert view().unsettled() == ""
+
+
+class Slow:
+    """A clock of a processor on which each look takes some seconds of work."""
+
+    def __init__(self) -> None:
+        self.now = self.step = 0.0
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+def many(name: str, day: int = 1) -> dict[str, Any]:
+    """A policy of 20 expressions."""
+    validations = [{"expression": f"'{name}{at}' != ''"} for at in range(20)]
+    return stored("ValidatingPolicy", name, {**policy(name)["spec"], "validations": validations}, day=day)
+
+
+def test_a_policy_that_takes_long_to_compile_is_refused_and_takes_no_other_away() -> None:
+    clock = Slow()
+    compiling = compiler(clock)
+    clock.step = 0.03  # each expression takes two looks
+    made = combine(NOTHING, compiling.compile(of(many("slow"), policy("good"))))
+    assert [each.name for each in made.policies.validating] == ["good"]
+    assert "it takes longer than 1 s to compile" in message(made, "slow")
+    assert [each.reason for each in made.objects if each.errors] == ["TooSlow"]
+
+
+def test_what_there_was_no_time_for_is_compiled_when_an_older_one_is_gone() -> None:
+    clock = Slow()
+    clock.step = 0.02
+    compiling = compiler(clock)
+    values = [many(f"p{day}", day=day) for day in range(1, 9)]
+    first = compiling.compile(of(*values))
+    served = [each.stored.name for each in first if each.policy]
+    assert served == [f"p{day}" for day in range(1, len(served) + 1)]
+    assert 1 < len(served) < len(values)
+    assert "with the older ones" in first[-1].errors[0]
+    again = compiling.compile(of(*values))  # what is compiled already takes no time
+    assert len([each for each in again if each.policy]) > len(served)

@@ -29,7 +29,7 @@ def test_the_body_is_the_api_servers(error, text):
     ("text", "quoted"), [("é", '"é"'), ("\x01", '"\\x01"'), ("\u200b", '"\\u200b"'), ("\U000e0001", '"\\U000e0001"')]
 )
 def test_text_is_quoted_as_go_does(text, quoted):
-    assert errors.quote(text) == quoted
+    assert errors.quote_as_go(text) == quoted
 
 
 def test_one_error_stands_alone_and_several_in_brackets_each_once():

@@ -11,7 +11,7 @@ import pytest
 
 from tests.rows import all_rows
 from webhook.attributes import UserInfo
-from webhook.cel.library.authorizer import Decision, Question
+from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQuestion
 from webhook.cluster.connection import Connection, ServerRefused
 from webhook.errors import LookupFailed
 from webhook.server.access_reviews import AccessReviews, decision, review
@@ -79,24 +79,24 @@ QUESTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 @all_rows("question, spec", QUESTIONS.values(), ids=QUESTIONS)
 def test_what_is_asked(question: dict[str, Any], spec: dict[str, Any]) -> None:
-    asked: Any = review(Question(**question), ALICE)
+    asked: Any = review(AuthorizationQuestion(**question), ALICE)
     assert (asked["kind"], asked["spec"]) == ("SubjectAccessReview", spec)
 
 
-ANSWERS: dict[str, tuple[Any, Decision | str]] = {
-    "allowed": ({"status": {"allowed": True, "reason": "RBAC"}}, Decision(allowed=True, reason="RBAC")),
-    "not allowed": ({"status": {"allowed": False}}, Decision(allowed=False)),
+ANSWERS: dict[str, tuple[Any, AuthorizationDecision | str]] = {
+    "allowed": ({"status": {"allowed": True, "reason": "RBAC"}}, AuthorizationDecision(allowed=True, reason="RBAC")),
+    "not allowed": ({"status": {"allowed": False}}, AuthorizationDecision(allowed=False)),
     "nobody could decide": (
         {"status": {"allowed": False, "evaluationError": "no role"}},
-        Decision(allowed=False, error="no role"),
+        AuthorizationDecision(allowed=False, error="no role"),
     ),
     "allowed although one authorizer failed": (
         {"status": {"allowed": True, "evaluationError": "no role"}},
-        Decision(allowed=True),
+        AuthorizationDecision(allowed=True),
     ),
     "denied for certain": (
         {"status": {"allowed": False, "denied": True, "evaluationError": "x"}},
-        Decision(allowed=False),
+        AuthorizationDecision(allowed=False),
     ),
     "no review": ({"kind": "Status"}, "the API server answered something else than a SubjectAccessReview"),
     "no object": ([], "the API server answered something else than a SubjectAccessReview"),
@@ -104,7 +104,7 @@ ANSWERS: dict[str, tuple[Any, Decision | str]] = {
 
 
 @all_rows("answered, expected", ANSWERS.values(), ids=ANSWERS)
-def test_what_is_answered(answered: Any, expected: Decision | str) -> None:
+def test_what_is_answered(answered: Any, expected: AuthorizationDecision | str) -> None:
     assert decision(answered) == expected
 
 
@@ -130,8 +130,8 @@ class Cluster:
         return {"status": {"allowed": True}}
 
 
-def question_of(user: str) -> tuple[Question, UserInfo, Tenant]:
-    return Question(user=user, verb="get", path="/x"), UserInfo(user), Tenant("team", user)
+def question_of(user: str) -> tuple[AuthorizationQuestion, UserInfo, Tenant]:
+    return AuthorizationQuestion(user=user, verb="get", path="/x"), UserInfo(user), Tenant("team", user)
 
 
 def reviews(cluster: Cluster) -> AccessReviews:
@@ -155,7 +155,7 @@ def test_who_asks_little_waits_for_nobody_who_asks_much() -> None:
         modest = asyncio.create_task(asking.ask(question, user, Tenant("other", "modest"), until))
         await asyncio.sleep(0)
         cluster.may_answer.set()
-        assert await asyncio.gather(modest, *many) == [Decision(allowed=True)] * 21
+        assert await asyncio.gather(modest, *many) == [AuthorizationDecision(allowed=True)] * 21
         assert cluster.asked[:8] == ["greedy"] * 8
         assert "modest" in cluster.asked[8:16]
 
@@ -171,7 +171,7 @@ def test_nobody_waits_longer_than_until() -> None:
         assert late == ["the API server did not answer in time"] * 10
         assert await asking.ask(*question_of("alice"), monotonic() - 1) == late[0]
         cluster.may_answer.set()
-        assert await asking.ask(*question_of("alice"), monotonic() + 60) == Decision(allowed=True)
+        assert await asking.ask(*question_of("alice"), monotonic() + 60) == AuthorizationDecision(allowed=True)
 
     asyncio.run(run())
 
@@ -191,5 +191,5 @@ def test_why_the_api_server_cannot_be_asked(error: Exception, told: str) -> None
     assert found == f"the API server cannot be asked: {told}"
 
 
-async def reviews_ask(cluster: Cluster) -> Decision | str:
+async def reviews_ask(cluster: Cluster) -> AuthorizationDecision | str:
     return await reviews(cluster).ask(*question_of("alice"), monotonic() + 60)

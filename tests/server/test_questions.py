@@ -12,7 +12,7 @@ import pytest
 
 from tests.server.asgi import Running, review_of
 from webhook.attributes import UserInfo
-from webhook.cel.library.authorizer import Authorizer, Decision, Question
+from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQuestion, Authorizer
 from webhook.decisions import Status, Verdict
 from webhook.errors import EvaluationError
 from webhook.server.review_handler import INLINE_BYTES
@@ -32,12 +32,18 @@ class Book:
     asked: list[tuple[str, UserInfo]] = field(default_factory=list)
     until: list[float] = field(default_factory=list)
 
-    async def ask(self, question: Question, user: UserInfo, tenant: Tenant, until: float) -> Decision | str:
+    async def ask(
+        self, question: AuthorizationQuestion, user: UserInfo, tenant: Tenant, until: float
+    ) -> AuthorizationDecision | str:
         await asyncio.sleep(0)
         assert tenant.user in ("alice", "")  # the beginning of a long body may not say who sent it
         self.until.append(until)
         self.asked.append((question.path, user))
-        return "nobody knows" if question.path == "/unknown" else Decision(allowed=question.path in self.allowed)
+        return (
+            "nobody knows"
+            if question.path == "/unknown"
+            else AuthorizationDecision(allowed=question.path in self.allowed)
+        )
 
 
 def asks(*paths: str) -> Any:
@@ -45,7 +51,7 @@ def asks(*paths: str) -> Any:
 
     def review(authorizer: Authorizer) -> Verdict:
         try:
-            answers = [authorizer.decide(Question(user="alice", verb="get", path=path)) for path in paths]
+            answers = [authorizer.decide(AuthorizationQuestion(user="alice", verb="get", path=path)) for path in paths]
         except EvaluationError as error:
             return Verdict(allowed=False, status=Status(code=422, reason="Invalid", message=str(error)))
         return Verdict(allowed=all(answer.allowed for answer in answers))
@@ -86,7 +92,7 @@ def lets_pass(path: str) -> Any:
 
     def review(authorizer: Authorizer) -> Verdict:
         with suppress(EvaluationError):
-            authorizer.decide(Question(user="alice", verb="get", path=path))
+            authorizer.decide(AuthorizationQuestion(user="alice", verb="get", path=path))
         return Verdict(allowed=True, warnings=("other",))
 
     return review

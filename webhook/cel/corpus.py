@@ -18,8 +18,8 @@ from pathlib import Path
 from webhook import yamlfile
 from webhook.attributes import JSON
 from webhook.cel import typed_json
-from webhook.cel.check.inference import show
-from webhook.cel.cost import Meter
+from webhook.cel.check.inference import type_text
+from webhook.cel.cost import CostMeter
 from webhook.cel.environment import Environment
 from webhook.cel.program import Engine, Program
 from webhook.cel.types import DYN, Type
@@ -38,7 +38,7 @@ _NO_ENVIRONMENT: Mapping[str, Type] = {"self": DYN}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class RowOutcome:
     """The expected and the actual outcome of one row, as texts. cost_equal is None for a row without a cost."""
 
     id: str
@@ -50,16 +50,16 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Counters:
+class OutcomeCounters:
     """Totals of the outcomes of a corpus."""
 
     total: int = 0
     passed: int = 0
-    failed: list[Outcome] = field(default_factory=list)
+    failed: list[RowOutcome] = field(default_factory=list)
     cost_equal: int = 0
     cost_rows: int = 0
 
-    def add(self, outcome: Outcome) -> None:
+    def count_outcome(self, outcome: RowOutcome) -> None:
         """Count one row."""
         self.total += 1
         self.passed += outcome.passed
@@ -79,7 +79,7 @@ class Counters:
         }
 
 
-def rows(file: Path) -> Iterator[JSON]:
+def read_rows(file: Path) -> Iterator[JSON]:
     """Yield the rows of a corpus file, each with an id: its own, or `file:line`.
 
     Raises:
@@ -101,25 +101,25 @@ def rows(file: Path) -> Iterator[JSON]:
         yield {"id": f"{file.stem}:{number}", **row}
 
 
-def run(rows: Iterable[JSON], engine: Engine) -> Iterator[Outcome]:
+def evaluate_rows(rows: Iterable[JSON], engine: Engine) -> Iterator[RowOutcome]:
     """Evaluate rows one after the other, and yield an outcome for each, also for a row that cannot run."""
     for row in rows:
         try:
-            yield _run(row, engine)
+            yield _evaluate_row(row, engine)
         except Exception as error:  # noqa: BLE001 - whatever one row does, the others are run
             expected = json.dumps({key: value for key, value in row.items() if key.startswith("expect")}, default=str)
             text = f"cannot be run: {type(error).__name__}: {error}"
-            yield Outcome(id=str(row["id"]), expression=row["expr"], expected=expected, actual=text, passed=False)
+            yield RowOutcome(id=str(row["id"]), expression=row["expr"], expected=expected, actual=text, passed=False)
 
 
-def environment(row: JSON) -> Environment:
+def environment_of_row(row: JSON) -> Environment:
     """Return the environment in which a row's expression is evaluated."""
     base = _CEL if str(row.get("source_file", "")).startswith("google/cel-spec") else _KUBERNETES
     declared = {name: typed_json.parse_type(text) for name, text in row.get("type_env", {}).items()}
     bound = {name: DYN for name in row.get("bindings", {}) if name not in declared}
     assumed = {} if base is _CEL else _NO_ENVIRONMENT
     return Environment(
-        version=_version(row.get("version"), base),
+        version=_parse_version(row.get("version"), base),
         variables={**assumed, **bound, **declared},
         container=row.get("container", ""),
         mutation=base.mutation,
@@ -132,37 +132,41 @@ def environment(row: JSON) -> Environment:
     )
 
 
-def _version(text: str | None, base: Environment) -> tuple[int, int]:
+def _parse_version(text: str | None, base: Environment) -> tuple[int, int]:
     if text is None:
         return base.version
     major, _, minor = text.partition(".")
     return int(major), int(minor)
 
 
-def _run(row: JSON, engine: Engine) -> Outcome:
-    activation = {name: typed_json.decode(value) for name, value in row.get("bindings", {}).items()}
-    meter = Meter()
+def _evaluate_row(row: JSON, engine: Engine) -> RowOutcome:
+    activation = {name: typed_json.decode_value(value) for name, value in row.get("bindings", {}).items()}
+    meter = CostMeter()
     try:
-        program = engine.compile(row["expr"], environment(row))
+        program = engine.compile(row["expr"], environment_of_row(row))
     except CompileError as error:
-        return _outcome(row, "compile", str(error))
+        return _compare_with_expected(row, "compile", str(error))
     if row.get("check_only") or ("expect" not in row and "deduced_type" in row):
-        return _outcome(row, "type", show(program.result))
+        return _compare_with_expected(row, "type", type_text(program.result))
     try:
         value = program.evaluate(activation, meter)
     except EvaluationError as error:
-        return _outcome(row, "runtime", str(error), program, meter.spent)
-    return _outcome(row, "value", json.dumps(typed_json.encode(value), sort_keys=True), program, meter.spent)
+        return _compare_with_expected(row, "runtime", str(error), program, meter.spent)
+    return _compare_with_expected(
+        row, "value", json.dumps(typed_json.encode_value(value), sort_keys=True), program, meter.spent
+    )
 
 
-def _outcome(row: JSON, phase: str, text: str, program: Program | None = None, spent: int | None = None) -> Outcome:
+def _compare_with_expected(
+    row: JSON, phase: str, text: str, program: Program | None = None, spent: int | None = None
+) -> RowOutcome:
     if "expect_error" in row:
         wanted = row.get("error_phase", "")
         expected = f"{wanted} error: {row['expect_error']}".lstrip()
         passed = phase in ("compile", "runtime") and wanted in ("", phase)
         passed = passed and (not row.get("exact") or text == row["expect_error"])
     elif "expect" in row and not row.get("check_only"):
-        expected = json.dumps(typed_json.canonical(row["expect"]), sort_keys=True)
+        expected = json.dumps(typed_json.canonical_json(row["expect"]), sort_keys=True)
         passed = phase == "value" and text == expected
     else:
         expected = row["deduced_type"]
@@ -170,7 +174,7 @@ def _outcome(row: JSON, phase: str, text: str, program: Program | None = None, s
     if passed and program is not None and "output_type" in row and str(program.result) != row["output_type"]:
         passed, expected, text = False, f"type {row['output_type']}", f"type {program.result}"
     cost = row.get("runtime_cost")
-    return Outcome(
+    return RowOutcome(
         id=row["id"],
         expression=row["expr"],
         expected=expected,

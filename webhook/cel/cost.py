@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from operator import length_hint
 from typing import Any
 
-from webhook.cel.pacing import Paced
+from webhook.cel.pacing import ClockCheckingIterator
 from webhook.deadline import STEP as ITERATIONS
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
@@ -43,14 +43,14 @@ STEP = 1_000
 """The cost of several expressions after which the clock is read: about a hundred iterations that do something."""
 
 
-class Overrun(Exception):
+class LoopExceedsLimit(Exception):
     """Raised when a whole loop would exceed the limit: its iterations are then counted one by one.
 
     Never leaves Program.evaluate.
     """
 
 
-class Meter:
+class CostMeter:
     """Counts the cost of evaluations and stops them. One meter serves one thread, one expression after the other.
 
     Args:
@@ -74,11 +74,11 @@ class Meter:
         self.cost = 0
 
     @property
-    def exhausted(self) -> bool:
+    def is_exhausted(self) -> bool:
         """Return whether the expressions together have exceeded the budget."""
         return self.budget < 0
 
-    def start(self, step: int) -> int:
+    def start_expression(self, step: int) -> int:
         """Begin an expression, and return the cost at which it must call check(); after that it must do so every
         `step`.
 
@@ -125,7 +125,7 @@ class Meter:
         """
         limit, budget, deadline = self.limit, self.budget, self.deadline
         if cost > limit or cost > budget:
-            raise Overrun
+            raise LoopExceedsLimit
         most = min(budget, limit)
         if deadline is None:
             return most
@@ -133,13 +133,13 @@ class Meter:
         deadline.look()
         return min(most, cost + step)
 
-    def paced(self, elements: Iterable[Any]) -> Iterable[Any]:
+    def iterate_with_clock_checks(self, elements: Iterable[Any]) -> Iterable[Any]:
         """Return the elements for a loop; of many, an iterator that reads the clock after every hundred."""
         if self.deadline is None or length_hint(elements, ITERATIONS + 1) <= ITERATIONS:
             return elements
-        return Paced(elements, self.deadline)
+        return ClockCheckingIterator(elements, self.deadline)
 
-    def settle(self) -> None:
+    def add_last_cost_to_total(self) -> None:
         """Add the cost of the expression that has just run to the total.
 
         Raises:

@@ -111,14 +111,14 @@ class Environment:
     macros: bool = True
     strict: bool = True
 
-    def overloads(self, name: str) -> tuple[Overload, ...]:
+    def overloads_of_function(self, name: str) -> tuple[Overload, ...]:
         """Return all signatures of a function, of both call styles, at this version; () when there is no such
         function.
         """
-        overloads = _table(self.version, self.mutation, self.extensions).get(name, ())
+        overloads = _overload_table(self.version, self.mutation, self.extensions).get(name, ())
         return (*overloads, *(each for each in self.functions if each.name == name)) if self.functions else overloads
 
-    def has_macro(self, name: str, arguments: int, *, member: bool) -> bool:
+    def is_macro_call(self, name: str, arguments: int, *, member: bool) -> bool:
         """Return whether a call of this shape is a macro at this version."""
         if not self.macros:
             return False
@@ -130,11 +130,11 @@ class Environment:
         return "bindings" in self.extensions and (name, arguments, member) == ("bind", 3, True)
 
     @property
-    def optional_syntax(self) -> bool:
+    def has_optional_syntax(self) -> bool:
         """Return whether this version has `a.?b`, `a[?b]`, `[?a]` and `{?k: v}`."""
         return self.version >= OPTIONALS
 
-    def structure(self, name: str) -> Structure | None:
+    def structure_named(self, name: str) -> Structure | None:
         """Return the structure of that name. With mutation, `Object` and everything under it accepts any field."""
         structure = self.structures.get(name)
         if structure is None and self.mutation:
@@ -153,7 +153,7 @@ class Environment:
             return opaque(name)
         return kind
 
-    def extend(
+    def extended_with(
         self,
         *,
         variables: Mapping[str, Type] = MappingProxyType({}),
@@ -164,10 +164,10 @@ class Environment:
 
 
 @cache
-def _table(version: Version, mutation: bool, extensions: frozenset[str]) -> Mapping[str, tuple[Overload, ...]]:
+def _overload_table(version: Version, mutation: bool, extensions: frozenset[str]) -> Mapping[str, tuple[Overload, ...]]:
     table: dict[str, list[Overload]] = {}
     indexes = import_module("webhook.cel.library.optional_index").FUNCTIONS if version >= OPTIONALS else ()
-    for overload in (*library.functions_of(version), *indexes):
+    for overload in (*library.overloads_of_version(version), *indexes):
         if mutation or not overload.name.startswith("jsonpatch."):
             table.setdefault(overload.name, []).append(overload)
     for extension in sorted(extensions):

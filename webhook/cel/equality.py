@@ -15,7 +15,7 @@ from webhook.cel.values import (
     MAPS,
     NUMBERS,
     TYPE_NAMES,
-    Defaulting,
+    DictWithEmptyMaps,
     Duration,
     Map,
     Timestamp,
@@ -26,10 +26,10 @@ from webhook.cel.values import (
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError, NoSuchOverload
 
-_EVERY_MAP = MAPS | {Defaulting}
+_EVERY_MAP = MAPS | {DictWithEmptyMaps}
 
 
-def equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
+def are_equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
     """Return whether two values are equal by CEL's rules: false between types, numbers by value, null only with null.
 
     Args:
@@ -45,19 +45,19 @@ def equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
     if kind is str:
         return kind is other and bool(left == right)
     if kind is dict and other is dict:
-        return left.keys() == right.keys() and _same(left.values(), map(right.__getitem__, left), deadline)
+        return left.keys() == right.keys() and _all_pairs_equal(left.values(), map(right.__getitem__, left), deadline)
     if kind is list:
-        return other is list and len(left) == len(right) and _same(left, right, deadline)
+        return other is list and len(left) == len(right) and _all_pairs_equal(left, right, deadline)
     if kind in NUMBERS:
         return other in NUMBERS and numbers_equal(left, right)
     if kind is bool or left is None or right is None:
         return left is right
     if kind in _EVERY_MAP:
-        return other in _EVERY_MAP and len(left) == len(right) and _same_entries(left, right, deadline)
+        return other in _EVERY_MAP and len(left) == len(right) and _maps_equal(left, right, deadline)
     if kind is Struct:
-        return other is Struct and left.name == right.name and identical(left, right, deadline)
+        return other is Struct and left.name == right.name and are_identical(left, right, deadline)
     if kind is JSONPatch:
-        return other is JSONPatch and _same_operation(left, right, deadline)
+        return other is JSONPatch and _patch_operations_equal(left, right, deadline)
     if kind in TYPE_NAMES:
         return kind is other and bool(left == right)
     if hasattr(kind, "has_same_value"):  # an optional, whose value is compared as any other
@@ -67,17 +67,17 @@ def equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
     return bool(left == right)
 
 
-def equal_quietly(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
+def are_equal_without_error(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
     """Return whether two values are equal; values that refuse to be compared are not. Used by `!=`, `in` and
     searches.
     """
     try:
-        return equal(left, right, deadline)
+        return are_equal(left, right, deadline)
     except NoSuchOverload:
         return False
 
 
-def _same(lefts: Collection[Any], rights: Iterable[Any], deadline: Deadline | None) -> bool:
+def _all_pairs_equal(lefts: Collection[Any], rights: Iterable[Any], deadline: Deadline | None) -> bool:
     """Return whether all pairs are equal; pairs that refuse to be compared are skipped, as cel-go's lists and
     maps do.
     """
@@ -87,14 +87,14 @@ def _same(lefts: Collection[Any], rights: Iterable[Any], deadline: Deadline | No
                 return False
             continue
         try:
-            if not equal(left, right, deadline):
+            if not are_equal(left, right, deadline):
                 return False
         except NoSuchOverload:
             continue
     return True
 
 
-def identical(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
+def are_identical(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
     """Return whether two fields of structures are equal without any conversion, as Go's reflect.DeepEqual decides."""
     if type(left) is not type(right):
         return False
@@ -104,15 +104,15 @@ def identical(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
         return False  # a list upstream holds a function, and those are never equal
     if isinstance(left, dict):
         keys_agree = left.keys() == right.keys()
-        return keys_agree and all(identical(item, right.get(key), deadline) for key, item in left.items())
+        return keys_agree and all(are_identical(item, right.get(key), deadline) for key, item in left.items())
     return bool(left == right)
 
 
-def _same_operation(left: JSONPatch, right: JSONPatch, deadline: Deadline | None) -> bool:
+def _patch_operations_equal(left: JSONPatch, right: JSONPatch, deadline: Deadline | None) -> bool:
     """Return whether two operations of a JSON patch are the same; their values are compared by CEL's rules."""
     if left.keys() != right.keys() or any(left[text] != right[text] for text in ("op", "path", "from")):
         return False
-    return "value" not in left or equal(left["value"], right["value"], deadline)
+    return "value" not in left or are_equal(left["value"], right["value"], deadline)
 
 
 def numbers_equal(left: Any, right: Any) -> bool:
@@ -122,11 +122,11 @@ def numbers_equal(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
-def _same_entries(left: dict[Any, Any], right: dict[Any, Any], deadline: Deadline | None) -> bool:
+def _maps_equal(left: dict[Any, Any], right: dict[Any, Any], deadline: Deadline | None) -> bool:
     if type(left) is not Map and type(right) is not Map:
-        return left.keys() == right.keys() and _same(left.values(), map(right.__getitem__, left), deadline)
+        return left.keys() == right.keys() and _all_pairs_equal(left.values(), map(right.__getitem__, left), deadline)
     others = [map_find(right, key) for key in map_keys(left)]
-    return not any(item is ABSENT for item in others) and _same(left.values(), others, deadline)
+    return not any(item is ABSENT for item in others) and _all_pairs_equal(left.values(), others, deadline)
 
 
 def compare(left: Any, right: Any) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 from webhook.deadline import STEP, Deadline
 
 
-class Paced:
+class ClockCheckingIterator:
     """Iterates over elements and reads the clock before each STEP of them."""
 
     __slots__ = ("_chunk", "_deadline", "_left", "_source")
@@ -26,9 +26,9 @@ class Paced:
         self._chunk: Iterator[Any] = iter(())
 
     def __iter__(self) -> Iterator[Any]:
-        return chain.from_iterable(self._chunks())
+        return chain.from_iterable(self._chunks_after_clock_checks())
 
-    def _chunks(self) -> Iterator[Iterator[Any]]:
+    def _chunks_after_clock_checks(self) -> Iterator[Iterator[Any]]:
         while chunk := list(islice(self._source, STEP)):
             self._deadline.look()
             self._left -= len(chunk)

@@ -7,13 +7,13 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
-from webhook.cel.check.checked import Checked, read
-from webhook.cel.check.folding import fold
-from webhook.cel.check.reads import Reads, reads
-from webhook.cel.compile.compiler import Function, compile_tree
-from webhook.cel.cost import Meter, Overrun
+from webhook.cel.check.checked import CheckedTree, parse_and_check
+from webhook.cel.check.folding import fold_constants
+from webhook.cel.check.reads import ReadPaths, paths_read_by
+from webhook.cel.compile.compiler import CompiledFunction, compile_tree
+from webhook.cel.cost import CostMeter, LoopExceedsLimit
 from webhook.cel.environment import Environment
-from webhook.cel.library.patterns import Patterns
+from webhook.cel.library.patterns import PatternTable
 from webhook.cel.syntax.lexer import tokenize
 from webhook.cel.types import Type
 from webhook.deadline import Deadline
@@ -32,7 +32,7 @@ slowest.
 _CHARACTER_BYTES = 250
 
 
-def charge(expression: str, deadline: Deadline) -> None:
+def require_time_to_compile(expression: str, deadline: Deadline) -> None:
     """Check that the deadline leaves time to compile a user's expression, which cannot be interrupted.
 
     Raises:
@@ -56,32 +56,32 @@ class Program(Protocol):
         ...
 
     @property
-    def names(self) -> frozenset[str]:
+    def variable_names(self) -> frozenset[str]:
         """Return the names of the variables that the program reads."""
         ...
 
-    def reads(self) -> Reads:
+    def paths_read(self) -> ReadPaths:
         """Return the variables and paths that the program reads (reads.py)."""
         ...
 
     @property
-    def bytes(self) -> int:
+    def largest_size_bytes(self) -> int:
         """Return the most bytes that the program takes, with its constant patterns."""
         ...
 
-    def prepare(self) -> None:
+    def compile_now(self) -> None:
         """Compile now instead of at the first evaluation; a server does so before it is ready."""
         ...
 
-    def estimate(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
+    def estimated_cost(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
         """Return the least and the most that an evaluation costs, given the known sizes of inputs (estimate.py)."""
         ...
 
-    def crashes(self) -> tuple[str, ...]:
+    def api_server_panics(self) -> tuple[str, ...]:
         """Return the parts that make kube-apiserver panic when the expression is stored there (check/crashes.py)."""
         ...
 
-    def evaluate(self, activation: Mapping[str, Any], meter: Meter) -> Any:
+    def evaluate(self, activation: Mapping[str, Any], meter: CostMeter) -> Any:
         """Return the value of the expression for these variables.
 
         Raises:
@@ -129,37 +129,47 @@ class CompiledProgram:
     replay of one review loads all policies and asks few of them.
     """
 
-    __slots__ = ("_checked", "_environment", "_exact", "_patterns", "_reads", "_run", "names", "result", "source")
+    __slots__ = (
+        "_checked",
+        "_environment",
+        "_exact",
+        "_patterns",
+        "_reads",
+        "_run",
+        "result",
+        "source",
+        "variable_names",
+    )
 
     def __init__(
         self, source: str, environment: Environment, expects: tuple[Type, ...], deadline: Deadline | None = None
     ) -> None:
-        self._patterns = Patterns(deadline)
-        checked = read(source, environment, expects, self._patterns)
+        self._patterns = PatternTable(deadline)
+        checked = parse_and_check(source, environment, expects, self._patterns)
         self.source = source
         self.result = checked.result
-        self.names = checked.names
+        self.variable_names = checked.names
         self._environment = environment
-        fold(checked, source)  # for the mistakes that only constants show
-        self._checked: Checked | None = checked
-        self._run: Function | None = None
-        self._exact: Function | None = None
-        self._reads: Reads | None = None
+        fold_constants(checked, source)  # for the mistakes that only constants show
+        self._checked: CheckedTree | None = checked
+        self._run: CompiledFunction | None = None
+        self._exact: CompiledFunction | None = None
+        self._reads: ReadPaths | None = None
 
     @property
-    def bytes(self) -> int:
+    def largest_size_bytes(self) -> int:
         """Return the most bytes that it takes, with its constant patterns."""
-        return len(self.source) * _CHARACTER_BYTES + self._patterns.bytes
+        return len(self.source) * _CHARACTER_BYTES + self._patterns.largest_size_bytes
 
-    def _read(self) -> Checked:
-        return read(self.source, self._environment, patterns=self._patterns)
+    def _parse_and_check(self) -> CheckedTree:
+        return parse_and_check(self.source, self._environment, patterns=self._patterns)
 
-    def prepare(self) -> None:
+    def compile_now(self) -> None:
         """Generate the function now."""
         with suppress(EvaluationError):  # every evaluation will say so
-            self._compile()
+            self._generate_function()
 
-    def _compile(self) -> Function:
+    def _generate_function(self) -> CompiledFunction:
         """Generate the function and return it. Threads that meet here generate it twice; either one works."""
         checked = self._checked
         if self._run is None:
@@ -171,44 +181,44 @@ class CompiledProgram:
         self._checked = None
         return self._run
 
-    def reads(self) -> Reads:
+    def paths_read(self) -> ReadPaths:
         """Return the variables and paths that the expression reads (reads.py)."""
         if self._reads is None:
-            self._reads = reads(self._checked or self._read())
+            self._reads = paths_read_by(self._checked or self._parse_and_check())
         return self._reads
 
-    def estimate(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
+    def estimated_cost(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
         """Return the least and the most that an evaluation costs, given the known sizes of inputs (estimate.py)."""
         from webhook.cel.estimate.estimate import (
-            estimate,  # only `policies check` asks, and nobody else should wait for it
+            estimate_cost,  # only `policies check` asks, and nobody else should wait for it
         )
 
-        cost = estimate(self._checked or self._read(), sizes, worst=worst)
+        cost = estimate_cost(self._checked or self._parse_and_check(), sizes, worst=worst)
         return cost.least, cost.most
 
-    def crashes(self) -> tuple[str, ...]:
+    def api_server_panics(self) -> tuple[str, ...]:
         """Return the parts that make kube-apiserver panic when the expression is stored there (check/crashes.py)."""
-        from webhook.cel.check.crashes import crashes  # only `policies check` asks
+        from webhook.cel.check.crashes import api_server_panics  # only `policies check` asks
 
-        return tuple(crashes(self._checked or self._read(), self.source))
+        return tuple(api_server_panics(self._checked or self._parse_and_check(), self.source))
 
-    def evaluate(self, activation: Mapping[str, Any], meter: Meter) -> Any:
+    def evaluate(self, activation: Mapping[str, Any], meter: CostMeter) -> Any:
         """Return the value for these variables. The activation maps each variable to plain JSON or a CEL value.
 
         Raises:
             EvaluationError: the expression failed; BudgetExceeded when the meter stopped it.
         """
-        run = self._run or self._compile()
+        run = self._run or self._generate_function()
         limit = meter.limit
         if meter.deadline is not None or meter.budget < limit:
-            limit = meter.start(run.step)
+            limit = meter.start_expression(run.step)
         try:
             try:
                 value = run(activation, limit, meter)
-            except Overrun:
+            except LoopExceedsLimit:
                 value = self._evaluate_exactly(activation, limit, meter)
         except EvaluationError:
-            meter.settle()
+            meter.add_last_cost_to_total()
             raise
         except RecursionError:
             raise EvaluationError("the object is nested too deeply") from None
@@ -219,20 +229,20 @@ class CompiledProgram:
             raise EvaluationPanic(str(error)) from error
         cost = meter.cost
         if cost > limit:
-            meter.settle()
+            meter.add_last_cost_to_total()
         else:
             meter.spent += cost
             meter.budget -= cost
         return value
 
-    def _evaluate_exactly(self, activation: Mapping[str, Any], limit: int, meter: Meter) -> Any:
+    def _evaluate_exactly(self, activation: Mapping[str, Any], limit: int, meter: CostMeter) -> Any:
         """Evaluate with code that counts each iteration, for costs near the limit. Threads that meet here compile
         twice; either result works.
         """
         if self._exact is None:
             if meter.deadline is not None:
-                charge(self.source, meter.deadline)
-            self._exact = compile_tree(self._read(), self.source, exact=True)
+                require_time_to_compile(self.source, meter.deadline)
+            self._exact = compile_tree(self._parse_and_check(), self.source, exact=True)
         return self._exact(activation, limit, meter)
 
 
@@ -251,7 +261,7 @@ class CompiledEngine:
     ) -> CompiledProgram:
         """Compile an expression; see `Engine`."""
         if deadline is not None:
-            charge(expression, deadline)
+            require_time_to_compile(expression, deadline)
         return CompiledProgram(expression, environment, expects, deadline)
 
 

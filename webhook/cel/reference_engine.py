@@ -26,14 +26,14 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from webhook.cel.check.checked import Checked, read
-from webhook.cel.check.reads import Reads
-from webhook.cel.cost import Meter
+from webhook.cel.check.checked import CheckedTree, parse_and_check
+from webhook.cel.check.reads import ReadPaths
+from webhook.cel.cost import CostMeter
 from webhook.cel.environment import Environment
 from webhook.cel.estimate.sizes import Sizes
 from webhook.cel.library import standard
 from webhook.cel.library.moments import parse_duration
-from webhook.cel.program import charge, compiled_engine
+from webhook.cel.program import compiled_engine, require_time_to_compile
 from webhook.cel.syntax.tree import Call, ListNode, Macro, MapNode, Node, Select, StructNode, children
 from webhook.cel.types import Type
 from webhook.cel.values import MAPS, NANOSECONDS, Duration, Timestamp, TypeValue, UInt, make_map, map_items, type_name
@@ -73,19 +73,19 @@ _MESSAGES = (
 # ---- what it cannot do
 
 
-def lacking(checked: Checked) -> list[tuple[int, str]]:
+def unsupported_parts(checked: CheckedTree) -> list[tuple[int, str]]:
     """Return the parts of an expression that cel-python cannot evaluate: offset and name."""
     names = []
     waiting = [checked.node]
     while waiting:
         node = waiting.pop()
-        if what := _lacking_here(node, checked):
+        if what := _unsupported_feature(node, checked):
             names.append((node.offset, what))
         waiting += children(node)
     return sorted(names)
 
 
-def _lacking_here(node: Node, checked: Checked) -> str:
+def _unsupported_feature(node: Node, checked: CheckedTree) -> str:
     match node:
         case StructNode():
             return f"the structure `{node.name}`"
@@ -93,7 +93,7 @@ def _lacking_here(node: Node, checked: Checked) -> str:
             plain = node.name in MACROS and len(node.variables) == 1 and len(node.arguments) == 1
             return "" if plain else f"the macro `{node.name}` in this form"
         case Call():
-            name = checked.reference(node) or node.function
+            name = checked.name_referred_to(node) or node.function
             return "" if name in _STANDARD else f"the function `{name}`"
         case Select() | ListNode():
             return "optional syntax" if node.optional else ""
@@ -105,60 +105,62 @@ def _lacking_here(node: Node, checked: Checked) -> str:
 class CelpyProgram:
     """An expression that cel-python evaluates."""
 
-    __slots__ = ("_costs", "_runners", "names", "result", "source")
+    __slots__ = ("_costs", "_runners", "result", "source", "variable_names")
 
     def __init__(self, source: str, environment: Environment, expects: tuple[Type, ...]) -> None:
-        checked = read(source, environment, expects)
-        issues = [_issue(source, offset, what) for offset, what in lacking(checked)]
-        issues += [_issue(source, 0, f"the variable `{name}`") for name in sorted(checked.names) if "." in name]
+        checked = parse_and_check(source, environment, expects)
+        issues = [_unsupported_issue(source, offset, what) for offset, what in unsupported_parts(checked)]
+        issues += [
+            _unsupported_issue(source, 0, f"the variable `{name}`") for name in sorted(checked.names) if "." in name
+        ]
         if issues:
             raise CompileError(source, tuple(issues))
         self.source = source
         self.result = checked.result
-        self.names = checked.names
+        self.variable_names = checked.names
         self._costs = compiled_engine().compile(source, environment, expects=expects)
         self._runners = threading.local()
-        self._runner()
+        self._runner_of_thread()
 
     @property
-    def bytes(self) -> int:
+    def largest_size_bytes(self) -> int:
         """Return the most bytes that it takes, with its constant patterns."""
-        return 2 * self._costs.bytes
+        return 2 * self._costs.largest_size_bytes
 
-    def prepare(self) -> None:
+    def compile_now(self) -> None:
         """Do nothing: the expression is compiled already."""
 
-    def reads(self) -> Reads:
+    def paths_read(self) -> ReadPaths:
         """Return the variables and paths that the expression reads."""
-        return self._costs.reads()
+        return self._costs.paths_read()
 
-    def crashes(self) -> tuple[str, ...]:
+    def api_server_panics(self) -> tuple[str, ...]:
         """Return the parts that make kube-apiserver panic when the expression is stored there."""
-        return self._costs.crashes()
+        return self._costs.api_server_panics()
 
-    def estimate(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
+    def estimated_cost(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
         """Return the least and the most that an evaluation costs, as the compiled engine counts it."""
-        return self._costs.estimate(sizes, worst=worst)
+        return self._costs.estimated_cost(sizes, worst=worst)
 
-    def evaluate(self, activation: Mapping[str, Any], meter: Meter) -> Any:
+    def evaluate(self, activation: Mapping[str, Any], meter: CostMeter) -> Any:
         """Return the value for these variables.
 
         Raises:
             EvaluationError: the expression failed; BudgetExceeded when its cost, which the compiled engine counts, is
                 too high or it is too late.
         """
-        self._charge(activation, meter)
-        variables = {name: to_celpy(activation[name]) for name in self.names if name in activation}
+        self._count_api_server_cost(activation, meter)
+        variables = {name: to_celpy(activation[name]) for name in self.variable_names if name in activation}
         try:
-            return from_celpy(self._runner().evaluate(variables))
+            return from_celpy(self._runner_of_thread().evaluate(variables))
         except (EvaluationError, ReviewPaused):
             raise
         except RecursionError:
             raise EvaluationError("the object is nested too deeply") from None
         except Exception as error:  # noqa: BLE001 - cel-python lets errors of many classes through
-            raise EvaluationError(_message(error)) from None
+            raise EvaluationError(_error_message(error)) from None
 
-    def _charge(self, activation: Mapping[str, Any], meter: Meter) -> None:
+    def _count_api_server_cost(self, activation: Mapping[str, Any], meter: CostMeter) -> None:
         """Count the cost as the API server does, by evaluating with the compiled engine and dropping its value."""
         try:
             self._costs.evaluate(activation, meter)
@@ -167,7 +169,7 @@ class CelpyProgram:
         except EvaluationError:
             return
 
-    def _runner(self) -> Any:
+    def _runner_of_thread(self) -> Any:
         """Return the cel-python environment and program of the calling thread."""
         runner = getattr(self._runners, "runner", None)
         if runner is None:
@@ -175,7 +177,7 @@ class CelpyProgram:
         return runner
 
 
-def _issue(source: str, offset: int, what: str) -> Issue:
+def _unsupported_issue(source: str, offset: int, what: str) -> Issue:
     line_start = source.rfind("\n", 0, offset) + 1
     message = f"cel-python lacks {what}: use the compiled engine for this policy"
     return Issue(message, source.count("\n", 0, offset) + 1, offset - line_start)
@@ -194,10 +196,10 @@ def _new_runner(source: str) -> Any:
     except CELParseError as error:
         issue = Issue("cel-python cannot read this expression", error.line or 0, (error.column or 1) - 1)
         raise CompileError(source, (issue,)) from None
-    return environment.program(tree, functions={"duration": _duration})
+    return environment.program(tree, functions={"duration": _parse_duration})
 
 
-def _duration(value: Any) -> Any:
+def _parse_duration(value: Any) -> Any:
     """Implement duration() for cel-python, linear in the length of the text."""
     from celpy.evaluation import CELEvalError
 
@@ -209,7 +211,7 @@ def _duration(value: Any) -> Any:
         return CELEvalError(str(error))
 
 
-def _message(error: Exception) -> str:
+def _error_message(error: Exception) -> str:
     text = str(error.args[0]) if error.args else type(error).__name__
     for theirs, ours in _MESSAGES:
         if text.startswith(theirs):
@@ -292,7 +294,7 @@ def from_celpy(value: Any) -> Any:
         EvaluationError: it is an error, or of a class that has no CEL type.
     """
     if isinstance(value, Exception):
-        raise EvaluationError(_message(value))
+        raise EvaluationError(_error_message(value))
     if isinstance(value, list):
         return [from_celpy(item) for item in value]
     if isinstance(value, dict):
@@ -340,7 +342,7 @@ class CelpyEngine:
             CompileError: with all issues; also when it needs what cel-python lacks.
         """
         if deadline is not None:
-            charge(expression, deadline)
+            require_time_to_compile(expression, deadline)
         return CelpyProgram(expression, environment, expects)
 
 

@@ -47,7 +47,7 @@ class JSONPatch(Struct):
             return self.get(field)
         raise EvaluationError(f"unsupported indexer: {field}")
 
-    def has(self, field: str) -> bool:
+    def is_field_set(self, field: str) -> bool:
         """Return whether a field is set: a text must not be empty, a value may be anything.
 
         Raises:

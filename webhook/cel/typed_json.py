@@ -24,7 +24,7 @@ from webhook.errors import EvaluationError
 _SHORT = {"null": NULL, "timestamp": TIMESTAMP, "duration": DURATION}
 
 
-def decode(typed: JSON) -> Any:
+def decode_value(typed: JSON) -> Any:
     """Return the value of typed JSON.
 
     Raises:
@@ -38,7 +38,7 @@ def decode(typed: JSON) -> Any:
     return _DECODERS[kind](content)
 
 
-def encode(value: Any) -> JSON:
+def encode_value(value: Any) -> JSON:
     """Return the typed JSON of a value. Map entries are sorted, so that equal values have equal JSON."""
     encoder = _ENCODERS.get(type(value))
     if encoder is not None:
@@ -46,18 +46,18 @@ def encode(value: Any) -> JSON:
     return {"opaque": type_name(value), "string": str(value)}
 
 
-def canonical(typed: JSON) -> JSON:
+def canonical_json(typed: JSON) -> JSON:
     """Return typed JSON with every map sorted and every double a float, to be compared with encode()'s."""
     if not isinstance(typed, dict):
         return typed
     if "map" in typed:
-        return {"map": _sorted_pairs([[canonical(key), canonical(value)] for key, value in typed["map"]])}
+        return {"map": _sorted_pairs([[canonical_json(key), canonical_json(value)] for key, value in typed["map"]])}
     if "list" in typed:
-        return {"list": [canonical(element) for element in typed["list"]]}
+        return {"list": [canonical_json(element) for element in typed["list"]]}
     if typed.get("optional") is not None:
-        return {"optional": canonical(typed["optional"])}
+        return {"optional": canonical_json(typed["optional"])}
     if "jsonpatch" in typed:
-        return {"jsonpatch": {field: canonical(value) for field, value in typed["jsonpatch"].items()}}
+        return {"jsonpatch": {field: canonical_json(value) for field, value in typed["jsonpatch"].items()}}
     if "json" in typed:
         return {**typed, "json": json.loads(typed["json"])}
     if isinstance(typed.get("double"), int | float):
@@ -71,13 +71,13 @@ def parse_type(text: str) -> Type:
     Raises:
         ValueError: brackets that do not fit.
     """
-    kind, rest = _type(text.strip())
+    kind, rest = _parse_type_prefix(text.strip())
     if rest:
         raise ValueError(f"unexpected `{rest}` after the type `{kind}`")
     return kind
 
 
-def _type(text: str) -> tuple[Type, str]:
+def _parse_type_prefix(text: str) -> tuple[Type, str]:
     end = next((index for index, character in enumerate(text) if character in "(),"), len(text))
     name, rest = text[:end].strip(), text[end:]
     if not name:
@@ -85,7 +85,7 @@ def _type(text: str) -> tuple[Type, str]:
     parameters: list[Type] = []
     if rest.startswith("("):
         while not parameters or rest.startswith(","):
-            parameter, rest = _type(rest[1:])
+            parameter, rest = _parse_type_prefix(rest[1:])
             parameters.append(parameter)
         if not rest.startswith(")"):
             raise ValueError(f"expected `)` after `{name}(…`")
@@ -93,7 +93,7 @@ def _type(text: str) -> tuple[Type, str]:
     return (_SHORT.get(name) or Type(name, tuple(parameters))), rest
 
 
-def _double(content: JSON) -> float:
+def _parse_double(content: JSON) -> float:
     return float(content)  # which reads NaN, Infinity and -Infinity too
 
 
@@ -106,19 +106,19 @@ def _encode_double(value: float) -> JSON:
 
 
 def _encode_map(value: dict[Any, Any]) -> JSON:
-    return {"map": _sorted_pairs([[encode(key), encode(content)] for key, content in map_items(value)])}
+    return {"map": _sorted_pairs([[encode_value(key), encode_value(content)] for key, content in map_items(value)])}
 
 
 def _encode_struct(value: Struct) -> JSON:
     try:
         return {"opaque": value.name, "json": to_json(value)}
     except EvaluationError:  # a field holds what JSON has no form for
-        return {"opaque": value.name, "fields": {field: encode(content) for field, content in value.items()}}
+        return {"opaque": value.name, "fields": {field: encode_value(content) for field, content in value.items()}}
 
 
 def _encode_patch(value: JSONPatch) -> JSON:
     texts = {field: value[field] for field in ("op", "path", "from") if value.get(field)}
-    return {"jsonpatch": texts | ({"value": encode(value["value"])} if "value" in value else {})}
+    return {"jsonpatch": texts | ({"value": encode_value(value["value"])} if "value" in value else {})}
 
 
 def _sorted_pairs(pairs: list[list[JSON]]) -> list[list[JSON]]:
@@ -137,15 +137,15 @@ _DECODERS: Mapping[str, Callable[[JSON], Any]] = {
     "bool": bool,
     "int": int,
     "uint": lambda content: UInt(int(content)),
-    "double": _double,
+    "double": _parse_double,
     "string": str,
     "bytes": base64.b64decode,
-    "list": lambda content: [decode(element) for element in content],
-    "map": lambda content: make_map((decode(key), decode(value)) for key, value in content),
+    "list": lambda content: [decode_value(element) for element in content],
+    "map": lambda content: make_map((decode_value(key), decode_value(value)) for key, value in content),
     "type": TypeValue,
     "timestamp": parse_timestamp,
     "duration": parse_duration,
-    "optional": lambda content: Optional(decode(content)) if content is not None else NONE,
+    "optional": lambda content: Optional(decode_value(content)) if content is not None else NONE,
 }
 _ENCODERS: Mapping[type, Callable[[Any], JSON]] = {
     type(None): lambda _: {"null": None},
@@ -155,13 +155,13 @@ _ENCODERS: Mapping[type, Callable[[Any], JSON]] = {
     float: _encode_double,
     str: lambda value: {"string": value},
     bytes: lambda value: {"bytes": base64.b64encode(value).decode()},
-    list: lambda value: {"list": [encode(element) for element in value]},
+    list: lambda value: {"list": [encode_value(element) for element in value]},
     dict: _encode_map,
     Map: _encode_map,
     TypeValue: lambda value: {"type": value.name},
     Timestamp: lambda value: {"timestamp": str(value)},
     Duration: _encode_duration,
-    Optional: lambda value: {"optional": encode(value.value) if value.present else None},
+    Optional: lambda value: {"optional": encode_value(value.value) if value.present else None},
     Struct: _encode_struct,
     JSONPatch: _encode_patch,
 }

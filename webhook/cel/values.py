@@ -70,7 +70,7 @@ class Timestamp:
         """Return RFC 3339 in the zone it was written in, with as many fractional digits as needed (Go's
         RFC3339Nano).
         """
-        year, month, day, hour, minute, second = civil(self.nanoseconds // NANOSECONDS + self.offset)
+        year, month, day, hour, minute, second = civil_date_and_time(self.nanoseconds // NANOSECONDS + self.offset)
         fraction = self.nanoseconds % NANOSECONDS
         digits = f".{fraction:09d}".rstrip("0") if fraction else ""
         minutes = abs(self.offset) // 60
@@ -130,7 +130,7 @@ class TypeValue:
         return self.name
 
 
-class Key:
+class WrappedMapKey:
     """A map key that Python would confuse with another one: true with 1, 1u with 1, 1.0 with 1."""
 
     __slots__ = ("value",)
@@ -139,7 +139,9 @@ class Key:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Key and type(other.value) is type(self.value) and bool(other.value == self.value)
+        return (
+            type(other) is WrappedMapKey and type(other.value) is type(self.value) and bool(other.value == self.value)
+        )
 
     def __hash__(self) -> int:
         kind = type(self.value)
@@ -154,7 +156,7 @@ class Map(dict[Any, Any]):
     __slots__ = ()
 
 
-class Defaulting(dict[str, Any]):
+class DictWithEmptyMaps(dict[str, Any]):
     """A map with text keys that has an empty map for every other key.
 
     Only a look-up gives it: `in`, loops, sizes and equality know what was put in.
@@ -168,7 +170,7 @@ class Defaulting(dict[str, Any]):
 
 MAPS = frozenset((dict, Map))
 NUMBERS = frozenset((int, float, UInt))
-UNHASHABLE = frozenset((list, dict, Map, Defaulting, Struct, JSONPatch))
+UNHASHABLE = frozenset((list, dict, Map, DictWithEmptyMaps, Struct, JSONPatch))
 
 
 class TypeNames(dict[type, str]):
@@ -192,7 +194,7 @@ TYPE_NAMES = TypeNames(
         list: "list",
         dict: "map",
         Map: "map",
-        Defaulting: "map",
+        DictWithEmptyMaps: "map",
         type(None): "null_type",
         Timestamp: TIMESTAMP.name,
         Duration: DURATION.name,
@@ -201,7 +203,7 @@ TYPE_NAMES = TypeNames(
 )
 
 
-def civil(seconds: int) -> tuple[int, int, int, int, int, int]:
+def civil_date_and_time(seconds: int) -> tuple[int, int, int, int, int, int]:
     """Return year, month, day, hour, minute and second of Unix seconds; years 0 and 10000 too, where a zone reaches
     them.
     """
@@ -275,7 +277,7 @@ def map_key(key: Any) -> Any:
     if kind is str or kind is int:
         return key
     refuse_unhashable(key)
-    return Key(key)
+    return WrappedMapKey(key)
 
 
 def refuse_unhashable(value: Any) -> None:
@@ -292,7 +294,7 @@ def refuse_unhashable(value: Any) -> None:
 def map_keys(value: dict[Any, Any]) -> list[Any]:
     """Return the CEL keys of a map, in the order of its entries."""
     if type(value) is Map:
-        return [key.value if type(key) is Key else key for key in value]
+        return [key.value if type(key) is WrappedMapKey else key for key in value]
     return list(value)
 
 
@@ -308,10 +310,10 @@ def map_find(value: dict[Any, Any], key: Any) -> Any:
     """Return the value of a key, or ABSENT. Numbers of equal value match, except double keys (cel-go map.go)."""
     if type(key) is str:
         return value.get(key, ABSENT)
-    return key_find(value, key) if type(value) is Map else ABSENT
+    return find_by_map_key(value, key) if type(value) is Map else ABSENT
 
 
-def key_find(value: Mapping[Any, Any], key: Any) -> Any:
+def find_by_map_key(value: Mapping[Any, Any], key: Any) -> Any:
     """Return the value of a key, or ABSENT, in a mapping whose keys come from map_key."""
     kind = type(key)
     value_found = value.get(map_key(key), ABSENT)
@@ -323,7 +325,7 @@ def key_find(value: Mapping[Any, Any], key: Any) -> Any:
         key = int(key)
     value_found = value.get(int(key), ABSENT) if kind is not int else ABSENT
     if value_found is ABSENT and kind is not UInt and key >= 0:
-        value_found = value.get(Key(UInt(key)), ABSENT)
+        value_found = value.get(WrappedMapKey(UInt(key)), ABSENT)
     return value_found
 
 

@@ -126,7 +126,13 @@ def command(
         totals = totals_of(assembled.policies)
         with live_options.live_cluster(assembled.policies, kubeconfig) as cluster:
             live_audit = LiveAudit(
-                assembled, cluster, scope, reviewed=as_ or "stored", details=details, address=settings.docs_address
+                assembled,
+                cluster,
+                scope,
+                reviewed=as_ or "stored",
+                details=details,
+                address=settings.docs_address,
+                lists_passes=report.lists_passes or flags.publishes_passes,
             )
             return report.write(live_audit, totals, flags.publisher(cluster, live_audit.read))
     named = path or []
@@ -137,7 +143,12 @@ def command(
         totals = totals_of(assembled.policies)
         details = ReviewOptions(advice=advice, is_stored=as_ == "stored")
         audit = PartAudit(
-            assembled, reviewed=as_ or "create", details=details, address=settings.docs_address, changes=changes
+            assembled,
+            reviewed=as_ or "create",
+            details=details,
+            address=settings.docs_address,
+            changes=changes,
+            lists_passes=report.lists_passes,
         )
         totals.add_problems(problems)
         return report.write(FilesAudit(audit, assembled, stream, named, settings=settings, jobs=jobs), totals)

@@ -91,11 +91,13 @@ class LiveAudit:
         reviewed: Reviewed,
         details: ReviewOptions,
         address: str = "",
+        lists_passes: bool = True,
     ) -> None:
         self.rules: Rules = rules(assembled.policies, address)
         self._audit = ObjectAudit(assembled.policies, reviewed, details)
         self._cluster = cluster
         self._scope = scope
+        self._lists_passes = lists_passes
         self.read: set[tuple[str, str]] = set()
 
     def parts(self, stop: Stop) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
@@ -159,7 +161,8 @@ class LiveAudit:
         if not decisions:
             result.unasked[qualified(attributes.kind)] += 1
         where = "/".join(filter(None, (attributes.namespace, kind.resource.plural, attributes.name)))
-        made = findings(decisions, subject(attributes), lambda _: Place(file=where), self.rules)
+        passes = None if self._lists_passes else result.passes
+        made = findings(decisions, subject(attributes), lambda _: Place(file=where), self.rules, passes=passes)
         result.exceptions.update(finding.exception for finding in made if finding.exception)
         yield from made
 

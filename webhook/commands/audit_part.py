@@ -22,7 +22,7 @@ from webhook.document_stream import SourcePart
 from webhook.errors import CallError, Problem
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.report.finding import Finding, Place, findings, subject
-from webhook.report.rule import Rules, rules
+from webhook.report.rule import RuleName, Rules, rules
 from webhook.report.writer import SkippedDocument
 
 _PATCH: Final = "a patch of a kustomization, which is only a part of an object"
@@ -34,7 +34,7 @@ class PartResult:
 
     size_bytes: how large it is. entries: the objects that were audited. unchanged: those that were left out.
     warnings: lines for a person, of mistakes that are no findings. notes: lines of which the first of a run is enough.
-    exceptions: those that were used.
+    exceptions: those that were used. passes: how often objects passed, where passes are not among the findings.
     differing: objects that files define differently, with the files. recorded: objects of recorded reviews.
     """
 
@@ -50,6 +50,7 @@ class PartResult:
     notes: Mapping[str, str] = field(default_factory=dict)
     templates: Sequence[charts.Template] = ()
     exceptions: set[str] = field(default_factory=set)
+    passes: Counter[RuleName] = field(default_factory=Counter)
     differing: Mapping[str, Sequence[str]] = field(default_factory=dict)
     recorded: frozenset[str] = frozenset()
 
@@ -74,8 +75,11 @@ class PartAudit:
         details: ReviewOptions,
         address: str = "",
         changes: Changes | None = None,
+        lists_passes: bool = True,
     ) -> None:
-        """Args: policies; how objects are reviewed; where pages of rules are; None for all objects."""
+        """Args: policies; how objects are reviewed; where pages of rules are; None for all objects; whether passes are
+        findings, or only counted.
+        """
         self.rules: Rules = {**rules(assembled.policies, address), RULE.id: RULE}
         self._table = assembled.table
         self._row = assembled.table.row
@@ -84,6 +88,7 @@ class PartAudit:
         self._submissions = submitted.Submissions(assembled.files, assembled.table.row)
         self._audit = ObjectAudit(assembled.policies, reviewed, details)
         self._changes = changes
+        self._lists_passes = lists_passes
 
     def audited(self, part: SourcePart) -> PartResult:
         """Audit one part of the input and return it with all of its findings."""
@@ -142,9 +147,10 @@ class PartAudit:
             result.unasked[qualified(attributes.kind)] += 1
         inside = fixtures.object_path(each.value)
         about = subject(attributes)
+        passes = None if self._lists_passes else result.passes
         made = (
             *keys.findings(each, attributes),
-            *findings(decisions, about, each.locator(inside), self.rules, each.lines(inside)),
+            *findings(decisions, about, each.locator(inside), self.rules, each.lines(inside), passes=passes),
         )
         result.exceptions.update(finding.exception for finding in made if finding.exception)
         yield from made

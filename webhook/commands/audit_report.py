@@ -53,6 +53,11 @@ class AuditReport:
             self._writers = {**self._writers, "baseline": baseline.Findings}
             self._outputs = (*self._outputs, output.Output("baseline", str(write_baseline)))
 
+    @property
+    def lists_passes(self) -> bool:
+        """Return whether an output has an entry for each policy that an object passed."""
+        return any(formats.lists_passes(each.format) for each in self._outputs)
+
     def write(self, audited: Audited, totals: AuditTotals, publisher: Publisher | None = None) -> int:
         """Audit, report, publish, and return the exit code."""
         waits = sys.stdout.isatty() and sys.stderr.isatty()  # so that the bar and the report do not mix

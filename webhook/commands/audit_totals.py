@@ -64,6 +64,9 @@ class AuditTotals:
         self._exceptions |= part.exceptions
         self._skipped += part.skipped
         self._unasked += part.unasked
+        self._results[Result.PASS] += sum(
+            count for name, count in part.passes.items() if self._filtering.keeps_passes(name)
+        )
         self._templates.update((each.file, each) for each in part.templates)
         self.add_problems(part.problems)
         self._say(f"warning: {warning}" for warning in part.warnings)

@@ -169,8 +169,8 @@ class BacktestPart:
 
 
 def _spoken(attributes: Attributes, decisions: Sequence[object], place: Place, known: Rules) -> Sequence[Finding]:
-    made = findings(decisions, subject(attributes), lambda _path: place, known)  # type: ignore[arg-type]
-    return [each for each in made if each.result is not Result.PASS]
+    """Return the findings about a request, passes aside."""
+    return findings(decisions, subject(attributes), lambda _path: place, known, passes=Counter())  # type: ignore[arg-type]
 
 
 def _compare(denied: Mapping[Side, Mapping[str, Finding]], where: str, changed: dict[str, RuleCount]) -> None:

@@ -18,7 +18,7 @@ import typer
 
 from webhook import terminal, yamlfile
 from webhook.attributes import JSON
-from webhook.cel import Engine, Environment, Meter, celpy_engine, compiled_engine, corpus, typed_json
+from webhook.cel import CostMeter, Engine, Environment, celpy_engine, compiled_engine, corpus, typed_json
 from webhook.cel.types import DYN
 from webhook.cel.values import to_json
 from webhook.commands import options, output
@@ -91,7 +91,7 @@ def _read_bindings(file: str | None) -> Mapping[str, JSON]:
 
 
 def _evaluate(text: str, environment: Environment, variables: Mapping[str, Any], engine: Engine) -> dict[str, JSON]:
-    meter = Meter()
+    meter = CostMeter()
     try:
         program = engine.compile(text, environment)
     except CompileError as error:
@@ -100,7 +100,7 @@ def _evaluate(text: str, environment: Environment, variables: Mapping[str, Any],
         value = program.evaluate(variables, meter)
     except EvaluationError as error:
         return {"error": str(error), "phase": "runtime", "type": str(program.result), "cost": meter.spent}
-    answer = {"value": _plain(value), "typed": typed_json.encode(value)}
+    answer = {"value": _plain(value), "typed": typed_json.encode_value(value)}
     return {**answer, "type": str(program.result), "cost": meter.spent}
 
 
@@ -123,15 +123,15 @@ def _text(answer: Mapping[str, JSON]) -> str:
 
 
 def _run_cases(file: Path, engine: Engine, outputs: tuple[output.Output, ...]) -> int:
-    counters = corpus.Counters()
-    for outcome in corpus.run(corpus.rows(file), engine):
-        counters.add(outcome)
+    counters = corpus.OutcomeCounters()
+    for outcome in corpus.evaluate_rows(corpus.read_rows(file), engine):
+        counters.count_outcome(outcome)
     writers = {"text": lambda: _report(counters), "json": lambda: json.dumps(counters.to_json()) + "\n"}
     output.write_to_outputs(outputs, writers)
     return 1 if counters.failed else 0
 
 
-def _report(counters: corpus.Counters) -> str:
+def _report(counters: corpus.OutcomeCounters) -> str:
     lines = [
         line
         for each in counters.failed

@@ -63,6 +63,11 @@ class LiveFlags:
         """Return whether a cluster is audited, and not files."""
         return self.live or self.kubeconfig is not None
 
+    @property
+    def publishes_passes(self) -> bool:
+        """Return whether published reports have an entry for each policy that an object passed."""
+        return self.publish is not None and not self.fails_only
+
     def check(self, path: Sequence[str] | None, settings: Settings) -> None:
         """Refuse flags that do not go together.
 

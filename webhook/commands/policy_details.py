@@ -96,4 +96,4 @@ def _crashes(policy: Policy) -> Iterator[str]:
     """Yield the parts of a policy that make kube-apiserver drop the connection when it is created there."""
     for each in policy.expressions():
         if each.program is not None:
-            yield from each.program.crashes()
+            yield from each.program.api_server_panics()

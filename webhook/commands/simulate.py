@@ -22,7 +22,7 @@ from webhook.commands import options, output
 from webhook.commands.live_options import live_cluster
 from webhook.errors import CallError, ConfigurationError, InputError, Problem
 from webhook.report.finding import findings, subject
-from webhook.report.records import encoded
+from webhook.report.records import indented
 from webhook.report.rule import rules
 from webhook.report.screen import screen_of
 from webhook.settings.reporting import ReportSettings
@@ -84,7 +84,7 @@ def command(
     screen = screen_of(sys.stdout)
     texts = {
         "text": lambda: "\n".join(text.text(each, screen) for each in answers),
-        "json": lambda: encoded([text.record(each) for each in answers], indent=2) + "\n",
+        "json": lambda: indented([text.record(each) for each in answers]) + "\n",
     }
     output.write_to_outputs(outputs, texts)
     return _exit_code(answers)

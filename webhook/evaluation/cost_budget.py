@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 from weakref import ref
 
-from webhook.cel import Meter
+from webhook.cel import CostMeter
 from webhook.cel.cost import PER_CALL_LIMIT, STEP
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, EvaluationError
@@ -25,7 +25,7 @@ class OutOfBudget(EvaluationError):
         super().__init__("validation failed due to running out of cost budget, no further validation rules will be run")
 
 
-class CostBudget(Meter):
+class CostBudget(CostMeter):
     """The cost that several expressions may still use together, and their deadline.
 
     `owed` is the cost of variables that nobody has paid for yet.
@@ -90,7 +90,7 @@ class Variables(dict[str, Any]):
         self._errors: dict[str, str] = {}
         self._computed = 0
         self._spent = 0
-        self._idle: list[Meter] = []  # of variables that are evaluated; the next one takes one of them
+        self._idle: list[CostMeter] = []  # of variables that are evaluated; the next one takes one of them
 
     def again(self) -> int:
         """Return the most that evaluating all variables again costs: their cost before, or their limit."""
@@ -128,11 +128,11 @@ class Variables(dict[str, Any]):
             self._idle.append(meter)
         return value
 
-    def _meter(self) -> Meter:
+    def _meter(self) -> CostMeter:
         """Return a meter for one variable, which has its own limit. The clock is not read again right after the
         budget's look.
         """
-        meter = Meter(limit=PER_CALL_LIMIT, deadline=self._budget.deadline)
+        meter = CostMeter(limit=PER_CALL_LIMIT, deadline=self._budget.deadline)
         meter.due -= STEP
         return meter
 

@@ -8,7 +8,7 @@ from time import perf_counter
 
 from webhook.attributes import JSON, POD
 from webhook.cel.cost import RUNTIME_BUDGET
-from webhook.cel.library.list_origins import noted
+from webhook.cel.library.list_origins import record_origins
 from webhook.decisions import Decision
 from webhook.errors import BindingError, EvaluationError, LookupFailed, PatchError
 from webhook.evaluation import mutation_decisions, mutations
@@ -150,7 +150,7 @@ class MutationRun:
             context.options.trace.meter(budget)
         context.deadline.spend(1)
         names = build_activation(run.policy, target, run.param, context, budget)
-        with noted() as origins:
+        with record_origins() as origins:
             value = budget.evaluate(change.expression, names)
         changed = mutations.apply_mutation(
             change,

@@ -48,7 +48,7 @@ class RequestVariables:
         user, asked = self._attributes.user_info.username, self._attributes.request_resource
         return {
             "authorizer": authorizer.authorizer_of(user, decides),
-            REQUEST_RESOURCE: authorizer.request_resource(
+            REQUEST_RESOURCE: authorizer.check_of_request_resource(
                 user,
                 decides,
                 group=asked.group,

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 from webhook.attributes import Attributes
-from webhook.cel import Meter
+from webhook.cel import CostMeter
 from webhook.decisions import Decision, ValidationAction
 from webhook.errors import BindingError, EvaluationError, LookupFailed
 from webhook.evaluation.target import Target
@@ -39,7 +39,7 @@ class Trace:
 
     def __init__(self) -> None:
         self.explanations: list[Explanation] = []
-        self._budgets: list[tuple[int, Meter]] = []
+        self._budgets: list[tuple[int, CostMeter]] = []
         self._unmet: tuple[Outcome, str] | None = None
 
     def candidates(self, policies: Iterable[Policy], asked: Sequence[Candidate], attributes: Attributes) -> None:
@@ -82,7 +82,7 @@ class Trace:
         """Record that a binding has no parameter, and allows that."""
         self._add(policy, binding, "no param", "its binding finds no parameter, and allows that")
 
-    def meter(self, budget: Meter) -> None:
+    def meter(self, budget: CostMeter) -> None:
         """Count the cost that is paid from a budget during the current evaluation."""
         self._budgets.append((budget.budget, budget))
 

@@ -18,7 +18,7 @@ from webhook.attributes import JSON
 from webhook.cel.environment import Environment
 from webhook.cel.syntax import rewrite
 from webhook.cel.syntax.parser import parse
-from webhook.cel.syntax.text import source, text
+from webhook.cel.syntax.text import source_text, string_literal
 from webhook.cel.syntax.tree import Call, Has, Ident, Literal, Node, Select, children
 from webhook.export import template_expressions as templates
 from webhook.paths import reroot_others
@@ -78,11 +78,11 @@ def parse_expressions(spec: JSON, version: tuple[int, int], *, deletes: bool) ->
     """
     environment = Environment(version=version)
     trees = [parse(expression, environment) for expression in _expressions(spec)]
-    if any(rewrite.depth(tree) > _DEEPEST for tree in trees):
+    if any(rewrite.nesting_depth(tree) > _DEEPEST for tree in trees):
         raise Unrewritable(f"an expression is nested more than {_DEEPEST} levels deep")
-    if hidden := sorted(_GLOBALS & {name for tree in trees for name in rewrite.bound(tree)}):
+    if hidden := sorted(_GLOBALS & {name for tree in trees for name in rewrite.macro_bound_names(tree)}):
         raise Unrewritable(f"a macro has a variable `{hidden[0]}`, which hides that of the policy")
-    taken = frozenset(name for tree in trees for name in rewrite.names(tree))
+    taken = frozenset(name for tree in trees for name in rewrite.all_names(tree))
     if any(name.startswith(".") and name[1:] in _GLOBALS for name in taken):
         raise Unrewritable("an expression has a name that begins with a dot")
     return Original(
@@ -91,7 +91,7 @@ def parse_expressions(spec: JSON, version: tuple[int, int], *, deletes: bool) ->
         names=_names(taken | _GLOBALS, spec),
         uses_old="oldObject" in taken,
         names_namespace=any(map(_may_read_namespace, trees)),
-        drops_nulls=environment.has_macro("transformMap", 4, member=True),
+        drops_nulls=environment.is_macro_call("transformMap", 4, member=True),
         deletes=deletes,
     )
 
@@ -148,7 +148,7 @@ def _is_harmless(node: Node) -> bool:
 
 def spec_with_one_template(policy: Original, rule: PodSetRule) -> JSON:
     """Return the spec for kinds whose only template is at the place of this rule."""
-    names, at = policy.names, text(rule.template)
+    names, at = policy.names, string_literal(rule.template)
     seen = partial(_virtual, policy, rule)
     objects = {"object": seen("dyn(object)"), "oldObject": seen("dyn(oldObject)")}
     local = {"object": names.pod, "oldObject": names.old}
@@ -157,14 +157,14 @@ def spec_with_one_template(policy: Original, rule: PodSetRule) -> JSON:
 
     def condition(written: str) -> str:
         tree = policy.read(written)
-        written_out = source(_replaced(tree, as_name))
-        for name in sorted(rewrite.names(tree) & objects.keys()):
+        written_out = source_text(_replaced(tree, as_name))
+        for name in sorted(rewrite.all_names(tree) & objects.keys()):
             written_out = f"[{objects[name]}].exists({local[name]}, {written_out})"
-        return written_out if rewrite.names(tree) & objects.keys() else written
+        return written_out if rewrite.all_names(tree) & objects.keys() else written
 
     def speak(written: str) -> str:
         tree = policy.read(written)
-        return source(_replaced(tree, as_variable)) if rewrite.names(tree) & objects.keys() else written
+        return source_text(_replaced(tree, as_variable)) if rewrite.all_names(tree) & objects.keys() else written
 
     def messages(each: JSON) -> JSON:
         made = {"message": _prefixed(_static(each), rule)}
@@ -218,7 +218,7 @@ class _Several:
         template = policy.names.template
         self._objects = {"object": _select(template, "pod"), "oldObject": _select(template, "old")}
         trees = {each["name"]: policy.read(each["expression"]) for each in policy.spec.get("variables") or ()}
-        self._inliner = rewrite.Inliner(trees, policy.names.variables)
+        self._inliner = rewrite.VariableInliner(trees, policy.names.variables)
         self._all = self._listed(rows)
         self._holds = " && ".join(
             f"({self._templates_of_kind(each['expression'])})" for each in policy.spec.get("matchConditions") or ()
@@ -256,15 +256,15 @@ class _Several:
         if any(isinstance(each, Ident) and each.name == "variables" for each in _without_variables(tree)):
             raise Unrewritable("an expression uses `variables` without selecting a variable by its name")
         try:
-            return source(_replaced(self._inliner.inline(tree), self._objects))
-        except rewrite.TooLarge:
+            return source_text(_replaced(self._inliner.inline(tree), self._objects))
+        except rewrite.RewriteTooLong:
             raise Unrewritable("its variables refer to each other too often to be written out") from None
 
     def _validation(self, each: JSON) -> JSON:
         name, rule = self._names.template, self._templates_of_kind(each["expression"])
         asked = f"{self._holds} ? {rule} : true" if self._holds else rule
         first = f"variables.templates.filter({name}, !({asked}))[0]"
-        at, fixed = f"string({name}.at)", text(_static(each))
+        at, fixed = f"string({name}.at)", string_literal(_static(each))
         said = _rerooted(_static(each), at, self._embeds)
         if each.get("messageExpression"):
             said = _dynamic(self._policy, self._templates_of_kind(each["messageExpression"]), said, at, self._embeds)
@@ -278,7 +278,7 @@ class _Several:
 
 def _without_variables(tree: Node) -> Iterator[Node]:
     """Yield the nodes of a tree without those of `variables.name`."""
-    if rewrite.variable(tree):
+    if rewrite.variable_read_by(tree):
         return
     yield tree
     for child in children(tree):
@@ -287,7 +287,7 @@ def _without_variables(tree: Node) -> Iterator[Node]:
 
 def _replaced(tree: Node, given: Mapping[str, Node]) -> Node:
     """Return a tree with others for its free names; no macro binds these."""
-    return rewrite.replace(tree, lambda node: given.get(node.name) if isinstance(node, Ident) else None)
+    return rewrite.replace_nodes(tree, lambda node: given.get(node.name) if isinstance(node, Ident) else None)
 
 
 def _select(name: str, field: str) -> Node:
@@ -326,7 +326,7 @@ def _rerooted(message: str, at: str, embeds: str) -> str:
     behind = paths.path_as_text(inner)
     joined = f".{behind}{rest}" if behind and not behind.startswith("[") else f"{behind}{rest}"
     further = templates.others(at, bare=embeds == "podSpec") if path and "spec." in rest else ""
-    return f"{at} + {text(joined if path else f': {message}')}{further}"
+    return f"{at} + {string_literal(joined if path else f': {message}')}{further}"
 
 
 def _dynamic(policy: Original, written: str, instead: str, at: str, embeds: str) -> str:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from webhook.cel.syntax.text import text
+from webhook.cel.syntax.text import string_literal
 from webhook.workloads.rows import PodSetRule, Row
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -38,7 +38,9 @@ def field_expression(value: str, path: str) -> str:
 
 
 def _steps(path: str) -> str:
-    return "".join(f".?{step}" if _WORD.fullmatch(step) else f"[?{text(step)}]" for step in path.split(".") if step)
+    return "".join(
+        f".?{step}" if _WORD.fullmatch(step) else f"[?{string_literal(step)}]" for step in path.split(".") if step
+    )
 
 
 def exists_expression(value: str, rule: PodSetRule) -> str:
@@ -87,39 +89,39 @@ def templates_expression(value: str, rows: Iterable[Row]) -> str:
 
 
 def _is_one_of(kinds: Sequence[str]) -> str:
-    return f'request.kind.group + "/" + request.kind.kind in [{", ".join(map(text, kinds))}]'
+    return f'request.kind.group + "/" + request.kind.kind in [{", ".join(map(string_literal, kinds))}]'
 
 
 def _places(value: str, rule: PodSetRule) -> str:
     each = _EACH.search(rule.template)
     if each is None:
-        entry = _entry(text(rule.template), text(rule.name), field_expression("o", rule.template))
+        entry = _entry(string_literal(rule.template), string_literal(rule.name), field_expression("o", rule.template))
         guards = " && ".join(_guards("o", rule))
         return f"[{value}]{f'.filter(o, {guards})' if guards else ''}.map(o, {entry})"
     before, after = rule.template[: each.start()], rule.template[each.end() :].lstrip(".")
     if _EACH.search(after):
         return _nested(value, before, replace(rule, template=after))
-    listed, rest = f"{value}{_steps(before)}", text(f".{after}") if after else '""'
+    listed, rest = f"{value}{_steps(before)}", string_literal(f".{after}") if after else '""'
     template = field_expression("e", after)
     some = "".join(f"{guard}, " for guard in [" && ".join(_guards("e", rule))] if guard)
     if each[0] == "[]":
         name = f"string(e{_steps(rule.named)}.optFlatMap(v, optional.ofNonZeroValue(v)).orValue(i))"
-        at = f'{text(f"{before}[")} + string(i) + "]" + {rest}'
+        at = f'{string_literal(f"{before}[")} + string(i) + "]" + {rest}'
         return f"{_only(listed, 'list', '[]')}.transformList(i, e, {some}{_entry(at, _own(rule, name), template)})"
-    key = f'(string(i).matches({text(_KEY)}) ? "." + string(i) : "[\\"" + string(i) + "\\"]")'
-    entry = _entry(f"{text(before)} + {key} + {rest}", _own(rule, "string(i).lowerAscii()"), template)
+    key = f'(string(i).matches({string_literal(_KEY)}) ? "." + string(i) : "[\\"" + string(i) + "\\"]")'
+    entry = _entry(f"{string_literal(before)} + {key} + {rest}", _own(rule, "string(i).lowerAscii()"), template)
     return f"{_only(listed, 'map', '{}')}.transformList(i, e, {some}{entry})"
 
 
 def _nested(value: str, before: str, rule: PodSetRule) -> str:
     """Return CEL for the templates in a list inside each element of a list, which are named by their place."""
-    at = f'{text(f"{before}[")} + string(n) + "]." + string(p.at)'
+    at = f'{string_literal(f"{before}[")} + string(n) + "]." + string(p.at)'
     inner = f"({_places('dyn(q)', rule)}).map(p, {_entry(at, at, 'p.template')})"
     return f"{_only(f'{value}{_steps(before)}', 'list', '[]')}.transformList(n, q, {inner}).flatten()"
 
 
 def _own(rule: PodSetRule, name: str) -> str:
-    return f"{name} + {text(f'-{rule.name}')}" if rule.name else name
+    return f"{name} + {string_literal(f'-{rule.name}')}" if rule.name else name
 
 
 def _only(value: str, kind: str, empty: str) -> str:
@@ -145,7 +147,7 @@ def message_at_template(message: str, at: str, *, bare: bool) -> str:
     joined = f'"." + {message}{further}'
     if bare:
         joined = f'({message}.startsWith("spec") ? {message}.substring(4){further} : ": " + {message})'
-    return f'{at} + ({message}.matches({text(PATH)}) ? {joined} : ": " + {message})'
+    return f'{at} + ({message}.matches({string_literal(PATH)}) ? {joined} : ": " + {message})'
 
 
 def others(at: str, *, bare: bool) -> str:

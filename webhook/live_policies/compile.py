@@ -6,11 +6,13 @@ A policy with an error stays, and its failurePolicy speaks, as that of a Validat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from time import thread_time
 from typing import Final
 
 from webhook.errors import CelError
+from webhook.live_policies.compile_budget import MOST_S, MOST_S_TOGETHER, CompileBudget, CompileTimeSpent
 from webhook.live_policies.objects import StoredPolicy
 from webhook.manifests.claimgate_kinds import parse_claimgate_kind, written_path
 from webhook.manifests.field_errors import FieldError
@@ -30,6 +32,10 @@ MOST_BYTES_TOGETHER: Final = 512 << 10
 COMPILED_FACTOR: Final = 70
 """Bytes of memory for each byte of an object, compiled and prepared: policies of many short expressions took 65."""
 _FIX: Final = "make it smaller, or delete others"
+_TOO_SLOW: Final = f"it takes longer than {MOST_S:g} s to compile: write fewer or shorter expressions"
+_TOO_SLOW_TOGETHER: Final = (
+    f"with the older ones it takes longer than {MOST_S_TOGETHER:g} s to compile: make slow ones smaller, or delete some"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +56,16 @@ class CompiledObject:
 class Compiler:
     """Compiles what is new of the stored objects; what did not change stays the same value."""
 
-    def __init__(self, options: Options, *, may_ask: bool) -> None:
-        """Args: how policies are compiled, and whether they may ask `authorizer`."""
+    def __init__(self, options: Options, *, may_ask: bool, clock: Callable[[], float] = thread_time) -> None:
+        """Begin with nothing compiled.
+
+        Args:
+            options: how policies are compiled.
+            may_ask: whether they may ask `authorizer`.
+            clock: processor seconds of the thread that compiles.
+        """
         self._options = options
-        self._engine = chosen_engine(options.engine)
+        self._budget = CompileBudget(chosen_engine(options.engine), clock)
         self._may_ask = may_ask
         self._kept: dict[bytes, CompiledObject] = {}
 
@@ -66,6 +78,7 @@ class Compiler:
         made: dict[bytes, CompiledObject] = {}
         listed: list[CompiledObject] = []
         size = 0
+        self._budget.begin()
         for each in stored:
             length = len(each.text())
             if beyond := _beyond(len(made) + 1, length, size + length):
@@ -74,14 +87,20 @@ class Compiler:
             size += length
             digest = each.digest()
             kept = self._kept.get(digest)
+            if not kept and self._budget.is_spent:
+                listed.append(CompiledObject(stored=each, errors=(_TOO_SLOW_TOGETHER,), reason="TooSlow"))
+                continue  # nothing is kept: it may have time when an older one is gone
             made[digest] = replace(kept, stored=each) if kept else self._compile(each)
             listed.append(made[digest])
         self._kept = made
         return tuple(listed)
 
     def _compile(self, stored: StoredPolicy) -> CompiledObject:
+        self._budget.begin_object()
         try:
             return self._compiled(stored)
+        except CompileTimeSpent:
+            return CompiledObject(stored=stored, errors=(_TOO_SLOW,), reason="TooSlow")
         except Exception as error:  # noqa: BLE001 - a fault of ours over one object must not take the others away
             told = f"claimgate failed on this object ({type(error).__name__}): report it with the object"
             return CompiledObject(stored=stored, errors=(told,), reason="InternalError")
@@ -106,7 +125,7 @@ class Compiler:
         options = self._options
         try:
             policy, errors = compile_policy(
-                manifest, self._engine, options.version, _place(stored), registry=options.registry
+                manifest, self._budget, options.version, _place(stored), registry=options.registry
             )
         except CelError as error:  # what no expression may be, such as one too deep to be read
             return CompiledObject(stored=stored, errors=(f"spec: {error}",), reason="Invalid")

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from webhook.cel.library.go_text import quote
+from webhook.cel.library.go_text import quote_as_go
 from webhook.paths import FieldPath, path_as_text
 
 
@@ -72,7 +72,7 @@ def too_many(path: FieldPath, count: int, limit: int) -> FieldError:
 def value_as_go_text(value: object) -> str:
     """Write a value as the API server prints it: text quoted as in Go, everything else as JSON."""
     if isinstance(value, str):
-        return quote(value)
+        return quote_as_go(value)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cel import Engine, Meter, Program
-from webhook.cel.check.reads import Reads
+from webhook.cel import CostMeter, Engine, Program
+from webhook.cel.check.reads import ReadPaths
 from webhook.cel.environment import Environment
 from webhook.cel.types import Type
 from webhook.deadline import Deadline
@@ -86,26 +86,26 @@ class _MeasuredProgram:
         return self.program.result
 
     @property
-    def names(self) -> frozenset[str]:
-        return self.program.names
+    def variable_names(self) -> frozenset[str]:
+        return self.program.variable_names
 
     @property
-    def bytes(self) -> int:
-        return self.program.bytes
+    def largest_size_bytes(self) -> int:
+        return self.program.largest_size_bytes
 
-    def reads(self) -> Reads:
-        return self.program.reads()
+    def paths_read(self) -> ReadPaths:
+        return self.program.paths_read()
 
-    def prepare(self) -> None:
-        self.program.prepare()
+    def compile_now(self) -> None:
+        self.program.compile_now()
 
-    def estimate(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
-        return self.program.estimate(sizes, worst=worst)
+    def estimated_cost(self, sizes: Sizes | None = None, *, worst: bool = False) -> tuple[int, int]:
+        return self.program.estimated_cost(sizes, worst=worst)
 
-    def crashes(self) -> tuple[str, ...]:
-        return self.program.crashes()
+    def api_server_panics(self) -> tuple[str, ...]:
+        return self.program.api_server_panics()
 
-    def evaluate(self, activation: Mapping[str, Any], meter: Meter) -> Any:
+    def evaluate(self, activation: Mapping[str, Any], meter: CostMeter) -> Any:
         before = meter.budget
         try:
             value = self.program.evaluate(activation, meter)
@@ -118,7 +118,7 @@ class _MeasuredProgram:
 
 def _paths(program: Program) -> Iterator[str]:
     """Yield what a program reads, as an expression would write it."""
-    yield from sorted(".".join(path) for path in program.reads().paths)
+    yield from sorted(".".join(path) for path in program.paths_read().paths)
 
 
 def _shown(value: Any) -> str:

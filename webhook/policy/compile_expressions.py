@@ -44,7 +44,7 @@ def compile_match_conditions(manifest: PolicyManifest, walk: Walk, *, is_about_s
     """Compile the matchConditions of a policy; their errors are added to the walk."""
     conditions = _conditions(walk, manifest)
     programs = [each.expression.program for each in conditions]
-    needs: frozenset[str] = frozenset().union(*(program.names for program in programs if program is not None))
+    needs: frozenset[str] = frozenset().union(*(program.variable_names for program in programs if program is not None))
     return MatchConditions(
         conditions=conditions, needs=needs, spec_changes=_spec_changes(walk) if is_about_specs else None
     )

@@ -58,7 +58,7 @@ def _hint_for_name(name: str, place: Environment, facts: frozenset[str]) -> str:
 
 def _functions(place: Environment) -> Iterator[str]:
     """Yield the names of functions, without operators."""
-    named = (*library.functions_of(place.version), *place.functions)
+    named = (*library.overloads_of_version(place.version), *place.functions)
     yield from (each.name for each in named if each.name[:1].isalpha())
 
 

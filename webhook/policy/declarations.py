@@ -129,7 +129,7 @@ def with_facts(place: Environment, facts: Sequence[Fact]) -> Environment:
     """Return the environment with the facts that a policy declares."""
     for fact in facts:
         structures = {each.structure.name: each.structure for each in fact.structures}
-        place = place.extend(variables={fact.name: fact.type}, structures=structures)
+        place = place.extended_with(variables={fact.name: fact.type}, structures=structures)
     return place
 
 
@@ -137,14 +137,14 @@ def with_problems(place: Environment, rules: Catalogue) -> Environment:
     """Return the environment with the variable `problems` and the function that names rules."""
     if not rules:
         return place
-    made = place.extend(variables={PROBLEMS: LIST_OF_PROBLEMS}, structures={PROBLEM.name: PROBLEM})
+    made = place.extended_with(variables={PROBLEMS: LIST_OF_PROBLEMS}, structures={PROBLEM.name: PROBLEM})
     return replace(made, functions=(*made.functions, code_function(rules)))
 
 
 def with_variables(place: Environment, types: Mapping[str, Type]) -> Environment:
     """Return the environment with the variables declared so far; with an empty object when there are none yet."""
     structure = Structure(VARIABLES, dict(types))
-    return place.extend(variables={"variables": object_type(VARIABLES)}, structures={VARIABLES: structure})
+    return place.extended_with(variables={"variables": object_type(VARIABLES)}, structures={VARIABLES: structure})
 
 
 def variable_type(result: Type) -> Type:

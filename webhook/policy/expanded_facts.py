@@ -34,6 +34,6 @@ def _fields_read(policy: Policy) -> dict[str, frozenset[str]]:
     read: dict[str, frozenset[str]] = {}
     for expression in policy.expressions():
         if expression.program is not None:
-            for name, fields in expression.program.reads().fields.items():
+            for name, fields in expression.program.paths_read().fields_by_variable.items():
                 read[name] = read.get(name, frozenset()) | fields
     return read

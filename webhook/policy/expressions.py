@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from webhook.cel import Engine
-from webhook.cel.check.checked import mismatch
+from webhook.cel.check.checked import result_type_error
 from webhook.cel.check.reads import WHOLE
 from webhook.cel.environment import Environment
 from webhook.cel.library.declaration import Version
@@ -105,8 +105,8 @@ class Walk:
             note = "\n".join(hints_for_issues(error.issues, place))
             return self._refuse(path, source, shown, f"compilation failed: {error}", note)
         if expected and program.result not in expected:
-            return self._refuse(path, source, shown, mismatch(program.result, expected))
-        self.needs |= program.names
+            return self._refuse(path, source, shown, result_type_error(program.result, expected))
+        self.needs |= program.variable_names
         return Expression(source, program)
 
     def _refuse(self, path: FieldPath, source: str, shown: str, detail: str, note: str = "") -> Expression:
@@ -125,7 +125,7 @@ class Walk:
             return {}
         known = self.computed | {*([PROBLEMS] if self.rules else ())}
         read: dict[str, frozenset[str]] = {}
-        for name, fields in expression.program.reads().fields.items():
+        for name, fields in expression.program.paths_read().fields_by_variable.items():
             if name in known:
                 read[name] = read.get(name, frozenset()) | fields
             elif name == "variables":

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from webhook.attributes import GroupVersionKind
 from webhook.cel.syntax.parser import parse
-from webhook.cel.syntax.text import source
+from webhook.cel.syntax.text import source_text
 from webhook.cel.syntax.tree import Call, Has, Ident, Literal, Macro, Node, Select, StructNode, children
 from webhook.cluster.known_kinds import KNOWN
 from webhook.patch import schema as kubernetes
@@ -119,7 +119,7 @@ class _Reader:
         of = self._type(node.operand, scope)
         if not isinstance(of, Fields):
             return None
-        path = f"{source(node.operand)}.{node.field}"
+        path = f"{source_text(node.operand)}.{node.field}"
         if isinstance(node, Has) or node.optional:
             self.tested.add(path)
         self._look_up(of, node.field, path)

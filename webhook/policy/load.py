@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 from webhook import releases, yamlfile
 from webhook.attributes import JSON
 from webhook.cel import Engine
-from webhook.cel.library.go_text import quote
+from webhook.cel.library.go_text import quote_as_go
 from webhook.decisions import Decision
 from webhook.errors import InputError, PolicyError, Problem
 from webhook.facts.registry import SHIPPED, Registry
@@ -157,7 +157,7 @@ def refusal_of_manifest(value: JSON, options: Options) -> str:
         _, errors = compile_policy(manifest, chosen_engine(options.engine), options.version)
     else:
         _, errors = compile_binding(manifest)
-    return f"{kind}.{GROUP} {quote(name)} is invalid: {join_errors(errors)}" if errors else ""
+    return f"{kind}.{GROUP} {quote_as_go(name)} is invalid: {join_errors(errors)}" if errors else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ class _Loading:
     ) -> None:
         key = (kind, compiled.name)
         if compiled.name and key in kept:
-            text = f"Duplicate value: {quote(compiled.name)}: first at {kept[key][0].where()}; rename one"
+            text = f"Duplicate value: {quote_as_go(compiled.name)}: first at {kept[key][0].where()}; rename one"
             self.problems.append(source.problem(("metadata", "name"), text))
         else:
             kept[key] = (source, compiled)
@@ -293,10 +293,10 @@ class _Loading:
         for (kind, _), (source, binding) in self.bindings.items():
             wanted = kind.removesuffix("Binding")
             if binding.policy and binding.policy not in self.unread and (wanted, binding.policy) not in self.policies:
-                text = (
-                    f"Not found: {quote(binding.policy)}: no {wanted} of this name is loaded; load it too, or correct"
+                text = f"Not found: {quote_as_go(binding.policy)}: no {wanted} of this name is loaded"
+                self.problems.append(
+                    source.problem(("spec", "policyName"), f"{text}; load it too, or correct the name")
                 )
-                self.problems.append(source.problem(("spec", "policyName"), f"{text} the name"))
 
     def _joined(self, kind: str, binding_kind: str) -> tuple[Policy, ...]:
         bound: dict[str, list[Binding]] = {}

@@ -126,7 +126,7 @@ class PolicySet:
                 self.registry.checks(group)
             for expression in policy.expressions():
                 if expression.program is not None:
-                    expression.program.prepare()
+                    expression.program.compile_now()
         for row in self.table.rows:
             for version in row.versions:
                 type_of(GroupVersionKind(row.group, version, row.kind))

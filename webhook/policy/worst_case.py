@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from webhook.cel import Program
 from webhook.cel.cost import MATCH_CONDITIONS_BUDGET, PER_CALL_LIMIT, RUNTIME_BUDGET
-from webhook.cel.estimate.sizes import Sizes, bounded, most_everywhere
+from webhook.cel.estimate.sizes import Sizes, is_bounded, uniform_size_bound
 from webhook.policy.compiled import Policy
 
 REQUEST_SIZE = 3 * 1024 * 1024
@@ -45,20 +45,20 @@ def worst_case(policy: Policy) -> WorstCase:
     others = [each for each in every if all(each is not condition for condition in conditions)]
 
     def fits(length: int) -> bool:
-        sizes = most_everywhere(length)
+        sizes = uniform_size_bound(length)
         return _fits(conditions, sizes, MATCH_CONDITIONS_BUDGET) and _fits(others, sizes, RUNTIME_BUDGET)
 
     within = _longest(fits)
-    return WorstCase(_total(every, None), _total(every, most_everywhere(REQUEST_SIZE)), within)
+    return WorstCase(_total(every, None), _total(every, uniform_size_bound(REQUEST_SIZE)), within)
 
 
 def _total(programs: Iterable[Program], sizes: Sizes | None) -> int | None:
     total = sum(_most(program, sizes) for program in programs)
-    return total if bounded(total) else None
+    return total if is_bounded(total) else None
 
 
 def _most(program: Program, sizes: Sizes | None) -> int:
-    return program.estimate(sizes, worst=True)[1]
+    return program.estimated_cost(sizes, worst=True)[1]
 
 
 def _fits(programs: Iterable[Program], sizes: Sizes, budget: int) -> bool:

@@ -9,6 +9,7 @@ from webhook.decisions import severity_rank
 from webhook.report.baseline import KNOWN
 from webhook.report.finding import Finding
 from webhook.report.fingerprint import Fingerprints
+from webhook.report.rule import RuleName, rule_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +27,16 @@ class Filters:
 
     def keep(self, finding: Finding) -> bool:
         """Return whether a finding passes the filters, the baseline aside."""
-        names = {finding.rule.id, finding.rule.id.partition("/")[0], finding.decision.policy}
+        return self.keep_rule(rule_name(finding.rule, finding.decision))
+
+    def keep_rule(self, name: RuleName) -> bool:
+        """Return whether findings of a rule pass the filters, the baseline aside."""
+        names = {name.rule, name.rule.partition("/")[0], name.policy}
         if self.rules and names.isdisjoint(self.rules):
             return False
         if not names.isdisjoint(self.skip):
             return False
-        severity = finding.rule.severity or finding.decision.severity
-        return not self.min_severity or severity_rank(severity) <= severity_rank(self.min_severity)
+        return not self.min_severity or severity_rank(name.severity) <= severity_rank(self.min_severity)
 
 
 ALL = Filters()
@@ -49,6 +53,10 @@ class Filtering:
         self._filters = filters
         self._fingerprints = Fingerprints()
         self.known: set[str] = set()
+
+    def keeps_passes(self, name: RuleName) -> bool:
+        """Return whether passes of a rule are counted; a baseline has none."""
+        return self._filters.keep_rule(name)
 
     def keeps(self, finding: Finding) -> bool:
         """Return whether this finding is reported."""

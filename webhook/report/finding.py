@@ -6,16 +6,18 @@ evaluates nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import TypeAlias
 
 from webhook.attributes import Attributes, Phase
 from webhook.decisions import Decision
 from webhook.problem import MissingObject, Problem
 from webhook.problems.text import problem_as_sentence
-from webhook.report.rule import Rule, Rules, rule_of
+from webhook.report.rule import Rule, RuleName, Rules, rule_name, rule_of
 from webhook.source_line import SourceLine
 
 
@@ -68,9 +70,9 @@ Lines: TypeAlias = Callable[[str], SourceLine | None]
 """Returns the line at the place of a printed field path; None if there is none to show."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # not frozen, which makes it twice as slow to make
 class Finding:
-    """One result. `rule` describes the rule; `decision` is the one that the finding is about.
+    """One result, which nobody changes. `rule` describes the rule; `decision` is the one that the finding is about.
 
     `problem` is the one of the decision's problems that the finding is about, None where it has none. `line` is the
     line at the place, None where there is none to show.
@@ -154,6 +156,8 @@ def findings(
     locate: Locate,
     rules: Rules,
     lines: Lines = lambda _: None,
+    *,
+    passes: Counter[RuleName] | None = None,
 ) -> tuple[Finding, ...]:
     """Return the findings of one object: every problem, every other decision that is not a pass, and passes.
 
@@ -165,34 +169,49 @@ def findings(
         locate: from a field path to its place in the input.
         rules: what is known of the rules.
         lines: from a field path to the line at its place, for formats that show it.
+        passes: counts the passes, which are then not returned: most of an audit, and most formats show their sum alone.
     """
+    of = _About(about, cache(locate), lines, rules)
     kept: list[Finding] = []
-    passed: dict[str, Finding] = {}
-    places: dict[str, Place] = {}
+    passed: dict[str, tuple[Phase, Decision]] = {}
     for phase, decision in decisions:
         said = result(decision)
-        if said is Result.PASS and (decision.kind != "validating" or decision.policy in passed):
-            continue  # most decisions of an audit: nothing is looked up for them
+        if said is not Result.PASS:
+            kept.extend(of.findings(said, phase, decision))
+        elif decision.kind == "validating":
+            passed.setdefault(decision.policy, (phase, decision))
+    for policy in {finding.decision.policy for finding in kept}:
+        passed.pop(policy, None)
+    if passes is not None:
+        passes.update(rule_name(rule_of(each, rules), each) for _, each in passed.values() if not each.is_advice)
+        return tuple(_distinct(kept))
+    content = (next(of.findings(Result.PASS, phase, decision)) for phase, decision in passed.values())
+    return (*_distinct(kept), *content)
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """An object, its places in the input, and what is known of the rules."""
+
+    subject: Subject
+    locate: Locate
+    lines: Lines
+    rules: Rules
+
+    def findings(self, said: Result, phase: Phase, decision: Decision) -> Iterator[Finding]:
+        """Yield a finding for each problem of a decision, or one for a decision without problems."""
         for problem in decision.problems or (None,):
             path = problem.path if problem else decision.path
-            if path not in places:
-                places[path] = locate(path)
-            finding = Finding(
+            yield Finding(
                 result=said,
-                rule=rule_of(decision, rules, problem),
-                subject=about,
-                place=places[path],
+                rule=rule_of(decision, self.rules, problem),
+                subject=self.subject,
+                place=self.locate(path),
                 phase=phase,
                 decision=decision,
                 problem=problem,
-                line=lines(path) if path and said is not Result.PASS else None,
+                line=self.lines(path) if path and said is not Result.PASS else None,
             )
-            if said is not Result.PASS:
-                kept.append(finding)
-            else:
-                passed.setdefault(decision.policy, finding)
-    spoke = {finding.decision.policy for finding in kept}
-    return (*_distinct(kept), *(finding for policy, finding in passed.items() if policy not in spoke))
 
 
 def _distinct(repeated: Iterable[Finding]) -> Iterator[Finding]:

@@ -33,25 +33,32 @@ from webhook.report.writer import ThroughFindings, Writer
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
     """A format with the functions that create its writers: `findings` for audit, `answers` for replay, `cases` for
-    test.
+    test. `lists_passes`: whether a report of an audit has an entry for each policy that an object passed.
     """
 
     name: str
     findings: Callable[[], Writer[Finding]]
     answers: Callable[[], Writer[Answer]] | None = None
     cases: Callable[[], Writer[CaseResult]] | None = None
+    lists_passes: bool = True
 
 
 FORMATS: Final[tuple[Format, ...]] = (
-    Format(name="text", findings=text_findings.Findings, answers=text_answers.Answers, cases=text_cases.Cases),
+    Format(
+        name="text",
+        findings=text_findings.Findings,
+        answers=text_answers.Answers,
+        cases=text_cases.Cases,
+        lists_passes=False,
+    ),
     Format(name="json", findings=json.Findings, answers=json.Answers, cases=json.Cases),
     Format(name="ndjson", findings=ndjson.Lines, answers=ndjson.Lines, cases=ndjson.Lines),
     Format(name="junit", findings=junit.Findings, answers=junit.Answers, cases=junit.Cases),
-    Format(name="sarif", findings=sarif.Findings),
-    Format(name="github", findings=github.Findings),
-    Format(name="gitlab", findings=gitlab.Findings),
-    Format(name="markdown", findings=markdown.Findings),
-    Format(name="html", findings=html.Findings),
+    Format(name="sarif", findings=sarif.Findings, lists_passes=False),
+    Format(name="github", findings=github.Findings, lists_passes=False),
+    Format(name="gitlab", findings=gitlab.Findings, lists_passes=False),
+    Format(name="markdown", findings=markdown.Findings, lists_passes=False),
+    Format(name="html", findings=html.Findings, lists_passes=False),
     Format(name="policyreport", findings=policyreport.Findings),
     Format(name="openreports", findings=policyreport.OpenReports),
 )
@@ -69,6 +76,11 @@ def names() -> tuple[str, ...]:
 def writers_of_findings() -> Writers[Finding]:
     """Return the writers for an audit."""
     return {each.name: each.findings for each in FORMATS}
+
+
+def lists_passes(name: str) -> bool:
+    """Return whether a report of an audit in this format has an entry for each policy that an object passed."""
+    return any(each.name == name and each.lists_passes for each in FORMATS)
 
 
 def writers_of_answers() -> Writers[Answer]:

@@ -11,7 +11,7 @@ from typing import Any
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
 from webhook.report.finding import Finding, Result
-from webhook.report.records import encoded, record_of_answer, record_of_finding, record_of_place
+from webhook.report.records import indented, record_of_answer, record_of_finding, record_of_place
 from webhook.report.rule import Rules
 from webhook.report.writer import Totals
 
@@ -50,7 +50,7 @@ class Findings:
             "summary": {str(result): count for result, count in totals.results.items()},
         }
         closing = "\n  ]" if self._comma else "]"
-        yield f"{closing},\n{encoded(rest, indent=2)[2:]}\n"
+        yield f"{closing},\n{indented(rest)[2:]}\n"
 
 
 class Answers:
@@ -96,9 +96,9 @@ class Cases:
         """Yield the whole document."""
         sums: dict[str, Any] = {"total": totals.entries, "passed": totals.results[Result.PASS]}
         lists = {name: self._held[result] for name, result in _LISTS.items()}
-        yield encoded({**sums, **lists}, indent=2) + "\n"
+        yield indented({**sums, **lists}) + "\n"
 
 
 def _indented(value: dict[str, Any], depth: int) -> str:
     """Return a value as a part of an indented document; texts inside contain no line breaks."""
-    return "\n".join(_INDENT * depth + line for line in encoded(value, indent=2).split("\n"))
+    return "\n".join(_INDENT * depth + line for line in indented(value).split("\n"))

@@ -6,7 +6,9 @@ How long a decision took is left out, so that output is stable; explanations say
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from webhook import terminal
 from webhook.attributes import JSON, Phase
@@ -17,15 +19,26 @@ from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
 from webhook.report.finding import Finding, Place, Result
 
+_JSON: Final = msgspec.json.Encoder()
 
-def encoded(value: JSON, **options: Any) -> str:
-    """Return the JSON text of a value with control characters escaped, for terminals and CI systems."""
-    return terminal.exact_json(json.dumps(value, ensure_ascii=False, **options))
+
+def encoded(value: JSON) -> str:
+    """Return the JSON text of a value on one line, with control characters escaped, for terminals and CI systems."""
+    return terminal.exact_json(json.dumps(value, ensure_ascii=False))
 
 
 def compact(value: JSON) -> str:
-    """Return the JSON text of a value on one line without spaces."""
-    return encoded(value, separators=(",", ":"))
+    """Return the JSON text of a value on one line without spaces, with control characters escaped."""
+    try:
+        text = _JSON.encode(value).decode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON input may have, is written as an escape
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return terminal.exact_json(text)
+
+
+def indented(value: JSON) -> str:
+    """Return the JSON text of a value with an indentation of two blanks, with control characters escaped."""
+    return msgspec.json.format(compact(value), indent=2)
 
 
 def record_of_finding(finding: Finding) -> dict[str, Any]:

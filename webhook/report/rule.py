@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from webhook.decisions import Decision
 from webhook.policy.compiled import Policy
@@ -26,6 +26,14 @@ class Rule:
     severity: str = ""
     category: str = ""
     docs: str = ""
+
+
+class RuleName(NamedTuple):
+    """The names by which a person selects results: the rule, its policy, and its severity or ""."""
+
+    rule: str
+    policy: str
+    severity: str
 
 
 Rules: TypeAlias = Mapping[str, Rule]
@@ -69,3 +77,8 @@ def rule_of(decision: Decision, rules: Rules, problem: Problem | None = None) ->
     if known is not None:
         return known
     return Rule(id=name, policy=decision.policy, severity=decision.severity, category=decision.category)
+
+
+def rule_name(rule: Rule, decision: Decision) -> RuleName:
+    """Return the names for a decision about a rule."""
+    return RuleName(rule.id, decision.policy, rule.severity or decision.severity)

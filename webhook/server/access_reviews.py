@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Any, Final
 
 from webhook.attributes import JSON, UserInfo
-from webhook.cel.library.authorizer import Decision, Question
+from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQuestion
 from webhook.cluster.connection import Connection, ServerRefused
 from webhook.errors import LookupFailed
 from webhook.server.fair_queue import FairQueue
@@ -48,7 +48,9 @@ class AccessReviews:
         self._usage = Usage()
         self._queue = FairQueue(self._usage, lambda _tenant: self._release(), _TURN_S, _MOST_DEBT_S)
 
-    async def ask(self, question: Question, user: UserInfo, tenant: Tenant, until: float) -> Decision | str:
+    async def ask(
+        self, question: AuthorizationQuestion, user: UserInfo, tenant: Tenant, until: float
+    ) -> AuthorizationDecision | str:
         """Return the API server's decision, or the reason why there is none.
 
         Args:
@@ -106,7 +108,7 @@ class AccessReviews:
         return call
 
 
-def review(question: Question, user: UserInfo) -> JSON:
+def review(question: AuthorizationQuestion, user: UserInfo) -> JSON:
     """Return the SubjectAccessReview for a question, about the user or about the service account that it names."""
     spec: dict[str, Any] = _whose(question, user)
     if question.path:
@@ -120,7 +122,7 @@ def review(question: Question, user: UserInfo) -> JSON:
     return {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
 
 
-def _whose(question: Question, user: UserInfo) -> dict[str, Any]:
+def _whose(question: AuthorizationQuestion, user: UserInfo) -> dict[str, Any]:
     if not question.is_service_account:
         extra = {name: list(values) for name, values in user.extra.items()}
         return {"user": user.username, "uid": user.uid, "groups": list(user.groups), "extra": extra}
@@ -129,7 +131,7 @@ def _whose(question: Question, user: UserInfo) -> dict[str, Any]:
     return {"user": question.user, "groups": groups}  # serviceaccount.UserInfo: neither uid nor system:authenticated
 
 
-def decision(answered: JSON) -> Decision | str:
+def decision(answered: JSON) -> AuthorizationDecision | str:
     """Read the API server's answer to a SubjectAccessReview as a decision of the authorizer."""
     status = answered.get("status") if isinstance(answered, dict) else None
     if not isinstance(status, dict) or not isinstance(status.get("allowed"), bool):
@@ -137,4 +139,6 @@ def decision(answered: JSON) -> Decision | str:
     failed = status.get("evaluationError") or None
     # an authorizer that denies for certain is believed although another one failed
     is_error = failed is not None and not status["allowed"] and not status.get("denied")
-    return Decision(allowed=status["allowed"], reason=status.get("reason") or "", error=failed if is_error else None)
+    return AuthorizationDecision(
+        allowed=status["allowed"], reason=status.get("reason") or "", error=failed if is_error else None
+    )

@@ -20,7 +20,13 @@ from webhook.admission.enforce import bounded_warnings
 from webhook.admission.json_bounds import takes_long_to_decode
 from webhook.admission.respond import encode_response
 from webhook.attributes import Attributes, Phase, UserInfo
-from webhook.cel.library.authorizer import Answers, Authorizer, Decision, OpenQuestion, Question
+from webhook.cel.library.authorizer import (
+    AnsweringAuthorizer,
+    AuthorizationDecision,
+    AuthorizationQuestion,
+    Authorizer,
+    UnansweredQuestion,
+)
 from webhook.deadline import Deadline
 from webhook.decisions import Status, Verdict
 from webhook.errors import BudgetExceeded, CallError, InlineBudgetSpent
@@ -49,7 +55,7 @@ _ASKING_SHARE: Final = 0.5
 _NO_MEMORY: Final = (MemoryError, SystemError)
 """The errors that C code raises without memory; a constant, because a tuple cannot be created then."""
 
-Known: TypeAlias = dict[Question, Decision | str]
+Known: TypeAlias = dict[AuthorizationQuestion, AuthorizationDecision | str]
 """The answers to the questions of one review: decisions, or the reason why there is none."""
 NOTHING_KNOWN: Final[Known] = {}
 _Input: TypeAlias = bytes | LargeBody | Attributes
@@ -62,7 +68,7 @@ class Reviewer(Protocol):
     def review(
         self, attributes: Attributes, phase: Phase, deadline: Deadline, authorizer: Authorizer | None = None
     ) -> Verdict:
-        """Return the verdict on a request. Raises OpenQuestion where the authorizer must be asked first."""
+        """Return the verdict on a request. Raises UnansweredQuestion where the authorizer must be asked first."""
         ...
 
     def interrupt(self, attributes: Attributes, phase: Phase, because: str) -> Verdict:
@@ -73,7 +79,9 @@ class Reviewer(Protocol):
 class Authority(Protocol):
     """Answers the questions that policies ask through the CEL variable `authorizer`."""
 
-    async def ask(self, question: Question, user: UserInfo, tenant: Tenant, until: float) -> Decision | str:
+    async def ask(
+        self, question: AuthorizationQuestion, user: UserInfo, tenant: Tenant, until: float
+    ) -> AuthorizationDecision | str:
         """Return the API server's decision, or the reason why there is none by `until`."""
         ...
 
@@ -123,7 +131,7 @@ class ReviewHandler:
             except TimeoutError:
                 return await self._give_up(head, phase, _took_longer(started, deadline), started)
         attributes, answer = self._inline(body, phase, deadline, {})
-        if isinstance(answer, Question):
+        if isinstance(answer, AuthorizationQuestion):
             return await self._after_questions(attributes, answer, phase, started, deadline)
         if answer is not None:
             scheduler.overruns.fitted(tenant_of(attributes), size)
@@ -152,13 +160,13 @@ class ReviewHandler:
     # ---- the event loop
 
     async def _after_questions(
-        self, attributes: Attributes, question: Question, phase: Phase, started: float, deadline: float
+        self, attributes: Attributes, question: AuthorizationQuestion, phase: Phase, started: float, deadline: float
     ) -> bytes:
         """Answer a review whose policies ask the authorizer; after each answer the evaluation starts again."""
         known: Known = {}
         tenant = tenant_of(attributes)
-        answer: bytes | Question | None = question
-        while isinstance(answer, Question):
+        answer: bytes | AuthorizationQuestion | None = question
+        while isinstance(answer, AuthorizationQuestion):
             known[answer] = await self._ask(answer, attributes.user_info, tenant, _asking_end(started, deadline))
             try:
                 await self._scheduler.turn(tenant, _evaluation_end(started, deadline))
@@ -167,7 +175,9 @@ class ReviewHandler:
             _, answer = self._inline(attributes, phase, deadline, known)
         return answer or await self._by_worker(attributes, attributes, phase, started, deadline, known=known)
 
-    async def _ask(self, question: Question, user: UserInfo, tenant: Tenant, until: float) -> Decision | str:
+    async def _ask(
+        self, question: AuthorizationQuestion, user: UserInfo, tenant: Tenant, until: float
+    ) -> AuthorizationDecision | str:
         if self._authority is None:
             return "the server was started without --authorizer"
         answer = await self._authority.ask(question, user, tenant, until)
@@ -176,7 +186,7 @@ class ReviewHandler:
 
     def _inline(
         self, given: bytes | Attributes, phase: Phase, deadline: float, known: Known
-    ) -> tuple[Attributes, bytes | Question | None]:
+    ) -> tuple[Attributes, bytes | AuthorizationQuestion | None]:
         """Evaluate on the loop; return the request with the answer, an open question, or None when it takes too
         long.
         """
@@ -190,7 +200,7 @@ class ReviewHandler:
         except InlineBudgetSpent:
             self._counters.lanes["inline_overrun",] += 1
             return attributes, None
-        except OpenQuestion as open_question:
+        except UnansweredQuestion as open_question:
             return attributes, open_question.question
         finally:
             self._scheduler.worked(tenant, used.spent())
@@ -203,7 +213,7 @@ class ReviewHandler:
     ) -> WorkerResult:
         """Evaluate a review, encode its verdict and count it. Raises what the evaluation raises."""
         started = perf_counter()
-        answers = Answers(known, MOST_QUESTIONS)
+        answers = AnsweringAuthorizer(known, MOST_QUESTIONS)
         verdict = self._reviewer.review(attributes, phase, deadline, answers)
         if answers.unanswered and verdict.allowed:
             verdict = replace(verdict, warnings=bounded_warnings((*verdict.warnings, _let_pass(answers.unanswered))))
@@ -266,7 +276,7 @@ class ReviewHandler:
             attributes = decode_review_bytes(body) if isinstance(body, bytes) else body
             try:
                 return self._result(attributes, phase, deadline, counters, known).packed(counters)
-            except OpenQuestion as open_question:
+            except UnansweredQuestion as open_question:
                 result = WorkerResult(outcome="question", fields=_fields(open_question.question, attributes.user_info))
         except CallError as error:
             fields: dict[str, object] = {"code": error.code, "reason": error.reason, "message": error.message}
@@ -348,15 +358,17 @@ class ReviewHandler:
             self._counters.uncaught[f"log: {type(error).__name__}",] += 1
 
 
-def _fields(question: Question, user: UserInfo) -> dict[str, object]:
+def _fields(question: AuthorizationQuestion, user: UserInfo) -> dict[str, object]:
     """Return a question and the user of the review as JSON, for a child to send to its parent."""
     return {"question": asdict(question), "user": user._asdict()}
 
 
-def _question(fields: Mapping[str, Any]) -> tuple[Question, UserInfo]:
+def _question(fields: Mapping[str, Any]) -> tuple[AuthorizationQuestion, UserInfo]:
     user = fields["user"]
     extra = {name: tuple(values) for name, values in user["extra"].items()}
-    return Question(**fields["question"]), UserInfo(user["username"], user["uid"], tuple(user["groups"]), extra)
+    return AuthorizationQuestion(**fields["question"]), UserInfo(
+        user["username"], user["uid"], tuple(user["groups"]), extra
+    )
 
 
 def _took_longer(started: float, deadline: float) -> str:

@@ -30,6 +30,7 @@ from webhook.deadline import Deadline
 from webhook.decisions import Verdict
 from webhook.errors import ConfigurationError
 from webhook.evaluation.review_options import ReviewOptions
+from webhook.live_policies.combine import LivePolicies
 from webhook.live_policies.compile import Compiler
 from webhook.live_policies.objects import watch as watch_stored
 from webhook.logs import Log
@@ -312,8 +313,18 @@ class Watching:
                 "Seconds since the API server was heard, of the watch that heard longest ago; up to 65 is healthy.",
                 self.view_age_s,
             ),
+            "live_policies": ("Policies and bindings that the cluster stores.", lambda: len(self._live().objects)),
+            "live_policies_failing": (
+                "Of these, those with errors: see their condition Compiled.",
+                lambda: len(self._live().failing()),
+            ),
             "watch_failures": ("Failed lists and watches of the cluster since the start.", self.watch_failures),
         }
+
+    def _live(self) -> LivePolicies:
+        """Return the policies with what became of each stored object; none without live policies."""
+        policies = self._held.policies
+        return policies.live if isinstance(policies, LivePolicySet) else LivePolicies(policies.current)
 
     def certificate_ends(self) -> float:
         """Return when the served certificate expires, in seconds since 1970."""

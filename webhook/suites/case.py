@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from webhook import yamlfile
 from webhook.admission.phases import Local, Outcome, PhaseName, run_phases
 from webhook.attributes import JSON, Attributes
-from webhook.cel.library.authorizer import Decisions
+from webhook.cel.library.authorizer import ListedAuthorizer
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.errors import ClaimgateError, Problem, UnknownRule
@@ -121,7 +121,9 @@ class Request:
 def answer_of_case(request: Request) -> Outcome:
     """Return the answer to a request."""
     cluster = AssumedNamespaces(FilesCluster(request.context, is_whole=request.context_is_whole))
-    door = Local(policies=request.policies, cluster=cluster, authorizer=Decisions(request.authorizer), options=_ADVICE)
+    door = Local(
+        policies=request.policies, cluster=cluster, authorizer=ListedAuthorizer(request.authorizer), options=_ADVICE
+    )
     return run_phases(request.attributes, request.phase, door)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from webhook.admission.decode import decode_review
 from webhook.admission.review import answer_request
 from webhook.attributes import JSON, Phase
-from webhook.cel.library.authorizer import Decisions
+from webhook.cel.library.authorizer import ListedAuthorizer
 from webhook.cluster.files import FilesCluster
 from webhook.decisions import Verdict
 from webhook.errors import PolicyError
@@ -116,7 +116,7 @@ def _answer(case: Case, policies: PolicySet) -> Verdict:
     attributes = decode_review(case.value["review"])
     held = [*_params(case), *filter(None, [case.value.get("namespaceObject")])]
     cluster = FilesCluster([*held, *case.listed("namespaces")])
-    authorizer = Decisions(case.listed("authorizer"))
+    authorizer = ListedAuthorizer(case.listed("authorizer"))
     given: dict[str, Any] = {"authorizer": authorizer, "api_server_text": True}
     verdict = None
     if any(policy["kind"] == MUTATING for policy in case.listed("policies")):

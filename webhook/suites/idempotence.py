@@ -16,7 +16,7 @@ from typing import Final
 from webhook import paths
 from webhook.admission import fixtures
 from webhook.attributes import JSON, GroupVersionKind, Operation
-from webhook.cel.library.authorizer import Decisions
+from webhook.cel.library.authorizer import ListedAuthorizer
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.errors import ClaimgateError
@@ -51,7 +51,7 @@ def not_idempotent(policy: Policy, loaded: PolicySet, how: Options) -> str:
 
 def _changed_again(policies: PolicySet, sample: Request) -> str:
     cluster = AssumedNamespaces(FilesCluster(sample.context, is_whole=sample.context_is_whole))
-    authorizer = Decisions(sample.authorizer)
+    authorizer = ListedAuthorizer(sample.authorizer)
     first, decisions = apply_mutating_policies(sample.attributes, policies, cluster, authorizer=authorizer)
     if first is sample.attributes.object or any(each.evaluation == "error" for each in decisions):
         return ""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.rows import all_rows
-from webhook.cel import Environment, Meter, compiled_engine
+from webhook.cel import CostMeter, Environment, compiled_engine
 from webhook.cel.types import ANY, DYN
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, CompileError, EvaluationError, TooLarge
@@ -34,9 +34,9 @@ def test_what_kubernetes_refuses_is_refused(row: dict) -> None:
 
 @all_rows("row", TAKEN, ids=lambda row: f"{row['expr'][:60]} {row['device']}")
 def test_what_kubernetes_takes_has_its_type_cost_and_answer(row: dict) -> None:
-    program, device, meter = compiled(row), DEVICES[row["device"]], Meter(limit=selectors.MOST_COST)
+    program, device, meter = compiled(row), DEVICES[row["device"]], CostMeter(limit=selectors.MOST_COST)
     assert str(program.result).replace("any", "google.protobuf.Any") == row["type"]
-    assert program.estimate(selectors._size)[1] == row["max_cost"]
+    assert program.estimated_cost(selectors._size)[1] == row["max_cost"]
     if row["max_cost"] > selectors.MOST_COST:
         assert "may cost" in selectors._refusal(row["expr"], Deadline(), lists=row["lists"])
         return

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from webhook.cel.check.checker import Checker
+from webhook.cel.check.checker import TypeChecker
 from webhook.cel.check.literals import check_literals
 from webhook.cel.environment import Environment
 from webhook.cel.library.declaration import Overload
-from webhook.cel.library.patterns import Patterns
+from webhook.cel.library.patterns import PatternTable
 from webhook.cel.syntax.parser import DEPTH_LIMIT, parse
 from webhook.cel.syntax.tree import Node
 from webhook.cel.types import BYTES, DYN, Type
@@ -17,7 +17,7 @@ from webhook.errors import CompileError, Issue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class CheckedTree:
     """A tree with its types and references. Keys of the tables are `id(node)`, valid for as long as the tree exists.
 
     Args:
@@ -46,7 +46,7 @@ class Checked:
     type_names: frozenset[str]
     overloads: Mapping[int, tuple[Overload, ...]]
     candidates: Mapping[int, tuple[Overload, ...]]
-    patterns: Patterns = field(default_factory=Patterns)
+    patterns: PatternTable = field(default_factory=PatternTable)
     planned: bool = True
     has_opaque: bool = True
 
@@ -54,14 +54,14 @@ class Checked:
         """Return the static type of a node of this tree."""
         return self.types.get(id(node), DYN)
 
-    def reference(self, node: Node) -> str | None:
+    def name_referred_to(self, node: Node) -> str | None:
         """Return the full name of the variable, function or type that a node refers to; None when it refers to none."""
         return self.references.get(id(node))
 
 
-def read(
-    source: str, environment: Environment, expects: Sequence[Type] = (), patterns: Patterns | None = None
-) -> Checked:
+def parse_and_check(
+    source: str, environment: Environment, expects: Sequence[Type] = (), patterns: PatternTable | None = None
+) -> CheckedTree:
     """Parse and check an expression.
 
     Args:
@@ -74,26 +74,24 @@ def read(
     Raises:
         CompileError: with every issue found.
     """
-    return check(parse(source, environment), environment, expects, source=source, patterns=patterns)
+    return check_tree(parse(source, environment), environment, expects, source=source, patterns=patterns)
 
 
-def check(
+def check_tree(
     node: Node,
     environment: Environment,
     expects: Sequence[Type] = (),
     *,
     source: str = "",
-    patterns: Patterns | None = None,
-) -> Checked:
+    patterns: PatternTable | None = None,
+) -> CheckedTree:
     """Check a parsed expression; `source` is only for the places of issues. As read() otherwise."""
-    checker = Checker(source, environment, patterns or Patterns())
+    checker = TypeChecker(source, environment, patterns or PatternTable())
     try:
         checker.handlers[type(node)](checker, node)
     except RecursionError:
         raise CompileError(source, (Issue(f"expression recursion limit exceeded: {DEPTH_LIMIT}", -1, -1),)) from None
-    for each, static in checker.types.items():
-        if static.parameters or static.kind == "param":
-            checker.types[each] = checker.inference.resolved(static, final=True)
+    checker.types = checker.inference.final_types(checker.types)
     if not environment.strict:
         checker.issues.clear()
         checker.types = dict.fromkeys(checker.types, DYN)
@@ -101,11 +99,11 @@ def check(
         check_literals(checker)
     result = checker.types[id(node)]
     if not checker.issues and expects and result not in expects:
-        checker.issues.append(Issue(mismatch(result, expects), 0, 0))
+        checker.issues.append(Issue(result_type_error(result, expects), 0, 0))
     if checker.issues:
         issues = sorted(checker.issues, key=lambda issue: (issue.line, issue.column))
         raise CompileError(source, tuple(issues))
-    return Checked(
+    return CheckedTree(
         node=node,
         result=result,
         names=frozenset(checker.names),
@@ -116,11 +114,11 @@ def check(
         candidates=checker.choices,
         patterns=checker.patterns,
         planned=environment.planned,
-        has_opaque=checker.has_opaque or any(map(_gives_opaque, checker.overloads.values())),
+        has_opaque=checker.has_opaque or any(map(_any_returns_opaque, checker.overloads.values())),
     )
 
 
-def _gives_opaque(overloads: Sequence[Overload]) -> bool:
+def _any_returns_opaque(overloads: Sequence[Overload]) -> bool:
     return any(_is_opaque(overload.result) for overload in overloads)
 
 
@@ -128,7 +126,7 @@ def _is_opaque(kind: Type) -> bool:
     return kind.kind == "opaque" or kind == BYTES or any(map(_is_opaque, kind.parameters))
 
 
-def mismatch(result: Type, expects: Sequence[Type]) -> str:
+def result_type_error(result: Type, expects: Sequence[Type]) -> str:
     """Return the API server's error for an expression whose result has another type than expected."""
     if len(expects) == 1:
         return f"must evaluate to {expects[0]} but got {result}"

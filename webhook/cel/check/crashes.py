@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from webhook.cel.check.checked import Checked
-from webhook.cel.check.folding import fold
-from webhook.cel.syntax.text import source
+from webhook.cel.check.checked import CheckedTree
+from webhook.cel.check.folding import fold_constants
+from webhook.cel.syntax.text import source_text
 from webhook.cel.syntax.tree import ListNode, MapNode, Node, StructNode, children
 from webhook.cel.types import DYN, optional_of
 
@@ -23,33 +23,34 @@ _PATCH: Final = "JSONPatch"
 _OPTIONAL: Final = optional_of(DYN).name
 
 
-def crashes(checked: Checked, text: str) -> Iterator[str]:
+def api_server_panics(checked: CheckedTree, text: str) -> Iterator[str]:
     """Yield a sentence for each part of an expression that makes the API server panic."""
-    constants = fold(checked, text)
+    constants = fold_constants(checked, text)
     waiting: list[Node] = [checked.node]
     while waiting:
         node = waiting.pop()
         waiting += children(node)
-        for value in _optional_values(node):
+        for value in _values_of_optional_entries(node):
             if checked.type_of(value).name != _OPTIONAL:
                 yield (
-                    f"the optional entry `?{source(value)}` has the type dyn: write"
+                    f"the optional entry `?{source_text(value)}` has the type dyn: write"
                     f" `?optional.of(…)`, or `.?` in place of `[?…]`"
                 )
-        if isinstance(node, MapNode) and id(node) not in constants and _is_constant(node, constants):
-            yield f"`{source(node)}` has a key that no map can have: use a string"
-        for inner in _held_objects(node):
-            yield f'`{source(inner)}` must not be inside a list or a map of a JSONPatch value: write `{{"field": …}}`'
+        if isinstance(node, MapNode) and id(node) not in constants and _is_constant_map(node, constants):
+            yield f"`{source_text(node)}` has a key that no map can have: use a string"
+        for inner in _objects_nested_in_patch_value(node):
+            refused = source_text(inner)
+            yield f'`{refused}` must not be inside a list or a map of a JSONPatch value: write `{{"field": …}}`'
 
 
-def _optional_values(node: Node) -> Iterator[Node]:
+def _values_of_optional_entries(node: Node) -> Iterator[Node]:
     if isinstance(node, ListNode):
         yield from (node.elements[index] for index in sorted(node.optional))
     if isinstance(node, MapNode):
         yield from (entry.value for entry in node.entries if entry.optional)
 
 
-def _held_objects(node: Node) -> Iterator[Node]:
+def _objects_nested_in_patch_value(node: Node) -> Iterator[Node]:
     """Yield each `Object{…}` inside a list or a map of a JSONPatch value."""
     if not isinstance(node, StructNode) or node.name != _PATCH:
         return
@@ -62,6 +63,6 @@ def _held_objects(node: Node) -> Iterator[Node]:
             waiting += inner
 
 
-def _is_constant(node: MapNode, constants: Mapping[int, Any]) -> bool:
+def _is_constant_map(node: MapNode, constants: Mapping[int, Any]) -> bool:
     has_optional = any(entry.optional for entry in node.entries)
     return not has_optional and all(id(part) in constants for part in children(node))

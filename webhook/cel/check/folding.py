@@ -12,15 +12,15 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from webhook.cel.library.dispatch import fitting
-from webhook.cel.library.tracking import go_name
+from webhook.cel.library.dispatch import fitting_implementation
+from webhook.cel.library.tracking import go_type_name
 from webhook.cel.syntax import lexer
 from webhook.cel.syntax.tree import Call, Ident, ListNode, Literal, MapNode, Node, Select, children
 from webhook.cel.values import TypeValue, UInt, make_map, type_name
 from webhook.errors import CompileError, EvaluationError, EvaluationPanic, Issue
 
 if TYPE_CHECKING:
-    from webhook.cel.check.checked import Checked
+    from webhook.cel.check.checked import CheckedTree
 
 CONVERSIONS = frozenset(("bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"))
 _PRIMITIVES = frozenset(("bool", "string", "int", "uint", "double"))
@@ -28,21 +28,21 @@ _PATTERNS = frozenset(("matches", "find", "findAll"))
 _KEYS = frozenset((bool, int, UInt, float, str))
 
 
-def fold(checked: Checked, source: str) -> Mapping[int, Any]:
+def fold_constants(checked: CheckedTree, source: str) -> Mapping[int, Any]:
     """Return the values of all constant nodes by `id(node)`.
 
     Raises:
         CompileError: constants that fail.
     """
-    folding = _Folding(checked, source)
-    for node in _bottom_up(checked.node):
-        folding.visit(node)
+    folding = _ConstantFolder(checked, source)
+    for node in _nodes_bottom_up(checked.node):
+        folding.fold_node(node)
     if folding.issues and checked.planned:
         raise CompileError(source, tuple(folding.issues))
     return folding.values
 
 
-def _bottom_up(root: Node) -> list[Node]:
+def _nodes_bottom_up(root: Node) -> list[Node]:
     order, pending = [], [root]
     while pending:
         node = pending.pop()
@@ -52,20 +52,20 @@ def _bottom_up(root: Node) -> list[Node]:
     return order
 
 
-class _Folding:
-    def __init__(self, checked: Checked, source: str) -> None:
+class _ConstantFolder:
+    def __init__(self, checked: CheckedTree, source: str) -> None:
         self.checked = checked
         self.source = source
         self.values: dict[int, Any] = {}
         self.issues: list[Issue] = []
 
-    def visit(self, node: Node) -> None:
+    def fold_node(self, node: Node) -> None:
         values = self.values
         match node:
             case Literal():
                 values[id(node)] = node.value
             case Ident() | Select():
-                reference = self.checked.reference(node)
+                reference = self.checked.name_referred_to(node)
                 if reference is not None and reference in self.checked.type_names:
                     values[id(node)] = TypeValue(reference)
             case ListNode() if not node.optional and all(id(each) in values for each in node.elements):
@@ -76,14 +76,14 @@ class _Folding:
                     with suppress(EvaluationPanic):
                         values[id(node)] = make_map((values[id(e.key)], values[id(e.value)]) for e in node.entries)
             case Call() if node.arguments:
-                self._call(node)
+                self._fold_call(node)
 
-    def _call(self, node: Call) -> None:
+    def _fold_call(self, node: Call) -> None:
         values, last = self.values, node.arguments[-1]
         if node.function in _PATTERNS:
             pattern = values.get(id(node.arguments[1 if node.target is None else 0]))
             if type(pattern) is str:
-                self._pattern(node, pattern)
+                self._compile_constant_pattern(node, pattern)
             return
         if id(last) not in values:
             return
@@ -91,27 +91,27 @@ class _Folding:
         if node.function == "@in" and value == []:
             values[id(node)] = False
         elif node.function in ("_[_]", "_[?_]") and type(value) not in _KEYS:
-            self._report(node, f"invalid qualifier type: {go_name(type(value))}")
+            self._report_issue(node, f"invalid qualifier type: {go_type_name(type(value))}")
         elif node.target is None and node.function.lstrip(".") in CONVERSIONS and len(node.arguments) == 1:
-            self._convert(node, value)
+            self._fold_conversion(node, value)
 
-    def _convert(self, node: Call, value: Any) -> None:
+    def _fold_conversion(self, node: Call, value: Any) -> None:
         try:
-            self.values[id(node)] = fitting(self.checked.overloads.get(id(node), ()), (value,))(value)
+            self.values[id(node)] = fitting_implementation(self.checked.overloads.get(id(node), ()), (value,))(value)
         except EvaluationError as error:
-            self._report(node, str(error))
+            self._report_issue(node, str(error))
 
-    def _pattern(self, node: Call, pattern: str) -> None:
+    def _compile_constant_pattern(self, node: Call, pattern: str) -> None:
         try:
-            self.checked.patterns.pattern(pattern)
+            self.checked.patterns.compiled_pattern(pattern)
         except ValueError as error:
-            self._report(node, str(error))
+            self._report_issue(node, str(error))
 
-    def _report(self, node: Node, message: str) -> None:
-        place = lexer.position(self.source, node.offset)
+    def _report_issue(self, node: Node, message: str) -> None:
+        place = lexer.line_and_column(self.source, node.offset)
         self.issues.append(Issue(f"program instantiation failed: {message}", *place))
 
 
-def is_set(values: list[Any]) -> bool:
+def is_turned_into_set(values: list[Any]) -> bool:
     """Return whether cel-go turns a constant list into a set for `in`, whose look-up then costs nothing."""
     return all(type_name(value) in _PRIMITIVES for value in values)

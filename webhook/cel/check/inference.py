@@ -6,7 +6,7 @@ structures, timestamps and durations, type variables are bound to the more gener
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from webhook.cel.library.declaration import Overload
@@ -15,13 +15,13 @@ from webhook.cel.types import ANY, DURATION, DYN, ERROR, NULL, TIMESTAMP, Type
 _SHOWN = {"null_type": "null", "google.protobuf.Timestamp": "timestamp", "google.protobuf.Duration": "duration"}
 
 
-def show(shown: Type) -> str:
+def type_text(shown: Type) -> str:
     """Return the name of a type in the checker's messages."""
     if shown == ERROR:
         return "!error!"
     if not shown.parameters:
         return _SHOWN.get(shown.name, shown.name)
-    return f"{shown.name}({', '.join(map(show, shown.parameters))})"
+    return f"{shown.name}({', '.join(map(type_text, shown.parameters))})"
 
 
 def is_optional(kind: Type) -> bool:
@@ -30,7 +30,7 @@ def is_optional(kind: Type) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def variables_of(overload: Overload) -> tuple[str, ...]:
+def type_variables_of(overload: Overload) -> tuple[str, ...]:
     """Return the names of the type variables of a signature."""
     names: dict[str, None] = {}
     pending = [*overload.parameters, overload.result]
@@ -42,7 +42,7 @@ def variables_of(overload: Overload) -> tuple[str, ...]:
     return tuple(names)
 
 
-class Inference:
+class TypeInference:
     """The type variables of one expression and the types that they are bound to."""
 
     def __init__(self) -> None:
@@ -50,18 +50,20 @@ class Inference:
         self._count = 0
         self._undo: list[tuple[str, Type | None]] = []
 
-    def fresh(self) -> Type:
+    def new_type_variable(self) -> Type:
         """Return a new type variable."""
         self._count += 1
         return Type(f"_var{self._count}", kind="param")
 
-    def instance(self, overload: Overload) -> tuple[tuple[Type, ...], Type]:
+    def instantiate(self, overload: Overload) -> tuple[tuple[Type, ...], Type]:
         """Return the parameters and the result of a signature with new type variables."""
-        names = variables_of(overload)
+        names = type_variables_of(overload)
         if not names:
             return overload.parameters, overload.result
-        fresh = {name: self.fresh() for name in names}
-        return tuple(_renamed(each, fresh) for each in overload.parameters), _renamed(overload.result, fresh)
+        fresh = {name: self.new_type_variable() for name in names}
+        return tuple(_with_renamed_variables(each, fresh) for each in overload.parameters), _with_renamed_variables(
+            overload.result, fresh
+        )
 
     def fits(self, target: Type, given: Type) -> bool:
         """Return whether `given` may stand where `target` is wanted, and bind type variables when it may."""
@@ -72,7 +74,7 @@ class Inference:
         if len(targets) != len(given):
             return False
         for wanted, actual in zip(targets, given, strict=True):
-            if wanted is not actual and not self._assignable(wanted, actual):
+            if wanted is not actual and not self._is_assignable(wanted, actual):
                 self._roll_back()
                 return False
         self._undo.clear()
@@ -86,7 +88,33 @@ class Inference:
             else:
                 self._bound[name] = before
 
-    def resolved(self, kind: Type, *, final: bool = False) -> Type:
+    def final_types(self, kinds: Mapping[int, Type]) -> dict[int, Type]:
+        """Return types with their variables replaced, by the same keys; unbound variables become dyn.
+
+        What several of them have inside is replaced once: of lists in lists, each type has all those below it.
+        """
+        known: dict[int, tuple[Type, Type]] = {}
+        return {key: self._final(kind, known) for key, kind in kinds.items()}
+
+    def _final(self, kind: Type, known: dict[int, tuple[Type, Type]]) -> Type:
+        """Return the final type; `known` has those that were replaced before, by the identity of what they were."""
+        if not kind.parameters and kind.kind != "param":
+            return kind
+        before = known.get(id(kind))
+        if before is None:
+            bound = self._bound_type(kind)
+            parameters = tuple(self._final(each, known) for each in bound.parameters)
+            is_same = all(new is old for new, old in zip(parameters, bound.parameters, strict=True))
+            before = known[id(kind)] = kind, bound if is_same else Type(bound.name, parameters, bound.kind)
+        return before[1]
+
+    def _bound_type(self, kind: Type) -> Type:
+        """Return the type that a variable stands for, dyn where it is unbound; its parameters may be variables."""
+        while kind.kind == "param":
+            kind = self._bound.get(kind.name, DYN)
+        return kind
+
+    def resolved_type(self, kind: Type, *, final: bool = False) -> Type:
         """Return the type with its variables replaced; unbound variables become dyn when `final`."""
         while kind.kind == "param":
             bound = self._bound.get(kind.name)
@@ -95,54 +123,54 @@ class Inference:
             kind = bound
         if not kind.parameters:
             return kind
-        parameters = tuple(self.resolved(each, final=final) for each in kind.parameters)
+        parameters = tuple(self.resolved_type(each, final=final) for each in kind.parameters)
         if all(new is old for new, old in zip(parameters, kind.parameters, strict=True)):
             return kind
         return Type(kind.name, parameters, kind.kind)
 
-    def _bind(self, name: str, kind: Type) -> None:
+    def _bind_variable(self, name: str, kind: Type) -> None:
         self._undo.append((name, self._bound.get(name)))
         self._bound[name] = kind
 
-    def _assignable(self, first: Type, second: Type) -> bool:
+    def _is_assignable(self, first: Type, second: Type) -> bool:
         if second.kind == "param":
-            valid, bound = self._substitutes(first, second)
+            valid, bound = self._may_substitute(first, second)
             if valid or bound:
                 return valid
         if first.kind == "param":
-            return self._substitutes(second, first)[0]
+            return self._may_substitute(second, first)[0]
         if first is DYN or second is DYN or first.name in _WILD or second.name in _WILD:
             return True
         if first.name == NULL.name:
-            return _nullable(second)
+            return _is_nullable(second)
         if second.name == NULL.name:
-            return _nullable(first)
+            return _is_nullable(first)
         if first.name == "type":
             return second.name == "type"
         if first.name != second.name or first.kind != second.kind or len(first.parameters) != len(second.parameters):
             return False
-        return all(map(self._assignable, first.parameters, second.parameters))
+        return all(map(self._is_assignable, first.parameters, second.parameters))
 
-    def _substitutes(self, kind: Type, variable: Type) -> tuple[bool, bool]:
+    def _may_substitute(self, kind: Type, variable: Type) -> tuple[bool, bool]:
         """Return whether `kind` may replace the type variable, and whether the variable was bound before."""
         if kind == variable:
             return True, True
         bound = self._bound.get(variable.name)
         if bound is None:
-            if not self._occurs(variable.name, kind):
-                self._bind(variable.name, kind)
+            if not self._occurs_in_type(variable.name, kind):
+                self._bind_variable(variable.name, kind)
                 return True, False
             return False, False
         if kind == bound:
             return True, True
-        if not self._assignable(kind, bound):
+        if not self._is_assignable(kind, bound):
             return False, True
         general = most_general(kind, bound)
-        if not self._occurs(variable.name, general):
-            self._bind(variable.name, general)
+        if not self._occurs_in_type(variable.name, general):
+            self._bind_variable(variable.name, general)
         return True, True
 
-    def _occurs(self, name: str, within: Type) -> bool:
+    def _occurs_in_type(self, name: str, within: Type) -> bool:
         while within.kind == "param":
             if within.name == name:
                 return True
@@ -150,7 +178,7 @@ class Inference:
             if bound is None:
                 return False
             within = bound
-        return any(self._occurs(name, each) for each in within.parameters)
+        return any(self._occurs_in_type(name, each) for each in within.parameters)
 
 
 UNKNOWN = frozenset({DYN.name, ANY.name})
@@ -158,7 +186,7 @@ UNKNOWN = frozenset({DYN.name, ANY.name})
 _WILD = UNKNOWN | {ERROR.name}
 
 
-def _nullable(kind: Type) -> bool:
+def _is_nullable(kind: Type) -> bool:
     return kind.name in (NULL.name, TIMESTAMP.name, DURATION.name, "optional_type") or kind.kind in (
         "opaque",
         "object",
@@ -182,9 +210,9 @@ def _is_less_specific(first: Type, second: Type) -> bool:
     return all(map(_is_less_specific, first.parameters, second.parameters))
 
 
-def _renamed(kind: Type, names: dict[str, Type]) -> Type:
+def _with_renamed_variables(kind: Type, names: dict[str, Type]) -> Type:
     if kind.kind == "param":
         return names[kind.name]
     if not kind.parameters:
         return kind
-    return Type(kind.name, tuple(_renamed(each, names) for each in kind.parameters), kind.kind)
+    return Type(kind.name, tuple(_with_renamed_variables(each, names) for each in kind.parameters), kind.kind)

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.cel.check.inference import is_optional, show
-from webhook.cel.library.dispatch import fitting
-from webhook.cel.library.format_string import REFUSALS, FormatProblem, clauses
+from webhook.cel.check.inference import is_optional, type_text
+from webhook.cel.library.dispatch import fitting_implementation
+from webhook.cel.library.format_string import REFUSALS, FormatProblem, split_into_clauses
 from webhook.cel.syntax.tree import Call, ListNode, Literal, MapNode, Node, children
 from webhook.cel.types import DYN, Type
 from webhook.errors import BudgetExceeded, EvaluationError
 
 if TYPE_CHECKING:
-    from webhook.cel.check.checker import Checker
+    from webhook.cel.check.checker import TypeChecker
 
 _NUMBERS = frozenset({"int", "uint"})
 _ANY_TEXT = frozenset(
@@ -38,21 +38,21 @@ _ALLOWED = {
 """The types that each clause of a format accepts; dyn is checked at run time."""
 
 
-def check_literals(checker: Checker) -> None:
+def check_literals(checker: TypeChecker) -> None:
     """Report the literals of a well-typed tree that Kubernetes rejects."""
     exempt: set[int] = set()
     if checker.environment.homogeneous:
         for node in checker.order:
             if isinstance(node, Call) and node.function == "format":
-                _below(node, exempt)
+                _add_nodes_below(node, exempt)
     for node in checker.order:
         if isinstance(node, Call):
-            _check_call(checker, node)
+            _check_call_literals(checker, node)
         elif checker.environment.homogeneous and id(node) not in exempt:
-            _check_mixture(checker, node)
+            _check_mixed_types(checker, node)
 
 
-def _below(node: Node, inside: set[int]) -> None:
+def _add_nodes_below(node: Node, inside: set[int]) -> None:
     pending = list(children(node))
     while pending:
         current = pending.pop()
@@ -60,15 +60,17 @@ def _below(node: Node, inside: set[int]) -> None:
         pending.extend(children(current))
 
 
-def _check_mixture(checker: Checker, node: ListNode | MapNode) -> None:
+def _check_mixed_types(checker: TypeChecker, node: ListNode | MapNode) -> None:
     if isinstance(node, ListNode):
-        _check_same(checker, [(each, index in node.optional) for index, each in enumerate(node.elements)], stop=True)
+        _check_same_type(
+            checker, [(each, index in node.optional) for index, each in enumerate(node.elements)], stop=True
+        )
         return
-    _check_same(checker, [(entry.key, False) for entry in node.entries])
-    _check_same(checker, [(entry.value, entry.optional) for entry in node.entries])
+    _check_same_type(checker, [(entry.key, False) for entry in node.entries])
+    _check_same_type(checker, [(entry.value, entry.optional) for entry in node.entries])
 
 
-def _check_same(checker: Checker, parts: list[tuple[Node, bool]], *, stop: bool = False) -> None:
+def _check_same_type(checker: TypeChecker, parts: list[tuple[Node, bool]], *, stop: bool = False) -> None:
     first: Type | None = None
     for part, optional in parts:
         static = checker.types[id(part)]
@@ -77,41 +79,41 @@ def _check_same(checker: Checker, parts: list[tuple[Node, bool]], *, stop: bool 
         if first is None:
             first = static
         elif static != first:
-            checker.report(f"expected type '{show(first)}' but found '{show(static)}'", part)
+            checker.report_issue(f"expected type '{type_text(first)}' but found '{type_text(static)}'", part)
             if stop:
                 return
 
 
-def _check_call(checker: Checker, node: Call) -> None:
+def _check_call_literals(checker: TypeChecker, node: Call) -> None:
     if node.function == "format":
         if "format" not in checker.environment.extensions:
             _check_format(checker, node)
     elif node.function in ("duration", "timestamp", "matches") and node.arguments:
         argument = node.arguments[0]
-        if isinstance(argument, Literal) and not _is_good(checker, node, argument.value):
-            checker.report(f"invalid {node.function} argument", argument)
+        if isinstance(argument, Literal) and not _is_valid_literal(checker, node, argument.value):
+            checker.report_issue(f"invalid {node.function} argument", argument)
     elif any(overload.is_literal for overload in checker.overloads.get(id(node), ())):
         _try_call(checker, node)
 
 
-def _try_call(checker: Checker, node: Call) -> None:
+def _try_call(checker: TypeChecker, node: Call) -> None:
     """Report a call that requires literals and has other arguments, or that fails with its literals."""
     values = [argument.value for argument in node.arguments if isinstance(argument, Literal)]
     if len(values) < len(node.arguments):
-        checker.report(f"{node.function} takes a literal", node)
+        checker.report_issue(f"{node.function} takes a literal", node)
         return
     try:
-        fitting(checker.overloads[id(node)], tuple(values))(*values)
+        fitting_implementation(checker.overloads[id(node)], tuple(values))(*values)
     except EvaluationError as error:
-        checker.report(str(error), node.arguments[0])
+        checker.report_issue(str(error), node.arguments[0])
 
 
-def _is_good(checker: Checker, node: Call, value: object) -> bool:
+def _is_valid_literal(checker: TypeChecker, node: Call, value: object) -> bool:
     try:
         if node.function != "matches":
-            fitting(checker.overloads[id(node)][:1], (value,))(value)
+            fitting_implementation(checker.overloads[id(node)][:1], (value,))(value)
         elif isinstance(value, str):
-            checker.patterns.pattern(value)
+            checker.patterns.compiled_pattern(value)
     except BudgetExceeded:
         raise  # it may be good: too large, or out of time
     except (EvaluationError, ValueError):
@@ -119,7 +121,7 @@ def _is_good(checker: Checker, node: Call, value: object) -> bool:
     return True
 
 
-def _check_format(checker: Checker, node: Call) -> None:
+def _check_format(checker: TypeChecker, node: Call) -> None:
     target, arguments = node.target, node.arguments
     if not isinstance(target, Literal) or not isinstance(target.value, str):
         return
@@ -127,24 +129,24 @@ def _check_format(checker: Checker, node: Call) -> None:
         return
     elements, used = arguments[0].elements, 0
     try:
-        for part in clauses(target.value, len(elements)):
+        for part in split_into_clauses(target.value, len(elements)):
             if isinstance(part, str):
                 continue
-            culprit = _unfit(checker, elements[used], _ALLOWED[part.letter])
+            culprit = _node_not_formattable(checker, elements[used], _ALLOWED[part.letter])
             if culprit is not None:
                 complaint = REFUSALS[part.letter].format(checker.types[id(culprit)].name)
-                checker.report(f"error during formatting: {complaint}", culprit)
+                checker.report_issue(f"error during formatting: {complaint}", culprit)
                 return
             used += 1
     except FormatProblem as problem:
-        checker.report(str(problem), node)
+        checker.report_issue(str(problem), node)
         return
     if len(elements) > used:
         text = f"too many arguments supplied to string.format (expected {used}, got {len(elements)})"
-        checker.report(text, node)
+        checker.report_issue(text, node)
 
 
-def _unfit(checker: Checker, node: Node, allowed: frozenset[str]) -> Node | None:
+def _node_not_formattable(checker: TypeChecker, node: Node, allowed: frozenset[str]) -> Node | None:
     """Return the node whose type a format clause cannot show; for %s this may be an element of a literal list
     or map.
     """

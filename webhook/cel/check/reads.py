@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from webhook.cel.check.checked import Checked
+from webhook.cel.check.checked import CheckedTree
 from webhook.cel.syntax.tree import Call, Has, Macro, Node, Select, children
 
 WHOLE: Final = ""
@@ -21,7 +21,7 @@ Path: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Reads:
+class ReadPaths:
     """The variables and paths that an expression reads.
 
     paths: each a variable and fields inside it, such as ("object", "spec", "replicas"); what stands there is read
@@ -32,7 +32,7 @@ class Reads:
     always: frozenset[str]
 
     @property
-    def fields(self) -> Mapping[str, frozenset[str]]:
+    def fields_by_variable(self) -> Mapping[str, frozenset[str]]:
         """Return the variables with the fields that are selected from each: {"a": {"b", "c"}} for `a.b == a.c[0]`."""
         selected: dict[str, set[str]] = {}
         for name, *inner in self.paths:
@@ -40,26 +40,26 @@ class Reads:
         return {name: frozenset(fields) for name, fields in selected.items()}
 
 
-def reads(checked: Checked) -> Reads:
+def paths_read_by(checked: CheckedTree) -> ReadPaths:
     """Return the variables and paths that an expression reads."""
     paths: set[Path] = set()
     always: set[str] = set()
     pending = [(checked.node, True)]
     while pending:
         node, is_certain = pending.pop()
-        if path := _path(checked, node):
+        if path := _path_of_node(checked, node):
             paths.add(path)
             always |= {path[0]} if is_certain else set()
         else:
-            pending += _below(node, is_certain)
-    return Reads(frozenset(paths), frozenset(always))
+            pending += _children_with_certainty(node, is_certain)
+    return ReadPaths(frozenset(paths), frozenset(always))
 
 
-def _path(checked: Checked, node: Node) -> Path:
+def _path_of_node(checked: CheckedTree, node: Node) -> Path:
     """Return the variable and the field names of a node that is a path; () for every other node."""
     fields: list[str] = []
     while True:
-        name = checked.reference(node)
+        name = checked.name_referred_to(node)
         if name is not None and name in checked.names:
             return (name, *reversed(fields))
         if not isinstance(node, Select | Has):
@@ -68,7 +68,7 @@ def _path(checked: Checked, node: Node) -> Path:
         node = node.operand
 
 
-def _below(node: Node, is_certain: bool) -> Iterator[tuple[Node, bool]]:
+def _children_with_certainty(node: Node, is_certain: bool) -> Iterator[tuple[Node, bool]]:
     """Yield the children of a node, and for each of them whether every evaluation reaches it."""
     is_choice = isinstance(node, Macro) or (isinstance(node, Call) and node.function in _FIRST_ALONE)
     for index, each in enumerate(children(node)):

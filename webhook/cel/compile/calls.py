@@ -15,12 +15,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.cel.compile import code
 from webhook.cel.compile import optional as optionals
-from webhook.cel.compile.code import Place, Term
-from webhook.cel.compile.failure import failed_cost
-from webhook.cel.compile.tracked import tracked_operands
+from webhook.cel.compile.call_costs import (
+    COUNTED_BEFORE_CALL,
+    count_cost_before_call,
+    extra_cost_function,
+    tenth_of_length_code,
+)
+from webhook.cel.compile.code import FailurePlace, ValueCode
+from webhook.cel.compile.failure import failed_call_cost
+from webhook.cel.compile.tracked import type_checked_argument_codes
 from webhook.cel.library import conversions, costs, runtime, standard
-from webhook.cel.library.declaration import Cost, Overload
-from webhook.cel.library.dispatch import Dispatch, Unary, fitting, is_metered, looks_inside
+from webhook.cel.library.declaration import Overload
+from webhook.cel.library.dispatch import (
+    DispatchTable,
+    UnaryDispatchTable,
+    depends_on_elements,
+    fitting_implementation,
+    is_metered,
+)
 from webhook.cel.library.tracking import tracked_argument
 from webhook.cel.syntax.tree import Call, Node
 from webhook.cel.types import BOOL, INT, Type
@@ -28,7 +40,7 @@ from webhook.cel.values import INT_MAX, INT_MIN
 from webhook.errors import EvaluationError
 
 if TYPE_CHECKING:
-    from webhook.cel.compile.compiler import Compiler
+    from webhook.cel.compile.compiler import ExpressionCompiler
 
 COMPARISONS: Mapping[str, tuple[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
     "_<_": (ast.Lt, standard.less),
@@ -48,67 +60,71 @@ ORDERED = frozenset(("int", "uint", "string", "bytes", "bool"))
 """Types whose values Python orders as CEL does."""
 
 
-def function(compiler: Compiler, node: Call) -> Term:
+def call_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
     """Return the code of a call."""
     if node.function in COMPARISONS:
-        return _comparison(compiler, node)
+        return _comparison_code(compiler, node)
     if node.function in ARITHMETIC:
-        return _arithmetic(compiler, node)
-    arguments = _arguments(compiler, node)
+        return _arithmetic_code(compiler, node)
+    arguments = _arguments_with_target(compiler, node)
     if node.function == "size":
-        return _size(compiler, arguments[0])
+        return _size_call_code(compiler, arguments[0])
     if node.function == "matches" and type(compiler.constants.get(id(arguments[1]))) is str:
-        return _matches(compiler, node, arguments)
+        return _matches_call_code(compiler, node, arguments)
     if node.function == "hasValue":
         compiler.unread.add(id(arguments[0]))
-        term = compiler.value(arguments[0])
-        return optionals.has_value(compiler, term) or apply(compiler, node, [term])
-    return optionals.construction(compiler, node, arguments) or _call(compiler, node, arguments)
+        term = compiler.value_code(arguments[0])
+        return optionals.has_value_code(compiler, term) or overload_call_code(compiler, node, [term])
+    return optionals.construction_code(compiler, node, arguments) or _dispatched_or_folded_call(
+        compiler, node, arguments
+    )
 
 
-def _arguments(compiler: Compiler, node: Call) -> list[Node]:
-    if node.target is None or compiler.checked.reference(node) is not None:
+def _arguments_with_target(compiler: ExpressionCompiler, node: Call) -> list[Node]:
+    if node.target is None or compiler.checked.name_referred_to(node) is not None:
         return list(node.arguments)
     return [node.target, *node.arguments]
 
 
-def _call(compiler: Compiler, node: Call, arguments: Sequence[Node]) -> Term:
-    overloads = compiler.overloads(node)
-    ahead = _ahead(compiler, node, overloads, arguments)
+def _dispatched_or_folded_call(compiler: ExpressionCompiler, node: Call, arguments: Sequence[Node]) -> ValueCode:
+    overloads = compiler.overloads_fitting_static_types(node)
+    ahead = _result_at_compile_time(compiler, node, overloads, arguments)
     if ahead is not None:
         return ahead
     if overloads[0].implementation is conversions.identity and overloads[0].parameters[0].kind == "param":
-        compiler.writer.charge(1)  # dyn(x)
-        return Term(compiler.value(arguments[0]).code, compiler.checked.type_of(node))
+        compiler.writer.add_fixed_cost(1)  # dyn(x)
+        return ValueCode(compiler.value_code(arguments[0]).code, compiler.checked.type_of(node))
     if tracked_argument(overloads) is not None:
-        return apply(compiler, node, tracked_operands(compiler, overloads, arguments))
+        return overload_call_code(compiler, node, type_checked_argument_codes(compiler, overloads, arguments))
     if len(arguments) < 3:
-        return apply(compiler, node, _operands(compiler, overloads, arguments))
+        return overload_call_code(compiler, node, _argument_codes(compiler, overloads, arguments))
     # cel-go evaluates up to two arguments in any case, but stops at the first of more that fails, and does not call
-    terms: list[Term] = []
-    with compiler.writer.unreached() as part:
+    terms: list[ValueCode] = []
+    with compiler.writer.subtract_cost_of_unreached_parts() as part:
         for each in arguments:
             part()
-            terms.append(compiler.value_after(terms, each))
+            terms.append(compiler.value_code_after(terms, each))
         part()
-        compiler.writer.charge(1)
+        compiler.writer.add_fixed_cost(1)
         part()
-    compiler.writer.charge(-1)
-    return apply(compiler, node, terms)
+    compiler.writer.add_fixed_cost(-1)
+    return overload_call_code(compiler, node, terms)
 
 
-def _operands(compiler: Compiler, overloads: tuple[Overload, ...], arguments: Sequence[Node]) -> list[Term]:
+def _argument_codes(
+    compiler: ExpressionCompiler, overloads: tuple[Overload, ...], arguments: Sequence[Node]
+) -> list[ValueCode]:
     """Return the code of a call's arguments. An argument that fails costs the call what a value of size 1 would."""
     places = compiler.writer.places
-    terms: list[Term] = []
+    terms: list[ValueCode] = []
     starts = [len(places)]
     for each in arguments:
-        terms.append(compiler.value_after(terms, each))
+        terms.append(compiler.value_code_after(terms, each))
         starts.append(len(places))
-    cost = cost_of(overloads)
+    cost = extra_cost_function(overloads)
     if cost is None:
         return terms
-    if overloads[0].name in _STOPPING and _is_literal_text(terms[1].code):
+    if overloads[0].name in _STOPPING and _is_string_constant(terms[1].code):
         for place in places[starts[0] : starts[1]]:
             if place.level == compiler.writer.level:
                 place.refund += 1
@@ -120,275 +136,250 @@ def _operands(compiler: Compiler, overloads: tuple[Overload, ...], arguments: Se
             values[position] = None
             for place in places[first:after]:
                 if place.level == compiler.writer.level:
-                    place.refund -= failed_cost(cost, values)
+                    place.refund -= failed_call_cost(cost, values)
     return terms
 
 
-def apply(compiler: Compiler, node: Call, terms: list[Term]) -> Term:
+def overload_call_code(compiler: ExpressionCompiler, node: Call, terms: list[ValueCode]) -> ValueCode:
     """Return the code that chooses the fitting signature at run time, calls it and adds its cost."""
-    candidates = compiler.candidates(node)
-    if node.function in _STOPPING and _is_literal_text(terms[1].code):
+    candidates = compiler.overloads_chosen_at_run_time(node)
+    if node.function in _STOPPING and _is_string_constant(terms[1].code):
         candidates = tuple(replace(each, name="matches") for each in candidates)  # it refuses values as that does
-    signatures = Signatures(compiler.overloads(node), candidates)
-    return apply_signatures(compiler, signatures, terms, compiler.checked.type_of(node))
+    signatures = CallSignatures(compiler.overloads_fitting_static_types(node), candidates)
+    return signatures_call_code(compiler, signatures, terms, compiler.checked.type_of(node))
 
 
-def _is_literal_text(value: ast.expr) -> bool:
+def _is_string_constant(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and type(value.value) is str
 
 
-class Signatures(NamedTuple):
+class CallSignatures(NamedTuple):
     """The signatures of a call: those that fit its static types, and those among which it chooses at run time."""
 
     overloads: tuple[Overload, ...]
     candidates: tuple[Overload, ...]
 
 
-def apply_signatures(compiler: Compiler, signatures: Signatures, terms: list[Term], static: Type) -> Term:
+def signatures_call_code(
+    compiler: ExpressionCompiler, signatures: CallSignatures, terms: list[ValueCode], static: Type
+) -> ValueCode:
     """Return the code that calls one of the given signatures and adds its cost."""
     writer = compiler.writer
     overloads, candidates = signatures
-    writer.charge(1)
-    cost = cost_of(overloads)
+    writer.add_fixed_cost(1)
+    cost = extra_cost_function(overloads)
     if cost is not None:
-        terms = _count_before(compiler, cost, terms)
-    direct = len(overloads) == 1 and not looks_inside(overloads[0]) and all(map(_fits, overloads[0].parameters, terms))
+        terms = count_cost_before_call(compiler, cost, terms)
+    direct = (
+        len(overloads) == 1
+        and not depends_on_elements(overloads[0])
+        and all(map(_surely_fits, overloads[0].parameters, terms))
+    )
     if direct:
         candidates = overloads
     else:
-        terms = [compiler.reusable(term) for term in terms]
+        terms = [compiler.reusable_code(term) for term in terms]
     values = [term.code for term in terms]
-    place = Place("call")
-    if cost is not None and cost not in _BEFORE:
+    place = FailurePlace("call")
+    if cost is not None and cost not in COUNTED_BEFORE_CALL:
         place.cost, place.arguments = cost, tuple(values)
     # whatever implementation is chosen, it gives what its signature says
     sure = bool(candidates) and all(each.result == static for each in candidates)
-    result = Term(_target(compiler, candidates, values, place, direct=direct), static, sure=sure)
-    if cost is not None and cost not in _BEFORE:
-        result = compiler.reusable(result)
-        if cost is costs.traverse_target:
-            extra = compiler.call(costs.traversal, values[0], compiler.deadline())
+    result = ValueCode(_implementation_call(compiler, candidates, values, place, direct=direct), static, sure=sure)
+    if cost is not None and cost not in COUNTED_BEFORE_CALL:
+        result = compiler.reusable_code(result)
+        if cost is costs.traverse_target_cost:
+            extra = compiler.function_call(costs.traversal_cost, values[0], compiler.deadline_code())
         else:
-            extra = compiler.call(cost, result.code, *values)
-        writer.charge_value(code.binary(extra, ast.Sub(), code.literal(1)))
+            extra = compiler.function_call(cost, result.code, *values)
+        writer.add_runtime_cost(code.binary_operation_node(extra, ast.Sub(), code.constant_node(1)))
     return result
 
 
-def _target(
-    compiler: Compiler, overloads: tuple[Overload, ...], values: list[ast.expr], place: Place, *, direct: bool
+def _implementation_call(
+    compiler: ExpressionCompiler,
+    overloads: tuple[Overload, ...],
+    values: list[ast.expr],
+    place: FailurePlace,
+    *,
+    direct: bool,
 ) -> ast.expr:
-    metered = [compiler.deadline()] if is_metered(overloads) else []
+    metered = [compiler.deadline_code()] if is_metered(overloads) else []
     if direct:
-        return compiler.call(overloads[0].implementation, *metered, *values, place=place)
-    classes: list[ast.expr] = [code.call(compiler.bind(type), value) for value in values]
+        return compiler.function_call(overloads[0].implementation, *metered, *values, place=place)
+    classes: list[ast.expr] = [code.call_node(compiler.reference_to_object(type), value) for value in values]
     if len(values) == 1:
-        table = compiler.table(overloads, Unary)
-        chosen = code.subscript(compiler.bind(table), classes[0])
-        called = code.call(chosen, *metered, values[0], line=compiler.writer.line(place))
+        table = compiler.dispatch_table(overloads, UnaryDispatchTable)
+        chosen = code.subscript_node(compiler.reference_to_object(table), classes[0])
+        called = code.call_node(chosen, *metered, values[0], line=compiler.writer.new_line_number(place))
         same = [each.parameters[0].name for each in overloads if each.implementation is conversions.identity]
         if len(same) == 1 and same[0] in _CLASSES:  # such as string(text)
-            return code.either(code.identical(classes[0], compiler.bind(_CLASSES[same[0]])), values[0], called)
+            return code.if_else_node(
+                code.is_node(classes[0], compiler.reference_to_object(_CLASSES[same[0]])), values[0], called
+            )
         return called
-    table = compiler.table(overloads, Dispatch)
-    chosen = code.subscript(compiler.bind(table), ast.Tuple(classes, ast.Load(), lineno=1, col_offset=0))
-    return code.call(chosen, *metered, *values, line=compiler.writer.line(place))
+    table = compiler.dispatch_table(overloads, DispatchTable)
+    chosen = code.subscript_node(
+        compiler.reference_to_object(table), ast.Tuple(classes, ast.Load(), lineno=1, col_offset=0)
+    )
+    return code.call_node(chosen, *metered, *values, line=compiler.writer.new_line_number(place))
 
 
-def _fits(parameter: Type, term: Term) -> bool:
+def _surely_fits(parameter: Type, term: ValueCode) -> bool:
     if parameter.kind == "param" or parameter.name == "dyn":
         return True
     return term.sure and parameter.name == term.type.name
 
 
-def _ahead(compiler: Compiler, node: Call, overloads: tuple[Overload, ...], arguments: Sequence[Node]) -> Term | None:
+def _result_at_compile_time(
+    compiler: ExpressionCompiler, node: Call, overloads: tuple[Overload, ...], arguments: Sequence[Node]
+) -> ValueCode | None:
     """Evaluate a call whose arguments are constants, and return its result; None when it must run later."""
     if node.function not in PURE or not all(map(compiler.is_constant, arguments)) or len(overloads) != 1:
         return None
     values = [compiler.constants[id(each)] for each in arguments]
     try:
-        result = fitting(overloads, tuple(values))(*values)
+        result = fitting_implementation(overloads, tuple(values))(*values)
     except EvaluationError:
         return None
-    cost = cost_of(overloads)
-    compiler.writer.charge(1 if cost is None else cost(result, *values))
-    return compiler.constant(result, compiler.checked.type_of(node))
+    cost = extra_cost_function(overloads)
+    compiler.writer.add_fixed_cost(1 if cost is None else cost(result, *values))
+    return compiler.constant_code(result, compiler.checked.type_of(node))
 
 
 # ---- costs
 
 
-def cost_of(overloads: tuple[Overload, ...]) -> Cost | None:
-    """Return the function that computes a call's cost beyond 1; None when there is no such cost."""
-    if not overloads:
-        return None
-    if len(overloads) == 1:
-        return overloads[0].resolved_cost or overloads[0].cost
-    return overloads[0].cost
-
-
-def _count_before(compiler: Compiler, cost: Cost, terms: list[Term]) -> list[Term]:
-    count = _BEFORE.get(cost)
-    if count is None:
-        return [compiler.reusable(term) for term in terms]
-    return count(compiler, terms)
-
-
-def _nothing(_: Compiler, terms: list[Term]) -> list[Term]:
-    return terms
-
-
-def _tenth(compiler: Compiler, terms: list[Term]) -> list[Term]:
-    """Add the cost of walking over the first argument, beyond 1, before the call."""
-    target = compiler.reusable(terms[0])
-    if not (target.sure and target.type.name == "string"):
-        is_text = code.identical(code.call(compiler.bind(type), target.code), compiler.bind(str))
-        slow = compiler.call(_walk_beyond, target.code)
-        compiler.writer.charge_value(code.either(is_text, _tenth_of(compiler, target.code), slow))
-    else:
-        compiler.writer.charge_value(_tenth_of(compiler, target.code))
-    return [target, *terms[1:]]
-
-
-def _tenth_of(compiler: Compiler, value: ast.expr) -> ast.expr:
-    """Return the code of (len(value) - 1) // 10: a tenth of the length, rounded up, less 1."""
-    length = code.call(compiler.bind(len), value, line=compiler.writer.line(Place("call")))
-    return code.binary(code.binary(length, ast.Sub(), code.literal(1)), ast.FloorDiv(), code.literal(10))
-
-
-def _walk_beyond(value: Any) -> int:
-    return costs.walk(value) - 1
-
-
-_BEFORE: dict[Cost, Callable[[Compiler, list[Term]], list[Term]]] = {
-    costs.one: _nothing,
-    costs.walk_target: _tenth,
-}
-"""Cost functions whose value is computed by generated code before the call."""
-
-
-# ---- frequent functions
-
-
-def _size(compiler: Compiler, argument: Node) -> Term:
-    compiler.writer.charge(1)
-    term = compiler.value(argument)
+def _size_call_code(compiler: ExpressionCompiler, argument: Node) -> ValueCode:
+    compiler.writer.add_fixed_cost(1)
+    term = compiler.value_code(argument)
     if term.type.name in ("list", "string", "bytes", "map"):
-        term = term if term.sure else compiler.reusable(term)
-        line = compiler.writer.line(Place("operand", "size", arguments=(term.code,)))
-        return Term(code.call(compiler.bind(len), term.code, line=line), INT, raises=term.raises, sure=True)
-    term = compiler.reusable(term)
-    kind = code.call(compiler.bind(type), term.code)
-    known = code.disjunction(code.identical(kind, compiler.bind(list)), code.identical(kind, compiler.bind(str)))
-    quick = code.call(compiler.bind(len), term.code)
-    slow = compiler.call(runtime.size_of, term.code, place=Place("call", "size"))
-    return Term(code.either(known, quick, slow), INT, sure=True)
+        term = term if term.sure else compiler.reusable_code(term)
+        line = compiler.writer.new_line_number(FailurePlace("operand", "size", arguments=(term.code,)))
+        return ValueCode(
+            code.call_node(compiler.reference_to_object(len), term.code, line=line), INT, raises=term.raises, sure=True
+        )
+    term = compiler.reusable_code(term)
+    kind = code.call_node(compiler.reference_to_object(type), term.code)
+    known = code.or_node(
+        code.is_node(kind, compiler.reference_to_object(list)), code.is_node(kind, compiler.reference_to_object(str))
+    )
+    quick = code.call_node(compiler.reference_to_object(len), term.code)
+    slow = compiler.function_call(runtime.size_of, term.code, place=FailurePlace("call", "size"))
+    return ValueCode(code.if_else_node(known, quick, slow), INT, sure=True)
 
 
-def _matches(compiler: Compiler, node: Call, arguments: list[Node]) -> Term:
+def _matches_call_code(compiler: ExpressionCompiler, node: Call, arguments: list[Node]) -> ValueCode:
     """Return the code of matches() with a constant pattern, which is compiled once; its cost is the text's times the
     pattern's.
     """
     pattern = compiler.constants[id(arguments[1])]
-    measured = compiler.overloads(node)[0].resolved_cost is not None
+    measured = compiler.overloads_fitting_static_types(node)[0].resolved_cost is not None
     each = (len(pattern) + 3) // 4 if measured else 1
 
-    def place(term: Term) -> Place:
-        return Place("operand", "matches", arguments=(term.code,))
+    def failure_place(term: ValueCode) -> FailurePlace:
+        return FailurePlace("operand", "matches", arguments=(term.code,))
 
-    with compiler.writer.unreached() as part:
+    with compiler.writer.subtract_cost_of_unreached_parts() as part:
         part()
-        term = compiler.value(arguments[0])
+        term = compiler.value_code(arguments[0])
         part()
-        compiler.writer.charge(each)
+        compiler.writer.add_fixed_cost(each)
         part()
     if measured:
-        term = compiler.reusable(term)
-        length = code.call(compiler.bind(len), term.code, line=compiler.writer.line(place(term)))
-        beyond = code.binary(length, ast.FloorDiv(), code.literal(10))
+        term = compiler.reusable_code(term)
+        length = code.call_node(
+            compiler.reference_to_object(len), term.code, line=compiler.writer.new_line_number(failure_place(term))
+        )
+        beyond = code.binary_operation_node(length, ast.FloorDiv(), code.constant_node(10))
         if each:
-            compiler.writer.charge_value(code.binary(beyond, ast.Mult(), code.literal(each)))
+            compiler.writer.add_runtime_cost(code.binary_operation_node(beyond, ast.Mult(), code.constant_node(each)))
     else:
-        term = compiler.reusable(term)
-    is_in = compiler.checked.patterns.pattern(pattern).is_in
-    return Term(compiler.call(is_in, term.code, place=place(term)), BOOL, sure=True)
+        term = compiler.reusable_code(term)
+    is_found_in = compiler.checked.patterns.compiled_pattern(pattern).is_found_in
+    return ValueCode(compiler.function_call(is_found_in, term.code, place=failure_place(term)), BOOL, sure=True)
 
 
 # ---- operators
 
 
-def _comparison(compiler: Compiler, node: Call) -> Term:
+def _comparison_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
     operator, slow = COMPARISONS[node.function]
-    left, right = compiler.values(node.arguments)
-    overloads = compiler.overloads(node)
-    compiler.writer.charge(1)
+    left, right = compiler.value_codes(node.arguments)
+    overloads = compiler.overloads_fitting_static_types(node)
+    compiler.writer.add_fixed_cost(1)
     if len(overloads) == 1 and overloads[0].parameters[0].name in ("string", "bytes"):
-        left, right = compiler.reusable(left), compiler.reusable(right)
-        compiler.writer.charge_value(compiler.call(_comparing, left.code, right.code))
+        left, right = compiler.reusable_code(left), compiler.reusable_code(right)
+        compiler.writer.add_runtime_cost(compiler.function_call(_comparison_cost_less_one, left.code, right.code))
     known = left.type.name if left.type.name == right.type.name and left.sure and right.sure else ""
     if known in ORDERED:
         raises = left.raises or right.raises
-        return Term(code.compare(left.code, operator(), right.code), BOOL, raises=raises, sure=True)
+        return ValueCode(code.comparison_node(left.code, operator(), right.code), BOOL, raises=raises, sure=True)
     if "int" in (left.type.name, right.type.name) and known != "double":
-        left, right = compiler.reusable(left), compiler.reusable(right)
+        left, right = compiler.reusable_code(left), compiler.reusable_code(right)
         checks = [
-            code.identical(code.call(compiler.bind(type), side.code), compiler.bind(int))
+            code.is_node(
+                code.call_node(compiler.reference_to_object(type), side.code), compiler.reference_to_object(int)
+            )
             for side in (left, right)
             if not (side.sure and side.type.name == "int")
         ]
-        quick = code.compare(left.code, operator(), right.code)
-        other = compiler.call(slow, left.code, right.code, place=Place("call"))
-        return Term(code.either(_all(checks), quick, other), BOOL, sure=True)
-    return Term(compiler.call(slow, left.code, right.code, place=Place("call")), BOOL, sure=True)
+        quick = code.comparison_node(left.code, operator(), right.code)
+        other = compiler.function_call(slow, left.code, right.code, place=FailurePlace("call"))
+        return ValueCode(code.if_else_node(_conjunction_of_tests(checks), quick, other), BOOL, sure=True)
+    return ValueCode(compiler.function_call(slow, left.code, right.code, place=FailurePlace("call")), BOOL, sure=True)
 
 
-def _comparing(left: Any, right: Any) -> int:
-    return -(-min(costs.size(left), costs.size(right)) // 10) - 1
+def _comparison_cost_less_one(left: Any, right: Any) -> int:
+    return -(-min(costs.counted_size(left), costs.counted_size(right)) // 10) - 1
 
 
-def _all(checks: list[ast.expr]) -> ast.expr:
+def _conjunction_of_tests(checks: list[ast.expr]) -> ast.expr:
     if not checks:
-        return code.literal(value=True)
-    return checks[0] if len(checks) == 1 else code.conjunction(*checks)
+        return code.constant_node(value=True)
+    return checks[0] if len(checks) == 1 else code.and_node(*checks)
 
 
-def _arithmetic(compiler: Compiler, node: Call) -> Term:
-    terms = compiler.values(node.arguments)
-    overloads = compiler.overloads(node)
+def _arithmetic_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
+    terms = compiler.value_codes(node.arguments)
+    overloads = compiler.overloads_fitting_static_types(node)
     static = compiler.checked.type_of(node)
-    if len(overloads) == 1 and overloads[0].id == "add_string" and any(map(_is_text, terms)):
-        return _concatenation(compiler, terms, static)
+    if len(overloads) == 1 and overloads[0].id == "add_string" and any(map(_is_surely_string, terms)):
+        return _concatenation_code(compiler, terms, static)
     if static.name == "int" and len(overloads) == 1 and all(term.sure and term.type.name == "int" for term in terms):
-        return _int_operation(compiler, node, terms, overloads[0])
-    return apply(compiler, node, terms)
+        return _int_operation_code(compiler, node, terms, overloads[0])
+    return overload_call_code(compiler, node, terms)
 
 
-def _is_text(term: Term) -> bool:
+def _is_surely_string(term: ValueCode) -> bool:
     return term.sure and term.type.name == "string"
 
 
-def _int_operation(compiler: Compiler, node: Call, terms: list[Term], overload: Overload) -> Term:
-    compiler.writer.charge(1)
-    left, right = (compiler.reusable(term) for term in terms)
-    raw = code.binary(left.code, ARITHMETIC[node.function](), right.code)
-    result = compiler.writer.temporary()
+def _int_operation_code(
+    compiler: ExpressionCompiler, node: Call, terms: list[ValueCode], overload: Overload
+) -> ValueCode:
+    compiler.writer.add_fixed_cost(1)
+    left, right = (compiler.reusable_code(term) for term in terms)
+    raw = code.binary_operation_node(left.code, ARITHMETIC[node.function](), right.code)
+    result = compiler.writer.new_variable_name()
     fits = ast.Compare(
-        code.literal(INT_MIN),
+        code.constant_node(INT_MIN),
         [ast.LtE(), ast.LtE()],
-        [code.walrus(result, raw), code.literal(INT_MAX)],
+        [code.walrus_node(result, raw), code.constant_node(INT_MAX)],
         lineno=1,
         col_offset=0,
     )
-    over = compiler.call(overload.implementation, left.code, right.code, place=Place("call"))
-    return Term(code.either(fits, code.name(result), over), INT, sure=True)
+    over = compiler.function_call(overload.implementation, left.code, right.code, place=FailurePlace("call"))
+    return ValueCode(code.if_else_node(fits, code.name_node(result), over), INT, sure=True)
 
 
-def _concatenation(compiler: Compiler, terms: list[Term], static: Type) -> Term:
+def _concatenation_code(compiler: ExpressionCompiler, terms: list[ValueCode], static: Type) -> ValueCode:
     """Return the code of text + text; Python refuses to add another value to a text."""
     writer = compiler.writer
-    writer.charge(1)
+    writer.add_fixed_cost(1)
     left, right = terms
-    left = left if left.sure else compiler.reusable(left)
-    line = writer.line(Place("operand", "_+_", arguments=(left.code,)))
-    result = writer.in_variable(code.binary(left.code, ast.Add(), right.code, line))
-    writer.charge_value(_tenth_of(compiler, result))
-    return Term(result, static, raises=False, atom=True, sure=True)
+    left = left if left.sure else compiler.reusable_code(left)
+    line = writer.new_line_number(FailurePlace("operand", "_+_", arguments=(left.code,)))
+    result = writer.stored_in_variable(code.binary_operation_node(left.code, ast.Add(), right.code, line))
+    writer.add_runtime_cost(tenth_of_length_code(compiler, result))
+    return ValueCode(result, static, raises=False, atom=True, sure=True)

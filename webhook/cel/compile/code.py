@@ -26,7 +26,7 @@ COST, LIMIT, METER, ACTIVATION, STEP = "C", "L", "M", "A", "S"
 
 
 @dataclass(slots=True)
-class Term:
+class ValueCode:
     """A value's code. `atom`: it may be written twice. `raises`: it can fail. `sure`: its class is known to be its
     static type's, not only declared to be. Of an optional whose value, or ABSENT, is in a variable: `raw` is that
     variable, and `steps` the cost of a value that is there, counted in one statement.
@@ -42,7 +42,7 @@ class Term:
 
 
 @dataclass(slots=True)
-class Place:
+class FailurePlace:
     """What a line of generated code does, with which values, and which counted cost to subtract when it fails.
 
     cost and arguments: what a failed call costs instead of the 1 that was counted for it; the arguments are variables
@@ -61,161 +61,161 @@ class Place:
 # ---- nodes
 
 
-def name(identifier: str) -> ast.Name:
+def name_node(identifier: str) -> ast.Name:
     """Return the syntax tree of a variable."""
     return ast.Name(identifier, _LOAD, **_AT)
 
 
-def literal(value: Any) -> ast.Constant:
+def constant_node(value: Any) -> ast.Constant:
     """Return the syntax tree of a constant of one of Python's own immutable classes."""
     return ast.Constant(value, **_AT)
 
 
-def call(function: ast.expr, *arguments: ast.expr, line: int = 1) -> ast.Call:
+def call_node(function: ast.expr, *arguments: ast.expr, line: int = 1) -> ast.Call:
     """Return the syntax tree of `function(arguments)`."""
     return ast.Call(function, list(arguments), [], lineno=line, col_offset=0)
 
 
-def subscript(value: ast.expr, key: ast.expr, line: int = 1) -> ast.Subscript:
+def subscript_node(value: ast.expr, key: ast.expr, line: int = 1) -> ast.Subscript:
     """Return the syntax tree of `value[key]`."""
     return ast.Subscript(value, key, _LOAD, lineno=line, col_offset=0)
 
 
-def attribute(value: ast.expr, identifier: str, line: int = 1) -> ast.Attribute:
+def attribute_node(value: ast.expr, identifier: str, line: int = 1) -> ast.Attribute:
     """Return the syntax tree of `value.identifier`."""
     return ast.Attribute(value, identifier, _LOAD, lineno=line, col_offset=0)
 
 
-def compare(left: ast.expr, operator: ast.cmpop, right: ast.expr, line: int = 1) -> ast.Compare:
+def comparison_node(left: ast.expr, operator: ast.cmpop, right: ast.expr, line: int = 1) -> ast.Compare:
     """Return the syntax tree of a comparison."""
     return ast.Compare(left, [operator], [right], lineno=line, col_offset=0)
 
 
-def identical(left: ast.expr, right: ast.expr) -> ast.expr:
+def is_node(left: ast.expr, right: ast.expr) -> ast.expr:
     """Return the syntax tree of `left is right`; of two constants its result, since Python warns of the comparison."""
     if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
-        return literal(left.value is right.value)
-    return compare(left, ast.Is(), right)
+        return constant_node(left.value is right.value)
+    return comparison_node(left, ast.Is(), right)
 
 
-def different(left: ast.expr, right: ast.expr) -> ast.expr:
+def is_not_node(left: ast.expr, right: ast.expr) -> ast.expr:
     """Return the syntax tree of `left is not right`; of two constants its result, since Python warns of the
     comparison.
     """
     if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
-        return literal(left.value is not right.value)
-    return compare(left, ast.IsNot(), right)
+        return constant_node(left.value is not right.value)
+    return comparison_node(left, ast.IsNot(), right)
 
 
-def binary(left: ast.expr, operator: ast.operator, right: ast.expr, line: int = 1) -> ast.BinOp:
+def binary_operation_node(left: ast.expr, operator: ast.operator, right: ast.expr, line: int = 1) -> ast.BinOp:
     """Return the syntax tree of a binary operation."""
     return ast.BinOp(left, operator, right, lineno=line, col_offset=0)
 
 
-def negation(value: ast.expr) -> ast.UnaryOp:
+def not_node(value: ast.expr) -> ast.UnaryOp:
     """Return the syntax tree of `not value`."""
     return ast.UnaryOp(ast.Not(), value, **_AT)
 
 
-def either(test: ast.expr, value: ast.expr, other: ast.expr) -> ast.IfExp:
+def if_else_node(test: ast.expr, value: ast.expr, other: ast.expr) -> ast.IfExp:
     """Return the syntax tree of `value if test else other`."""
     return ast.IfExp(test, value, other, **_AT)
 
 
-def conjunction(*values: ast.expr) -> ast.BoolOp:
+def and_node(*values: ast.expr) -> ast.BoolOp:
     """Return the syntax tree of `value and value`."""
     return ast.BoolOp(ast.And(), list(values), **_AT)
 
 
-def disjunction(*values: ast.expr) -> ast.BoolOp:
+def or_node(*values: ast.expr) -> ast.BoolOp:
     """Return the syntax tree of `value or value`."""
     return ast.BoolOp(ast.Or(), list(values), **_AT)
 
 
-def walrus(identifier: str, value: ast.expr) -> ast.NamedExpr:
+def walrus_node(identifier: str, value: ast.expr) -> ast.NamedExpr:
     """Return the syntax tree of `(identifier := value)`."""
     return ast.NamedExpr(ast.Name(identifier, _STORE, **_AT), value, **_AT)
 
 
-def assign(identifier: str, value: ast.expr) -> ast.Assign:
+def assignment_node(identifier: str, value: ast.expr) -> ast.Assign:
     """Return the syntax tree of `identifier = value`."""
     return ast.Assign([ast.Name(identifier, _STORE, **_AT)], value, **_AT)
 
 
-def expression(value: ast.expr) -> ast.Expr:
+def expression_statement_node(value: ast.expr) -> ast.Expr:
     """Return the syntax tree of a statement that evaluates a value and drops the result."""
     return ast.Expr(value, **_AT)
 
 
-def add_cost(value: ast.expr) -> ast.AugAssign:
+def add_cost_node(value: ast.expr) -> ast.AugAssign:
     """Return the syntax tree of `c += value`, which adds to the cost."""
     return ast.AugAssign(ast.Name(COST, _STORE, **_AT), ast.Add(), value, **_AT)
 
 
-def subtract_cost(value: ast.expr) -> ast.AugAssign:
+def subtract_cost_node(value: ast.expr) -> ast.AugAssign:
     """Return the syntax tree of `c -= value`, which subtracts from the cost."""
     return ast.AugAssign(ast.Name(COST, _STORE, **_AT), ast.Sub(), value, **_AT)
 
 
-def branch(test: ast.expr, body: list[ast.stmt], other: list[ast.stmt] | None = None) -> ast.If:
+def if_node(test: ast.expr, body: list[ast.stmt], other: list[ast.stmt] | None = None) -> ast.If:
     """Return the syntax tree of `if test: body`, with `else: other` if it is given."""
     return ast.If(test, body, other or [], **_AT)
 
 
-def loop(targets: list[str], iterable: ast.expr, body: list[ast.stmt]) -> ast.For:
+def for_node(targets: list[str], iterable: ast.expr, body: list[ast.stmt]) -> ast.For:
     """Return the syntax tree of `for targets in iterable: body`."""
     names: list[ast.expr] = [ast.Name(each, _STORE, **_AT) for each in targets]
     target = names[0] if len(names) == 1 else ast.Tuple(names, _STORE, **_AT)
     return ast.For(target, iterable, body, [], **_AT)
 
 
-def once(body: list[ast.stmt]) -> ast.While:
+def while_once_node(body: list[ast.stmt]) -> ast.While:
     """Return the syntax tree of `while True: body`; the body must leave the loop with a break."""
-    return ast.While(literal(value=True), body, [], **_AT)
+    return ast.While(constant_node(value=True), body, [], **_AT)
 
 
-def leave() -> ast.Break:
+def break_node() -> ast.Break:
     """Return the syntax tree of `break`."""
     return ast.Break(**_AT)
 
 
-def fail(error: ast.expr) -> ast.Raise:
+def raise_node(error: ast.expr) -> ast.Raise:
     """Return the syntax tree of `raise error from None`."""
-    return ast.Raise(error, literal(None), **_AT)
+    return ast.Raise(error, constant_node(None), **_AT)
 
 
-def attempt(body: list[ast.stmt], errors: ast.expr, handler: list[ast.stmt]) -> ast.Try:
+def try_node(body: list[ast.stmt], errors: ast.expr, handler: list[ast.stmt]) -> ast.Try:
     """Return the syntax tree of `try: body` and `except errors as x: handler`."""
     return ast.Try(body, [ast.ExceptHandler(errors, "x", handler, **_AT)], [], [], **_AT)
 
 
-def answer(value: ast.expr) -> ast.Return:
+def return_node(value: ast.expr) -> ast.Return:
     """Return the syntax tree of `return value`."""
     return ast.Return(value, **_AT)
 
 
-def function(identifier: str, parameters: list[str], body: list[ast.stmt]) -> ast.FunctionDef:
+def function_node(identifier: str, parameters: list[str], body: list[ast.stmt]) -> ast.FunctionDef:
     """Return the syntax tree of `def identifier(parameters): body`."""
     arguments = ast.arguments([], [ast.arg(each, None, **_AT) for each in parameters], None, [], [], None, [])
     return ast.FunctionDef(identifier, arguments, body, [], None, **_AT)
 
 
-def nonlocals(names: list[str]) -> ast.Nonlocal:
+def nonlocal_node(names: list[str]) -> ast.Nonlocal:
     """Return the syntax tree of `nonlocal names`."""
     return ast.Nonlocal(names, **_AT)
 
 
-def listing(values: list[ast.expr]) -> ast.List:
+def list_node(values: list[ast.expr]) -> ast.List:
     """Return the syntax tree of a list."""
     return ast.List(values, _LOAD, **_AT)
 
 
-def pair(first: ast.expr, second: ast.expr) -> ast.Tuple:
+def pair_node(first: ast.expr, second: ast.expr) -> ast.Tuple:
     """Return the syntax tree of a tuple of two values."""
     return ast.Tuple([first, second], _LOAD, **_AT)
 
 
-def mapping(keys: list[ast.expr], values: list[ast.expr]) -> ast.Dict:
+def dict_node(keys: list[ast.expr], values: list[ast.expr]) -> ast.Dict:
     """Return the syntax tree of a dict."""
     return ast.Dict(list(keys), values, **_AT)
 
@@ -224,7 +224,7 @@ def mapping(keys: list[ast.expr], values: list[ast.expr]) -> ast.Dict:
 
 
 @dataclass(slots=True)
-class Writer:
+class CodeWriter:
     """Collects the generated statements, their cost and the positions that can fail.
 
     exact: loops count each iteration as it runs; otherwise all of them before the first, which is cheaper and may count
@@ -243,51 +243,51 @@ class Writer:
     depth: int = 0
     level: int = 0
     constants: dict[str, Any] = field(default_factory=dict)
-    places: list[Place] = field(default_factory=lambda: [Place(""), Place("")])
+    places: list[FailurePlace] = field(default_factory=lambda: [FailurePlace(""), FailurePlace("")])
     _numbers: int = 0
     _bound: dict[int, str] = field(default_factory=dict)
 
-    def emit(self, statement: ast.stmt) -> None:
+    def append_statement(self, statement: ast.stmt) -> None:
         """Append a statement."""
         self.body.append(statement)
 
-    def temporary(self) -> str:
+    def new_variable_name(self) -> str:
         """Return the name of a new variable."""
         self._numbers += 1
         return f"v{self._numbers}"
 
-    def line(self, place: Place) -> int:
+    def new_line_number(self, place: FailurePlace) -> int:
         """Return a new line number for an operation that can fail."""
         place.level = self.level
         self.places.append(place)
         return len(self.places) - 1
 
-    def bind(self, value: Any) -> ast.expr:
+    def reference_to_object(self, value: Any) -> ast.expr:
         """Return the syntax tree that refers to any Python object."""
         if type(value) in _IMMUTABLE:
-            return literal(value)
+            return constant_node(value)
         known = self._bound.get(id(value))
         if known is None:
             known = self._bound[id(value)] = f"k{len(self.constants)}"
             self.constants[known] = value
-        return name(known)
+        return name_node(known)
 
-    def in_variable(self, value: ast.expr) -> ast.Name:
+    def stored_in_variable(self, value: ast.expr) -> ast.Name:
         """Return a variable with the value; assign it to a new one unless it is a variable already."""
-        return value if isinstance(value, ast.Name) else self.new_variable(value)
+        return value if isinstance(value, ast.Name) else self.assign_to_new_variable(value)
 
-    def new_variable(self, value: ast.expr) -> ast.Name:
+    def assign_to_new_variable(self, value: ast.expr) -> ast.Name:
         """Assign a value to a new variable and return the variable."""
-        identifier = self.temporary()
-        self.emit(assign(identifier, value))
-        return name(identifier)
+        identifier = self.new_variable_name()
+        self.append_statement(assignment_node(identifier, value))
+        return name_node(identifier)
 
-    def charge(self, cost: int) -> None:
+    def add_fixed_cost(self, cost: int) -> None:
         """Add a cost that every run of this block has."""
         self.total += cost
 
     @contextmanager
-    def unreached(self) -> Iterator[Callable[[], None]]:
+    def subtract_cost_of_unreached_parts(self) -> Iterator[Callable[[], None]]:
         """Mark the parts of a construct that stops at its first failure, so that the cost of the parts after it is
         subtracted.
 
@@ -301,18 +301,18 @@ class Writer:
                 if place.level == self.level:
                     place.refund += end - total
 
-    def loop_of(self, each: int) -> None:
+    def note_cost_of_iteration(self, each: int) -> None:
         """Note the cost of one iteration of another loop."""
         self.lightest = each if self.lightest is None else min(self.lightest, each)
 
-    def charge_value(self, value: ast.expr) -> None:
+    def add_runtime_cost(self, value: ast.expr) -> None:
         """Write a statement that adds a cost computed at run time."""
         self.moves += 1
         self.heavy += 1
-        self.emit(add_cost(value))
+        self.append_statement(add_cost_node(value))
 
     @contextmanager
-    def nested(self) -> Iterator[list[ast.stmt]]:
+    def collect_nested_statements(self) -> Iterator[list[ast.stmt]]:
         """Collect statements in a new list of the same block; the caller places the list."""
         outer, self.body = self.body, []
         try:
@@ -321,7 +321,7 @@ class Writer:
             self.body = outer
 
     @contextmanager
-    def block(self) -> Iterator[list[ast.stmt]]:
+    def collect_block(self) -> Iterator[list[ast.stmt]]:
         """Collect statements in a new block, which adds its own cost at its start."""
         outer, self.body, total, self.total = self.body, [], self.total, 0
         inner = self.body
@@ -329,7 +329,7 @@ class Writer:
             yield inner
         finally:
             if self.total:
-                inner.insert(0, add_cost(literal(self.total)))
+                inner.insert(0, add_cost_node(constant_node(self.total)))
                 self.moves += 1
                 self.heavy += self.total > LIGHT
             self.body, self.total = outer, total

@@ -29,12 +29,12 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from webhook.cel.check.folding import fold
+from webhook.cel.check.folding import fold_constants
 from webhook.cel.compile import access, calls, code, literals, logic, macros, membership, optional
-from webhook.cel.compile.code import Place, Term, Writer
-from webhook.cel.compile.failure import CODE_NAME, ERRORS, Failures
+from webhook.cel.compile.code import CodeWriter, FailurePlace, ValueCode
+from webhook.cel.compile.failure import CODE_NAME, ERRORS, FailurePlaces
 from webhook.cel.library.declaration import Overload
-from webhook.cel.library.dispatch import Dispatch, Unary
+from webhook.cel.library.dispatch import DispatchTable, UnaryDispatchTable
 from webhook.cel.syntax.tree import (
     Call,
     Has,
@@ -54,10 +54,10 @@ from webhook.deadline import Deadline
 from webhook.errors import CompileError, Issue
 
 if TYPE_CHECKING:
-    from webhook.cel.check.checked import Checked
-    from webhook.cel.cost import Meter
+    from webhook.cel.check.checked import CheckedTree
+    from webhook.cel.cost import CostMeter
 
-Handler: TypeAlias = "Callable[[Compiler, Any], Term]"
+Handler: TypeAlias = "Callable[[ExpressionCompiler, Any], ValueCode]"
 
 LEAST_STEP = 1_000
 """The least cost between two looks at the clock: a hundred iterations that do something, or some hundreds that do next
@@ -69,39 +69,39 @@ NESTED_BLOCKS = 13
 """CPython allows 20 blocks inside each other in one function; a construct opens up to two at once, and handlers two."""
 
 
-class Function(Protocol):
+class CompiledFunction(Protocol):
     """A compiled expression. `limit` is the cost at which it first looks at the clock."""
 
     step: int
 
-    def __call__(self, activation: Mapping[str, Any], limit: int, meter: Meter, /) -> Any:
+    def __call__(self, activation: Mapping[str, Any], limit: int, meter: CostMeter, /) -> Any:
         """Return the value of the expression."""
         ...
 
 
-def compile_tree(checked: Checked, source: str, *, exact: bool = False) -> Function:
+def compile_tree(checked: CheckedTree, source: str, *, exact: bool = False) -> CompiledFunction:
     """Compile a checked expression to a function.
 
     Raises:
         CompileError: a constant fails (folding.py), or the expression is nested deeper than Python can compile.
     """
     try:
-        return Compiler(checked, source, exact=exact).compile()
+        return ExpressionCompiler(checked, source, exact=exact).compile()
     except RecursionError:
         # a thread of its own begins with an empty stack
-        return _in_thread(checked, source, exact=exact)
+        return _compile_in_thread(checked, source, exact=exact)
 
 
-def _in_thread(checked: Checked, source: str, *, exact: bool) -> Function:
-    results: list[Function] = []
+def _compile_in_thread(checked: CheckedTree, source: str, *, exact: bool) -> CompiledFunction:
+    results: list[CompiledFunction] = []
 
-    def run() -> None:
+    def compile_and_store() -> None:
         try:
-            results.append(Compiler(checked, source, exact=exact).compile())
+            results.append(ExpressionCompiler(checked, source, exact=exact).compile())
         except (RecursionError, MemoryError):
             results.clear()
 
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=compile_and_store)
     thread.start()
     thread.join()
     if not results:
@@ -109,164 +109,170 @@ def _in_thread(checked: Checked, source: str, *, exact: bool) -> Function:
     return results[0]
 
 
-class Compiler:
+class ExpressionCompiler:
     """Compiles one expression."""
 
-    def __init__(self, checked: Checked, source: str, *, exact: bool) -> None:
+    def __init__(self, checked: CheckedTree, source: str, *, exact: bool) -> None:
         self.checked = checked
-        self.constants = fold(checked, source)
-        self.writer = Writer(exact=exact)
-        self.scope: dict[str, Term] = {}
+        self.constants = fold_constants(checked, source)
+        self.writer = CodeWriter(exact=exact)
+        self.scope: dict[str, ValueCode] = {}
         self.unread: set[int] = set()  # the nodes of optionals of which only the presence counts
         self.never = Deadline()
-        failures = Failures(self.writer.places)
-        self.refund_for, self.failure = failures.refund_for, failures.failure
+        failures = FailurePlaces(self.writer.places)
+        self.refund_for, self.failure = failures.cost_to_refund, failures.cel_error
 
     # ---- nodes
 
-    def value(self, node: Node) -> Term:
+    def value_code(self, node: Node) -> ValueCode:
         """Return the code of a node's value, and count its cost."""
         if id(node) in self.constants:
-            return self.constant(self.constants[id(node)], self.checked.type_of(node))
-        if self.writer.depth > NESTED_BLOCKS and _opens_blocks(self, node):
-            return self._inner_function(node)
+            return self.constant_code(self.constants[id(node)], self.checked.type_of(node))
+        if self.writer.depth > NESTED_BLOCKS and _needs_nested_blocks(self, node):
+            return self._inner_function_call(node)
         return HANDLERS[type(node)](self, node)
 
-    def values(self, nodes: Iterable[Node]) -> list[Term]:
+    def value_codes(self, nodes: Iterable[Node]) -> list[ValueCode]:
         """Return the code of several values; if several fail, the error of the first one is reported."""
-        terms: list[Term] = []
+        terms: list[ValueCode] = []
         for node in nodes:
-            terms.append(self.value_after(terms, node))
+            terms.append(self.value_code_after(terms, node))
         return terms
 
-    def value_after(self, before: list[Term], node: Node) -> Term:
+    def value_code_after(self, before: list[ValueCode], node: Node) -> ValueCode:
         """Return the code of a value that is evaluated after others; if it needs statements, earlier values that may
         fail are evaluated before them.
         """
         body = self.writer.body
         start = len(body)
-        term = self.value(node)
+        term = self.value_code(node)
         if len(body) > start:
             late = [place for place, each in enumerate(before) if each.raises and not each.atom]
             for offset, place in enumerate(late):
-                name = self.writer.temporary()
-                body.insert(start + offset, code.assign(name, before[place].code))
-                before[place] = replace(before[place], code=code.name(name), raises=False, atom=True)
+                name = self.writer.new_variable_name()
+                body.insert(start + offset, code.assignment_node(name, before[place].code))
+                before[place] = replace(before[place], code=code.name_node(name), raises=False, atom=True)
         return term
 
-    def without_attribute_cost(self, node: Node) -> Term:
+    def value_code_without_attribute_cost(self, node: Node) -> ValueCode:
         """Return the code of a branch of `? :` or of an index, where cel-go does not count the 1 of an attribute."""
-        term = self.value(node)
-        if id(node) not in self.constants and is_attribute(node) and access.has_a_cost(self, node):
-            self.writer.charge(-1)
+        term = self.value_code(node)
+        if id(node) not in self.constants and is_attribute(node) and access.path_costs_one(self, node):
+            self.writer.add_fixed_cost(-1)
         return term
 
-    def constant(self, value: Any, static: Type) -> Term:
+    def constant_code(self, value: Any, static: Type) -> ValueCode:
         """Return the code of a constant."""
-        return Term(self.writer.bind(value), static, raises=False, atom=True, sure=True)
+        return ValueCode(self.writer.reference_to_object(value), static, raises=False, atom=True, sure=True)
 
     def is_constant(self, node: Node) -> bool:
         """Return whether a node is a constant."""
         return id(node) in self.constants
 
-    def _inner_function(self, node: Node) -> Term:
+    def _inner_function_call(self, node: Node) -> ValueCode:
         """Return the code of a node as a call of a new inner function, because Python limits nested blocks."""
         writer = self.writer
-        identifier = writer.temporary()
+        identifier = writer.new_variable_name()
         depth, writer.depth = writer.depth, 0
-        with writer.nested() as body:
-            writer.emit(code.nonlocals([code.COST, code.LIMIT]))
-            term = self.value(node)
-            writer.emit(code.answer(term.code))
+        with writer.collect_nested_statements() as body:
+            writer.append_statement(code.nonlocal_node([code.COST, code.LIMIT]))
+            term = self.value_code(node)
+            writer.append_statement(code.return_node(term.code))
         writer.depth = depth
         writer.moves += 1
-        writer.emit(code.function(identifier, [], body))
-        return self.reusable(Term(code.call(code.name(identifier)), term.type, sure=term.sure))
+        writer.append_statement(code.function_node(identifier, [], body))
+        return self.reusable_code(ValueCode(code.call_node(code.name_node(identifier)), term.type, sure=term.sure))
 
     # ---- terms
 
-    def reusable(self, term: Term) -> Term:
+    def reusable_code(self, term: ValueCode) -> ValueCode:
         """Return code for the value that may be written several times and evaluates it once."""
         if term.atom:
             return term
-        return Term(self.writer.in_variable(term.code), term.type, raises=False, atom=True, sure=term.sure)
+        return ValueCode(self.writer.stored_in_variable(term.code), term.type, raises=False, atom=True, sure=term.sure)
 
-    def first_and_later(self, term: Term) -> tuple[ast.expr, ast.expr]:
+    def first_and_later_use(self, term: ValueCode) -> tuple[ast.expr, ast.expr]:
         """Return the code for the first use of a value in an expression, and the code for later uses."""
         if term.atom:
             return term.code, term.code
-        identifier = self.writer.temporary()
-        return code.walrus(identifier, term.code), code.name(identifier)
+        identifier = self.writer.new_variable_name()
+        return code.walrus_node(identifier, term.code), code.name_node(identifier)
 
-    def bind(self, value: Any) -> ast.expr:
+    def reference_to_object(self, value: Any) -> ast.expr:
         """Return the code that refers to a Python object."""
-        return self.writer.bind(value)
+        return self.writer.reference_to_object(value)
 
-    def call(self, function: Callable[..., Any], *arguments: ast.expr, place: Place | None = None) -> ast.expr:
+    def function_call(
+        self, function: Callable[..., Any], *arguments: ast.expr, place: FailurePlace | None = None
+    ) -> ast.expr:
         """Return the code of a call of a Python function."""
-        line = 1 if place is None else self.writer.line(place)
-        return code.call(self.writer.bind(function), *arguments, line=line)
+        line = 1 if place is None else self.writer.new_line_number(place)
+        return code.call_node(self.writer.reference_to_object(function), *arguments, line=line)
 
-    def deadline(self) -> ast.expr:
+    def deadline_code(self) -> ast.expr:
         """Return the code of the evaluation's Deadline; without one it is a deadline that never comes."""
-        given = code.attribute(code.name(code.METER), "deadline")
-        return code.disjunction(given, self.bind(self.never))
+        given = code.attribute_node(code.name_node(code.METER), "deadline")
+        return code.or_node(given, self.reference_to_object(self.never))
 
-    def overloads(self, node: Node) -> tuple[Overload, ...]:
+    def overloads_fitting_static_types(self, node: Node) -> tuple[Overload, ...]:
         """Return the signatures that fit the static types of a call."""
         return self.checked.overloads.get(id(node), ())
 
-    def candidates(self, node: Node) -> tuple[Overload, ...]:
+    def overloads_chosen_at_run_time(self, node: Node) -> tuple[Overload, ...]:
         """Return the signatures among which a call chooses by the classes of its values."""
-        return self.checked.candidates.get(id(node)) or self.overloads(node)
+        return self.checked.candidates.get(id(node)) or self.overloads_fitting_static_types(node)
 
-    def table(self, overloads: tuple[Overload, ...], kind: type[Unary | Dispatch]) -> Unary | Dispatch:
+    def dispatch_table(
+        self, overloads: tuple[Overload, ...], kind: type[UnaryDispatchTable | DispatchTable]
+    ) -> UnaryDispatchTable | DispatchTable:
         """Return the table that chooses among signatures by the classes of the values; all programs share it."""
-        return _table(overloads, kind)
+        return _cached_dispatch_table(overloads, kind)
 
     # ---- the frame
 
-    def compile(self) -> Function:
+    def compile(self) -> CompiledFunction:
         """Compile the whole expression."""
         writer = self.writer
-        term = self.value(self.checked.node)
-        cost = code.attribute(code.name(code.METER), "cost")
-        book = ast.Assign([_stored(cost)], code.name(code.COST), lineno=1, col_offset=0)
-        attempted = [*writer.body, book, code.answer(term.code)]
+        term = self.value_code(self.checked.node)
+        cost = code.attribute_node(code.name_node(code.METER), "cost")
+        book = ast.Assign([_attribute_as_target(cost)], code.name_node(code.COST), lineno=1, col_offset=0)
+        attempted = [*writer.body, book, code.return_node(term.code)]
         handler = [
             book,
-            code.subtract_cost(code.call(self.bind(self.refund_for), code.name("x"))),
+            code.subtract_cost_node(code.call_node(self.reference_to_object(self.refund_for), code.name_node("x"))),
             book,
-            code.fail(code.call(self.bind(self.failure), code.name("x"))),
+            code.raise_node(code.call_node(self.reference_to_object(self.failure), code.name_node("x"))),
         ]
         body: list[ast.stmt] = [
-            code.assign(code.COST, code.literal(writer.total)),
-            code.attempt(attempted, self.bind(ERRORS), handler),
+            code.assignment_node(code.COST, code.constant_node(writer.total)),
+            code.try_node(attempted, self.reference_to_object(ERRORS), handler),
         ]
         step = NO_LOOP
         if writer.lightest is not None:
             step = max(ITERATIONS * writer.lightest, LEAST_STEP)
-            body.insert(0, code.assign(code.STEP, code.literal(step)))
-        inner = code.function("f", [code.ACTIVATION, code.LIMIT, code.METER], body)
-        built = _build(inner, writer.constants)
+            body.insert(0, code.assignment_node(code.STEP, code.constant_node(step)))
+        inner = code.function_node("f", [code.ACTIVATION, code.LIMIT, code.METER], body)
+        built = _build_function(inner, writer.constants)
         built.step = step
         return built
 
 
 @lru_cache(maxsize=1024)
-def _table(overloads: tuple[Overload, ...], kind: type[Unary | Dispatch]) -> Unary | Dispatch:
+def _cached_dispatch_table(
+    overloads: tuple[Overload, ...], kind: type[UnaryDispatchTable | DispatchTable]
+) -> UnaryDispatchTable | DispatchTable:
     return kind(overloads)
 
 
-def _stored(target: ast.Attribute) -> ast.Attribute:
+def _attribute_as_target(target: ast.Attribute) -> ast.Attribute:
     return ast.Attribute(target.value, target.attr, ast.Store(), lineno=1, col_offset=0)
 
 
-def _build(inner: ast.FunctionDef, constants: Mapping[str, Any]) -> Function:
-    outer = code.function("g", list(constants), [inner, code.answer(code.name("f"))])
+def _build_function(inner: ast.FunctionDef, constants: Mapping[str, Any]) -> CompiledFunction:
+    outer = code.function_node("g", list(constants), [inner, code.return_node(code.name_node("f"))])
     namespace: dict[str, Any] = {"__builtins__": {}}
     exec(compile(ast.Module([outer], []), CODE_NAME, "exec", dont_inherit=True), namespace)  # noqa: S102
-    built: Function = namespace["g"](*constants.values())
+    built: CompiledFunction = namespace["g"](*constants.values())
     return built
 
 
@@ -277,7 +283,7 @@ def is_attribute(node: Node) -> bool:
     return isinstance(node, Ident | Select)
 
 
-def _opens_blocks(compiler: Compiler, node: Node) -> bool:
+def _needs_nested_blocks(compiler: ExpressionCompiler, node: Node) -> bool:
     """Return whether the code of a node has loops or exception handlers."""
     pending = [node]
     while pending:
@@ -288,36 +294,36 @@ def _opens_blocks(compiler: Compiler, node: Node) -> bool:
     return False
 
 
-def _literal(compiler: Compiler, node: Literal) -> Term:
-    return compiler.constant(node.value, compiler.checked.type_of(node))
+def _literal_code(compiler: ExpressionCompiler, node: Literal) -> ValueCode:
+    return compiler.constant_code(node.value, compiler.checked.type_of(node))
 
 
-def _call(compiler: Compiler, node: Call) -> Term:
-    return OPERATORS.get(node.function, calls.function)(compiler, node)
+def _operator_or_call_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
+    return OPERATORS.get(node.function, calls.call_code)(compiler, node)
 
 
 HANDLERS: Mapping[type, Handler] = {
-    Literal: _literal,
-    Ident: access.variable,
-    Select: access.access,
-    Has: access.presence,
-    Call: _call,
-    ListNode: literals.list_of,
-    MapNode: literals.map_of,
-    StructNode: literals.structure_of,
-    Macro: macros.macro,
+    Literal: _literal_code,
+    Ident: access.variable_code,
+    Select: access.path_code,
+    Has: access.has_macro_code,
+    Call: _operator_or_call_code,
+    ListNode: literals.list_code,
+    MapNode: literals.map_code,
+    StructNode: literals.structure_code,
+    Macro: macros.macro_code,
 }
 
 OPERATORS: Mapping[str, Handler] = {
-    "_&&_": logic.conjunction,
-    "_||_": logic.disjunction,
-    "_?_:_": logic.conditional,
-    "!_": logic.negation,
-    "_==_": logic.equality,
-    "_!=_": logic.equality,
-    "_[_]": access.access,
-    "_[?_]": access.access,
-    "@in": membership.membership,
-    "or": optional.alternative,
-    "orValue": optional.alternative,
+    "_&&_": logic.and_code,
+    "_||_": logic.or_code,
+    "_?_:_": logic.conditional_code,
+    "!_": logic.not_code,
+    "_==_": logic.equality_code,
+    "_!=_": logic.equality_code,
+    "_[_]": access.path_code,
+    "_[?_]": access.path_code,
+    "@in": membership.membership_code,
+    "or": optional.alternative_code,
+    "orValue": optional.alternative_code,
 }

@@ -10,110 +10,115 @@ import ast
 from typing import TYPE_CHECKING
 
 from webhook.cel.compile import code
-from webhook.cel.compile.code import Place, Term
+from webhook.cel.compile.code import FailurePlace, ValueCode
 from webhook.cel.library import runtime
 from webhook.cel.syntax.tree import ListNode, MapEntry, MapNode, StructNode
 from webhook.cel.values import make_map
 
 if TYPE_CHECKING:
-    from webhook.cel.compile.compiler import Compiler
+    from webhook.cel.compile.compiler import ExpressionCompiler
 
 LIST_COST, MAP_COST, STRUCT_COST = 10, 30, 40
 
 
-def list_of(compiler: Compiler, node: ListNode) -> Term:
+def list_code(compiler: ExpressionCompiler, node: ListNode) -> ValueCode:
     """Return the code of a list such as [a, ?b]."""
     writer = compiler.writer
-    writer.charge(LIST_COST)
+    writer.add_fixed_cost(LIST_COST)
     static = compiler.checked.type_of(node)
     if not node.optional:
-        terms: list[Term] = []
-        with writer.unreached() as part:
+        terms: list[ValueCode] = []
+        with writer.subtract_cost_of_unreached_parts() as part:
             for each in node.elements:
                 part()
-                terms.append(compiler.value_after(terms, each))
+                terms.append(compiler.value_code_after(terms, each))
             part()
         raises = any(term.raises for term in terms)
-        return Term(code.listing([term.code for term in terms]), static, raises=raises, sure=True)
-    result = code.name(writer.temporary())
-    writer.emit(code.assign(result.id, code.listing([])))
+        return ValueCode(code.list_node([term.code for term in terms]), static, raises=raises, sure=True)
+    result = code.name_node(writer.new_variable_name())
+    writer.append_statement(code.assignment_node(result.id, code.list_node([])))
     for position, element in enumerate(node.elements):
-        value = compiler.value(element).code
+        value = compiler.value_code(element).code
         if position in node.optional:
-            built = compiler.call(runtime.element_of, value, result, place=Place("call"))
+            built = compiler.function_call(runtime.append_optional_element, value, result, place=FailurePlace("call"))
         else:
-            built = code.call(code.attribute(result, "append"), value)
-        writer.emit(code.expression(built))
-    return Term(result, static, raises=False, atom=True, sure=True)
+            built = code.call_node(code.attribute_node(result, "append"), value)
+        writer.append_statement(code.expression_statement_node(built))
+    return ValueCode(result, static, raises=False, atom=True, sure=True)
 
 
-def map_of(compiler: Compiler, node: MapNode) -> Term:
+def map_code(compiler: ExpressionCompiler, node: MapNode) -> ValueCode:
     """Return the code of a map such as {k: v, ?k: v}."""
-    compiler.writer.charge(MAP_COST)
+    compiler.writer.add_fixed_cost(MAP_COST)
     static = compiler.checked.type_of(node)
     keys = [compiler.constants.get(id(entry.key)) for entry in node.entries]
     plain = all(type(key) is str for key in keys) and not any(entry.optional for entry in node.entries)
     if plain and len(set(keys)) == len(keys):
-        terms: list[Term] = []
-        with compiler.writer.unreached() as part:
+        terms: list[ValueCode] = []
+        with compiler.writer.subtract_cost_of_unreached_parts() as part:
             for entry in node.entries:
                 part()
-                terms.append(compiler.value_after(terms, entry.value))
+                terms.append(compiler.value_code_after(terms, entry.value))
             part()
         raises = any(term.raises for term in terms)
-        built: ast.expr = code.mapping([code.literal(key) for key in keys], [term.code for term in terms])
-        return Term(built, static, raises=raises, sure=True)
-    entries = _entries(compiler, [(entry, None) for entry in node.entries])
-    return Term(compiler.call(make_map, entries, place=Place("call")), static, sure=True)
+        built: ast.expr = code.dict_node([code.constant_node(key) for key in keys], [term.code for term in terms])
+        return ValueCode(built, static, raises=raises, sure=True)
+    entries = _entry_pairs_code(compiler, [(entry, None) for entry in node.entries])
+    return ValueCode(compiler.function_call(make_map, entries, place=FailurePlace("call")), static, sure=True)
 
 
-def structure_of(compiler: Compiler, node: StructNode) -> Term:
+def structure_code(compiler: ExpressionCompiler, node: StructNode) -> ValueCode:
     """Return the code of a structure such as Name{field: value, ?field: value}."""
-    compiler.writer.charge(STRUCT_COST)
+    compiler.writer.add_fixed_cost(STRUCT_COST)
     static = compiler.checked.type_of(node)
     fields: list[tuple[MapEntry, ast.expr | None]] = [
-        (MapEntry(entry.offset, entry.value, entry.value, entry.optional), code.literal(entry.field))
+        (MapEntry(entry.offset, entry.value, entry.value, entry.optional), code.constant_node(entry.field))
         for entry in node.entries
     ]
-    name = compiler.checked.reference(node) or node.name
-    structure = compiler.call(runtime.structure, code.literal(name), _entries(compiler, fields), place=Place("call"))
-    return Term(structure, static, sure=True)
+    name = compiler.checked.name_referred_to(node) or node.name
+    structure = compiler.function_call(
+        runtime.build_structure,
+        code.constant_node(name),
+        _entry_pairs_code(compiler, fields),
+        place=FailurePlace("call"),
+    )
+    return ValueCode(structure, static, sure=True)
 
 
-def _entries(compiler: Compiler, entries: list[tuple[MapEntry, ast.expr | None]]) -> ast.expr:
+def _entry_pairs_code(compiler: ExpressionCompiler, entries: list[tuple[MapEntry, ast.expr | None]]) -> ast.expr:
     """Return the code of a list of key and value pairs; a key of None stands for the entry's own key expression."""
     if not any(entry.optional for entry, _ in entries):
-        return _plain_entries(compiler, entries)
+        return _plain_entry_pairs_code(compiler, entries)
     writer = compiler.writer
-    result = code.name(writer.temporary())
-    writer.emit(code.assign(result.id, code.listing([])))
+    result = code.name_node(writer.new_variable_name())
+    writer.append_statement(code.assignment_node(result.id, code.list_node([])))
     for entry, name in entries:
-        key, value = _pair(compiler, entry, name)
+        key, value = _entry_pair_code(compiler, entry, name)
         if entry.optional:
-            built = compiler.call(runtime.entry_of, key, value, result, place=Place("call"))
+            built = compiler.function_call(runtime.set_optional_entry, key, value, result, place=FailurePlace("call"))
         else:
-            built = code.call(code.attribute(result, "append"), code.pair(key, value))
-        writer.emit(code.expression(built))
+            built = code.call_node(code.attribute_node(result, "append"), code.pair_node(key, value))
+        writer.append_statement(code.expression_statement_node(built))
     return result
 
 
-def _pair(compiler: Compiler, entry: MapEntry, name: ast.expr | None) -> tuple[ast.expr, ast.expr]:
+def _entry_pair_code(compiler: ExpressionCompiler, entry: MapEntry, name: ast.expr | None) -> tuple[ast.expr, ast.expr]:
     if name is not None:
-        return name, compiler.value(entry.value).code
-    key, value = compiler.values((entry.key, entry.value))
+        return name, compiler.value_code(entry.value).code
+    key, value = compiler.value_codes((entry.key, entry.value))
     return key.code, value.code
 
 
-def _plain_entries(compiler: Compiler, entries: list[tuple[MapEntry, ast.expr | None]]) -> ast.expr:
+def _plain_entry_pairs_code(compiler: ExpressionCompiler, entries: list[tuple[MapEntry, ast.expr | None]]) -> ast.expr:
     """Return the code of a list of pairs without optional entries, evaluated in the order in which they are written."""
-    terms: list[Term] = []
-    with compiler.writer.unreached() as part:
+    terms: list[ValueCode] = []
+    with compiler.writer.subtract_cost_of_unreached_parts() as part:
         for entry, name in entries:
             if name is None:
                 part()
-                terms.append(compiler.value_after(terms, entry.key))
+                terms.append(compiler.value_code_after(terms, entry.key))
             part()
-            terms.append(compiler.value_after(terms, entry.value))
+            terms.append(compiler.value_code_after(terms, entry.value))
         part()
     rest = iter([term.code for term in terms])
-    return code.listing([code.pair(name or next(rest), next(rest)) for _, name in entries])
+    return code.list_node([code.pair_node(name or next(rest), next(rest)) for _, name in entries])

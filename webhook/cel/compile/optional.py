@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from webhook.cel.compile import code
-from webhook.cel.compile.code import Place, Term
+from webhook.cel.compile.code import FailurePlace, ValueCode
 from webhook.cel.library import optional as library
 from webhook.cel.library import optional_value, runtime
 from webhook.cel.library.optional_value import NONE, Optional
-from webhook.cel.library.refusal import refuse
+from webhook.cel.library.refusal import raise_no_such_overload
 from webhook.cel.syntax.tree import Call, Ident, Macro, Node, Select, children
 from webhook.cel.types import BOOL, DYN, STRING, Type
 from webhook.cel.values import ABSENT
 
 if TYPE_CHECKING:
-    from webhook.cel.compile.compiler import Compiler
+    from webhook.cel.compile.compiler import ExpressionCompiler
 
 
 _PLAIN = frozenset(
@@ -35,149 +35,179 @@ _PLAIN = frozenset(
 """Types whose values are the same in Go and in CEL."""
 
 
-def optional_of_variable(compiler: Compiler, raw: ast.Name, static: Type, steps: int = 0) -> Term:
+def optional_code_of_variable(compiler: ExpressionCompiler, raw: ast.Name, static: Type, steps: int = 0) -> ValueCode:
     """Return the code of the optional whose value, or ABSENT, is in a variable."""
-    construction = code.either(present(compiler, raw), code.call(compiler.bind(Optional), raw), compiler.bind(NONE))
-    return Term(construction, static, raises=False, sure=True, raw=raw, steps=steps)
+    construction = code.if_else_node(
+        presence_test(compiler, raw),
+        code.call_node(compiler.reference_to_object(Optional), raw),
+        compiler.reference_to_object(NONE),
+    )
+    return ValueCode(construction, static, raises=False, sure=True, raw=raw, steps=steps)
 
 
-def present(compiler: Compiler, raw: ast.Name) -> ast.expr:
+def presence_test(compiler: ExpressionCompiler, raw: ast.Name) -> ast.expr:
     """Return the code that tests whether a variable holds a value and not ABSENT."""
-    return code.different(raw, compiler.bind(ABSENT))
+    return code.is_not_node(raw, compiler.reference_to_object(ABSENT))
 
 
-def raw_of(compiler: Compiler, term: Term) -> ast.Name:
+def variable_of_value_or_absent(compiler: ExpressionCompiler, term: ValueCode) -> ast.Name:
     """Return a variable with the value of an optional, or ABSENT; any other value counts as an optional that has it."""
-    return term.raw or compiler.writer.in_variable(compiler.call(optional_value.value_or_absent, term.code))
+    return term.raw or compiler.writer.stored_in_variable(
+        compiler.function_call(optional_value.value_or_absent, term.code)
+    )
 
 
 # ---- selections
 
 
-def steps(compiler: Compiler, term: Term, path: Sequence[Select | Call], part: Callable[[], None]) -> Term:
+def steps_code(
+    compiler: ExpressionCompiler, term: ValueCode, path: Sequence[Select | Call], part: Callable[[], None]
+) -> ValueCode:
     """Return the code of a path's steps from the first optional one on; after a step that finds nothing no key is
     computed.
     """
     writer = compiler.writer
     static = term.type
-    at: ast.expr = raw_of(compiler, term) if static.name == "optional_type" else compiler.reusable(term).code
+    at: ast.expr = (
+        variable_of_value_or_absent(compiler, term)
+        if static.name == "optional_type"
+        else compiler.reusable_code(term).code
+    )
     names: list[ast.Name] = []
     for step in path:
         part()
-        with writer.block() as body:
-            key = _key(compiler, step)
+        with writer.collect_block() as body:
+            key = _key_code(compiler, step)
         is_first = step is path[0] and static.name != "optional_type"
         if body:
-            _count(compiler, names)
+            _write_step_costs(compiler, names)
             names = []
-        names.append(_found(compiler, at, key, body, _Way(is_first=is_first, before=len(names))))
+        names.append(
+            _variable_of_found_value(compiler, at, key, body, _OptionalStep(is_first=is_first, before=len(names)))
+        )
         at = names[-1]
-    _count(compiler, names)
+    _write_step_costs(compiler, names)
     counted = len(names) if len(names) == len(path) else 0
-    return optional_of_variable(compiler, names[-1], compiler.checked.type_of(path[-1]), counted)
+    return optional_code_of_variable(compiler, names[-1], compiler.checked.type_of(path[-1]), counted)
 
 
-def _key(compiler: Compiler, step: Select | Call) -> Term:
+def _key_code(compiler: ExpressionCompiler, step: Select | Call) -> ValueCode:
     if isinstance(step, Select):
-        return compiler.constant(step.field, STRING)
-    return compiler.reusable(compiler.without_attribute_cost(step.arguments[1]))
+        return compiler.constant_code(step.field, STRING)
+    return compiler.reusable_code(compiler.value_code_without_attribute_cost(step.arguments[1]))
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _OptionalStep:
     """Whether a step is the first of its path that may be absent, and how many steps before it are not counted yet."""
 
     is_first: bool
     before: int
 
 
-def _found(compiler: Compiler, at: ast.expr, key: Term, body: list[ast.stmt], way: _Way) -> ast.Name:
+def _variable_of_found_value(
+    compiler: ExpressionCompiler, at: ast.expr, key: ValueCode, body: list[ast.stmt], way: _OptionalStep
+) -> ast.Name:
     """Return a variable with the value under a key, or ABSENT; `body` computes the key."""
     writer = compiler.writer
     if not body or way.is_first:
         writer.body.extend(body)
-        return writer.new_variable(_look_up(compiler, at, key, way))
-    result = writer.temporary()
-    body.append(code.assign(result, _look_up(compiler, at, key, way)))
-    absent: list[ast.stmt] = [code.assign(result, compiler.bind(ABSENT))]
-    writer.emit(code.branch(code.different(at, compiler.bind(ABSENT)), body, absent))
-    return code.name(result)
+        return writer.assign_to_new_variable(_look_up_code(compiler, at, key, way))
+    result = writer.new_variable_name()
+    body.append(code.assignment_node(result, _look_up_code(compiler, at, key, way)))
+    absent: list[ast.stmt] = [code.assignment_node(result, compiler.reference_to_object(ABSENT))]
+    writer.append_statement(code.if_node(code.is_not_node(at, compiler.reference_to_object(ABSENT)), body, absent))
+    return code.name_node(result)
 
 
-def _look_up(compiler: Compiler, at: ast.expr, key: Term, way: _Way) -> ast.expr:
+def _look_up_code(compiler: ExpressionCompiler, at: ast.expr, key: ValueCode, way: _OptionalStep) -> ast.expr:
     """Return the code that looks a key up in a value; the result is ABSENT if the value is ABSENT."""
-    missing = compiler.bind(ABSENT)
-    value = compiler.call(optional_value.find, at, key.code, place=Place("call", refund=-way.before))
+    missing = compiler.reference_to_object(ABSENT)
+    value = compiler.function_call(
+        optional_value.value_or_absent_at, at, key.code, place=FailurePlace("call", refund=-way.before)
+    )
     if not way.is_first:
-        value = code.either(code.identical(at, missing), missing, value)
+        value = code.if_else_node(code.is_node(at, missing), missing, value)
     if not (key.sure and key.type.name == "string"):
         return value
-    is_map = code.identical(code.call(compiler.bind(type), at), compiler.bind(dict))
-    return code.either(is_map, code.call(code.attribute(at, "get"), key.code, missing), value)
+    is_map = code.is_node(code.call_node(compiler.reference_to_object(type), at), compiler.reference_to_object(dict))
+    return code.if_else_node(is_map, code.call_node(code.attribute_node(at, "get"), key.code, missing), value)
 
 
-def _count(compiler: Compiler, names: Sequence[ast.Name]) -> None:
+def _write_step_costs(compiler: ExpressionCompiler, names: Sequence[ast.Name]) -> None:
     """Write a statement that counts 1 for every step up to the last one that found something."""
     statement: list[ast.stmt] = []
     for number, raw in enumerate(names, start=1):
-        statement = [code.branch(present(compiler, raw), [code.add_cost(code.literal(number))], statement)]
+        statement = [
+            code.if_node(presence_test(compiler, raw), [code.add_cost_node(code.constant_node(number))], statement)
+        ]
     for each in statement:
         compiler.writer.moves += 1
-        compiler.writer.emit(each)
+        compiler.writer.append_statement(each)
 
 
 # ---- functions
 
 
-def has_value(compiler: Compiler, term: Term) -> Term | None:
+def has_value_code(compiler: ExpressionCompiler, term: ValueCode) -> ValueCode | None:
     """Return the code of optional.hasValue(); None where the operand may be something else than an optional."""
     if term.raw is None:
         return None
-    compiler.writer.charge(1)
-    return Term(present(compiler, term.raw), BOOL, raises=False, sure=True)
+    compiler.writer.add_fixed_cost(1)
+    return ValueCode(presence_test(compiler, term.raw), BOOL, raises=False, sure=True)
 
 
-def construction(compiler: Compiler, node: Call, arguments: Sequence[Node]) -> Term | None:
+def construction_code(compiler: ExpressionCompiler, node: Call, arguments: Sequence[Node]) -> ValueCode | None:
     """Return the code of optional.of(x), optional.ofNonZeroValue(x) or optional.none(); None for other functions."""
-    overloads = compiler.overloads(node)
+    overloads = compiler.overloads_fitting_static_types(node)
     implementation = overloads[0].implementation if overloads else None
-    if implementation not in (Optional, library.of_non_zero_value, library.none):
+    if implementation not in (Optional, library.of_non_zero_value, library.empty_optional):
         return None
-    value = compiler.bind(ABSENT)
+    value = compiler.reference_to_object(ABSENT)
     if arguments:
-        value = compiler.reusable(compiler.value(arguments[0])).code
-    compiler.writer.charge(1)
+        value = compiler.reusable_code(compiler.value_code(arguments[0])).code
+    compiler.writer.add_fixed_cost(1)
     if implementation is library.of_non_zero_value:
-        value = code.either(value, value, compiler.call(runtime.non_zero, value))  # what is true is no zero
-    return optional_of_variable(compiler, compiler.writer.new_variable(value), compiler.checked.type_of(node))
+        value = code.if_else_node(
+            value, value, compiler.function_call(runtime.non_zero_or_absent, value)
+        )  # what is true is no zero
+    return optional_code_of_variable(
+        compiler, compiler.writer.assign_to_new_variable(value), compiler.checked.type_of(node)
+    )
 
 
-def alternative(compiler: Compiler, node: Call) -> Term:
+def alternative_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
     """Return the code of a.or(b) or a.orValue(b), which evaluates b only when it is needed."""
     assert node.target is not None
-    first = compiler.value(node.target)
+    first = compiler.value_code(node.target)
     if first.raw is None:
-        return _alternative_of_any_value(compiler, node, compiler.reusable(first))
+        return _alternative_code_of_any_value(compiler, node, compiler.reusable_code(first))
     writer = compiler.writer
-    here, absent = _uncounted(compiler, first)
-    with writer.block() as other:
-        term = compiler.value(node.arguments[0])
-        is_raw = node.function == "or" and _is_optional(term)
-        value = raw_of(compiler, term) if is_raw else term.code
-    result = code.name(writer.temporary())
+    here, absent = _remove_step_costs(compiler, first)
+    with writer.collect_block() as other:
+        term = compiler.value_code(node.arguments[0])
+        is_raw = node.function == "or" and _is_surely_optional(term)
+        value = variable_of_value_or_absent(compiler, term) if is_raw else term.code
+    result = code.name_node(writer.new_variable_name())
     preferred = first.raw if is_raw or node.function == "orValue" else first.code
     if here or absent or other:
-        here.append(code.assign(result.id, preferred))
-        other = [*absent, *other, code.assign(result.id, value)]
-        writer.emit(code.branch(present(compiler, first.raw), here, other))
+        here.append(code.assignment_node(result.id, preferred))
+        other = [*absent, *other, code.assignment_node(result.id, value)]
+        writer.append_statement(code.if_node(presence_test(compiler, first.raw), here, other))
     else:
-        writer.emit(code.assign(result.id, code.either(present(compiler, first.raw), preferred, value)))
+        writer.append_statement(
+            code.assignment_node(result.id, code.if_else_node(presence_test(compiler, first.raw), preferred, value))
+        )
     writer.moves += 1
     static = compiler.checked.type_of(node)
-    return optional_of_variable(compiler, result, static) if is_raw else Term(result, static, raises=False, atom=True)
+    return (
+        optional_code_of_variable(compiler, result, static)
+        if is_raw
+        else ValueCode(result, static, raises=False, atom=True)
+    )
 
 
-def _uncounted(compiler: Compiler, term: Term) -> tuple[list[ast.stmt], list[ast.stmt]]:
+def _remove_step_costs(compiler: ExpressionCompiler, term: ValueCode) -> tuple[list[ast.stmt], list[ast.stmt]]:
     """Remove the statement that counts the steps of a selection; return its parts for a present and for an absent
     value.
 
@@ -190,106 +220,126 @@ def _uncounted(compiler: Compiler, term: Term) -> tuple[list[ast.stmt], list[ast
     return count.body, count.orelse
 
 
-def _alternative_of_any_value(compiler: Compiler, node: Call, first: Term) -> Term:
+def _alternative_code_of_any_value(compiler: ExpressionCompiler, node: Call, first: ValueCode) -> ValueCode:
     """Return the code of or() or orValue() for a value that may not be optional; up to 1.36 such a value is the
     result.
     """
     writer = compiler.writer
-    result = writer.temporary()
-    overload = compiler.overloads(node)[0]
-    is_optional = code.identical(code.call(compiler.bind(type), first.code), compiler.bind(Optional))
-    here = code.attribute(first.code, "value") if node.function == "orValue" else first.code
-    with writer.block() as other:
-        term = compiler.value(node.arguments[0])
-        writer.emit(code.assign(result, term.code))
-    chosen = code.branch(code.attribute(first.code, "present"), [code.assign(result, here)], other)
+    result = writer.new_variable_name()
+    overload = compiler.overloads_fitting_static_types(node)[0]
+    is_optional = code.is_node(
+        code.call_node(compiler.reference_to_object(type), first.code), compiler.reference_to_object(Optional)
+    )
+    here = code.attribute_node(first.code, "value") if node.function == "orValue" else first.code
+    with writer.collect_block() as other:
+        term = compiler.value_code(node.arguments[0])
+        writer.append_statement(code.assignment_node(result, term.code))
+    chosen = code.if_node(code.attribute_node(first.code, "present"), [code.assignment_node(result, here)], other)
     plain: ast.expr = first.code
     if overload.since >= (1, 37):
-        plain = compiler.call(overload.implementation, first.code, first.code, place=Place("call"))
-    writer.emit(code.branch(is_optional, [chosen], [code.assign(result, plain)]))
+        plain = compiler.function_call(overload.implementation, first.code, first.code, place=FailurePlace("call"))
+    writer.append_statement(code.if_node(is_optional, [chosen], [code.assignment_node(result, plain)]))
     writer.moves += 1
-    return Term(code.name(result), compiler.checked.type_of(node), raises=False, atom=True)
+    return ValueCode(code.name_node(result), compiler.checked.type_of(node), raises=False, atom=True)
 
 
 # ---- macros
 
 
-def opt_map(compiler: Compiler, node: Macro) -> Term:
+def opt_map_code(compiler: ExpressionCompiler, node: Macro) -> ValueCode:
     """Return the code of optMap or optFlatMap; each use of the variable costs what computing the target costs."""
     writer = compiler.writer
-    uses = _reads(node.arguments[0], node.variables[0])
+    uses = _uses_variable(node.arguments[0], node.variables[0])
     before, moves, marker = writer.total, writer.moves, len(writer.body)
-    writer.charge(1)
-    operand = compiler.value(node.operand)
-    raw = operand.raw or _opened(compiler, operand)
+    writer.add_fixed_cost(1)
+    operand = compiler.value_code(node.operand)
+    raw = operand.raw or _variable_of_optional_value(compiler, operand)
     changes = writer.moves - moves > bool(operand.steps)
-    gone = [] if changes else _uncounted(compiler, operand)[1]
+    gone = [] if changes else _remove_step_costs(compiler, operand)[1]
     steps = 0 if changes else operand.steps
     repeated = writer.total - before + steps
-    again = _difference(compiler, marker) if changes and uses else None
-    with writer.block() as chosen:
-        writer.charge(steps + (repeated if uses else 0))
+    again = _variable_of_cost_since(compiler, marker) if changes and uses else None
+    with writer.collect_block() as chosen:
+        writer.add_fixed_cost(steps + (repeated if uses else 0))
         if again is not None:
-            writer.charge_value(again)
-        term = _body(compiler, node, raw, operand.type)
-        is_raw = node.name == "optMap" or _is_optional(term)
-        named = code.name(writer.temporary())
-        value = raw_of(compiler, term) if is_raw and node.name == "optFlatMap" else term.code
-        value = conditional_value(compiler, node, value, is_raw=is_raw)
-        writer.emit(code.assign(named.id, value))
+            writer.add_runtime_cost(again)
+        term = _opt_map_body_code(compiler, node, raw, operand.type)
+        is_raw = node.name == "optMap" or _is_surely_optional(term)
+        named = code.name_node(writer.new_variable_name())
+        value = variable_of_value_or_absent(compiler, term) if is_raw and node.name == "optFlatMap" else term.code
+        value = converted_optional_code(compiler, node, value, is_raw=is_raw)
+        writer.append_statement(code.assignment_node(named.id, value))
     writer.moves += 1
-    absent = [*gone, code.add_cost(code.literal(1)), code.assign(named.id, compiler.bind(ABSENT if is_raw else NONE))]
-    writer.emit(code.branch(present(compiler, raw), chosen, absent))
+    absent = [
+        *gone,
+        code.add_cost_node(code.constant_node(1)),
+        code.assignment_node(named.id, compiler.reference_to_object(ABSENT if is_raw else NONE)),
+    ]
+    writer.append_statement(code.if_node(presence_test(compiler, raw), chosen, absent))
     static = compiler.checked.type_of(node)
-    return optional_of_variable(compiler, named, static) if is_raw else Term(named, static, raises=False, atom=True)
+    return (
+        optional_code_of_variable(compiler, named, static)
+        if is_raw
+        else ValueCode(named, static, raises=False, atom=True)
+    )
 
 
-def conditional_value(compiler: Compiler, node: Node, value: ast.expr, *, is_raw: bool) -> ast.expr:
+def converted_optional_code(compiler: ExpressionCompiler, node: Node, value: ast.expr, *, is_raw: bool) -> ast.expr:
     """Return the code that converts the optional result of `? :`, optMap or optFlatMap as cel-go does."""
     static = compiler.checked.type_of(node)
     held = static.parameters[0].name if static.name == "optional_type" else ""
     if id(node) in compiler.unread or static.name != "optional_type" or held in _PLAIN:
         return value
-    return compiler.call(library.branch_value if is_raw else library.branch_optional, value, place=Place("call"))
+    return compiler.function_call(
+        library.branch_value if is_raw else library.branch_optional, value, place=FailurePlace("call")
+    )
 
 
-def _is_optional(term: Term) -> bool:
+def _is_surely_optional(term: ValueCode) -> bool:
     """Return whether a value is certain to be an optional."""
     return term.sure and term.type.name == "optional_type"
 
 
-def _opened(compiler: Compiler, operand: Term) -> ast.Name:
+def _variable_of_optional_value(compiler: ExpressionCompiler, operand: ValueCode) -> ast.Name:
     """Return a variable with the value of an optional, after writing a check that it is one."""
-    if _is_optional(operand):
-        return raw_of(compiler, operand)
-    operand = compiler.reusable(operand)
-    is_optional = code.identical(code.call(compiler.bind(type), operand.code), compiler.bind(Optional))
-    refused = compiler.call(refuse, code.literal("hasValue"), operand.code, place=Place("call"))
-    compiler.writer.emit(code.branch(code.negation(is_optional), [code.expression(refused)]))
-    return raw_of(compiler, operand)
+    if _is_surely_optional(operand):
+        return variable_of_value_or_absent(compiler, operand)
+    operand = compiler.reusable_code(operand)
+    is_optional = code.is_node(
+        code.call_node(compiler.reference_to_object(type), operand.code), compiler.reference_to_object(Optional)
+    )
+    refused = compiler.function_call(
+        raise_no_such_overload, code.constant_node("hasValue"), operand.code, place=FailurePlace("call")
+    )
+    compiler.writer.append_statement(
+        code.if_node(code.not_node(is_optional), [code.expression_statement_node(refused)])
+    )
+    return variable_of_value_or_absent(compiler, operand)
 
 
-def _difference(compiler: Compiler, marker: int) -> ast.Name:
+def _variable_of_cost_since(compiler: ExpressionCompiler, marker: int) -> ast.Name:
     """Return a variable with the cost of the statements from a marker on, computed at run time."""
     writer = compiler.writer
-    cost = code.name(writer.temporary())
-    writer.body.insert(marker, code.assign(cost.id, code.name(code.COST)))
-    writer.emit(code.assign(cost.id, code.binary(code.name(code.COST), ast.Sub(), cost)))
+    cost = code.name_node(writer.new_variable_name())
+    writer.body.insert(marker, code.assignment_node(cost.id, code.name_node(code.COST)))
+    writer.append_statement(
+        code.assignment_node(cost.id, code.binary_operation_node(code.name_node(code.COST), ast.Sub(), cost))
+    )
     return cost
 
 
-def _body(compiler: Compiler, node: Macro, raw: ast.Name, operand: Type) -> Term:
+def _opt_map_body_code(compiler: ExpressionCompiler, node: Macro, raw: ast.Name, operand: Type) -> ValueCode:
     """Return the code of the macro's expression with its variable bound to the value."""
     static = operand.parameters[0] if operand.parameters else DYN
     before = compiler.scope
-    compiler.scope = {**before, node.variables[0]: Term(raw, static, raises=False, atom=True)}
-    term = compiler.value(node.arguments[0])
+    compiler.scope = {**before, node.variables[0]: ValueCode(raw, static, raises=False, atom=True)}
+    term = compiler.value_code(node.arguments[0])
     compiler.scope = before
-    compiler.writer.charge(node.name == "optMap")
+    compiler.writer.add_fixed_cost(node.name == "optMap")
     return term
 
 
-def _reads(node: Node, name: str) -> bool:
+def _uses_variable(node: Node, name: str) -> bool:
     """Return whether an expression uses a variable."""
     pending = [node]
     while pending:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from webhook.cel.estimate.sizes import NOTHING, ONE, UNBOUNDED, UNKNOWN, Part, Range, Sizes, exactly
+from webhook.cel.estimate.sizes import NOTHING, ONE, UNBOUNDED, UNKNOWN, NodeEstimate, Range, Sizes, range_of_value
 from webhook.cel.library.declaration import Overload
 from webhook.cel.library.named_format import FORMATS
 
@@ -19,8 +19,8 @@ WALK = 0.1
 """The cost of reading one character of a text once."""
 _PATTERN = 0.25
 """The cost of one character of a pattern."""
-_LIST = exactly(10)
-_CHECK = exactly(350_000)
+_LIST = range_of_value(10)
+_CHECK = range_of_value(350_000)
 _FORMAT_PATTERN, _FORMAT_NAME = 128, 64
 _ADDRESS = Range(4, 16)
 
@@ -31,13 +31,13 @@ class OverloadCall:
 
     function: str
     overload: Overload
-    target: Part | None
-    arguments: Sequence[Part]
+    target: NodeEstimate | None
+    arguments: Sequence[NodeEstimate]
     sizes: Sizes | None
     worst: bool = False
 
     @property
-    def first(self) -> Part:
+    def first(self) -> NodeEstimate:
         """Return the target, or the first argument of a global function."""
         return self.arguments[0] if self.target is None else self.target
 
@@ -62,51 +62,59 @@ def estimate_call(call: OverloadCall) -> Answer:
 # ---- cel-go's libraries
 
 
-def _making(size: Range, factor: float) -> Answer:
-    return size.times(factor) + ONE + _LIST, size
+def _estimate_list_creation(size: Range, factor: float) -> Answer:
+    return size.multiplied_by(factor) + ONE + _LIST, size
 
 
-def _number(part: Part, otherwise: int) -> int:
+def _constant_or_default(part: NodeEstimate, otherwise: int) -> int:
     return otherwise if part.constant is None else max(part.constant, 0)
 
 
-def _slice(call: OverloadCall) -> Answer:
+def _estimate_slice(call: OverloadCall) -> Answer:
     start, end = call.arguments
-    return _making(exactly(max(_number(end, call.first.extent.most) - _number(start, 0), 0)), 1)
+    return _estimate_list_creation(
+        range_of_value(max(_constant_or_default(end, call.first.size_range.most) - _constant_or_default(start, 0), 0)),
+        1,
+    )
 
 
-def _flatten(call: OverloadCall) -> Answer:
-    depth = _number(call.arguments[0], UNBOUNDED) if call.arguments else 1
-    return _making(call.first.extent, depth)
+def _estimate_flatten(call: OverloadCall) -> Answer:
+    depth = _constant_or_default(call.arguments[0], UNBOUNDED) if call.arguments else 1
+    return _estimate_list_creation(call.first.size_range, depth)
 
 
-def _distinct(call: OverloadCall) -> Answer:
-    return _making(call.first.extent * call.first.extent, 2)
+def _estimate_distinct(call: OverloadCall) -> Answer:
+    return _estimate_list_creation(call.first.size_range * call.first.size_range, 2)
 
 
-def _sort(call: OverloadCall) -> Answer:
+def _estimate_sort(call: OverloadCall) -> Answer:
     keys = call.arguments[0] if call.arguments else call.first
     element = call.overload.parameters[-1].parameters[0].name
-    return _making(keys.extent * keys.extent, 2.1 if element in ("string", "bytes") else 2)
+    return _estimate_list_creation(keys.size_range * keys.size_range, 2.1 if element in ("string", "bytes") else 2)
 
 
-def _sets(factor: int) -> _Formula:
-    return lambda call: ((call.arguments[0].extent * call.arguments[1].extent).times(factor) + ONE, None)
+def _set_function_estimator(factor: int) -> _Formula:
+    return lambda call: (
+        (call.arguments[0].size_range * call.arguments[1].size_range).multiplied_by(factor) + ONE,
+        None,
+    )
 
 
 _KEYS = ("int", "uint", "double", "bool", "google.protobuf.Duration", "google.protobuf.Timestamp", "string", "bytes")
 _BY_LIBRARY: Mapping[str, _Formula] = {
-    "list_slice": _slice,
-    "list_flatten": _flatten,
-    "list_flatten_int": _flatten,
-    "lists_range": lambda call: _making(exactly(_number(call.arguments[0], UNBOUNDED)), 1),
-    "list_reverse": lambda call: _making(call.first.extent, 1),
-    "list_distinct": _distinct,
-    **{f"list_{key}_sort": _sort for key in _KEYS},
-    **{f"list_{key}_sortByAssociatedKeys": _sort for key in _KEYS},
-    "list_sets_contains_list": _sets(1),
-    "list_sets_intersects_list": _sets(1),
-    "list_sets_equivalent_list": _sets(2),
+    "list_slice": _estimate_slice,
+    "list_flatten": _estimate_flatten,
+    "list_flatten_int": _estimate_flatten,
+    "lists_range": lambda call: _estimate_list_creation(
+        range_of_value(_constant_or_default(call.arguments[0], UNBOUNDED)), 1
+    ),
+    "list_reverse": lambda call: _estimate_list_creation(call.first.size_range, 1),
+    "list_distinct": _estimate_distinct,
+    **{f"list_{key}_sort": _estimate_sort for key in _KEYS},
+    **{f"list_{key}_sortByAssociatedKeys": _estimate_sort for key in _KEYS},
+    "list_sets_contains_list": _set_function_estimator(1),
+    "list_sets_intersects_list": _set_function_estimator(1),
+    "list_sets_equivalent_list": _set_function_estimator(2),
     # k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go: lists of attributes have 48 values at most
     "dra_includes_dyn_dyn": lambda _: (Range(0, 48), None),
 }
@@ -115,17 +123,17 @@ _BY_LIBRARY: Mapping[str, _Formula] = {
 # ---- the API server's libraries
 
 
-def _one(_: OverloadCall) -> Answer:
+def _estimate_one(_: OverloadCall) -> Answer:
     return ONE, None
 
 
-def _selector(call: OverloadCall) -> Answer:
-    length = call.arguments[0].extent
+def _estimate_selector(call: OverloadCall) -> Answer:
+    length = call.arguments[0].size_range
     # 50 for each requirement, which is two characters at least
-    return _LIST + length.times(WALK) + length.times(0.5).times(50), None
+    return _LIST + length.multiplied_by(WALK) + length.multiplied_by(0.5).multiplied_by(50), None
 
 
-def _element_size(call: OverloadCall, container: Part) -> Range | None:
+def _size_of_elements(call: OverloadCall, container: NodeEstimate) -> Range | None:
     """Return the size of a list's elements; None when the value is not known to be a list."""
     if not container.type.parameters:
         return None
@@ -134,28 +142,28 @@ def _element_size(call: OverloadCall, container: Part) -> Range | None:
     return size or UNKNOWN
 
 
-def _traversal(call: OverloadCall) -> Answer | None:
+def _estimate_traversal(call: OverloadCall) -> Answer | None:
     if call.target is None:
         return None
-    element = _element_size(call, call.target)
+    element = _size_of_elements(call, call.target)
     if element is None:
-        return call.target.extent.times(WALK), None
+        return call.target.size_range.multiplied_by(WALK), None
     each = ONE
     if call.target.type.parameters[0].name in ("string", "bytes"):
-        each += element.times(WALK)
-    return call.target.extent * each, None
+        each += element.multiplied_by(WALK)
+    return call.target.size_range * each, None
 
 
-def _walk(call: OverloadCall) -> Answer:
-    return call.first.extent.times(WALK), None
+def _estimate_walk(call: OverloadCall) -> Answer:
+    return call.first.size_range.multiplied_by(WALK), None
 
 
-def _same_size(call: OverloadCall) -> Answer:
-    return call.first.extent.times(WALK), call.first.extent
+def _estimate_same_size(call: OverloadCall) -> Answer:
+    return call.first.size_range.multiplied_by(WALK), call.first.size_range
 
 
-def _replace(call: OverloadCall) -> Answer:
-    text, old, new = call.first.extent, call.arguments[0].extent, call.arguments[1].extent
+def _estimate_replace(call: OverloadCall) -> Answer:
+    text, old, new = call.first.size_range, call.arguments[0].size_range, call.arguments[1].size_range
     if old.least == 0:  # the new text goes around every character
         most = (text + ONE).most * new.most + text.most
     elif new.most <= old.least:
@@ -168,52 +176,52 @@ def _replace(call: OverloadCall) -> Answer:
         least = text.least
     else:
         least = -(-text.least // old.most) * new.least
-    return text.times(2 * WALK), Range(min(least, UNBOUNDED), min(most, UNBOUNDED))
+    return text.multiplied_by(2 * WALK), Range(min(least, UNBOUNDED), min(most, UNBOUNDED))
 
 
-def _split(call: OverloadCall) -> Answer:
-    most = call.first.extent.most
+def _estimate_split(call: OverloadCall) -> Answer:
+    most = call.first.size_range.most
     if len(call.arguments) > 1 and call.arguments[1].constant is not None:
         most = call.arguments[1].constant % 2**64  # -1 is any number
-    return call.first.extent.times(2 * WALK), Range(0, most)
+    return call.first.size_range.multiplied_by(2 * WALK), Range(0, most)
 
 
-def _join(call: OverloadCall) -> Answer:
-    count = call.first.extent
-    element = _element_size(call, call.first)
+def _estimate_join(call: OverloadCall) -> Answer:
+    count = call.first.size_range
+    element = _size_of_elements(call, call.first)
     size = NOTHING if element is None else count * element
     if call.arguments:
-        size += call.arguments[0].extent * Range(max(count.least - 1, 0), max(count.most - 1, 0))
-    return size.times(WALK), size
+        size += call.arguments[0].size_range * Range(max(count.least - 1, 0), max(count.most - 1, 0))
+    return size.multiplied_by(WALK), size
 
 
-def _find(call: OverloadCall) -> Answer:
-    text = call.first.extent
-    return (text + ONE).times(WALK) * call.arguments[0].extent.times(_PATTERN), Range(0, text.most)
+def _estimate_find(call: OverloadCall) -> Answer:
+    text = call.first.size_range
+    return (text + ONE).multiplied_by(WALK) * call.arguments[0].size_range.multiplied_by(_PATTERN), Range(0, text.most)
 
 
-def _ip(call: OverloadCall) -> Answer:
-    return (ONE, None) if call.overload.id == "cidr_ip" else _walk(call)
+def _estimate_ip(call: OverloadCall) -> Answer:
+    return (ONE, None) if call.overload.id == "cidr_ip" else _estimate_walk(call)
 
 
-def _canonical(call: OverloadCall) -> Answer:
-    return call.first.extent.times(2 * WALK), None
+def _estimate_is_canonical(call: OverloadCall) -> Answer:
+    return call.first.size_range.multiplied_by(2 * WALK), None
 
 
-def _contains_ip(call: OverloadCall) -> Answer:
-    cost = (_ADDRESS + _ADDRESS).times(WALK)
+def _estimate_contains_ip(call: OverloadCall) -> Answer:
+    cost = (_ADDRESS + _ADDRESS).multiplied_by(WALK)
     if call.overload.id.endswith("_string"):
-        cost += call.arguments[0].extent.times(WALK)
+        cost += call.arguments[0].size_range.multiplied_by(WALK)
     return cost, None
 
 
-def _contains_cidr(call: OverloadCall) -> Answer:
-    cost, size = _contains_ip(call)
-    return cost + _ADDRESS.times(WALK) + ONE, size
+def _estimate_contains_cidr(call: OverloadCall) -> Answer:
+    cost, size = _estimate_contains_ip(call)
+    return cost + _ADDRESS.multiplied_by(WALK) + ONE, size
 
 
-def _validate(call: OverloadCall) -> Answer:
-    return call.arguments[0].extent.times(WALK).times(_FORMAT_PATTERN * _PATTERN), None
+def _estimate_validate(call: OverloadCall) -> Answer:
+    return call.arguments[0].size_range.multiplied_by(WALK).multiplied_by(_FORMAT_PATTERN * _PATTERN), None
 
 
 _EQUAL_AT_ONCE = frozenset(
@@ -226,16 +234,16 @@ _EQUAL_AT_ONCE = frozenset(
 )
 
 
-def _opaque_equality(call: OverloadCall) -> Answer | None:
+def _estimate_opaque_equality(call: OverloadCall) -> Answer | None:
     left, right = call.arguments
     if left.type != right.type:
         return None
     if left.type.name in _EQUAL_AT_ONCE:
         return ONE, None
     if left.type.name == "kubernetes.NamedFormat":
-        return Range(1, _FORMAT_NAME).times(WALK), None
+        return Range(1, _FORMAT_NAME).multiplied_by(WALK), None
     if left.type.name == "kubernetes.URL":
-        return Range(1, 1 if right.size is None else right.size.most).times(WALK), None
+        return Range(1, 1 if right.size is None else right.size.most).multiplied_by(WALK), None
     return None
 
 
@@ -249,118 +257,122 @@ _ONES = (
     *("getEscapedPath", "getQuery"),
 )
 _BY_FUNCTION: Mapping[str, _Formula] = {
-    **dict.fromkeys(_ONES, _one),
+    **dict.fromkeys(_ONES, _estimate_one),
     "check": lambda _: (_CHECK, None),
-    **dict.fromkeys(("fieldSelector", "labelSelector"), _selector),
-    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _traversal),
-    **dict.fromkeys(("url", "jsonpatch.escapeKey", "lowerAscii", "upperAscii", "substring", "trim"), _same_size),
-    "replace": _replace,
-    "split": _split,
-    "join": _join,
-    **dict.fromkeys(("find", "findAll"), _find),
-    **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _walk),
-    "ip": _ip,
-    "ip.isCanonical": _canonical,
-    "containsIP": _contains_ip,
-    "containsCIDR": _contains_cidr,
-    "validate": _validate,
-    "_==_": _opaque_equality,
+    **dict.fromkeys(("fieldSelector", "labelSelector"), _estimate_selector),
+    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _estimate_traversal),
+    **dict.fromkeys(
+        ("url", "jsonpatch.escapeKey", "lowerAscii", "upperAscii", "substring", "trim"), _estimate_same_size
+    ),
+    "replace": _estimate_replace,
+    "split": _estimate_split,
+    "join": _estimate_join,
+    **dict.fromkeys(("find", "findAll"), _estimate_find),
+    **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _estimate_walk),
+    "ip": _estimate_ip,
+    "ip.isCanonical": _estimate_is_canonical,
+    "containsIP": _estimate_contains_ip,
+    "containsCIDR": _estimate_contains_cidr,
+    "validate": _estimate_validate,
+    "_==_": _estimate_opaque_equality,
 }
 
 
 # ---- the standard functions
 
 
-def _bytes_of(call: OverloadCall) -> Answer:
-    size = call.first.extent
-    return size.times(WALK), Range(size.least, min(size.most * 4, UNBOUNDED))
+def _estimate_string_to_bytes(call: OverloadCall) -> Answer:
+    size = call.first.size_range
+    return size.multiplied_by(WALK), Range(size.least, min(size.most * 4, UNBOUNDED))
 
 
-def _text_of(call: OverloadCall) -> Answer:
-    size = call.first.extent
-    return size.times(WALK), Range(size.least // 4, size.most)
+def _estimate_bytes_to_string(call: OverloadCall) -> Answer:
+    size = call.first.size_range
+    return size.multiplied_by(WALK), Range(size.least // 4, size.most)
 
 
-def _quote(call: OverloadCall) -> Answer:
-    size = call.first.extent
-    return size.times(WALK), size * Range(1, 2) + exactly(2)
+def _estimate_quote(call: OverloadCall) -> Answer:
+    size = call.first.size_range
+    return size.multiplied_by(WALK), size * Range(1, 2) + range_of_value(2)
 
 
-def _affix(call: OverloadCall) -> Answer:
-    return call.arguments[0].extent.times(WALK), None
+def _estimate_affix(call: OverloadCall) -> Answer:
+    return call.arguments[0].size_range.multiplied_by(WALK), None
 
 
-def _matches(call: OverloadCall) -> Answer:
-    return (call.first.extent + ONE).times(WALK) * call.arguments[0].extent.times(_PATTERN), None
+def _estimate_matches(call: OverloadCall) -> Answer:
+    return (call.first.size_range + ONE).multiplied_by(WALK) * call.arguments[0].size_range.multiplied_by(
+        _PATTERN
+    ), None
 
 
-def _contains(call: OverloadCall) -> Answer:
-    return call.first.extent.times(WALK) * call.arguments[0].extent.times(WALK), None
+def _estimate_contains(call: OverloadCall) -> Answer:
+    return call.first.size_range.multiplied_by(WALK) * call.arguments[0].size_range.multiplied_by(WALK), None
 
 
-def _concatenation(call: OverloadCall) -> Answer:
-    size = call.arguments[0].extent + call.arguments[1].extent
-    return (ONE if call.overload.id == "add_list" else size.times(WALK)), size
+def _estimate_concatenation(call: OverloadCall) -> Answer:
+    size = call.arguments[0].size_range + call.arguments[1].size_range
+    return (ONE if call.overload.id == "add_list" else size.multiplied_by(WALK)), size
 
 
-def _comparison(call: OverloadCall) -> Answer:
-    most = min(call.arguments[0].extent.most, call.arguments[1].extent.most)
-    return Range(min(most, 1), most).times(WALK), None
+def _estimate_comparison(call: OverloadCall) -> Answer:
+    most = min(call.arguments[0].size_range.most, call.arguments[1].size_range.most)
+    return Range(min(most, 1), most).multiplied_by(WALK), None
 
 
-def _worst_affix(call: OverloadCall) -> Answer:
+def _estimate_worst_affix(call: OverloadCall) -> Answer:
     """Estimate startsWith and endsWith: at run time the size of the text may be counted as well as that of the
     affix.
     """
-    return call.first.extent.times(WALK) | call.arguments[0].extent.times(WALK), None
+    return call.first.size_range.multiplied_by(WALK) | call.arguments[0].size_range.multiplied_by(WALK), None
 
 
-def _worst_validate(call: OverloadCall) -> Answer:
+def _estimate_worst_validate(call: OverloadCall) -> Answer:
     """Estimate the validation of a format: at run time the longest pattern of all formats may be counted."""
-    return (call.arguments[0].extent + ONE).times(WALK) * Range(1, _LONGEST_PATTERN), None
+    return (call.arguments[0].size_range + ONE).multiplied_by(WALK) * Range(1, _LONGEST_PATTERN), None
 
 
-def _known_elements(call: OverloadCall) -> Range | None:
+def _known_size_of_elements(call: OverloadCall) -> Range | None:
     container = call.first
-    return container.entries.value if container.entries else _element_size(call, container)
+    return container.entries.value if container.entries else _size_of_elements(call, container)
 
 
-def _worst_join(call: OverloadCall) -> Answer:
+def _estimate_worst_join(call: OverloadCall) -> Answer:
     """Estimate join: at run time the result is counted twice, also for a value that is not known to be a list."""
-    size = call.first.extent * (_known_elements(call) or UNKNOWN)
+    size = call.first.size_range * (_known_size_of_elements(call) or UNKNOWN)
     if call.arguments:
-        size += call.arguments[0].extent * call.first.extent
-    return size.times(2 * WALK), size
+        size += call.arguments[0].size_range * call.first.size_range
+    return size.multiplied_by(2 * WALK), size
 
 
-def _worst_traversal(call: OverloadCall) -> Answer:
+def _estimate_worst_traversal(call: OverloadCall) -> Answer:
     """Estimate a traversal: at run time the elements of elements are counted, here one level of them."""
     container = call.first
-    element = ONE if container.type.name == "string" else _known_elements(call) or container.extent
+    element = ONE if container.type.name == "string" else _known_size_of_elements(call) or container.size_range
     scalar = container.type.name == "list" and container.type.parameters[0].name in _SCALARS
-    return container.extent * (ONE if scalar else ONE + element), None
+    return container.size_range * (ONE if scalar else ONE + element), None
 
 
 _LONGEST_PATTERN = max(each.pattern_length for each in FORMATS.values()) // 4 + 1
 _SCALARS = frozenset(("bool", "int", "uint", "double", "google.protobuf.Duration", "google.protobuf.Timestamp"))
 _WORST: Mapping[str, Callable[[OverloadCall], Answer]] = {
-    **dict.fromkeys(("startsWith", "endsWith"), _worst_affix),
-    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _worst_traversal),
-    "validate": _worst_validate,
-    "join": _worst_join,
+    **dict.fromkeys(("startsWith", "endsWith"), _estimate_worst_affix),
+    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _estimate_worst_traversal),
+    "validate": _estimate_worst_validate,
+    "join": _estimate_worst_join,
 }
 """The estimates of functions for which cel-go's may be lower than the cost at run time."""
 _COMPARISONS = [f"{name}_{kind}" for name in ("less", "less_equals") for kind in ("string", "bytes")]
 _COMPARISONS += [f"{name}_{kind}" for name in ("greater", "greater_equals") for kind in ("string", "bytes")]
 _BY_OVERLOAD: Mapping[str, _Formula] = {
-    "string_format": _walk,
-    "string_to_bytes": _bytes_of,
-    "bytes_to_string": _text_of,
-    "strings_quote": _quote,
-    **dict.fromkeys(("starts_with_string", "ends_with_string"), _affix),
-    "in_list": lambda call: (call.arguments[1].extent, None),
-    "matches_string": _matches,
-    "contains_string": _contains,
-    **dict.fromkeys(("add_string", "add_bytes", "add_list"), _concatenation),
-    **dict.fromkeys((*_COMPARISONS, "equals", "not_equals"), _comparison),
+    "string_format": _estimate_walk,
+    "string_to_bytes": _estimate_string_to_bytes,
+    "bytes_to_string": _estimate_bytes_to_string,
+    "strings_quote": _estimate_quote,
+    **dict.fromkeys(("starts_with_string", "ends_with_string"), _estimate_affix),
+    "in_list": lambda call: (call.arguments[1].size_range, None),
+    "matches_string": _estimate_matches,
+    "contains_string": _estimate_contains,
+    **dict.fromkeys(("add_string", "add_bytes", "add_list"), _estimate_concatenation),
+    **dict.fromkeys((*_COMPARISONS, "equals", "not_equals"), _estimate_comparison),
 }

@@ -16,26 +16,36 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from webhook.cel.estimate.calls import OverloadCall, estimate_call
-from webhook.cel.estimate.macros import macro
-from webhook.cel.estimate.results import result
-from webhook.cel.estimate.sizes import NOTHING, ONE, UNKNOWN, Entries, Part, Range, Sizes, either_entries, exactly
+from webhook.cel.estimate.macros import estimate_macro
+from webhook.cel.estimate.results import with_result_size
+from webhook.cel.estimate.sizes import (
+    NOTHING,
+    ONE,
+    UNKNOWN,
+    EntrySizes,
+    NodeEstimate,
+    Range,
+    Sizes,
+    combined_entry_sizes,
+    range_of_value,
+)
 from webhook.cel.library.declaration import Overload
 from webhook.cel.syntax.tree import Call, Has, Ident, ListNode, Literal, Macro, MapNode, Node, Select, StructNode
 from webhook.cel.types import BOOL, DOUBLE, DURATION, INT, TIMESTAMP, UINT, Type
 
 if TYPE_CHECKING:
-    from webhook.cel.check.checked import Checked
+    from webhook.cel.check.checked import CheckedTree
 
 _SCALARS = frozenset(each.name for each in (BOOL, DOUBLE, DURATION, INT, TIMESTAMP, UINT))
 _SIZED = frozenset(("string", "bytes", "list", "map", "dyn", "any", "optional_type"))
-_LIST, _MAP, _STRUCT = exactly(10), exactly(30), exactly(40)
+_LIST, _MAP, _STRUCT = range_of_value(10), range_of_value(30), range_of_value(40)
 """The costs of creating a list, a map and a structure."""
 _STANDARD_STRUCTURES = frozenset(
     ("kubernetes.Quantity", "kubernetes.Semver", "kubernetes.URL", "kubernetes.NamedFormat")
 )
 
 
-def estimate(checked: Checked, sizes: Sizes | None = None, *, worst: bool = False) -> Range:
+def estimate_cost(checked: CheckedTree, sizes: Sizes | None = None, *, worst: bool = False) -> Range:
     """Return the range of the cost of a checked expression; `bounded` tells whether its upper end is a real bound.
 
     Args:
@@ -46,25 +56,25 @@ def estimate(checked: Checked, sizes: Sizes | None = None, *, worst: bool = Fals
     An expression that is nested too deeply to be walked over gets no bounds.
     """
     try:
-        return Estimator(checked, sizes, worst=worst).part(checked.node).cost
+        return CostEstimator(checked, sizes, worst=worst).estimate_node(checked.node).cost
     except RecursionError:
         return UNKNOWN
 
 
-class Estimator:
+class CostEstimator:
     """Estimates one expression. `scope` holds the variables of the macros around the current node."""
 
-    def __init__(self, checked: Checked, sizes: Sizes | None, *, worst: bool) -> None:
+    def __init__(self, checked: CheckedTree, sizes: Sizes | None, *, worst: bool) -> None:
         self.checked = checked
         self.sizes = sizes
         self.worst = worst
-        self.scope: dict[str, Part] = {}
+        self.scope: dict[str, NodeEstimate] = {}
 
-    def part(self, node: Node) -> Part:
+    def estimate_node(self, node: Node) -> NodeEstimate:
         """Return the estimated cost of a node and what is known of its value."""
         return _HANDLERS[type(node)](self, node)
 
-    def with_size(self, part: Part) -> Part:
+    def with_size(self, part: NodeEstimate) -> NodeEstimate:
         """Return the part with its size, if the sizes of inputs or its type tell it."""
         static = part.type
         if self.worst and static.name == "optional_type":
@@ -74,19 +84,19 @@ class Estimator:
             size = ONE
         return replace(part, size=size) if size is not None else part
 
-    def call(
+    def estimate_overloads(
         self,
         function: str,
         overloads: Sequence[Overload],
         static: Type,
-        arguments: Sequence[Part],
-        target: Part | None = None,
-    ) -> Part:
+        arguments: Sequence[NodeEstimate],
+        target: NodeEstimate | None = None,
+    ) -> NodeEstimate:
         """Return the estimate of a call over all overloads that may apply."""
         cost: Range | None = None
         size: Range | None = None
         path: tuple[str, ...] = ()
-        entries: Entries | None = None
+        entries: EntrySizes | None = None
         operands = sum((each.cost for each in arguments), NOTHING)
         for overload in overloads:
             call = OverloadCall(function, overload, target, arguments, self.sizes, self.worst)
@@ -97,28 +107,32 @@ class Estimator:
                 path = (*arguments[0].path, _INDEXES[overload.id])
                 size = arguments[0].entries.value if arguments[0].entries else None
             elif overload.id.startswith("add_"):
-                entries = either_entries(arguments[0].entries, arguments[1].entries)
+                entries = combined_entry_sizes(arguments[0].entries, arguments[1].entries)
             if size is None:
-                size = self.with_size(Part(static, NOTHING, path=path)).size
+                size = self.with_size(NodeEstimate(static, NOTHING, path=path)).size
         own = (cost or NOTHING) + operands
-        whole = Part(static, own + target.cost if target else own, size, entries, path)
+        whole = NodeEstimate(static, own + target.cost if target else own, size, entries, path)
         if self.worst and overloads:
-            return result(OverloadCall(function, overloads[0], target, arguments, self.sizes), whole)
+            return with_result_size(OverloadCall(function, overloads[0], target, arguments, self.sizes), whole)
         return whole
 
-    def conditional(self, static: Type, condition: Part, first: Part, second: Part) -> Part:
+    def estimate_conditional(
+        self, static: Type, condition: NodeEstimate, first: NodeEstimate, second: NodeEstimate
+    ) -> NodeEstimate:
         """Return the estimate of condition ? first : second, which costs nothing itself."""
         cost = condition.cost + (first.cost | second.cost)
-        return Part(static, cost, first.extent | second.extent, either_entries(first.entries, second.entries))
+        return NodeEstimate(
+            static, cost, first.size_range | second.size_range, combined_entry_sizes(first.entries, second.entries)
+        )
 
-    def body(self, node: Node, variables: Mapping[str, Part]) -> Part:
+    def estimate_with_variables(self, node: Node, variables: Mapping[str, NodeEstimate]) -> NodeEstimate:
         """Return the estimate of a node that sees more variables."""
         before, self.scope = self.scope, {**self.scope, **variables}
-        estimated = self.part(node)
+        estimated = self.estimate_node(node)
         self.scope = before
         return estimated
 
-    def macro_variable(self, name: str) -> Part | None:
+    def estimate_of_macro_variable(self, name: str) -> NodeEstimate | None:
         """Return the estimate of a macro's variable, or None."""
         return self.scope.get(name)
 
@@ -141,60 +155,60 @@ def _has_size(static: Type) -> bool:
 # ---- nodes
 
 
-def _literal(estimator: Estimator, node: Literal) -> Part:
+def _estimate_literal(estimator: CostEstimator, node: Literal) -> NodeEstimate:
     size = len(node.value) if isinstance(node.value, str | bytes) else 1
     constant = node.value if type(node.value) is int else None
-    return Part(estimator.checked.type_of(node), NOTHING, exactly(size), constant=constant)
+    return NodeEstimate(estimator.checked.type_of(node), NOTHING, range_of_value(size), constant=constant)
 
 
-def _ident(estimator: Estimator, node: Ident) -> Part:
-    reference = estimator.checked.reference(node)
+def _estimate_identifier(estimator: CostEstimator, node: Ident) -> NodeEstimate:
+    reference = estimator.checked.name_referred_to(node)
     static = estimator.checked.type_of(node)
-    macro_variable = estimator.macro_variable(node.name) if reference is None else None
+    macro_variable = estimator.estimate_of_macro_variable(node.name) if reference is None else None
     if macro_variable is None:
-        return estimator.with_size(Part(static, ONE, path=(reference or node.name,)))
+        return estimator.with_size(NodeEstimate(static, ONE, path=(reference or node.name,)))
     return estimator.with_size(replace(macro_variable, type=static, cost=ONE))
 
 
-def _select(estimator: Estimator, node: Select) -> Part:
+def _estimate_selection(estimator: CostEstimator, node: Select) -> NodeEstimate:
     static = estimator.checked.type_of(node)
-    reference = estimator.checked.reference(node)
+    reference = estimator.checked.name_referred_to(node)
     if reference is not None:
-        return estimator.with_size(Part(static, ONE, path=(reference,)))
-    operand = estimator.part(node.operand)
+        return estimator.with_size(NodeEstimate(static, ONE, path=(reference,)))
+    operand = estimator.estimate_node(node.operand)
     if node.optional:
         path = (*operand.path, node.field) if estimator.worst else ()
-        return estimator.with_size(Part(static, operand.cost + ONE, path=path))
+        return estimator.with_size(NodeEstimate(static, operand.cost + ONE, path=path))
     counts = estimator.worst or operand.type.name == "map" or operand.type.kind == "object"
     cost = operand.cost + ONE if counts else operand.cost
     cost += _path_cost(estimator, node.operand)
-    return estimator.with_size(Part(static, cost, path=(*operand.path, node.field)))
+    return estimator.with_size(NodeEstimate(static, cost, path=(*operand.path, node.field)))
 
 
-def _path_cost(estimator: Estimator, operand: Node) -> Range:
+def _path_cost(estimator: CostEstimator, operand: Node) -> Range:
     """Return 1 in the worst case for a path that does not start with a variable, else nothing."""
     is_path = isinstance(operand, Ident | Select) or (isinstance(operand, Call) and operand.function in _PATHS)
     return ONE if estimator.worst and not is_path else NOTHING
 
 
-def _has(estimator: Estimator, node: Has) -> Part:
-    return Part(BOOL, estimator.part(node.operand).cost + _path_cost(estimator, node.operand), ONE)
+def _estimate_has(estimator: CostEstimator, node: Has) -> NodeEstimate:
+    return NodeEstimate(BOOL, estimator.estimate_node(node.operand).cost + _path_cost(estimator, node.operand), ONE)
 
 
-def _call(estimator: Estimator, node: Call) -> Part:
+def _estimate_call_node(estimator: CostEstimator, node: Call) -> NodeEstimate:
     static = estimator.checked.type_of(node)
-    reference = estimator.checked.reference(node)
-    arguments = [estimator.part(each) for each in node.arguments]
-    target = estimator.part(node.target) if node.target is not None and reference is None else None
+    reference = estimator.checked.name_referred_to(node)
+    arguments = [estimator.estimate_node(each) for each in node.arguments]
+    target = estimator.estimate_node(node.target) if node.target is not None and reference is None else None
     if node.function in ("_&&_", "_||_"):
         most = sum((each.cost for each in arguments), NOTHING).most
-        return Part(BOOL, Range(arguments[0].cost.least, most), ONE)
+        return NodeEstimate(BOOL, Range(arguments[0].cost.least, most), ONE)
     if node.function == "_?_:_":
-        return estimator.conditional(static, *arguments)
+        return estimator.estimate_conditional(static, *arguments)
     if node.function == "dyn" and target is None:
         return replace(arguments[0], type=static, cost=arguments[0].cost + ONE, path=(), constant=None)
     overloads = estimator.checked.overloads.get(id(node), ())
-    whole = estimator.call(reference or node.function, overloads, static, arguments, target)
+    whole = estimator.estimate_overloads(reference or node.function, overloads, static, arguments, target)
     if node.function in _PATHS and estimator.worst:
         path = whole.path or (*arguments[0].path, "@items")
         whole = replace(whole, cost=whole.cost + _path_cost(estimator, node.arguments[0]), path=path)
@@ -202,41 +216,41 @@ def _call(estimator: Estimator, node: Call) -> Part:
     return whole
 
 
-def _list(estimator: Estimator, node: ListNode) -> Part:
-    parts = [estimator.part(each) for each in node.elements]
-    entries = Entries("list", ONE, _all_sizes(parts))
+def _estimate_list(estimator: CostEstimator, node: ListNode) -> NodeEstimate:
+    parts = [estimator.estimate_node(each) for each in node.elements]
+    entries = EntrySizes("list", ONE, _joint_size_range(parts))
     cost = sum((each.cost for each in parts), _LIST)
-    return Part(estimator.checked.type_of(node), cost, exactly(len(parts)), entries)
+    return NodeEstimate(estimator.checked.type_of(node), cost, range_of_value(len(parts)), entries)
 
 
-def _map(estimator: Estimator, node: MapNode) -> Part:
-    keys = [estimator.part(each.key) for each in node.entries]
-    values = [estimator.part(each.value) for each in node.entries]
-    entries = Entries("map", _all_sizes(keys), _all_sizes(values))
+def _estimate_map(estimator: CostEstimator, node: MapNode) -> NodeEstimate:
+    keys = [estimator.estimate_node(each.key) for each in node.entries]
+    values = [estimator.estimate_node(each.value) for each in node.entries]
+    entries = EntrySizes("map", _joint_size_range(keys), _joint_size_range(values))
     cost = sum((each.cost for each in (*keys, *values)), _MAP)
-    return Part(estimator.checked.type_of(node), cost, exactly(len(keys)), entries)
+    return NodeEstimate(estimator.checked.type_of(node), cost, range_of_value(len(keys)), entries)
 
 
-def _all_sizes(parts: Sequence[Part]) -> Range:
+def _joint_size_range(parts: Sequence[NodeEstimate]) -> Range:
     if not parts:
         return NOTHING
-    return Range(min(each.extent.least for each in parts), max(each.extent.most for each in parts))
+    return Range(min(each.size_range.least for each in parts), max(each.size_range.most for each in parts))
 
 
-def _structure(estimator: Estimator, node: StructNode) -> Part:
-    cost = sum((estimator.part(each.value).cost for each in node.entries), _STRUCT)
-    return estimator.with_size(Part(estimator.checked.type_of(node), cost))
+def _estimate_structure(estimator: CostEstimator, node: StructNode) -> NodeEstimate:
+    cost = sum((estimator.estimate_node(each.value).cost for each in node.entries), _STRUCT)
+    return estimator.with_size(NodeEstimate(estimator.checked.type_of(node), cost))
 
 
-_Handler: TypeAlias = Callable[[Estimator, Any], Part]
+_Handler: TypeAlias = Callable[[CostEstimator, Any], NodeEstimate]
 _HANDLERS: Mapping[type, _Handler] = {
-    Literal: _literal,
-    Ident: _ident,
-    Select: _select,
-    Has: _has,
-    Call: _call,
-    ListNode: _list,
-    MapNode: _map,
-    StructNode: _structure,
-    Macro: macro,
+    Literal: _estimate_literal,
+    Ident: _estimate_identifier,
+    Select: _estimate_selection,
+    Has: _estimate_has,
+    Call: _estimate_call_node,
+    ListNode: _estimate_list,
+    MapNode: _estimate_map,
+    StructNode: _estimate_structure,
+    Macro: estimate_macro,
 }

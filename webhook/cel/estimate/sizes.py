@@ -24,40 +24,40 @@ class Range:
     most: int
 
     def __add__(self, other: Range) -> Range:
-        return Range(_bounded(self.least + other.least), _bounded(self.most + other.most))
+        return Range(_capped(self.least + other.least), _capped(self.most + other.most))
 
     def __mul__(self, other: Range) -> Range:
-        return Range(_bounded(self.least * other.least), _bounded(self.most * other.most))
+        return Range(_capped(self.least * other.least), _capped(self.most * other.most))
 
     def __or__(self, other: Range) -> Range:
         """Return the smallest range that contains both."""
         return Range(min(self.least, other.least), max(self.most, other.most))
 
-    def times(self, factor: float) -> Range:
+    def multiplied_by(self, factor: float) -> Range:
         """Return the range multiplied by a cost per unit and rounded up."""
-        return Range(_multiplied(self.least, factor), _multiplied(self.most, factor))
+        return Range(_capped_product(self.least, factor), _capped_product(self.most, factor))
 
 
-def exactly(value: int) -> Range:
+def range_of_value(value: int) -> Range:
     """Return the range of a single value."""
     return Range(value, value)
 
 
-NOTHING = exactly(0)
-ONE = exactly(1)
+NOTHING = range_of_value(0)
+ONE = range_of_value(1)
 UNKNOWN = Range(0, UNBOUNDED)
 
 
-def bounded(cost: int) -> bool:
+def is_bounded(cost: int) -> bool:
     """Return whether a cost is a real bound; formulas turn an unknown size into at least 1/40 of UNBOUNDED."""
     return cost < UNBOUNDED // 64
 
 
-def _bounded(value: int) -> int:
+def _capped(value: int) -> int:
     return min(value, UNBOUNDED)
 
 
-def _multiplied(value: int, factor: float) -> int:
+def _capped_product(value: int, factor: float) -> int:
     product = float(value) * factor
     return UNBOUNDED if product >= 2.0**64 else math.ceil(product)
 
@@ -71,7 +71,7 @@ It is () for what is computed.
 
 
 @dataclass(frozen=True, slots=True)
-class Entries:
+class EntrySizes:
     """The sizes of a list's or a map's keys and values, where they are known."""
 
     container: str
@@ -80,7 +80,7 @@ class Entries:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class NodeEstimate:
     """The estimate of one node: its static type, its cost, and what is known of its value.
 
     constant: the value of a literal int. path: see Sizes.
@@ -89,30 +89,30 @@ class Part:
     type: Type
     cost: Range
     size: Range | None = None
-    entries: Entries | None = None
+    entries: EntrySizes | None = None
     path: tuple[str, ...] = ()
     constant: int | None = None
 
     @property
-    def extent(self) -> Range:
+    def size_range(self) -> Range:
         """Return the size, or the unknown range when it is not known."""
         return UNKNOWN if self.size is None else self.size
 
 
-def either_entries(first: Entries | None, second: Entries | None) -> Entries | None:
+def combined_entry_sizes(first: EntrySizes | None, second: EntrySizes | None) -> EntrySizes | None:
     """Return the sizes of the entries of a value that is either of two values, or combines both."""
     if first is None or second is None:
         return None
-    return Entries(first.container, first.key | second.key, first.value | second.value)
+    return EntrySizes(first.container, first.key | second.key, first.value | second.value)
 
 
-def most_everywhere(most: int) -> Sizes:
+def uniform_size_bound(most: int) -> Sizes:
     """Return a function that bounds the size of every text, bytes, list and map of the input by `most`."""
 
-    def size(path: tuple[str, ...], static: Type) -> Range | None:
+    def bound_of_input(path: tuple[str, ...], static: Type) -> Range | None:
         return Range(0, most) if path and static.name in _SIZED else None
 
-    return size
+    return bound_of_input
 
 
 _SIZED = frozenset(("string", "bytes", "list", "map", "dyn", "any"))

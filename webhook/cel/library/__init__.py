@@ -41,17 +41,17 @@ are undeclared names there, as in the API server.
 
 
 @cache
-def functions() -> tuple[Overload, ...]:
+def all_overloads() -> tuple[Overload, ...]:
     """Return all overloads of all libraries and versions."""
     modules = (import_module(f"{__name__}.{name}") for name in LIBRARIES)
     return tuple(overload for module in modules for overload in module.FUNCTIONS)
 
 
 @cache
-def functions_of(version: Version) -> tuple[Overload, ...]:
+def overloads_of_version(version: Version) -> tuple[Overload, ...]:
     """Return the overloads that one Kubernetes version has."""
     return tuple(
         overload
-        for overload in functions()
+        for overload in all_overloads()
         if overload.since <= version and (overload.until is None or version < overload.until)
     )

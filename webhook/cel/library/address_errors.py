@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from webhook.cel.library.go_text import quote
+from webhook.cel.library.go_text import quote_as_go
 from webhook.deadline import Deadline
 
 _FIRST_SIGN: Final = re.compile("[.:%]")
@@ -23,7 +23,7 @@ _IPV4_BEFORE_END = "embedded IPv4 address must replace the final 2 fields of the
 _IPV4_AFTER_END = "too many hex fields to fit an embedded IPv4 at the end of the address"
 
 
-class _Mistake(Exception):
+class _AddressMistake(Exception):
     """The mistake in an address, and the text from there on, which may be empty."""
 
     def __init__(self, reason: str, rest: str = "") -> None:
@@ -34,96 +34,96 @@ class _Mistake(Exception):
 def address_error(text: str, deadline: Deadline | None = None) -> str:
     """Return the error of Go's ParseAddr for a text that is not an address; "" when Go accepts the text."""
     try:
-        _read(text)
-    except _Mistake as mistake:
-        place = f" (at {quote(mistake.rest, deadline)})" if mistake.rest else ""
-        return f"ParseAddr({quote(text, deadline)}): {mistake}{place}"
+        _check_address(text)
+    except _AddressMistake as mistake:
+        place = f" (at {quote_as_go(mistake.rest, deadline)})" if mistake.rest else ""
+        return f"ParseAddr({quote_as_go(text, deadline)}): {mistake}{place}"
     return ""
 
 
-def _read(text: str) -> None:
+def _check_address(text: str) -> None:
     sign = _FIRST_SIGN.search(text)
     if sign is None:
-        raise _Mistake("unable to parse IP")
+        raise _AddressMistake("unable to parse IP")
     if sign[0] == ".":
-        _read_ipv4(text)
+        _check_ipv4(text)
     elif sign[0] == ":":
-        _read_ipv6(text)
+        _check_ipv6(text)
     else:
-        raise _Mistake("missing IPv6 address")
+        raise _AddressMistake("missing IPv6 address")
 
 
-def _read_ipv4(text: str) -> None:
+def _check_ipv4(text: str) -> None:
     digits, dots, last = "", 0, len(text) - 1
     for index, character in enumerate(text):
         if character in _DIGITS:
             if digits == "0":
-                raise _Mistake("IPv4 field has octet with leading zero")
+                raise _AddressMistake("IPv4 field has octet with leading zero")
             digits += character
             if int(digits) > 255:
-                raise _Mistake("IPv4 field has value >255")
+                raise _AddressMistake("IPv4 field has value >255")
         elif character != ".":
-            raise _Mistake("unexpected character", text[index:])
+            raise _AddressMistake("unexpected character", text[index:])
         elif not digits or index == last:
-            raise _Mistake("IPv4 field must have at least one digit", text[index:])
+            raise _AddressMistake("IPv4 field must have at least one digit", text[index:])
         elif dots == 3:
-            raise _Mistake("IPv4 address too long")
+            raise _AddressMistake("IPv4 address too long")
         else:
             digits, dots = "", dots + 1
     if dots < 3:
-        raise _Mistake("IPv4 address too short")
+        raise _AddressMistake("IPv4 address too short")
 
 
-def _read_ipv6(text: str) -> None:
+def _check_ipv6(text: str) -> None:
     rest, percent, zone = text.partition("%")
     if percent and not zone:
-        raise _Mistake("zone must be a non-empty string")
+        raise _AddressMistake("zone must be a non-empty string")
     has_gap = rest.startswith("::")
     rest = rest.removeprefix("::")
     groups = 0
     while groups < _GROUPS and (rest or not has_gap):
-        behind = _behind_group(rest)
+        behind = _text_after_group(rest)
         if behind.startswith("."):
             if not has_gap and groups != _GROUPS_BEFORE_IPV4:
-                raise _Mistake(_IPV4_BEFORE_END, rest)
+                raise _AddressMistake(_IPV4_BEFORE_END, rest)
             if groups > _GROUPS_BEFORE_IPV4:
-                raise _Mistake(_IPV4_AFTER_END, rest)
-            _read_ipv4(rest)
+                raise _AddressMistake(_IPV4_AFTER_END, rest)
+            _check_ipv4(rest)
             groups, rest = groups + 2, ""
             break
         groups, rest = groups + 1, behind
         if not rest:
             break
-        rest = _behind_colon(rest)
+        rest = _text_after_colon(rest)
         if rest.startswith(":"):
             if has_gap:
-                raise _Mistake("multiple :: in address", rest)
+                raise _AddressMistake("multiple :: in address", rest)
             has_gap, rest = True, rest[1:]
-    _count(groups, rest, has_gap=has_gap)
+    _check_group_count(groups, rest, has_gap=has_gap)
 
 
-def _behind_group(rest: str) -> str:
+def _text_after_group(rest: str) -> str:
     match = _GROUP.match(rest)
     end = match.end() if match else 0
     if end > 4:
-        raise _Mistake("each group must have 4 or less digits", rest)
+        raise _AddressMistake("each group must have 4 or less digits", rest)
     if not end:
-        raise _Mistake(_NO_DIGIT, rest)
+        raise _AddressMistake(_NO_DIGIT, rest)
     return rest[end:]
 
 
-def _behind_colon(rest: str) -> str:
+def _text_after_colon(rest: str) -> str:
     if not rest.startswith(":"):
-        raise _Mistake("unexpected character, want colon", rest)
+        raise _AddressMistake("unexpected character, want colon", rest)
     if rest == ":":
-        raise _Mistake("colon must be followed by more characters", rest)
+        raise _AddressMistake("colon must be followed by more characters", rest)
     return rest[1:]
 
 
-def _count(groups: int, rest: str, *, has_gap: bool) -> None:
+def _check_group_count(groups: int, rest: str, *, has_gap: bool) -> None:
     if rest:
-        raise _Mistake("trailing garbage after address", rest)
+        raise _AddressMistake("trailing garbage after address", rest)
     if groups < _GROUPS and not has_gap:
-        raise _Mistake("address string too short")
+        raise _AddressMistake("address string too short")
     if groups == _GROUPS and has_gap:
-        raise _Mistake("the :: must expand to at least one field of zeros")
+        raise _AddressMistake("the :: must expand to at least one field of zeros")

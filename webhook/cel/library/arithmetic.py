@@ -63,7 +63,7 @@ def add_plain(left: Any, right: Any) -> Any:
 def add_text(deadline: Deadline, left: Any, right: Any) -> Any:
     """Return string + string or bytes + bytes; refuse a result that is too long for every cost budget."""
     deadline.spend((len(left) + len(right)) // CHARACTERS)
-    costs.bounded(len(left) + len(right), costs.MAX_CHARACTERS)
+    costs.refuse_above_bound(len(left) + len(right), costs.MAX_CHARACTERS)
     return left + right
 
 
@@ -74,8 +74,8 @@ def add_list(deadline: Deadline, left: list[Any], right: list[Any]) -> list[Any]
     if not left or not right:
         return left or right
     deadline.spend((len(left) + len(right)) // 8)  # copied by C
-    costs.bounded(len(left) + len(right), costs.MAX_ELEMENTS)
-    return list_origins.joined(left + right)
+    costs.refuse_above_bound(len(left) + len(right), costs.MAX_ELEMENTS)
+    return list_origins.record_concatenation(left + right)
 
 
 def add_duration(left: Duration, right: Duration) -> Duration:
@@ -198,10 +198,10 @@ def negate_duration(value: Duration) -> Duration:
 
 def add_text_cost(_: Any, left: Any, right: Any) -> int:
     """Return the cost of copying both texts (cel-go runtimecost.go, AddString)."""
-    return math.ceil((costs.size(left) + costs.size(right)) * costs.STRING)
+    return math.ceil((costs.counted_size(left) + costs.counted_size(right)) * costs.STRING)
 
 
-def _binary(
+def _binary_overload(
     sign: str, name: str, types: tuple[Type, Type], result: Type, implementation: Callable[..., Any]
 ) -> Overload:
     resolved: Cost | None = add_text_cost if name in ("add_string", "add_bytes") else None
@@ -210,29 +210,29 @@ def _binary(
 
 
 FUNCTIONS = (
-    _binary("+", "add_bytes", (BYTES, BYTES), BYTES, add_text),
-    _binary("+", "add_double", (DOUBLE, DOUBLE), DOUBLE, add_plain),
-    _binary("+", "add_duration_duration", (DURATION, DURATION), DURATION, add_duration),
-    _binary("+", "add_duration_timestamp", (DURATION, TIMESTAMP), TIMESTAMP, add_duration_timestamp),
-    _binary("+", "add_timestamp_duration", (TIMESTAMP, DURATION), TIMESTAMP, add_timestamp_duration),
-    _binary("+", "add_int64", (INT, INT), INT, add_int),
-    _binary("+", "add_list", (list_of(A), list_of(A)), list_of(A), add_list),
-    _binary("+", "add_string", (STRING, STRING), STRING, add_text),
-    _binary("+", "add_uint64", (UINT, UINT), UINT, add_uint),
-    _binary("-", "subtract_double", (DOUBLE, DOUBLE), DOUBLE, subtract_double),
-    _binary("-", "subtract_duration_duration", (DURATION, DURATION), DURATION, subtract_duration),
-    _binary("-", "subtract_int64", (INT, INT), INT, subtract_int),
-    _binary("-", "subtract_timestamp_duration", (TIMESTAMP, DURATION), TIMESTAMP, subtract_timestamp_duration),
-    _binary("-", "subtract_timestamp_timestamp", (TIMESTAMP, TIMESTAMP), DURATION, subtract_timestamp),
-    _binary("-", "subtract_uint64", (UINT, UINT), UINT, subtract_uint),
-    _binary("*", "multiply_double", (DOUBLE, DOUBLE), DOUBLE, multiply_double),
-    _binary("*", "multiply_int64", (INT, INT), INT, multiply_int),
-    _binary("*", "multiply_uint64", (UINT, UINT), UINT, multiply_uint),
-    _binary("/", "divide_double", (DOUBLE, DOUBLE), DOUBLE, divide_double),
-    _binary("/", "divide_int64", (INT, INT), INT, divide_int),
-    _binary("/", "divide_uint64", (UINT, UINT), UINT, divide_uint),
-    _binary("%", "modulo_int64", (INT, INT), INT, modulo_int),
-    _binary("%", "modulo_uint64", (UINT, UINT), UINT, modulo_uint),
+    _binary_overload("+", "add_bytes", (BYTES, BYTES), BYTES, add_text),
+    _binary_overload("+", "add_double", (DOUBLE, DOUBLE), DOUBLE, add_plain),
+    _binary_overload("+", "add_duration_duration", (DURATION, DURATION), DURATION, add_duration),
+    _binary_overload("+", "add_duration_timestamp", (DURATION, TIMESTAMP), TIMESTAMP, add_duration_timestamp),
+    _binary_overload("+", "add_timestamp_duration", (TIMESTAMP, DURATION), TIMESTAMP, add_timestamp_duration),
+    _binary_overload("+", "add_int64", (INT, INT), INT, add_int),
+    _binary_overload("+", "add_list", (list_of(A), list_of(A)), list_of(A), add_list),
+    _binary_overload("+", "add_string", (STRING, STRING), STRING, add_text),
+    _binary_overload("+", "add_uint64", (UINT, UINT), UINT, add_uint),
+    _binary_overload("-", "subtract_double", (DOUBLE, DOUBLE), DOUBLE, subtract_double),
+    _binary_overload("-", "subtract_duration_duration", (DURATION, DURATION), DURATION, subtract_duration),
+    _binary_overload("-", "subtract_int64", (INT, INT), INT, subtract_int),
+    _binary_overload("-", "subtract_timestamp_duration", (TIMESTAMP, DURATION), TIMESTAMP, subtract_timestamp_duration),
+    _binary_overload("-", "subtract_timestamp_timestamp", (TIMESTAMP, TIMESTAMP), DURATION, subtract_timestamp),
+    _binary_overload("-", "subtract_uint64", (UINT, UINT), UINT, subtract_uint),
+    _binary_overload("*", "multiply_double", (DOUBLE, DOUBLE), DOUBLE, multiply_double),
+    _binary_overload("*", "multiply_int64", (INT, INT), INT, multiply_int),
+    _binary_overload("*", "multiply_uint64", (UINT, UINT), UINT, multiply_uint),
+    _binary_overload("/", "divide_double", (DOUBLE, DOUBLE), DOUBLE, divide_double),
+    _binary_overload("/", "divide_int64", (INT, INT), INT, divide_int),
+    _binary_overload("/", "divide_uint64", (UINT, UINT), UINT, divide_uint),
+    _binary_overload("%", "modulo_int64", (INT, INT), INT, modulo_int),
+    _binary_overload("%", "modulo_uint64", (UINT, UINT), UINT, modulo_uint),
     Overload("-_", "negate_double", (DOUBLE,), DOUBLE, negate_double),
     Overload("-_", "negate_int64", (INT,), INT, negate_int),
     Overload("-_", "negate_duration", (DURATION,), DURATION, negate_duration, hidden=True),

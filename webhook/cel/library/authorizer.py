@@ -109,7 +109,7 @@ CHECK_COST = 350_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class AuthorizationQuestion:
     """A question whether a user may do something. Either `path` is set, or `resource`.
 
     `user` is who sent the request, or with `is_service_account` one that a policy names, of whom nothing else is known.
@@ -133,7 +133,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class AuthorizationDecision:
     """The answer to a question. `error` is None when the authorizer had none."""
 
     cel_type: ClassVar[Type] = DECISION
@@ -146,11 +146,11 @@ class Decision:
 class Authorizer(Protocol):
     """Answers questions; raises an EvaluationError for those it cannot answer."""
 
-    def decide(self, question: Question) -> Decision:
+    def decide(self, question: AuthorizationQuestion) -> AuthorizationDecision:
         """Return the decision on one question."""
 
 
-_TEXTS = tuple(each.name for each in fields(Question) if each.type == "str")
+_TEXTS = tuple(each.name for each in fields(AuthorizationQuestion) if each.type == "str")
 _KEYS = {
     **{name: name for name in _TEXTS},
     "fieldSelector": "field_selector",
@@ -158,7 +158,7 @@ _KEYS = {
 }
 
 
-class Decisions:
+class ListedAuthorizer:
     """An Authorizer that reads its answers from a list: the first entry whose fields all equal the question's.
 
     Args:
@@ -169,7 +169,7 @@ class Decisions:
     def __init__(self, entries: Iterable[Mapping[str, JSON]]) -> None:
         self._entries = tuple(entries)
 
-    def decide(self, question: Question) -> Decision:
+    def decide(self, question: AuthorizationQuestion) -> AuthorizationDecision:
         """Return the decision of the first entry that matches the question.
 
         Raises:
@@ -179,20 +179,20 @@ class Decisions:
             if all(getattr(question, _KEYS[key]) == value for key, value in entry.items() if key in _KEYS):
                 error = entry.get("error")
                 allowed = entry.get("allowed") is True and error is None
-                return Decision(allowed=allowed, reason=entry.get("reason", ""), error=error)
+                return AuthorizationDecision(allowed=allowed, reason=entry.get("reason", ""), error=error)
         raise EvaluationError(f"authorizer: no decision is given for {question}")
 
 
-class OpenQuestion(ReviewPaused):
+class UnansweredQuestion(ReviewPaused):
     """Stops the review until somebody has answered this question."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: AuthorizationQuestion) -> None:
         super().__init__(str(question))
         self.question = question
 
 
-class Answers:
-    """An Authorizer with the answers so far; any other question stops the evaluation with OpenQuestion.
+class AnsweringAuthorizer:
+    """An Authorizer with the answers so far; any other question stops the evaluation with UnansweredQuestion.
 
     Args:
         known: a decision for each question, or why nobody could decide it.
@@ -202,33 +202,33 @@ class Answers:
         unanswered: why questions got no answer, each reason once.
     """
 
-    def __init__(self, known: Mapping[Question, Decision | str], most: int) -> None:
+    def __init__(self, known: Mapping[AuthorizationQuestion, AuthorizationDecision | str], most: int) -> None:
         self.unanswered: dict[str, None] = {}
         self._known = known
         self._most = most
 
-    def decide(self, question: Question) -> Decision:
-        """Return the decision on a question that was answered; raise OpenQuestion for a new one.
+    def decide(self, question: AuthorizationQuestion) -> AuthorizationDecision:
+        """Return the decision on a question that was answered; raise UnansweredQuestion for a new one.
 
         Raises:
-            OpenQuestion: it is not.
+            UnansweredQuestion: it is not.
             EvaluationError: nobody could decide it, or the review has asked often enough.
         """
         known = self._known.get(question)
         if known is None:
             if len(self._known) >= self._most:
-                raise self._failed(f"a review may ask {self._most} questions, and this is one more")
-            raise OpenQuestion(question)
+                raise self._note_unanswered(f"a review may ask {self._most} questions, and this is one more")
+            raise UnansweredQuestion(question)
         if isinstance(known, str):
-            raise self._failed(known)
+            raise self._note_unanswered(known)
         return known
 
-    def _failed(self, because: str) -> EvaluationError:
+    def _note_unanswered(self, because: str) -> EvaluationError:
         self.unanswered[because] = None
         return EvaluationError(f"authorizer: {because}")
 
 
-NO_DECISIONS: Authorizer = Decisions(())
+NO_DECISIONS: Authorizer = ListedAuthorizer(())
 """The authorizer without answers: every check is an error."""
 
 
@@ -239,9 +239,9 @@ class AuthorizerValue:
     cel_type: ClassVar[Type] = AUTHORIZER
 
     authorizer: Authorizer
-    question: Question
+    question: AuthorizationQuestion
 
-    def with_question(self, **parts: str) -> Question:
+    def with_question_fields(self, **parts: str) -> AuthorizationQuestion:
         """Return the same check with further fields of its question set."""
         return replace(self.question, **parts)  # type: ignore[arg-type]  # texts alone
 
@@ -269,63 +269,63 @@ class ResourceCheck(AuthorizerValue):
 
 def authorizer_of(user: str, authorizer: Authorizer) -> AuthorizerValue:
     """Return the value of the variable `authorizer` in a request of this user."""
-    return AuthorizerValue(authorizer, Question(user=user))
+    return AuthorizerValue(authorizer, AuthorizationQuestion(user=user))
 
 
-def request_resource(user: str, authorizer: Authorizer, **resource: str) -> ResourceCheck:
+def check_of_request_resource(user: str, authorizer: Authorizer, **resource: str) -> ResourceCheck:
     """Return the value of `authorizer.requestResource`: group, resource, subresource, namespace and name of the
     request.
     """
-    return ResourceCheck(authorizer, Question(user=user, **resource))  # type: ignore[arg-type]  # texts alone
+    return ResourceCheck(authorizer, AuthorizationQuestion(user=user, **resource))  # type: ignore[arg-type]  # texts alone
 
 
-def service_account(value: AuthorizerValue, namespace: str, name: str) -> AuthorizerValue:
+def authorizer_of_service_account(value: AuthorizerValue, namespace: str, name: str) -> AuthorizerValue:
     """Return an authorizer value that asks about a service account."""
     if dns1123_subdomain(name):
         raise EvaluationError("Invalid service account name")
     if dns1123_label(namespace):
         raise EvaluationError("Invalid service account namespace")
     user = f"system:serviceaccount:{namespace}:{name}"
-    return AuthorizerValue(value.authorizer, Question(user=user, is_service_account=True))
+    return AuthorizerValue(value.authorizer, AuthorizationQuestion(user=user, is_service_account=True))
 
 
-def path(value: AuthorizerValue, text: str) -> PathCheck:
+def check_of_path(value: AuthorizerValue, text: str) -> PathCheck:
     """Return a check of a path."""
     if not text.strip():
         raise EvaluationError("path must not be empty")
-    return PathCheck(value.authorizer, value.with_question(path=text))
+    return PathCheck(value.authorizer, value.with_question_fields(path=text))
 
 
-def group(value: AuthorizerValue, name: str) -> GroupCheck:
+def check_of_group(value: AuthorizerValue, name: str) -> GroupCheck:
     """Return a check of an API group."""
-    return GroupCheck(value.authorizer, value.with_question(group=name))
+    return GroupCheck(value.authorizer, value.with_question_fields(group=name))
 
 
-def resource(value: GroupCheck, name: str) -> ResourceCheck:
+def check_of_resource(value: GroupCheck, name: str) -> ResourceCheck:
     """Return a check of a resource of the group."""
     if not name.strip():
         raise EvaluationError("resource must not be empty")
-    return ResourceCheck(value.authorizer, value.with_question(resource=name))
+    return ResourceCheck(value.authorizer, value.with_question_fields(resource=name))
 
 
-def check(value: AuthorizerValue, verb: str) -> Decision:
+def ask_authorizer(value: AuthorizerValue, verb: str) -> AuthorizationDecision:
     """Ask the authorizer and return its decision."""
-    return value.authorizer.decide(value.with_question(verb=verb))
+    return value.authorizer.decide(value.with_question_fields(verb=verb))
 
 
-def _narrowed(part: str) -> Callable[[ResourceCheck, str], ResourceCheck]:
-    return lambda value, text: ResourceCheck(value.authorizer, value.with_question(**{part: text}))
+def _narrowing_function(part: str) -> Callable[[ResourceCheck, str], ResourceCheck]:
+    return lambda value, text: ResourceCheck(value.authorizer, value.with_question_fields(**{part: text}))
 
 
 def _selector_cost(_: Any, __: ResourceCheck, selector: str) -> int:
     """Return the cost of a selector: a list, the walk over the text, and a structure with a list for every second
     character (selectorCostEstimate).
     """
-    length = costs.size(selector)
+    length = costs.counted_size(selector)
     return costs.LIST + ceil(length * costs.STRING) + ceil(ceil(length * 0.5) * 50.0)
 
 
-def _asks(
+def _method_overload(
     target: Type, name: str, id_: str, result: Type, implementation: Callable[..., Any], *, since: Version = (1, 27)
 ) -> Overload:
     arguments = 2 if name == "serviceAccount" else int(target is not DECISION)
@@ -342,13 +342,13 @@ def _asks(
     )
 
 
-def _selector(name: str, part: str) -> Overload:
+def _selector_overload(name: str, part: str) -> Overload:
     return Overload(
         name,
         f"authorizer_{name.lower()}",
         (RESOURCE_CHECK, STRING),
         RESOURCE_CHECK,
-        _narrowed(part),
+        _narrowing_function(part),
         member=True,
         since=(1, 31),
         cost=_selector_cost,
@@ -356,20 +356,24 @@ def _selector(name: str, part: str) -> Overload:
 
 
 FUNCTIONS = (
-    _asks(AUTHORIZER, "path", "authorizer_path", PATH_CHECK, path),
-    _asks(AUTHORIZER, "group", "authorizer_group", GROUP_CHECK, group),
-    _asks(AUTHORIZER, "serviceAccount", "authorizer_serviceaccount", AUTHORIZER, service_account),
-    _asks(GROUP_CHECK, "resource", "groupcheck_resource", RESOURCE_CHECK, resource),
+    _method_overload(AUTHORIZER, "path", "authorizer_path", PATH_CHECK, check_of_path),
+    _method_overload(AUTHORIZER, "group", "authorizer_group", GROUP_CHECK, check_of_group),
+    _method_overload(
+        AUTHORIZER, "serviceAccount", "authorizer_serviceaccount", AUTHORIZER, authorizer_of_service_account
+    ),
+    _method_overload(GROUP_CHECK, "resource", "groupcheck_resource", RESOURCE_CHECK, check_of_resource),
     *(
-        _asks(RESOURCE_CHECK, part, f"resourcecheck_{part}", RESOURCE_CHECK, _narrowed(part))
+        _method_overload(RESOURCE_CHECK, part, f"resourcecheck_{part}", RESOURCE_CHECK, _narrowing_function(part))
         for part in ("subresource", "namespace", "name")
     ),
-    _asks(PATH_CHECK, "check", "pathcheck_check", DECISION, check),
-    _asks(RESOURCE_CHECK, "check", "resourcecheck_check", DECISION, check),
-    _asks(DECISION, "errored", "decision_errored", BOOL, lambda decision: decision.error is not None, since=(1, 28)),
-    _asks(DECISION, "error", "decision_error", STRING, lambda decision: decision.error or "", since=(1, 28)),
-    _asks(DECISION, "allowed", "decision_allowed", BOOL, lambda decision: decision.allowed),
-    _asks(DECISION, "reason", "decision_reason", STRING, lambda decision: decision.reason),
-    _selector("fieldSelector", "field_selector"),
-    _selector("labelSelector", "label_selector"),
+    _method_overload(PATH_CHECK, "check", "pathcheck_check", DECISION, ask_authorizer),
+    _method_overload(RESOURCE_CHECK, "check", "resourcecheck_check", DECISION, ask_authorizer),
+    _method_overload(
+        DECISION, "errored", "decision_errored", BOOL, lambda decision: decision.error is not None, since=(1, 28)
+    ),
+    _method_overload(DECISION, "error", "decision_error", STRING, lambda decision: decision.error or "", since=(1, 28)),
+    _method_overload(DECISION, "allowed", "decision_allowed", BOOL, lambda decision: decision.allowed),
+    _method_overload(DECISION, "reason", "decision_reason", STRING, lambda decision: decision.reason),
+    _selector_overload("fieldSelector", "field_selector"),
+    _selector_overload("labelSelector", "label_selector"),
 )

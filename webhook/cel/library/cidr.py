@@ -61,9 +61,8 @@ from typing import Any, ClassVar
 
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Cost, Overload
-from webhook.cel.library.go_text import quote
-from webhook.cel.library.ip import IP, IP_TYPE, LONGEST, Address, parse_address
-from webhook.cel.library.ip import parse as parse_ip
+from webhook.cel.library.go_text import quote_as_go
+from webhook.cel.library.ip import IP, IP_TYPE, LONGEST, Address, parse_address, parse_ip
 from webhook.cel.types import BOOL, INT, STRING, Type, opaque
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError, NoSuchOverload
@@ -91,7 +90,7 @@ class CIDR:
         """Return the bytes of the prefix, as costs count them."""
         return ceil(self.bits / 8)
 
-    def network(self, bits: int) -> int:
+    def leading_bits(self, bits: int) -> int:
         """Return the first bits of the address."""
         return int(self.address) >> (self.address.max_prefixlen - bits)
 
@@ -110,10 +109,10 @@ class CIDR:
 
 def cidr(deadline: Deadline, text: str) -> CIDR:
     """Return the range in a text; the error quotes the text, however long it is."""
-    return parse(text, deadline)
+    return parse_cidr(text, deadline)
 
 
-def parse(text: str, deadline: Deadline | None = None) -> CIDR:
+def parse_cidr(text: str, deadline: Deadline | None = None) -> CIDR:
     """Return the address and prefix length in a text.
 
     Raises:
@@ -122,9 +121,9 @@ def parse(text: str, deadline: Deadline | None = None) -> CIDR:
     try:
         address, bits = _parse_prefix(text, deadline)
     except ValueError as error:
-        raise EvaluationError(f"{_PREFIX}{_PREFIX}netip.ParsePrefix({quote(text, deadline)}): {error}") from None
+        raise EvaluationError(f"{_PREFIX}{_PREFIX}netip.ParsePrefix({quote_as_go(text, deadline)}): {error}") from None
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        raise EvaluationError(f"{_PREFIX}IPv4-mapped IPv6 address {quote(text)} is not allowed")
+        raise EvaluationError(f"{_PREFIX}IPv4-mapped IPv6 address {quote_as_go(text)} is not allowed")
     return CIDR(address, bits)
 
 
@@ -136,7 +135,7 @@ def _parse_prefix(text: str, deadline: Deadline | None) -> tuple[Address, int]:
     if has_zone:
         raise ValueError("IPv6 zones cannot be present in a prefix")
     if not _BITS.fullmatch(length) or len(length) > _MOST_DIGITS or int(length) > _LARGEST:
-        raise ValueError(f"bad bits after slash: {quote(length, deadline)}")
+        raise ValueError(f"bad bits after slash: {quote_as_go(length, deadline)}")
     if int(length) > address.max_prefixlen:
         raise ValueError("prefix length out of range")
     return address, int(length)
@@ -147,7 +146,7 @@ def is_cidr(text: str) -> bool:
     if len(text) > LONGEST + len("/128"):
         return False
     try:
-        parse(text)
+        parse_cidr(text)
     except EvaluationError:
         return False
     return True
@@ -158,7 +157,7 @@ def contains_ip(range_: CIDR, value: IP) -> bool:
     address = value.address
     if address.version != range_.address.version:
         return False
-    return range_.network(range_.bits) == int(address) >> (address.max_prefixlen - range_.bits)
+    return range_.leading_bits(range_.bits) == int(address) >> (address.max_prefixlen - range_.bits)
 
 
 def contains_ip_text(range_: CIDR, text: str) -> bool:
@@ -177,36 +176,36 @@ def contains_cidr(range_: CIDR, other: CIDR) -> bool:
     return (
         other.address.version == range_.address.version
         and range_.bits <= other.bits
-        and range_.network(range_.bits) == other.network(range_.bits)
+        and range_.leading_bits(range_.bits) == other.leading_bits(range_.bits)
     )
 
 
 def contains_cidr_text(range_: CIDR, text: str) -> bool:
     """Return whether every address of the range in the text is in this one."""
-    return contains_cidr(range_, parse(text))
+    return contains_cidr(range_, parse_cidr(text))
 
 
-def masked(range_: CIDR) -> CIDR:
+def masked_range(range_: CIDR) -> CIDR:
     """Return the range with the bits behind its prefix cleared."""
     behind = range_.address.max_prefixlen - range_.bits
     cleared = int(range_.address) >> behind << behind
     return CIDR(type(range_.address)(cleared), range_.bits)
 
 
-def _cost_ip(_: Any, range_: Any, __: Any) -> int:
-    return ceil((costs.size(range_) + costs.size(range_)) * costs.STRING)
+def _contains_ip_cost(_: Any, range_: Any, __: Any) -> int:
+    return ceil((costs.counted_size(range_) + costs.counted_size(range_)) * costs.STRING)
 
 
-def _cost_cidr(_: Any, range_: Any, other: Any) -> int:
-    return _cost_ip(_, range_, other) + costs.walk(range_) + 1
+def _contains_cidr_cost(_: Any, range_: Any, other: Any) -> int:
+    return _contains_ip_cost(_, range_, other) + costs.walk_cost(range_) + 1
 
 
-def _reading(cost: Cost) -> Cost:
+def _with_parsing_cost(cost: Cost) -> Cost:
     """Return a cost function that adds the cost of reading the argument, which is a text."""
-    return lambda result, range_, text: cost(result, range_, text) + costs.walk(text)
+    return lambda result, range_, text: cost(result, range_, text) + costs.walk_cost(text)
 
 
-def _contains(
+def _contains_overload(
     name: str, id_: str, argument: Type, implementation: Callable[..., bool], costs_: tuple[Cost, Cost]
 ) -> Overload:
     return Overload(
@@ -222,21 +221,37 @@ def _contains(
     )
 
 
-def _asks(name: str, id_: str, result: Type, implementation: Callable[[CIDR], Any]) -> Overload:
+def _method_overload(name: str, id_: str, result: Type, implementation: Callable[[CIDR], Any]) -> Overload:
     return Overload(name, id_, (CIDR_TYPE,), result, implementation, member=True, since=(1, 30))
 
 
 FUNCTIONS = (
-    Overload("cidr", "string_to_cidr", (STRING,), CIDR_TYPE, cidr, since=(1, 30), cost=costs.walk_target, metered=True),
-    Overload("isCIDR", "is_cidr", (STRING,), BOOL, is_cidr, since=(1, 30), cost=costs.walk_target),
-    Overload("string", "cidr_to_string", (CIDR_TYPE,), STRING, str, since=(1, 30)),
-    _contains("containsIP", "cidr_contains_ip_string", STRING, contains_ip_text, (_cost_ip, _reading(_cost_ip))),
-    _contains("containsIP", "cidr_contains_ip_ip", IP_TYPE, contains_ip, (_cost_ip, _cost_ip)),
-    _contains(
-        "containsCIDR", "cidr_contains_cidr_string", STRING, contains_cidr_text, (_cost_cidr, _reading(_cost_cidr))
+    Overload(
+        "cidr", "string_to_cidr", (STRING,), CIDR_TYPE, cidr, since=(1, 30), cost=costs.walk_target_cost, metered=True
     ),
-    _contains("containsCIDR", "cidr_contains_cidr", CIDR_TYPE, contains_cidr, (_cost_cidr, _cost_cidr)),
-    _asks("ip", "cidr_ip", IP_TYPE, lambda range_: IP(range_.address)),
-    _asks("prefixLength", "cidr_prefix_length", INT, lambda range_: range_.bits),
-    _asks("masked", "cidr_masked", CIDR_TYPE, masked),
+    Overload("isCIDR", "is_cidr", (STRING,), BOOL, is_cidr, since=(1, 30), cost=costs.walk_target_cost),
+    Overload("string", "cidr_to_string", (CIDR_TYPE,), STRING, str, since=(1, 30)),
+    _contains_overload(
+        "containsIP",
+        "cidr_contains_ip_string",
+        STRING,
+        contains_ip_text,
+        (_contains_ip_cost, _with_parsing_cost(_contains_ip_cost)),
+    ),
+    _contains_overload(
+        "containsIP", "cidr_contains_ip_ip", IP_TYPE, contains_ip, (_contains_ip_cost, _contains_ip_cost)
+    ),
+    _contains_overload(
+        "containsCIDR",
+        "cidr_contains_cidr_string",
+        STRING,
+        contains_cidr_text,
+        (_contains_cidr_cost, _with_parsing_cost(_contains_cidr_cost)),
+    ),
+    _contains_overload(
+        "containsCIDR", "cidr_contains_cidr", CIDR_TYPE, contains_cidr, (_contains_cidr_cost, _contains_cidr_cost)
+    ),
+    _method_overload("ip", "cidr_ip", IP_TYPE, lambda range_: IP(range_.address)),
+    _method_overload("prefixLength", "cidr_prefix_length", INT, lambda range_: range_.bits),
+    _method_overload("masked", "cidr_masked", CIDR_TYPE, masked_range),
 )

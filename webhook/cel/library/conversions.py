@@ -109,7 +109,7 @@ def string_to_double(text: str) -> float:
     if _DECIMAL.fullmatch(text):
         value = float(text)
     elif _HEXADECIMAL.fullmatch(text) and "__" not in text:
-        value = _hexadecimal(text)
+        value = _parse_hexadecimal_double(text)
     elif _INFINITE.fullmatch(text):
         return float(text)
     else:
@@ -119,7 +119,7 @@ def string_to_double(text: str) -> float:
     return value
 
 
-def _hexadecimal(text: str) -> float:
+def _parse_hexadecimal_double(text: str) -> float:
     try:
         return float.fromhex(text.replace("_", ""))
     except (ValueError, OverflowError) as error:
@@ -185,19 +185,19 @@ def string_to_bytes(text: str) -> bytes:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
-def type_value(value: Any) -> TypeValue:
+def type_of_value(value: Any) -> TypeValue:
     """Return the type of a value."""
     return TypeValue(type_name(value))
 
 
-def show(value: Any) -> str:
+def key_in_message(value: Any) -> str:
     """Return a key or an index as an error message names it, as Go's %v prints it."""
     kind = type(value)
     if kind is bool:
         return bool_to_string(value)
     if kind is float:
         return double_to_string(value)
-    return "null" if value is None else str(_beginning(value, [_MOST_SHOWN]))
+    return "null" if value is None else str(_cut_after_elements(value, [_MOST_SHOWN]))
 
 
 _MOST_SHOWN: Final = 100
@@ -206,16 +206,16 @@ iteration.
 """
 
 
-def _beginning(value: Any, left: list[int]) -> Any:
+def _cut_after_elements(value: Any, left: list[int]) -> Any:
     """Return a list or map cut after `left` elements at all depths together; return other values as they are."""
     if isinstance(value, list):
-        return [_beginning(each, left) for each in _first(value, left)]
+        return [_cut_after_elements(each, left) for each in _elements_within_limit(value, left)]
     if isinstance(value, dict):
-        return {key: _beginning(each, left) for key, each in _first(value.items(), left)}
+        return {key: _cut_after_elements(each, left) for key, each in _elements_within_limit(value.items(), left)}
     return value
 
 
-def _first(elements: Iterable[Any], left: list[int]) -> Iterator[Any]:
+def _elements_within_limit(elements: Iterable[Any], left: list[int]) -> Iterator[Any]:
     for each in elements:
         if left[0] <= 0:
             return
@@ -223,47 +223,47 @@ def _first(elements: Iterable[Any], left: list[int]) -> Iterator[Any]:
         yield each
 
 
-def _conversion(
+def _conversion_overload(
     name: str, overload: str, source: Type, result: Type, implementation: Callable[..., Any], *, walks: bool = False
 ) -> Overload:
     return Overload(
-        name, overload, (source,), result, implementation, resolved_cost=costs.walk_target if walks else None
+        name, overload, (source,), result, implementation, resolved_cost=costs.walk_target_cost if walks else None
     )
 
 
 FUNCTIONS = (
-    _conversion("type", "type", A, type_of(A), type_value),
-    _conversion("dyn", "to_dyn", A, DYN, identity),
-    _conversion("bool", "bool_to_bool", BOOL, BOOL, identity),
-    _conversion("bool", "string_to_bool", STRING, BOOL, string_to_bool),
-    _conversion("bytes", "bytes_to_bytes", BYTES, BYTES, identity),
-    _conversion("bytes", "string_to_bytes", STRING, BYTES, string_to_bytes, walks=True),
-    _conversion("double", "double_to_double", DOUBLE, DOUBLE, identity),
-    _conversion("double", "int64_to_double", INT, DOUBLE, float),
-    _conversion("double", "string_to_double", STRING, DOUBLE, string_to_double),
-    _conversion("double", "uint64_to_double", UINT, DOUBLE, float),
-    _conversion("duration", "duration_to_duration", DURATION, DURATION, identity),
-    _conversion("duration", "int64_to_duration", INT, DURATION, int_to_duration),
+    _conversion_overload("type", "type", A, type_of(A), type_of_value),
+    _conversion_overload("dyn", "to_dyn", A, DYN, identity),
+    _conversion_overload("bool", "bool_to_bool", BOOL, BOOL, identity),
+    _conversion_overload("bool", "string_to_bool", STRING, BOOL, string_to_bool),
+    _conversion_overload("bytes", "bytes_to_bytes", BYTES, BYTES, identity),
+    _conversion_overload("bytes", "string_to_bytes", STRING, BYTES, string_to_bytes, walks=True),
+    _conversion_overload("double", "double_to_double", DOUBLE, DOUBLE, identity),
+    _conversion_overload("double", "int64_to_double", INT, DOUBLE, float),
+    _conversion_overload("double", "string_to_double", STRING, DOUBLE, string_to_double),
+    _conversion_overload("double", "uint64_to_double", UINT, DOUBLE, float),
+    _conversion_overload("duration", "duration_to_duration", DURATION, DURATION, identity),
+    _conversion_overload("duration", "int64_to_duration", INT, DURATION, int_to_duration),
     Overload("duration", "string_to_duration", (STRING,), DURATION, duration, metered=True),
-    _conversion("int", "int64_to_int64", INT, INT, identity),
-    _conversion("int", "double_to_int64", DOUBLE, INT, double_to_int),
-    _conversion("int", "duration_to_int64", DURATION, INT, duration_to_int),
-    _conversion("int", "string_to_int64", STRING, INT, string_to_int),
-    _conversion("int", "timestamp_to_int64", TIMESTAMP, INT, timestamp_to_int),
-    _conversion("int", "uint64_to_int64", UINT, INT, uint_to_int),
-    _conversion("string", "string_to_string", STRING, STRING, identity),
-    _conversion("string", "bool_to_string", BOOL, STRING, bool_to_string),
-    _conversion("string", "bytes_to_string", BYTES, STRING, bytes_to_string, walks=True),
-    _conversion("string", "double_to_string", DOUBLE, STRING, double_to_string),
-    _conversion("string", "duration_to_string", DURATION, STRING, str),
-    _conversion("string", "int64_to_string", INT, STRING, int.__repr__),
-    _conversion("string", "timestamp_to_string", TIMESTAMP, STRING, str),
-    _conversion("string", "uint64_to_string", UINT, STRING, int.__repr__),
-    _conversion("timestamp", "timestamp_to_timestamp", TIMESTAMP, TIMESTAMP, identity),
-    _conversion("timestamp", "int64_to_timestamp", INT, TIMESTAMP, int_to_timestamp),
-    _conversion("timestamp", "string_to_timestamp", STRING, TIMESTAMP, parse_timestamp),
-    _conversion("uint", "uint64_to_uint64", UINT, UINT, identity),
-    _conversion("uint", "double_to_uint64", DOUBLE, UINT, double_to_uint),
-    _conversion("uint", "int64_to_uint64", INT, UINT, to_uint64),
-    _conversion("uint", "string_to_uint64", STRING, UINT, string_to_uint),
+    _conversion_overload("int", "int64_to_int64", INT, INT, identity),
+    _conversion_overload("int", "double_to_int64", DOUBLE, INT, double_to_int),
+    _conversion_overload("int", "duration_to_int64", DURATION, INT, duration_to_int),
+    _conversion_overload("int", "string_to_int64", STRING, INT, string_to_int),
+    _conversion_overload("int", "timestamp_to_int64", TIMESTAMP, INT, timestamp_to_int),
+    _conversion_overload("int", "uint64_to_int64", UINT, INT, uint_to_int),
+    _conversion_overload("string", "string_to_string", STRING, STRING, identity),
+    _conversion_overload("string", "bool_to_string", BOOL, STRING, bool_to_string),
+    _conversion_overload("string", "bytes_to_string", BYTES, STRING, bytes_to_string, walks=True),
+    _conversion_overload("string", "double_to_string", DOUBLE, STRING, double_to_string),
+    _conversion_overload("string", "duration_to_string", DURATION, STRING, str),
+    _conversion_overload("string", "int64_to_string", INT, STRING, int.__repr__),
+    _conversion_overload("string", "timestamp_to_string", TIMESTAMP, STRING, str),
+    _conversion_overload("string", "uint64_to_string", UINT, STRING, int.__repr__),
+    _conversion_overload("timestamp", "timestamp_to_timestamp", TIMESTAMP, TIMESTAMP, identity),
+    _conversion_overload("timestamp", "int64_to_timestamp", INT, TIMESTAMP, int_to_timestamp),
+    _conversion_overload("timestamp", "string_to_timestamp", STRING, TIMESTAMP, parse_timestamp),
+    _conversion_overload("uint", "uint64_to_uint64", UINT, UINT, identity),
+    _conversion_overload("uint", "double_to_uint64", DOUBLE, UINT, double_to_uint),
+    _conversion_overload("uint", "int64_to_uint64", INT, UINT, to_uint64),
+    _conversion_overload("uint", "string_to_uint64", STRING, UINT, string_to_uint),
 )

@@ -34,19 +34,19 @@ _MAPS = frozenset((dict, Map))  # objects made by Object{…} have no size upstr
 _SIZED = frozenset((str, bytes, list, *_MAPS))
 
 
-def size(value: Any) -> int:
+def counted_size(value: Any) -> int:
     """Return the size of a value for costs: characters, bytes or entries; 1 for values without a size."""
     if type(value) in _SIZED:
         return len(value)
     return int(getattr(value, "cel_size", 1))
 
 
-def walk(value: Any, times: float = STRING) -> int:
+def walk_cost(value: Any, times: float = STRING) -> int:
     """Return the cost of walking over a value once."""
-    return ceil(size(value) * times)
+    return ceil(counted_size(value) * times)
 
 
-def traversal(value: Any, deadline: Deadline) -> int:
+def traversal_cost(value: Any, deadline: Deadline) -> int:
     """Return the cost of walking over a value and everything inside it; computing it is such a walk itself."""
     kind = type(value)
     if kind is str:
@@ -54,14 +54,14 @@ def traversal(value: Any, deadline: Deadline) -> int:
     if kind is bytes:
         return int(len(value) * STRING)
     if kind is list:
-        return sum([traversal(each, deadline) for each in deadline.each(value)])
+        return sum([traversal_cost(each, deadline) for each in deadline.each(value)])
     if kind in _MAPS:
-        keys = sum([traversal(each, deadline) for each in deadline.each(map_keys(value))])
-        return keys + sum([traversal(each, deadline) for each in deadline.each(value.values())])
+        keys = sum([traversal_cost(each, deadline) for each in deadline.each(map_keys(value))])
+        return keys + sum([traversal_cost(each, deadline) for each in deadline.each(value.values())])
     return 1
 
 
-def bounded(count: int, most: int) -> None:
+def refuse_above_bound(count: int, most: int) -> None:
     """Stop a call that would produce or compare more than any budget allows.
 
     Raises:
@@ -74,31 +74,31 @@ def bounded(count: int, most: int) -> None:
 # ---- formulas used by more than one library; each is a Cost: called with the result, then the arguments
 
 
-def one(_: Any, *__: Any) -> int:
+def cost_one(_: Any, *__: Any) -> int:
     """Return the cost 1."""
     return 1
 
 
-def nothing(_: Any, *__: Any) -> int:
+def cost_zero(_: Any, *__: Any) -> int:
     """Return the cost 0: the call costs no more than its operands."""
     return 0
 
 
-def walk_target(_: Any, target: Any, *__: Any) -> int:
+def walk_target_cost(_: Any, target: Any, *__: Any) -> int:
     """Return the cost of walking once over the target, which is the first argument."""
-    return walk(target)
+    return walk_cost(target)
 
 
-def walk_target_twice(_: Any, target: Any, *__: Any) -> int:
+def walk_target_twice_cost(_: Any, target: Any, *__: Any) -> int:
     """Return the cost of walking over the target and creating the result."""
-    return ceil(size(target) * 2 * STRING)
+    return ceil(counted_size(target) * 2 * STRING)
 
 
-def traverse_target(_: Any, target: Any, *__: Any) -> int:
+def traverse_target_cost(_: Any, target: Any, *__: Any) -> int:
     """Return the cost of walking over the target and everything inside it."""
-    return traversal(target, Deadline())
+    return traversal_cost(target, Deadline())
 
 
-def apply_pattern(_: Any, text: Any, pattern: Any, *__: Any) -> int:
+def pattern_match_cost(_: Any, text: Any, pattern: Any, *__: Any) -> int:
     """Return the cost of matching a pattern against a text."""
-    return ceil((1.0 + size(text)) * STRING) * ceil(size(pattern) * REGEX)
+    return ceil((1.0 + counted_size(text)) * STRING) * ceil(counted_size(pattern) * REGEX)

@@ -15,7 +15,7 @@ from typing import Any
 
 from webhook.cel.library.declaration import Overload
 from webhook.cel.library.optional_value import Optional
-from webhook.cel.library.refusal import SINGLETONS, UNGUARDED, refuse
+from webhook.cel.library.refusal import SINGLETONS, UNGUARDED, raise_no_such_overload
 from webhook.cel.structures import Struct
 from webhook.cel.types import Type
 from webhook.cel.values import Duration, Map, Timestamp, TypeValue, UInt, map_keys
@@ -39,7 +39,7 @@ _CLASSES: dict[str, tuple[type, ...]] = {
 _HOLDERS = frozenset(("list", "map"))
 
 
-def accepts(parameter: Type, kind: type) -> bool:
+def class_fits_parameter(parameter: Type, kind: type) -> bool:
     """Return whether values of a Python class may stand for a parameter; element types are not checked."""
     if parameter.kind == "param" or parameter.name == "dyn":
         return True
@@ -60,25 +60,25 @@ def has_element_type(parameter: Type) -> bool:
     return any(each.kind != "param" and each.name != "dyn" for each in parameter.parameters)
 
 
-def looks_inside(overload: Overload) -> bool:
+def depends_on_elements(overload: Overload) -> bool:
     """Return whether a signature depends on more than the classes of the values."""
     if overload.name in SINGLETONS or overload.name in UNGUARDED:
         return False
     return any(map(has_element_type, overload.parameters))
 
 
-def fits(parameter: Type, value: Any) -> bool:
+def value_fits_parameter(parameter: Type, value: Any) -> bool:
     """Return whether a value may stand for a parameter, by its class and that of its first element."""
-    if not accepts(parameter, type(value)):
+    if not class_fits_parameter(parameter, type(value)):
         return False
     if not value or not has_element_type(parameter):
         return True
     firsts = (value[0],) if parameter.name == "list" else (map_keys(value)[0], next(iter(value.values())))
-    return all(map(fits, parameter.parameters, firsts))
+    return all(map(value_fits_parameter, parameter.parameters, firsts))
 
 
-def _takes(overload: Overload, kinds: tuple[type, ...]) -> bool:
-    return len(overload.parameters) == len(kinds) and all(map(accepts, overload.parameters, kinds))
+def _classes_fit_overload(overload: Overload, kinds: tuple[type, ...]) -> bool:
+    return len(overload.parameters) == len(kinds) and all(map(class_fits_parameter, overload.parameters, kinds))
 
 
 def is_metered(overloads: Iterable[Overload]) -> bool:
@@ -86,41 +86,41 @@ def is_metered(overloads: Iterable[Overload]) -> bool:
     return any(overload.metered for overload in overloads)
 
 
-def find(overloads: Sequence[Overload], kinds: tuple[type, ...]) -> Callable[..., Any]:
+def find_implementation(overloads: Sequence[Overload], kinds: tuple[type, ...]) -> Callable[..., Any]:
     """Return the implementation for values of these classes; one that raises `no such overload` if there is none.
 
     It takes the Deadline first where one of the signatures is metered.
     """
     metered = is_metered(overloads)
-    possible = [each for each in overloads if _takes(each, kinds)]
-    if possible and not looks_inside(possible[0]):
-        return _taking_deadline(possible[0], metered=metered)
+    possible = [each for each in overloads if _classes_fit_overload(each, kinds)]
+    if possible and not depends_on_elements(possible[0]):
+        return _implementation_with_deadline(possible[0], metered=metered)
     name = overloads[0].name if overloads else ""
-    choices = tuple((each.parameters, _taking_deadline(each, metered=metered)) for each in possible)
+    choices = tuple((each.parameters, _implementation_with_deadline(each, metered=metered)) for each in possible)
 
-    def choose(*arguments: Any) -> Any:
+    def call_fitting_implementation(*arguments: Any) -> Any:
         values = arguments[metered:]
         for parameters, implementation in choices:
-            if all(map(fits, parameters, values)):
+            if all(map(value_fits_parameter, parameters, values)):
                 return implementation(*arguments)
-        return refuse(name, *values)
+        return raise_no_such_overload(name, *values)
 
-    return choose
+    return call_fitting_implementation
 
 
-def _taking_deadline(overload: Overload, *, metered: bool) -> Callable[..., Any]:
+def _implementation_with_deadline(overload: Overload, *, metered: bool) -> Callable[..., Any]:
     """Return the implementation of a signature; it takes a Deadline first if the other signatures do."""
     implementation = overload.implementation
     return implementation if overload.metered == metered else lambda _, *values: implementation(*values)
 
 
-def fitting(overloads: Sequence[Overload], values: tuple[Any, ...]) -> Callable[..., Any]:
+def fitting_implementation(overloads: Sequence[Overload], values: tuple[Any, ...]) -> Callable[..., Any]:
     """Return the implementation for these values, without a deadline."""
-    overload = find(overloads, tuple(map(type, values)))
+    overload = find_implementation(overloads, tuple(map(type, values)))
     return partial(overload, Deadline()) if is_metered(overloads) else overload
 
 
-class Unary(dict[type, Callable[..., Any]]):
+class UnaryDispatchTable(dict[type, Callable[..., Any]]):
     """Maps the class of the only argument to the implementation."""
 
     def __init__(self, overloads: tuple[Overload, ...]) -> None:
@@ -128,11 +128,11 @@ class Unary(dict[type, Callable[..., Any]]):
         self.overloads = overloads
 
     def __missing__(self, kind: type) -> Callable[..., Any]:
-        overload = self[kind] = find(self.overloads, (kind,))
+        overload = self[kind] = find_implementation(self.overloads, (kind,))
         return overload
 
 
-class Dispatch(dict[tuple[type, ...], Callable[..., Any]]):
+class DispatchTable(dict[tuple[type, ...], Callable[..., Any]]):
     """Maps the classes of the arguments to the implementation."""
 
     def __init__(self, overloads: tuple[Overload, ...]) -> None:
@@ -140,5 +140,5 @@ class Dispatch(dict[tuple[type, ...], Callable[..., Any]]):
         self.overloads = overloads
 
     def __missing__(self, kinds: tuple[type, ...]) -> Callable[..., Any]:
-        overload = self[kinds] = find(self.overloads, kinds)
+        overload = self[kinds] = find_implementation(self.overloads, kinds)
         return overload

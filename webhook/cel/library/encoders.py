@@ -17,7 +17,7 @@ from webhook.cel.types import BYTES, STRING
 from webhook.errors import EvaluationError
 
 
-def decode(text: str) -> bytes:
+def decode_base64(text: str) -> bytes:
     """Return the bytes of standard base64, with or without its padding."""
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
@@ -26,7 +26,7 @@ def decode(text: str) -> bytes:
 
 
 FUNCTIONS = (
-    Overload("base64.decode", "base64_decode_string", (STRING,), BYTES, decode),
+    Overload("base64.decode", "base64_decode_string", (STRING,), BYTES, decode_base64),
     Overload("base64.encode", "base64_encode_bytes", (BYTES,), STRING, lambda value: base64.b64encode(value).decode()),
     Overload("reverse", "string_reverse", (STRING,), STRING, lambda text: text[::-1], member=True),
 )

@@ -66,8 +66,8 @@ from typing import Any
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload
 from webhook.cel.library.lists import COMPARABLE, COMPARABLE_CLASSES
-from webhook.cel.library.membership import Members
-from webhook.cel.library.sorting import ascending
+from webhook.cel.library.membership import ValueSet
+from webhook.cel.library.sorting import indexes_in_ascending_order
 from webhook.cel.types import INT, LIST_DYN, A, list_of
 from webhook.cel.values import Duration, Timestamp
 from webhook.deadline import Deadline
@@ -102,7 +102,7 @@ def flatten(deadline: Deadline, values: list[Any], depth: int = 1) -> list[Any]:
         for value in stack[-1]:
             if type(value) is list and len(stack) <= depth:
                 visited[len(stack)] += len(value)
-                costs.bounded(max(visited[len(stack)], len(flat) + len(value)), costs.MAX_ELEMENTS)
+                costs.refuse_above_bound(max(visited[len(stack)], len(flat) + len(value)), costs.MAX_ELEMENTS)
                 stack.append(iter(deadline.each(value)))
                 break
             flat.append(value)
@@ -131,18 +131,20 @@ def sort_by_keys(deadline: Deadline, values: list[Any], keys: list[Any]) -> list
     if any(type(key) is not kind for key in deadline.each(keys)):
         raise EvaluationError("list elements must have the same type")
     if kind is Duration or kind is Timestamp:
-        order = ascending(deadline, [key.nanoseconds for key in deadline.each(keys)])
+        order = indexes_in_ascending_order(deadline, [key.nanoseconds for key in deadline.each(keys)])
     elif kind is float and any(map(isnan, deadline.each(keys))):
         order = _insertion_order(deadline, keys)
     else:
-        order = ascending(deadline, keys)
+        order = indexes_in_ascending_order(deadline, keys)
     return [values[place] for place in deadline.each(order)]
 
 
 def _insertion_order(deadline: Deadline, keys: list[float]) -> list[int]:
     """Return the order in which Go sorts up to 12 numbers of which some are NaN; some order of more numbers."""
     if len(keys) > 12:
-        return ascending(deadline, [(isnan(key), 0.0 if isnan(key) else key) for key in deadline.each(keys)])
+        return indexes_in_ascending_order(
+            deadline, [(isnan(key), 0.0 if isnan(key) else key) for key in deadline.each(keys)]
+        )
     order = list(range(len(keys)))
     for end in range(1, len(order)):
         place = end
@@ -154,11 +156,11 @@ def _insertion_order(deadline: Deadline, keys: list[float]) -> list[int]:
 
 def distinct(deadline: Deadline, values: list[Any]) -> list[Any]:
     """Return the list with only the first of each group of equal elements."""
-    seen = Members(deadline, most=costs.MAX_ELEMENTS // 4)  # upstream counts 2n² where n²/2 comparisons are made
+    seen = ValueSet(deadline, most=costs.MAX_ELEMENTS // 4)  # upstream counts 2n² where n²/2 comparisons are made
     kept = []
     for value in deadline.each(values):
         if value not in seen:
-            seen.add(value)
+            seen.add_value(value)
             kept.append(value)
     return kept
 
@@ -169,9 +171,9 @@ def reverse(deadline: Deadline, values: list[Any]) -> list[Any]:
     return values[::-1]
 
 
-def count_up(deadline: Deadline, number: int) -> list[int]:
+def numbers_below(deadline: Deadline, number: int) -> list[int]:
     """Return the list of numbers from 0 up to, but not including, `number`."""
-    costs.bounded(number, costs.MAX_ELEMENTS)
+    costs.refuse_above_bound(number, costs.MAX_ELEMENTS)
     deadline.spend(max(number, 0) // COPIED)
     return list(range(number))
 
@@ -179,25 +181,27 @@ def count_up(deadline: Deadline, number: int) -> list[int]:
 # ---- costs: cel-go ext/lists.go track…
 
 
-def _made(elements: int, times: float = 1) -> int:
+def _list_creation_cost(elements: int, times: float = 1) -> int:
     return int(elements * times) + 1 + costs.LIST
 
 
 def _cost_of_result(result: Any, *_: Any) -> int:
-    return _made(costs.size(result))
+    return _list_creation_cost(costs.counted_size(result))
 
 
 def _cost_of_flatten(_: Any, values: list[Any], depth: int = 1) -> int:
-    return _made(costs.size(values), float(depth)) % 2**64  # a negative depth wraps around as Go's uint64
+    return (
+        _list_creation_cost(costs.counted_size(values), float(depth)) % 2**64
+    )  # a negative depth wraps around as Go's uint64
 
 
 def _cost_of_comparing(_: Any, *arguments: list[Any]) -> int:
     keys = arguments[-1]
     times = 2.0 + (costs.STRING if keys and type(keys[0]) in (str, bytes) else 0)
-    return _made(len(keys) ** 2, times)
+    return _list_creation_cost(len(keys) ** 2, times)
 
 
-def _sorts() -> list[Overload]:
+def _sort_overloads() -> list[Overload]:
     plain = [
         Overload(
             "sort",
@@ -266,9 +270,16 @@ FUNCTIONS = (
         cost=_cost_of_flatten,
         metered=True,
     ),
-    *_sorts(),
+    *_sort_overloads(),
     Overload(
-        "lists.range", "lists_range", (INT,), list_of(INT), count_up, since=(1, 34), cost=_cost_of_result, metered=True
+        "lists.range",
+        "lists_range",
+        (INT,),
+        list_of(INT),
+        numbers_below,
+        since=(1, 34),
+        cost=_cost_of_result,
+        metered=True,
     ),
     Overload(
         "reverse",

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.cel.library import costs, go_text
-from webhook.cel.library.conversions import bytes_to_string, show
+from webhook.cel.library.conversions import bytes_to_string, key_in_message
 from webhook.cel.library.declaration import Overload
 from webhook.cel.types import LIST_DYN, STRING
 from webhook.cel.values import MAPS, Duration, Timestamp, TypeValue, UInt, map_items, plain_double, type_name
@@ -56,7 +56,7 @@ REFUSALS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Clause:
+class FormatClause:
     """One `%` clause: its letter (lower case), its precision if it has one, and whether the letter was `X`."""
 
     letter: str
@@ -68,7 +68,7 @@ class FormatProblem(ValueError):
     """The error for a format text that is invalid or has more clauses than there are arguments."""
 
 
-def clauses(text: str, count: int) -> Iterator[str | Clause]:
+def split_into_clauses(text: str, count: int) -> Iterator[str | FormatClause]:
     """Yield the literal texts and the clauses of a format text, in order.
 
     Args:
@@ -89,22 +89,22 @@ def clauses(text: str, count: int) -> Iterator[str | Clause]:
             raise FormatProblem(f"index {used} out of range")
         if start + 1 == len(text):
             raise FormatProblem("unexpected end of string")
-        clause, place = _clause(text, start + 1)
+        clause, place = _parse_clause(text, start + 1)
         yield clause
         used += 1
     yield text[place:]
 
 
-def _clause(text: str, place: int) -> tuple[Clause, int]:
-    precision, place = _precision(text, place)
+def _parse_clause(text: str, place: int) -> tuple[FormatClause, int]:
+    precision, place = _parse_precision(text, place)
     letter = text[place]
     if letter not in _CLAUSES:
         shown = chr(letter.encode("utf-8", "replace")[0])  # Go looks at bytes
         raise FormatProblem(f'could not parse formatting clause: unrecognized formatting clause "{shown}"')
-    return Clause(letter.lower(), precision, letter == "X"), place + 1
+    return FormatClause(letter.lower(), precision, letter == "X"), place + 1
 
 
-def _precision(text: str, place: int) -> tuple[int | None, int]:
+def _parse_precision(text: str, place: int) -> tuple[int | None, int]:
     if text[place] != ".":
         return None, place
     end = _DIGITS.match(text, place + 1).end()  # type: ignore[union-attr]  # it matches nothing as well
@@ -126,66 +126,66 @@ def format_string(deadline: Deadline, text: str, arguments: list[Any]) -> str:
     result: list[str] = []
     length = 0
     try:
-        for part in clauses(text, len(arguments)):
+        for part in split_into_clauses(text, len(arguments)):
             deadline.spend(2)
             piece = part if isinstance(part, str) else _WRITERS[part.letter](next(values), part, deadline)
             deadline.spend_text(piece)
             length += len(piece)
-            costs.bounded(length, costs.MAX_CHARACTERS)
+            costs.refuse_above_bound(length, costs.MAX_CHARACTERS)
             result.append(piece)
     except FormatProblem as problem:
         raise EvaluationError(str(problem)) from None
     return "".join(result)
 
 
-def _refused(letter: str, value: Any) -> EvaluationError:
+def _refused_value_error(letter: str, value: Any) -> EvaluationError:
     return EvaluationError(f"error during formatting: {REFUSALS[letter].format(type_name(value))}")
 
 
-def _string(value: Any, _: Clause, deadline: Deadline) -> str:
+def _format_as_string(value: Any, _: FormatClause, deadline: Deadline) -> str:
     kind = type(value)
     if kind is str:
         return value  # type: ignore[no-any-return]
     if kind is list:
-        return _list(value, deadline)
+        return _format_list(value, deadline)
     if kind in MAPS and type_name(value) == "map":
-        return _map(value, deadline)
+        return _format_map(value, deadline)
     if kind in _SHOWN:
-        return _text(value)
-    raise _refused("s", value)
+        return _value_as_string(value)
+    raise _refused_value_error("s", value)
 
 
-def _decimal(value: Any, _: Clause, __: Deadline) -> str:
+def _format_as_decimal(value: Any, _: FormatClause, __: Deadline) -> str:
     if type(value) not in _INTEGERS:
-        raise _refused("d", value)
+        raise _refused_value_error("d", value)
     return str(int(value))
 
 
-def _double(value: Any, letter: str) -> float:
+def _double_to_format(value: Any, letter: str) -> float:
     if type(value) is float:
         return value
     if type(value) is not str or value not in _SPECIAL_DOUBLES:
-        raise _refused(letter, value)
+        raise _refused_value_error(letter, value)
     return _SPECIAL_DOUBLES[value]
 
 
-def _fixed(value: Any, clause: Clause, _: Deadline) -> str:
+def _format_as_fixed(value: Any, clause: FormatClause, _: Deadline) -> str:
     precision = DEFAULT_PRECISION if clause.precision is None else clause.precision
-    return go_text.fixed(_double(value, "f"), precision)
+    return go_text.fixed_notation(_double_to_format(value, "f"), precision)
 
 
-def _scientific(value: Any, clause: Clause, _: Deadline) -> str:
+def _format_as_scientific(value: Any, clause: FormatClause, _: Deadline) -> str:
     width = DEFAULT_PRECISION if clause.precision is None else clause.precision
-    return go_text.scientific(_double(value, "e"), width)
+    return go_text.scientific_notation(_double_to_format(value, "e"), width)
 
 
-def _binary(value: Any, _: Clause, __: Deadline) -> str:
+def _format_as_binary(value: Any, _: FormatClause, __: Deadline) -> str:
     if type(value) is not bool and type(value) not in _INTEGERS:
-        raise _refused("b", value)
+        raise _refused_value_error("b", value)
     return f"{int(value):b}"
 
 
-def _hexadecimal(value: Any, clause: Clause, _: Deadline) -> str:
+def _format_as_hexadecimal(value: Any, clause: FormatClause, _: Deadline) -> str:
     kind = type(value)
     if kind in _INTEGERS:
         text = f"{int(value):x}"
@@ -194,77 +194,80 @@ def _hexadecimal(value: Any, clause: Clause, _: Deadline) -> str:
     elif kind is str:
         text = value.encode("utf-8", "replace").hex()
     else:
-        raise _refused("x", value)
+        raise _refused_value_error("x", value)
     return text.upper() if clause.upper else text
 
 
-def _octal(value: Any, _: Clause, __: Deadline) -> str:
+def _format_as_octal(value: Any, _: FormatClause, __: Deadline) -> str:
     if type(value) not in _INTEGERS:
-        raise _refused("o", value)
+        raise _refused_value_error("o", value)
     return f"{int(value):o}"
 
 
 _INTEGERS = frozenset((int, UInt))
 _SHOWN = frozenset((int, UInt, float, bool, bytes, type(None), Timestamp, Duration, TypeValue))
-_WRITERS: dict[str, Callable[[Any, Clause, Deadline], str]] = {
-    "s": _string,
-    "d": _decimal,
-    "f": _fixed,
-    "e": _scientific,
-    "b": _binary,
-    "x": _hexadecimal,
-    "o": _octal,
+_WRITERS: dict[str, Callable[[Any, FormatClause, Deadline], str]] = {
+    "s": _format_as_string,
+    "d": _format_as_decimal,
+    "f": _format_as_fixed,
+    "e": _format_as_scientific,
+    "b": _format_as_binary,
+    "x": _format_as_hexadecimal,
+    "o": _format_as_octal,
 }
 
 
 # ---- inside lists and maps values are written as CEL literals
 
 
-def _text(value: Any) -> str:
+def _value_as_string(value: Any) -> str:
     """Return a value as string() shows it, and null as `null`."""
     if value is None:
         return "null"
     try:
-        return bytes_to_string(value) if type(value) is bytes else show(value)
+        return bytes_to_string(value) if type(value) is bytes else key_in_message(value)
     except EvaluationError as error:
         raise EvaluationError(
-            f"error during formatting: could not convert argument {go_text.quote(str(error))} to string"
+            f"error during formatting: could not convert argument {go_text.quote_as_go(str(error))} to string"
         ) from None
 
 
-def _list(values: list[Any], deadline: Deadline) -> str:
-    return f"[{', '.join([_literal(each, deadline) for each in deadline.each(values)])}]"
+def _format_list(values: list[Any], deadline: Deadline) -> str:
+    return f"[{', '.join([_format_element(each, deadline) for each in deadline.each(values)])}]"
 
 
-def _map(value: dict[Any, Any], deadline: Deadline) -> str:
-    entries = [(_key(key, deadline), _literal(item, deadline)) for key, item in deadline.paced(map_items(value))]
+def _format_map(value: dict[Any, Any], deadline: Deadline) -> str:
+    entries = [
+        (_format_map_key(key, deadline), _format_element(item, deadline))
+        for key, item in deadline.paced(map_items(value))
+    ]
     entries.sort(key=lambda entry: entry[0])
     return f"{{{', '.join(f'{key}:{item}' for key, item in entries)}}}"
 
 
-def _key(key: Any, deadline: Deadline) -> str:
+def _format_map_key(key: Any, deadline: Deadline) -> str:
     if type(key) not in (str, bool, int, UInt):
         raise EvaluationError(f"error during formatting: no formatting function for map key of type {type_name(key)}")
-    return _literal(key, deadline)
+    return _format_element(key, deadline)
 
 
-def _literal(value: Any, deadline: Deadline) -> str:
+def _format_element(value: Any, deadline: Deadline) -> str:
     kind = type(value)
     if kind is str:
-        return go_text.quote(value, deadline)
+        return go_text.quote_as_go(value, deadline)
     if kind is list:
-        return _list(value, deadline)
+        return _format_list(value, deadline)
     if kind in MAPS and type_name(value) == "map":
-        return _map(value, deadline)
+        return _format_map(value, deadline)
     if kind is float:
         return f"{value:.6f}" if value - value == 0 else f'"{plain_double(value)}"'
     if kind not in _SHOWN:
         raise EvaluationError(f"error during formatting: no formatting function for {type_name(value)}")
-    text = _text(value)
+    text = _value_as_string(value)
     if kind is bytes:
-        return f"b{go_text.quote(text)}"
+        return f"b{go_text.quote_as_go(text)}"
     if kind is Timestamp or kind is Duration:
-        return f"{'timestamp' if kind is Timestamp else 'duration'}({go_text.quote(text)})"
+        return f"{'timestamp' if kind is Timestamp else 'duration'}({go_text.quote_as_go(text)})"
     return text
 
 
@@ -277,7 +280,7 @@ FUNCTIONS = (
         format_string,
         member=True,
         since=(1, 29),
-        cost=costs.walk_target,
+        cost=costs.walk_target_cost,
         metered=True,
     ),
 )

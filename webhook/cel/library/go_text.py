@@ -35,19 +35,19 @@ _MOST_DIGITS = 1100
 """More digits than any double has behind the point, which is 1074."""
 
 
-def quote(text: str, deadline: Deadline | None = None) -> str:
+def quote_as_go(text: str, deadline: Deadline | None = None) -> str:
     """Return a text as Go's %q writes it."""
     pieces = [text] if deadline is None else deadline.pieces(text)
-    return f'"{"".join([_SPECIAL.sub(_run, piece) for piece in pieces])}"'
+    return f'"{"".join([_SPECIAL.sub(_quote_special_characters, piece) for piece in pieces])}"'
 
 
-def _run(match: re.Match[str]) -> str:
+def _quote_special_characters(match: re.Match[str]) -> str:
     """Return characters that are special or outside printable ASCII as %q writes them."""
     text = match[0]
-    return text if text.isprintable() and text not in ESCAPES else "".join(map(_quoted, text))
+    return text if text.isprintable() and text not in ESCAPES else "".join(map(_quote_character, text))
 
 
-def _quoted(character: str) -> str:
+def _quote_character(character: str) -> str:
     if (escaped := ESCAPES.get(character)) is not None:
         return escaped
     if character.isprintable():
@@ -58,14 +58,14 @@ def _quoted(character: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def fixed(value: float, precision: int) -> str:
+def fixed_notation(value: float, precision: int) -> str:
     """Return a number as %.<precision>f writes it, with thousands separated."""
     if precision > _LARGEST_PARSED:
         return _NO_VERB
-    if (special := _special(value)) is not None:
+    if (special := _text_of_nan_or_infinity(value)) is not None:
         return special
     kept = precision & 0xFFFF  # x/text keeps it as an int16 for rounding …
-    text = f"{value:,.{min(kept, _MOST_DIGITS)}f}" if kept < 0x8000 else f"{_shortest(value):,}"
+    text = f"{value:,.{min(kept, _MOST_DIGITS)}f}" if kept < 0x8000 else f"{_shortest_decimal(value):,}"
     whole, _, fraction = text.partition(".")
     fraction = fraction.rstrip("0").ljust(precision & 0xFF, "0")  # … and as a uint8 for padding
     if value == 0:
@@ -73,27 +73,27 @@ def fixed(value: float, precision: int) -> str:
     return f"{whole}.{fraction}" if fraction else whole
 
 
-def _shortest(value: float) -> object:
+def _shortest_decimal(value: float) -> object:
     from decimal import Decimal
 
     number = Decimal(repr(value))
     return number if number.as_tuple().exponent else int(number)
 
 
-def scientific(value: float, width: int) -> str:
+def scientific_notation(value: float, width: int) -> str:
     """Return a number as %<width>e writes it: six digits, the exponent in superscript, padded with spaces on
     the left.
     """
     if width > _LARGEST_PARSED:
         return _NO_VERB
-    text = _special(value)
+    text = _text_of_nan_or_infinity(value)
     if text is None:
         mantissa, _, exponent = f"{value or 0.0:.6e}".partition("e")
         text = f"{mantissa}×10{exponent.removeprefix('+').translate(_SUPERSCRIPT)}"  # noqa: RUF001
     return text.rjust(width & 0xFFFF)
 
 
-def _special(value: float) -> str | None:
+def _text_of_nan_or_infinity(value: float) -> str | None:
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

@@ -75,7 +75,7 @@ from typing import ClassVar, TypeAlias
 from webhook.cel.library import costs
 from webhook.cel.library.address_errors import address_error
 from webhook.cel.library.declaration import Overload
-from webhook.cel.library.go_text import quote
+from webhook.cel.library.go_text import quote_as_go
 from webhook.cel.types import BOOL, INT, STRING, Type, opaque
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
@@ -136,10 +136,10 @@ def parse_address(text: str, deadline: Deadline | None = None) -> tuple[Address,
 
 def ip(deadline: Deadline, text: str) -> IP:
     """Return the address in a text; the error quotes the text, however long it is."""
-    return parse(text, deadline)
+    return parse_ip(text, deadline)
 
 
-def parse(text: str, deadline: Deadline | None = None) -> IP:
+def parse_ip(text: str, deadline: Deadline | None = None) -> IP:
     """Return the address in a text as the function ip() accepts it.
 
     Raises:
@@ -149,12 +149,12 @@ def parse(text: str, deadline: Deadline | None = None) -> IP:
         parsed, has_zone = parse_address(text, deadline)
     except ValueError as error:
         raise EvaluationError(
-            f"IP Address {quote(text, deadline)} parse error during conversion from string: {error}"
+            f"IP Address {quote_as_go(text, deadline)} parse error during conversion from string: {error}"
         ) from None
     if has_zone:
-        raise EvaluationError(f"IP address {quote(text, deadline)} with zone value is not allowed")
+        raise EvaluationError(f"IP address {quote_as_go(text, deadline)} with zone value is not allowed")
     if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
-        raise EvaluationError(f"IPv4-mapped IPv6 address {quote(text)} is not allowed")
+        raise EvaluationError(f"IPv4-mapped IPv6 address {quote_as_go(text)} is not allowed")
     return IP(parsed)
 
 
@@ -163,7 +163,7 @@ def is_ip(text: str) -> bool:
     if len(text) > LONGEST:
         return False
     try:
-        parse(text)
+        parse_ip(text)
     except EvaluationError:
         return False
     return True
@@ -171,7 +171,7 @@ def is_ip(text: str) -> bool:
 
 def is_canonical(text: str) -> bool:
     """Return whether an address is written as it would be printed."""
-    return str(parse(text)) == text
+    return str(parse_ip(text)) == text
 
 
 def is_loopback(value: IP) -> bool:
@@ -210,21 +210,27 @@ def is_global_unicast(value: IP) -> bool:
     )
 
 
-def _asks(name: str, id_: str, implementation: Callable[[IP], bool | int], result: Type = BOOL) -> Overload:
+def _method_overload(name: str, id_: str, implementation: Callable[[IP], bool | int], result: Type = BOOL) -> Overload:
     return Overload(name, id_, (IP_TYPE,), result, implementation, member=True, since=(1, 30))
 
 
 FUNCTIONS = (
-    Overload("ip", "string_to_ip", (STRING,), IP_TYPE, ip, since=(1, 30), cost=costs.walk_target, metered=True),
-    Overload("isIP", "is_ip", (STRING,), BOOL, is_ip, since=(1, 30), cost=costs.walk_target),
+    Overload("ip", "string_to_ip", (STRING,), IP_TYPE, ip, since=(1, 30), cost=costs.walk_target_cost, metered=True),
+    Overload("isIP", "is_ip", (STRING,), BOOL, is_ip, since=(1, 30), cost=costs.walk_target_cost),
     Overload(
-        "ip.isCanonical", "ip_is_canonical", (STRING,), BOOL, is_canonical, since=(1, 30), cost=costs.walk_target_twice
+        "ip.isCanonical",
+        "ip_is_canonical",
+        (STRING,),
+        BOOL,
+        is_canonical,
+        since=(1, 30),
+        cost=costs.walk_target_twice_cost,
     ),
     Overload("string", "ip_to_string", (IP_TYPE,), STRING, str, since=(1, 30)),
-    _asks("family", "ip_family", lambda value: value.address.version, INT),
-    _asks("isUnspecified", "ip_is_unspecified", is_unspecified),
-    _asks("isLoopback", "ip_is_loopback", is_loopback),
-    _asks("isLinkLocalMulticast", "ip_is_link_local_multicast", is_link_local_multicast),
-    _asks("isLinkLocalUnicast", "ip_is_link_local_unicast", is_link_local_unicast),
-    _asks("isGlobalUnicast", "ip_is_global_unicast", is_global_unicast),
+    _method_overload("family", "ip_family", lambda value: value.address.version, INT),
+    _method_overload("isUnspecified", "ip_is_unspecified", is_unspecified),
+    _method_overload("isLoopback", "ip_is_loopback", is_loopback),
+    _method_overload("isLinkLocalMulticast", "ip_is_link_local_multicast", is_link_local_multicast),
+    _method_overload("isLinkLocalUnicast", "ip_is_link_local_unicast", is_link_local_unicast),
+    _method_overload("isGlobalUnicast", "ip_is_global_unicast", is_global_unicast),
 )

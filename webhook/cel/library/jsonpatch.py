@@ -30,6 +30,6 @@ FUNCTIONS = (
         STRING,
         escape_key,
         since=(1, 32),
-        cost=costs.walk_target,
+        cost=costs.walk_target_cost,
     ),
 )

@@ -20,7 +20,7 @@ _noted: ContextVar[Origins | None] = ContextVar("_noted", default=None)
 
 
 @contextmanager
-def noted() -> Iterator[Origins]:
+def record_origins() -> Iterator[Origins]:
     """Yield the origins that functions record for the lists they create inside the `with`."""
     origins: Origins = {}
     token = _noted.set(origins)
@@ -30,17 +30,17 @@ def noted() -> Iterator[Origins]:
         _noted.reset(token)
 
 
-def joined(values: list[Any]) -> list[Any]:
+def record_concatenation(values: list[Any]) -> list[Any]:
     """Record that a list is the result of `+`, and return the list."""
-    return _note("joined", values)
+    return _record_origin("joined", values)
 
 
-def texts(values: list[str]) -> list[str]:
+def record_string_list(values: list[str]) -> list[str]:
     """Record that a list is a []string in Go, and return the list."""
-    return _note("texts", values)
+    return _record_origin("texts", values)
 
 
-def _note(origin: Origin, values: list[Any]) -> list[Any]:
+def _record_origin(origin: Origin, values: list[Any]) -> list[Any]:
     origins = _noted.get()
     if origins is not None:
         origins[id(values)] = origin, values

@@ -58,7 +58,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from webhook.cel.equality import compare, equal, equal_quietly
+from webhook.cel.equality import are_equal, are_equal_without_error, compare
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload
 from webhook.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, UINT, A, Type, list_of
@@ -87,20 +87,20 @@ def is_sorted(deadline: Deadline, values: list[Any]) -> bool:
     """Return whether no element is greater than the next one; elements without an order are skipped, as
     upstream does.
     """
-    _first_is_comparable(values)
+    _require_comparable_first(values)
     previous: Any = None
     for place, value in enumerate(deadline.each(values)):
-        _comparable(value)
-        if place and _order(previous, value) == 1:
+        _require_comparable(value)
+        if place and _order_or_none(previous, value) == 1:
             return False
         previous = value
     return True
 
 
-def sum_from(zero: Any) -> Callable[[Deadline, list[Any]], Any]:
+def sum_function(zero: Any) -> Callable[[Deadline, list[Any]], Any]:
     """Return a function that sums numbers of one class; the sum of an empty list is the zero of the chosen overload."""
 
-    def total(deadline: Deadline, values: list[Any]) -> Any:
+    def sum_values(deadline: Deadline, values: list[Any]) -> Any:
         if not values:
             return zero
         kind = type(values[0])
@@ -111,7 +111,7 @@ def sum_from(zero: Any) -> Callable[[Deadline, list[Any]], Any]:
                 raise NoSuchOverload
         return _SUMS[kind](deadline.each(values))
 
-    return total
+    return sum_values
 
 
 def _sum_ints(values: Iterable[int]) -> int:
@@ -149,34 +149,34 @@ _SUMS: dict[type, Callable[[Iterable[Any]], Any]] = {
 }
 
 
-def extreme(name: str, worse: int) -> Callable[[Deadline, list[Any]], Any]:
+def extreme_function(name: str, worse: int) -> Callable[[Deadline, list[Any]], Any]:
     """Return min or max: an element replaces the candidate if comparing the candidate with it gives `worse`."""
 
-    def choose(deadline: Deadline, values: list[Any]) -> Any:
+    def extreme_of_list(deadline: Deadline, values: list[Any]) -> Any:
         if not values:
             raise EvaluationError(f"{name} called on empty list")
-        _first_is_comparable(values)
+        _require_comparable_first(values)
         chosen = values[0]
         for value in deadline.each(values):
-            _comparable(value)
-            if _order(chosen, value) == worse:
+            _require_comparable(value)
+            if _order_or_none(chosen, value) == worse:
                 chosen = value
         return chosen
 
-    return choose
+    return extreme_of_list
 
 
-def _comparable(value: Any) -> None:
+def _require_comparable(value: Any) -> None:
     if type(value) not in COMPARABLE_CLASSES:
         raise NoSuchOverload
 
 
-def _first_is_comparable(values: list[Any]) -> None:
+def _require_comparable_first(values: list[Any]) -> None:
     if values:
-        _comparable(values[0])
+        _require_comparable(values[0])
 
 
-def _order(left: Any, right: Any) -> int | None:
+def _order_or_none(left: Any, right: Any) -> int | None:
     """Return how two values compare; None where they have no order."""
     try:
         return compare(left, right)
@@ -186,24 +186,24 @@ def _order(left: Any, right: Any) -> int | None:
 
 def index_of(deadline: Deadline, values: list[Any], item: Any) -> int:
     """Return the first index of an equal element, or -1."""
-    return next(_places(deadline, values, item, range(len(values))), -1)
+    return next(_indexes_of_equal(deadline, values, item, range(len(values))), -1)
 
 
 def last_index_of(deadline: Deadline, values: list[Any], item: Any) -> int:
     """Return the last index of an equal element, or -1."""
-    return next(_places(deadline, values, item, range(len(values) - 1, -1, -1)), -1)
+    return next(_indexes_of_equal(deadline, values, item, range(len(values) - 1, -1, -1)), -1)
 
 
-def _places(deadline: Deadline, values: list[Any], item: Any, order: range) -> Iterator[int]:
+def _indexes_of_equal(deadline: Deadline, values: list[Any], item: Any, order: range) -> Iterator[int]:
     """Yield the indexes of equal elements in the given order."""
-    return (place for place in deadline.each(order) if equal_quietly(values[place], item, deadline))
+    return (place for place in deadline.each(order) if are_equal_without_error(values[place], item, deadline))
 
 
 def includes(deadline: Deadline, target: Any, item: Any) -> bool:
     """Return whether the list has an equal element, or whether a target that is no list is equal itself."""
     if type(target) is list:
         return index_of(deadline, target, item) >= 0
-    return equal(target, item, deadline)
+    return are_equal(target, item, deadline)
 
 
 # ---- declarations
@@ -223,14 +223,14 @@ def _overloads_of_comparable(
             result or element,
             implementation,
             member=True,
-            cost=costs.traverse_target,
+            cost=costs.traverse_target_cost,
             metered=True,
         )
         for kind, element in COMPARABLE.items()
     ]
 
 
-def _sums() -> list[Overload]:
+def _sum_overloads() -> list[Overload]:
     zeros = {"int": (INT, 0), "uint": (UINT, UInt(0)), "double": (DOUBLE, 0.0), "duration": (DURATION, Duration(0))}
     return [
         Overload(
@@ -238,28 +238,28 @@ def _sums() -> list[Overload]:
             f"list_{kind}_sum_{kind}",
             (list_of(element),),
             element,
-            sum_from(zero),
+            sum_function(zero),
             member=True,
-            cost=costs.traverse_target,
+            cost=costs.traverse_target_cost,
             metered=True,
         )
         for kind, (element, zero) in zeros.items()
     ]
 
 
-def _search(name: str, implementation: Callable[..., int], id_: str) -> Overload:
+def _search_overload(name: str, implementation: Callable[..., int], id_: str) -> Overload:
     return Overload(
-        name, id_, (list_of(A), A), INT, implementation, member=True, cost=costs.traverse_target, metered=True
+        name, id_, (list_of(A), A), INT, implementation, member=True, cost=costs.traverse_target_cost, metered=True
     )
 
 
 FUNCTIONS = (
     *_overloads_of_comparable("isSorted", "list_{}_is_sorted_bool", is_sorted, BOOL),
-    *_sums(),
-    *_overloads_of_comparable("max", "list_{0}_max_{0}", extreme("max", -1)),
-    *_overloads_of_comparable("min", "list_{0}_min_{0}", extreme("min", 1)),
-    _search("indexOf", index_of, "list_a_index_of_int"),
-    _search("lastIndexOf", last_index_of, "list_a_last_index_of_int"),
+    *_sum_overloads(),
+    *_overloads_of_comparable("max", "list_{0}_max_{0}", extreme_function("max", -1)),
+    *_overloads_of_comparable("min", "list_{0}_min_{0}", extreme_function("min", 1)),
+    _search_overload("indexOf", index_of, "list_a_index_of_int"),
+    _search_overload("lastIndexOf", last_index_of, "list_a_last_index_of_int"),
     Overload(
         "includes",
         "list_includes_dyn_dyn",
@@ -268,7 +268,7 @@ FUNCTIONS = (
         includes,
         member=True,
         since=(1, 37),
-        cost=costs.traverse_target,
+        cost=costs.traverse_target_cost,
         metered=True,
     ),
 )

@@ -28,18 +28,18 @@ _NUMBERS = {"int": INT, "uint": UINT, "double": DOUBLE}
 _CLASSES = frozenset((int, UInt, float))
 
 
-def _pick(direction: int) -> Callable[[Any, Any], Any]:
-    def picked(first: Any, second: Any) -> Any:
+def _picking_function(direction: int) -> Callable[[Any, Any], Any]:
+    def pick_of_two(first: Any, second: Any) -> Any:
         return second if compare(first, second) == direction else first
 
-    return picked
+    return pick_of_two
 
 
-greatest, least = _pick(-1), _pick(1)
+greatest, least = _picking_function(-1), _picking_function(1)
 
 
-def _overload_of_list(name: str, pick: Callable[[Any, Any], Any]) -> Callable[[list[Any]], Any]:
-    def picked(numbers: list[Any]) -> Any:
+def _list_picking_function(name: str, pick: Callable[[Any, Any], Any]) -> Callable[[list[Any]], Any]:
+    def pick_of_list(numbers: list[Any]) -> Any:
         if not numbers:
             raise EvaluationError(f"math.@{name}(list) argument must not be empty")
         extreme = numbers[0]
@@ -49,10 +49,10 @@ def _overload_of_list(name: str, pick: Callable[[Any, Any], Any]) -> Callable[[l
             raise NoSuchOverload
         return extreme
 
-    return picked
+    return pick_of_list
 
 
-def rounded(value: float) -> float:
+def round_half_away(value: float) -> float:
     """Return the nearest whole number; halves are rounded away from zero."""
     if not math.isfinite(value):
         return value
@@ -60,12 +60,12 @@ def rounded(value: float) -> float:
     return math.copysign(abs(whole) + (abs(value - whole) >= 0.5), value)
 
 
-def whole(function: Callable[[float], int]) -> Callable[[float], float]:
+def rounding_function(function: Callable[[float], int]) -> Callable[[float], float]:
     """Return a rounding function that leaves infinities and NaN unchanged, and keeps the sign of zero."""
     return lambda value: math.copysign(function(value), value) if math.isfinite(value) else value
 
 
-def absolute(value: int) -> int:
+def absolute_int(value: int) -> int:
     """Return |int|; the smallest int has no absolute value."""
     if value == INT_MIN:
         raise EvaluationError("integer overflow")
@@ -90,14 +90,14 @@ def shift_left(value: int, bits: int) -> int:
     """Return the bits shifted left; those beyond 64 are lost."""
     _check_offset("Left", bits)
     result = (int(value) << bits) & UINT_MAX if bits < 64 else 0
-    return UInt(result) if type(value) is UInt else _signed(result)
+    return UInt(result) if type(value) is UInt else _as_signed_int64(result)
 
 
 def shift_right(value: int, bits: int) -> int:
     """Return the bits shifted right; zeros come in from above."""
     _check_offset("Right", bits)
     result = (int(value) & UINT_MAX) >> bits if bits < 64 else 0
-    return UInt(result) if type(value) is UInt else _signed(result)
+    return UInt(result) if type(value) is UInt else _as_signed_int64(result)
 
 
 def _check_offset(way: str, bits: int) -> None:
@@ -105,27 +105,29 @@ def _check_offset(way: str, bits: int) -> None:
         raise EvaluationError(f"math.bitShift{way}() negative offset: {bits}")
 
 
-def _signed(value: int) -> int:
+def _as_signed_int64(value: int) -> int:
     return value - UINT_MAX - 1 if value > INT_MAX else value
 
 
-def _extreme(name: str, short: str, pick: Callable[[Any, Any], Any]) -> tuple[Overload, ...]:
+def _extreme_overloads(name: str, short: str, pick: Callable[[Any, Any], Any]) -> tuple[Overload, ...]:
     numbers = []
     for kind, number in _NUMBERS.items():
         numbers.append(Overload(name, f"math_@{short}_{kind}", (number,), number, lambda value: value))
         listed = list_of(number)
-        numbers.append(Overload(name, f"math_@{short}_list_{kind}", (listed,), number, _overload_of_list(short, pick)))
+        numbers.append(
+            Overload(name, f"math_@{short}_list_{kind}", (listed,), number, _list_picking_function(short, pick))
+        )
         for other, second in _NUMBERS.items():
             result = number if kind == other else DYN
             numbers.append(Overload(name, f"math_@{short}_{kind}_{other}", (number, second), result, pick))
     return tuple(numbers)
 
 
-def _double(name: str, result: Type, function: Callable[[float], Any]) -> Overload:
+def _double_overload(name: str, result: Type, function: Callable[[float], Any]) -> Overload:
     return Overload(f"math.{name}", f"math_{name}_double", (DOUBLE,), result, function)
 
 
-def _bits(name: str, function: Callable[[int, int], int]) -> tuple[Overload, ...]:
+def _bit_overloads(name: str, function: Callable[[int, int], int]) -> tuple[Overload, ...]:
     unsigned = lambda first, second: UInt(function(first, second))  # noqa: E731
     return (
         Overload(f"math.{name}", f"math_{name}_int_int", (INT, INT), INT, function),
@@ -134,23 +136,23 @@ def _bits(name: str, function: Callable[[int, int], int]) -> tuple[Overload, ...
 
 
 FUNCTIONS = (
-    *_extreme("math.greatest", "max", greatest),
-    *_extreme("math.least", "min", least),
-    _double("ceil", DOUBLE, whole(math.ceil)),
-    _double("floor", DOUBLE, whole(math.floor)),
-    _double("trunc", DOUBLE, whole(math.trunc)),
-    _double("round", DOUBLE, rounded),
-    _double("isInf", BOOL, math.isinf),
-    _double("isNaN", BOOL, math.isnan),
-    _double("isFinite", BOOL, math.isfinite),
-    _double("abs", DOUBLE, abs),
-    Overload("math.abs", "math_abs_int", (INT,), INT, absolute),
+    *_extreme_overloads("math.greatest", "max", greatest),
+    *_extreme_overloads("math.least", "min", least),
+    _double_overload("ceil", DOUBLE, rounding_function(math.ceil)),
+    _double_overload("floor", DOUBLE, rounding_function(math.floor)),
+    _double_overload("trunc", DOUBLE, rounding_function(math.trunc)),
+    _double_overload("round", DOUBLE, round_half_away),
+    _double_overload("isInf", BOOL, math.isinf),
+    _double_overload("isNaN", BOOL, math.isnan),
+    _double_overload("isFinite", BOOL, math.isfinite),
+    _double_overload("abs", DOUBLE, abs),
+    Overload("math.abs", "math_abs_int", (INT,), INT, absolute_int),
     Overload("math.abs", "math_abs_uint", (UINT,), UINT, lambda value: value),
     *(Overload("math.sign", f"math_sign_{kind}", (number,), number, sign) for kind, number in _NUMBERS.items()),
     *(Overload("math.sqrt", f"math_sqrt_{kind}", (number,), DOUBLE, square_root) for kind, number in _NUMBERS.items()),
-    *_bits("bitAnd", int.__and__),
-    *_bits("bitOr", int.__or__),
-    *_bits("bitXor", int.__xor__),
+    *_bit_overloads("bitAnd", int.__and__),
+    *_bit_overloads("bitOr", int.__or__),
+    *_bit_overloads("bitXor", int.__xor__),
     Overload("math.bitNot", "math_bitNot_int_int", (INT,), INT, int.__invert__),
     Overload("math.bitNot", "math_bitNot_uint_uint", (UINT,), UINT, lambda value: UInt(int(value) ^ UINT_MAX)),
     Overload("math.bitShiftLeft", "math_bitShiftLeft_int_int", (INT, INT), INT, shift_left),

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping
 from math import isnan
 from typing import Any
 
-from webhook.cel.equality import equal_quietly
-from webhook.cel.library.costs import MAX_ELEMENTS, bounded
+from webhook.cel.equality import are_equal_without_error
+from webhook.cel.library.costs import MAX_ELEMENTS, refuse_above_bound
 from webhook.cel.values import INT_MAX, INT_MIN, MAPS, NUMBERS, UINT_MAX, UInt, refuse_unhashable
 from webhook.deadline import Deadline
 
@@ -20,7 +20,7 @@ _PRIMITIVE = NUMBERS | {str, bool}
 _PLAIN = _PRIMITIVE | {bytes}
 
 
-def bucket(value: Any) -> Any:
+def hash_bucket(value: Any) -> Any:
     """Return the bucket of a value: hashable, and the same for values that are equal."""
     kind = type(value)
     if kind in NUMBERS:
@@ -65,7 +65,7 @@ def is_member(value: Any, members: Mapping[tuple[type, Any], None]) -> bool:
     return False
 
 
-class Members:
+class ValueSet:
     """A collection whose membership tests take about one step each.
 
     Comparisons are charged to the Deadline, and counted: no more are made than the API server's cost limit pays for.
@@ -79,18 +79,18 @@ class Members:
         self._buckets: dict[Any, list[Any]] = {}
         self._comparisons = 0
         for value in deadline.each(values):
-            self.add(value)
+            self.add_value(value)
 
-    def add(self, value: Any) -> None:
+    def add_value(self, value: Any) -> None:
         """Add a value; equal texts and numbers are stored once."""
         kind = type(value)
-        members = self._buckets.setdefault(bucket(value), [])
+        members = self._buckets.setdefault(hash_bucket(value), [])
         if kind not in _PLAIN or not any(type(other) is kind and other == value for other in members):
             members.append(value)
 
     def __contains__(self, value: Any) -> bool:
-        members = self._buckets.get(bucket(value), ())
+        members = self._buckets.get(hash_bucket(value), ())
         self._comparisons += len(members)
-        bounded(self._comparisons, self._most)
+        refuse_above_bound(self._comparisons, self._most)
         deadline = self._deadline
-        return any(equal_quietly(value, other, deadline) for other in deadline.each(members))
+        return any(are_equal_without_error(value, other, deadline) for other in deadline.each(members))

@@ -26,7 +26,7 @@ from zoneinfo import ZoneInfo
 
 from webhook.cel.library.declaration import Overload
 from webhook.cel.types import DURATION, INT, STRING, TIMESTAMP
-from webhook.cel.values import INT_MAX, NANOSECONDS, Duration, Timestamp, civil
+from webhook.cel.values import INT_MAX, NANOSECONDS, Duration, Timestamp, civil_date_and_time
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
 from webhook.short_texts import kept_for_short_texts
@@ -79,14 +79,14 @@ def duration(deadline: Deadline, text: str) -> Duration:
 def parse_duration(text: str, deadline: Deadline | None = None) -> Duration:
     """Return the duration in a text as Go writes it: `1h30m`, `-1.5s`, `0`."""
     rest = text[1:] if text[:1] in ("+", "-") else text
-    total = 0 if rest == "0" else _terms(rest, deadline or Deadline())
+    total = 0 if rest == "0" else _sum_of_terms(rest, deadline or Deadline())
     # one more nanosecond below zero than above
     if total is None or total > INT_MAX + (text[:1] == "-"):
         raise EvaluationError(f"type conversion error from 'string' to '{DURATION.name}'")
     return Duration(-total if text[:1] == "-" else total)
 
 
-def _terms(text: str, deadline: Deadline) -> int | None:
+def _sum_of_terms(text: str, deadline: Deadline) -> int | None:
     total = position = 0
     while position < len(text) and total <= INT_MAX + 1:
         deadline.spend(1)
@@ -107,7 +107,7 @@ def _terms(text: str, deadline: Deadline) -> int | None:
 
 
 @kept_for_short_texts(128 << 10)
-def zone(name: str) -> ZoneInfo | None:
+def time_zone(name: str) -> ZoneInfo | None:
     """Return the time zone of that name; None for UTC."""
     if name in ("", "UTC", "Local"):
         return None
@@ -127,7 +127,7 @@ def zone_offset(seconds: int, name: str) -> int:
             if not _INTEGER.fullmatch(part):
                 raise EvaluationError(f'strconv.Atoi: parsing "{part}": invalid syntax')
         return (int(hours) * 60 + (-int(minutes) if name.startswith("-") else int(minutes))) * 60
-    where = zone(name)
+    where = time_zone(name)
     if where is None:
         return 0
     # the calendar repeats after 400 years: the ends of datetime's range are out of reach of every zone's offset
@@ -136,96 +136,98 @@ def zone_offset(seconds: int, name: str) -> int:
     return 0 if offset is None else offset.days * 86_400 + offset.seconds
 
 
-def _local(value: Timestamp, name: str) -> int:
+def _local_seconds(value: Timestamp, name: str) -> int:
     seconds = value.nanoseconds // NANOSECONDS
     return seconds + zone_offset(seconds, name)
 
 
 def year(value: Timestamp, name: str = "") -> int:
     """Return the year."""
-    return civil(_local(value, name))[0]
+    return civil_date_and_time(_local_seconds(value, name))[0]
 
 
 def month(value: Timestamp, name: str = "") -> int:
     """Return the month, from 0."""
-    return civil(_local(value, name))[1] - 1
+    return civil_date_and_time(_local_seconds(value, name))[1] - 1
 
 
 def date_of_month(value: Timestamp, name: str = "") -> int:
     """Return the day of the month, from 1."""
-    return civil(_local(value, name))[2]
+    return civil_date_and_time(_local_seconds(value, name))[2]
 
 
 def day_of_month(value: Timestamp, name: str = "") -> int:
     """Return the day of the month, from 0."""
-    return civil(_local(value, name))[2] - 1
+    return civil_date_and_time(_local_seconds(value, name))[2] - 1
 
 
 def day_of_week(value: Timestamp, name: str = "") -> int:
     """Return the day of the week, where 0 is Sunday."""
-    return (_local(value, name) // 86_400 + 4) % 7
+    return (_local_seconds(value, name) // 86_400 + 4) % 7
 
 
 def day_of_year(value: Timestamp, name: str = "") -> int:
     """Return the day of the year, from 0."""
-    year_, month_, day_ = civil(_local(value, name))[:3]
+    year_, month_, day_ = civil_date_and_time(_local_seconds(value, name))[:3]
     leap = year_ % 4 == 0 and (year_ % 100 != 0 or year_ % 400 == 0)
     return (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)[month_ - 1] + day_ - 1 + (leap and month_ > 2)
 
 
 def hours(value: Timestamp, name: str = "") -> int:
     """Return the hour of the day."""
-    return _local(value, name) % 86_400 // 3600
+    return _local_seconds(value, name) % 86_400 // 3600
 
 
 def minutes(value: Timestamp, name: str = "") -> int:
     """Return the minute of the hour."""
-    return _local(value, name) % 3600 // 60
+    return _local_seconds(value, name) % 3600 // 60
 
 
 def seconds(value: Timestamp, name: str = "") -> int:
     """Return the second of the minute."""
-    return _local(value, name) % 60
+    return _local_seconds(value, name) % 60
 
 
 def milliseconds(value: Timestamp, name: str = "") -> int:
     """Return the millisecond of the second."""
-    _local(value, name)
+    _local_seconds(value, name)
     return value.nanoseconds % NANOSECONDS // 1_000_000
 
 
-def _whole(unit: int) -> Callable[[Duration], int]:
+def _whole_units_function(unit: int) -> Callable[[Duration], int]:
     return lambda value: abs(value.nanoseconds) // unit * (1 if value.nanoseconds >= 0 else -1)
 
 
-def _part(name: str, words: str, implementation: Callable[..., int], zoned: str = "") -> tuple[Overload, ...]:
-    def of_zone(value: Any, where: Any) -> int:
+def _time_part_overloads(
+    name: str, words: str, implementation: Callable[..., int], zoned: str = ""
+) -> tuple[Overload, ...]:
+    def part_in_zone(value: Any, where: Any) -> int:
         return implementation(value, where)
 
     suffix = zoned or f"timestamp_to_{words}_with_tz"
     return (
         Overload(name, f"timestamp_to_{words}", (TIMESTAMP,), INT, implementation, member=True),
-        Overload(name, suffix, (TIMESTAMP, STRING), INT, of_zone, member=True),
+        Overload(name, suffix, (TIMESTAMP, STRING), INT, part_in_zone, member=True),
     )
 
 
 def _overload_of_duration(name: str, words: str, unit: int) -> Overload:
-    return Overload(name, f"duration_to_{words}", (DURATION,), INT, _whole(unit), member=True)
+    return Overload(name, f"duration_to_{words}", (DURATION,), INT, _whole_units_function(unit), member=True)
 
 
 FUNCTIONS = (
-    *_part("getFullYear", "year", year),
-    *_part("getMonth", "month", month),
-    *_part("getDayOfYear", "day_of_year", day_of_year),
-    *_part("getDayOfMonth", "day_of_month", day_of_month),
-    *_part("getDate", "day_of_month_1_based", date_of_month),
-    *_part("getDayOfWeek", "day_of_week", day_of_week),
-    *_part("getHours", "hours", hours),
+    *_time_part_overloads("getFullYear", "year", year),
+    *_time_part_overloads("getMonth", "month", month),
+    *_time_part_overloads("getDayOfYear", "day_of_year", day_of_year),
+    *_time_part_overloads("getDayOfMonth", "day_of_month", day_of_month),
+    *_time_part_overloads("getDate", "day_of_month_1_based", date_of_month),
+    *_time_part_overloads("getDayOfWeek", "day_of_week", day_of_week),
+    *_time_part_overloads("getHours", "hours", hours),
     _overload_of_duration("getHours", "hours", 3600 * NANOSECONDS),
-    *_part("getMinutes", "minutes", minutes),
+    *_time_part_overloads("getMinutes", "minutes", minutes),
     _overload_of_duration("getMinutes", "minutes", 60 * NANOSECONDS),
-    *_part("getSeconds", "seconds", seconds, "timestamp_to_seconds_tz"),
+    *_time_part_overloads("getSeconds", "seconds", seconds, "timestamp_to_seconds_tz"),
     _overload_of_duration("getSeconds", "seconds", NANOSECONDS),
-    *_part("getMilliseconds", "milliseconds", milliseconds),
+    *_time_part_overloads("getMilliseconds", "milliseconds", milliseconds),
     _overload_of_duration("getMilliseconds", "milliseconds", 1_000_000),
 )

@@ -82,48 +82,48 @@ class NamedFormat:
     def __str__(self) -> str:
         return self.name
 
-    def wrong(self, text: str, deadline: Deadline) -> list[str]:
+    def problems_of(self, text: str, deadline: Deadline) -> list[str]:
         """Return the problems of a text under this format; empty when it is valid."""
         deadline.spend_text(text)
         return self.problems(text, deadline) if self.metered else self.problems(text)
 
 
-def _counted(problems: Callable[[str, str], list[str]]) -> Callable[[str], list[str]]:
+def _counting_characters(problems: Callable[[str, str], list[str]]) -> Callable[[str], list[str]]:
     """Return the function with lengths counted in characters, as format.go counts them."""
     return lambda text: problems(text, "characters")
 
 
-def _continued(problems: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
+def _allowing_final_dash(problems: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
     """Return the function for a text that will be continued, so that a dash at its end is allowed."""
 
-    def of_prefix(text: str) -> list[str]:
+    def problems_of_prefix(text: str) -> list[str]:
         return problems(f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text)
 
-    return of_prefix
+    return problems_of_prefix
 
 
-def uri(text: str, deadline: Deadline) -> list[str]:
+def uri_problems(text: str, deadline: Deadline) -> list[str]:
     """Return the problems of an absolute URI or path."""
     try:
-        url_syntax.parse_request(deadline, text)
+        url_syntax.parse_request_url(deadline, text)
     except url_syntax.BadUrl as error:
         return [str(error)]
     return []
 
 
 @cache
-def _pattern(text: str) -> Pattern:
+def _compiled_pattern(text: str) -> Pattern:
     return compile_policy_pattern(text)
 
 
-def uuid(text: str) -> list[str]:
+def uuid_problems(text: str) -> list[str]:
     """Return the problems of a UUID."""
-    return [] if _pattern(_UUID).is_in(text) else ["does not match the UUID format"]
+    return [] if _compiled_pattern(_UUID).is_found_in(text) else ["does not match the UUID format"]
 
 
-def byte(text: str) -> list[str]:
+def base64_problems(text: str) -> list[str]:
     """Return the problems of base64."""
-    return [] if _pattern(_BASE64).is_in(text) else ["invalid base64"]
+    return [] if _compiled_pattern(_BASE64).is_found_in(text) else ["invalid base64"]
 
 
 def is_date(text: str) -> bool:
@@ -135,66 +135,74 @@ def is_date(text: str) -> bool:
     return 1 <= month <= 12 and 1 <= day <= calendar.monthrange(year or 4, month)[1]  # the year 0 is a leap year
 
 
-def date(text: str) -> list[str]:
+def date_problems(text: str) -> list[str]:
     """Return the problems of a date."""
     return [] if is_date(text) else ["invalid date"]
 
 
-def datetime(text: str) -> list[str]:
+def datetime_problems(text: str) -> list[str]:
     """Return the problems of a date and time; the text after a second `t` is ignored, as upstream does."""
     day, t, rest = text.lower().partition("t")
     time = rest.partition("t")[0]
-    is_time = _pattern(_TIME).is_in(time) and time[:2] <= "23" and time[3:5] <= "59" and time[6:8] <= "59"
+    is_time = (
+        _compiled_pattern(_TIME).is_found_in(time) and time[:2] <= "23" and time[3:5] <= "59" and time[6:8] <= "59"
+    )
     return [] if t and len(text) > 3 and is_date(day) and is_time else ["invalid datetime"]
 
 
 FORMATS = {
-    "dns1123Label": NamedFormat("DNS1123Label", _counted(dns1123_label), 30),
-    "dns1123Subdomain": NamedFormat("DNS1123Subdomain", _counted(dns1123_subdomain), 60),
-    "dns1035Label": NamedFormat("DNS1035Label", _counted(dns1035_label), 30),
+    "dns1123Label": NamedFormat("DNS1123Label", _counting_characters(dns1123_label), 30),
+    "dns1123Subdomain": NamedFormat("DNS1123Subdomain", _counting_characters(dns1123_subdomain), 60),
+    "dns1035Label": NamedFormat("DNS1035Label", _counting_characters(dns1035_label), 30),
     "qualifiedName": NamedFormat("QualifiedName", qualified_name, 60),
-    "dns1123LabelPrefix": NamedFormat("DNS1123LabelPrefix", _continued(_counted(dns1123_label)), 30),
-    "dns1123SubdomainPrefix": NamedFormat("DNS1123SubdomainPrefix", _continued(_counted(dns1123_subdomain)), 60),
-    "dns1035LabelPrefix": NamedFormat("DNS1035LabelPrefix", _continued(_counted(dns1035_label)), 30),
+    "dns1123LabelPrefix": NamedFormat(
+        "DNS1123LabelPrefix", _allowing_final_dash(_counting_characters(dns1123_label)), 30
+    ),
+    "dns1123SubdomainPrefix": NamedFormat(
+        "DNS1123SubdomainPrefix", _allowing_final_dash(_counting_characters(dns1123_subdomain)), 60
+    ),
+    "dns1035LabelPrefix": NamedFormat(
+        "DNS1035LabelPrefix", _allowing_final_dash(_counting_characters(dns1035_label)), 30
+    ),
     "labelValue": NamedFormat("LabelValue", label_value, 40),
-    "uri": NamedFormat("URI", uri, 1103, metered=True),
-    "uuid": NamedFormat("uuid", uuid, len(_UUID)),
-    "byte": NamedFormat("byte", byte, 84),
-    "date": NamedFormat("date", date, len(_TIME)),
-    "datetime": NamedFormat("datetime", datetime, len(_TIME)),
+    "uri": NamedFormat("URI", uri_problems, 1103, metered=True),
+    "uuid": NamedFormat("uuid", uuid_problems, len(_UUID)),
+    "byte": NamedFormat("byte", base64_problems, 84),
+    "date": NamedFormat("date", date_problems, len(_TIME)),
+    "datetime": NamedFormat("datetime", datetime_problems, len(_TIME)),
 }
 """The format of each name in an expression. The lengths: format.go MaxRegexSize."""
 
 
-def named(name: str) -> Optional:
+def format_named(name: str) -> Optional:
     """Return the format of that name as an optional."""
     declared = FORMATS.get(name)
     return NONE if declared is None else Optional(declared)
 
 
-def validate(deadline: Deadline, declared: NamedFormat, text: str) -> Optional:
+def validate_format(deadline: Deadline, declared: NamedFormat, text: str) -> Optional:
     """Return the problems of the text as an optional list, absent when there are none."""
-    problems = declared.wrong(text, deadline)
-    return Optional(list_origins.texts(problems)) if problems else NONE
+    problems = declared.problems_of(text, deadline)
+    return Optional(list_origins.record_string_list(problems)) if problems else NONE
 
 
-def validate_before_1_35(deadline: Deadline, declared: NamedFormat, text: str) -> Optional:
+def validate_format_before_1_35(deadline: Deadline, declared: NamedFormat, text: str) -> Optional:
     """Return the same as validate in the wording before 1.35."""
-    problems = [_older(problem) for problem in declared.wrong(text, deadline)]
-    return Optional(list_origins.texts(problems)) if problems else NONE
+    problems = [_wording_before_1_35(problem) for problem in declared.problems_of(text, deadline)]
+    return Optional(list_origins.record_string_list(problems)) if problems else NONE
 
 
-def _older(problem: str) -> str:
+def _wording_before_1_35(problem: str) -> str:
     if problem.startswith("a valid label key "):
         return f"a qualified name {problem.removeprefix('a valid label key ')}"
     return f"{problem.removesuffix('bytes')}characters" if _TOO_LONG.search(problem) else problem
 
 
-def _cost(_: Any, declared: NamedFormat, text: str) -> int:
-    return costs.apply_pattern(_, text, " " * declared.pattern_length)
+def _validation_cost(_: Any, declared: NamedFormat, text: str) -> int:
+    return costs.pattern_match_cost(_, text, " " * declared.pattern_length)
 
 
-def _validate(implementation: Callable[..., Optional], since: Version, until: Version | None) -> Overload:
+def _validate_overload(implementation: Callable[..., Optional], since: Version, until: Version | None) -> Overload:
     return Overload(
         "validate",
         "format-validate",
@@ -204,18 +212,18 @@ def _validate(implementation: Callable[..., Optional], since: Version, until: Ve
         member=True,
         since=since,
         until=until,
-        cost=_cost,
+        cost=_validation_cost,
         metered=True,
     )
 
 
-def _constant(name: str, value: NamedFormat) -> Overload:
+def _format_constant_overload(name: str, value: NamedFormat) -> Overload:
     return Overload(f"format.{name}", f"format.{name}", (), FORMAT, lambda: value, since=(1, 31))
 
 
 FUNCTIONS = (
-    Overload("format.named", "format-named", (STRING,), optional_of(FORMAT), named, since=(1, 31)),
-    _validate(validate_before_1_35, (1, 31), (1, 35)),
-    _validate(validate, (1, 35), None),
-    *(_constant(name, value) for name, value in FORMATS.items()),
+    Overload("format.named", "format-named", (STRING,), optional_of(FORMAT), format_named, since=(1, 31)),
+    _validate_overload(validate_format_before_1_35, (1, 31), (1, 35)),
+    _validate_overload(validate_format, (1, 35), None),
+    *(_format_constant_overload(name, value) for name, value in FORMATS.items()),
 )

@@ -134,7 +134,7 @@ def of_non_zero_value(value: Any) -> Optional:
     return NONE if is_zero(value) else Optional(value)
 
 
-def none() -> Optional:
+def empty_optional() -> Optional:
     """Return the optional without a value."""
     return NONE
 
@@ -174,17 +174,17 @@ def or_value_strict(optional: Any, other: Any) -> Any:
     return or_value(optional, other)
 
 
-def first(values: list[Any]) -> Optional:
+def first_element(values: list[Any]) -> Optional:
     """Return the first element as an optional."""
     return Optional(values[0]) if values else NONE
 
 
-def last(values: list[Any]) -> Optional:
+def last_element(values: list[Any]) -> Optional:
     """Return the last element as an optional."""
     return Optional(values[-1]) if values else NONE
 
 
-def unwrap(deadline: Deadline, optionals: list[Any]) -> list[Any]:
+def present_values(deadline: Deadline, optionals: list[Any]) -> list[Any]:
     """Return the values of the optionals that have one."""
     if optionals and type(optionals[0]) is not Optional:
         raise NoSuchOverload
@@ -195,7 +195,7 @@ def unwrap(deadline: Deadline, optionals: list[Any]) -> list[Any]:
     return [item.value for item in deadline.each(optionals) if item.present]
 
 
-def _member(
+def _method_overload(
     name: str,
     id_: str,
     types: tuple[tuple[Type, ...], Type],
@@ -204,7 +204,7 @@ def _member(
     since: Version = (1, 28),
     until: Version | None = None,
 ) -> Overload:
-    cost = costs.nothing if name.startswith("or") else None
+    cost = costs.cost_zero if name.startswith("or") else None
     return Overload(
         name,
         id_,
@@ -214,7 +214,7 @@ def _member(
         since=since,
         until=until,
         cost=cost,
-        metered=implementation is unwrap,
+        metered=implementation is present_values,
     )
 
 
@@ -224,15 +224,15 @@ _OPTIONALS = list_of(_OPTIONAL)
 FUNCTIONS = (
     Overload("optional.of", "optional_of", (A,), _OPTIONAL, Optional, since=(1, 28)),
     Overload("optional.ofNonZeroValue", "optional_ofNonZeroValue", (A,), _OPTIONAL, of_non_zero_value, since=(1, 28)),
-    Overload("optional.none", "optional_none", (), _OPTIONAL, none, since=(1, 28)),
-    _member("value", "optional_value", ((_OPTIONAL,), A), value_of),
-    _member("hasValue", "optional_hasValue", ((_OPTIONAL,), BOOL), lambda optional: optional.present),
-    _member("or", "optional_or_optional", ((_OPTIONAL, _OPTIONAL), _OPTIONAL), or_else, until=(1, 37)),
-    _member("or", "optional_or_optional", ((_OPTIONAL, _OPTIONAL), _OPTIONAL), or_else_strict, since=(1, 37)),
-    _member("orValue", "optional_orValue_value", ((_OPTIONAL, A), A), or_value, until=(1, 37)),
-    _member("orValue", "optional_orValue_value", ((_OPTIONAL, A), A), or_value_strict, since=(1, 37)),
-    _member("first", "list_first", ((_LIST,), _OPTIONAL), first, since=(1, 33)),
-    _member("last", "list_last", ((_LIST,), _OPTIONAL), last, since=(1, 33)),
-    Overload("optional.unwrap", "optional_unwrap", (_OPTIONALS,), _LIST, unwrap, since=(1, 33), metered=True),
-    _member("unwrapOpt", "optional_unwrapOpt", ((_OPTIONALS,), _LIST), unwrap, since=(1, 33)),
+    Overload("optional.none", "optional_none", (), _OPTIONAL, empty_optional, since=(1, 28)),
+    _method_overload("value", "optional_value", ((_OPTIONAL,), A), value_of),
+    _method_overload("hasValue", "optional_hasValue", ((_OPTIONAL,), BOOL), lambda optional: optional.present),
+    _method_overload("or", "optional_or_optional", ((_OPTIONAL, _OPTIONAL), _OPTIONAL), or_else, until=(1, 37)),
+    _method_overload("or", "optional_or_optional", ((_OPTIONAL, _OPTIONAL), _OPTIONAL), or_else_strict, since=(1, 37)),
+    _method_overload("orValue", "optional_orValue_value", ((_OPTIONAL, A), A), or_value, until=(1, 37)),
+    _method_overload("orValue", "optional_orValue_value", ((_OPTIONAL, A), A), or_value_strict, since=(1, 37)),
+    _method_overload("first", "list_first", ((_LIST,), _OPTIONAL), first_element, since=(1, 33)),
+    _method_overload("last", "list_last", ((_LIST,), _OPTIONAL), last_element, since=(1, 33)),
+    Overload("optional.unwrap", "optional_unwrap", (_OPTIONALS,), _LIST, present_values, since=(1, 33), metered=True),
+    _method_overload("unwrapOpt", "optional_unwrapOpt", ((_OPTIONALS,), _LIST), present_values, since=(1, 33)),
 )

@@ -17,26 +17,31 @@ map(K, V)[?K] -> optional_type(V)
 from __future__ import annotations
 
 from webhook.cel.library.declaration import Overload
-from webhook.cel.library.optional_value import look_up
-from webhook.cel.library.runtime import get
+from webhook.cel.library.optional_value import look_up_optional
+from webhook.cel.library.runtime import value_at_key
 from webhook.cel.types import INT, A, B, list_of, map_of, optional_of
 
 _LIST, _MAP = list_of(A), map_of(A, B)
 
 FUNCTIONS = (
-    Overload("_[?_]", "list_optindex_optional_int", (_LIST, INT), optional_of(A), look_up, since=(1, 28)),
+    Overload("_[?_]", "list_optindex_optional_int", (_LIST, INT), optional_of(A), look_up_optional, since=(1, 28)),
     Overload(
         "_[?_]",
         "optional_list_optindex_optional_int",
         (optional_of(_LIST), INT),
         optional_of(A),
-        look_up,
+        look_up_optional,
         since=(1, 28),
     ),
-    Overload("_[?_]", "map_optindex_optional_value", (_MAP, A), optional_of(B), look_up, since=(1, 28)),
+    Overload("_[?_]", "map_optindex_optional_value", (_MAP, A), optional_of(B), look_up_optional, since=(1, 28)),
     Overload(
-        "_[?_]", "optional_map_optindex_optional_value", (optional_of(_MAP), A), optional_of(B), look_up, since=(1, 28)
+        "_[?_]",
+        "optional_map_optindex_optional_value",
+        (optional_of(_MAP), A),
+        optional_of(B),
+        look_up_optional,
+        since=(1, 28),
     ),
-    Overload("_[_]", "optional_list_index_int", (optional_of(_LIST), INT), optional_of(A), get, since=(1, 28)),
-    Overload("_[_]", "optional_map_index_value", (optional_of(_MAP), A), optional_of(B), get, since=(1, 28)),
+    Overload("_[_]", "optional_list_index_int", (optional_of(_LIST), INT), optional_of(A), value_at_key, since=(1, 28)),
+    Overload("_[_]", "optional_map_index_value", (optional_of(_MAP), A), optional_of(B), value_at_key, since=(1, 28)),
 )

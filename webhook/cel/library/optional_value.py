@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from webhook.cel.equality import equal
+from webhook.cel.equality import are_equal
 from webhook.cel.library.standard import list_index
-from webhook.cel.library.tracking import go_name
+from webhook.cel.library.tracking import go_type_name
 from webhook.cel.structures import JSONPatch, Struct
 from webhook.cel.types import DYN, Type, optional_of
 from webhook.cel.values import ABSENT, MAPS, UInt, map_find
@@ -45,14 +45,14 @@ class Optional:
         """Return whether both are absent, or both have values that are equal in CEL."""
         if self.present is not other.present:
             return False
-        return not self.present or equal(self.value, other.value, deadline)
+        return not self.present or are_equal(self.value, other.value, deadline)
 
     def __hash__(self) -> int:
         return hash((Optional, self.present))
 
     def __getitem__(self, key: Any) -> Optional:
         """Return an optional of the value under the key, for generated code that selects from an optional."""
-        return look_up(self, key)
+        return look_up_optional(self, key)
 
     def __repr__(self) -> str:
         return f"optional({self.value!r})" if self.present else "optional.none()"
@@ -69,16 +69,16 @@ def refuse_key(key: Any) -> None:
         EvaluationError: it is something else.
     """
     if type(key) not in _KEYS:
-        raise EvaluationError(f"invalid qualifier type: {_GO_KEYS.get(type(key)) or go_name(type(key))}")
+        raise EvaluationError(f"invalid qualifier type: {_GO_KEYS.get(type(key)) or go_type_name(type(key))}")
 
 
-def look_up(value: Any, key: Any) -> Optional:
+def look_up_optional(value: Any, key: Any) -> Optional:
     """Return the optional that `value[?key]` selects; `value` may be an optional itself."""
-    value_found = find(value, key)
+    value_found = value_or_absent_at(value, key)
     return NONE if value_found is ABSENT else Optional(value_found)
 
 
-def find(value: Any, key: Any) -> Any:
+def value_or_absent_at(value: Any, key: Any) -> Any:
     """Return the value that `value[?key]` selects, or ABSENT."""
     while type(value) is Optional:
         if not value.present:
@@ -92,9 +92,9 @@ def find(value: Any, key: Any) -> Any:
     if kind in MAPS:
         return map_find(value, key)
     if kind is JSONPatch and type(key) is str:
-        return value[key] if value.has(key) else ABSENT
+        return value[key] if value.is_field_set(key) else ABSENT
     if isinstance(value, dict) and kind is not Struct:  # the API server's Object{…} gives nothing to optional selection
-        return value[key] if has(value, key) else ABSENT
+        return value[key] if is_field_present(value, key) else ABSENT
     return ABSENT
 
 
@@ -105,7 +105,7 @@ def value_or_absent(value: Any) -> Any:
     return value.value if value.present else ABSENT
 
 
-def has(value: Any, field: str) -> bool:
+def is_field_present(value: Any, field: str) -> bool:
     """Return whether a value has a field: false for values without any fields; a list is an error."""
     kind = type(value)
     if kind in MAPS:
@@ -113,18 +113,18 @@ def has(value: Any, field: str) -> bool:
     if kind is Struct:
         return False
     if kind is JSONPatch:
-        return bool(value.has(field))
+        return bool(value.is_field_set(field))
     if kind is Optional:
-        return value.present and has(value.value, field)
+        return value.present and is_field_present(value.value, field)
     if kind is list:
         list_index(field)
     if isinstance(value, dict):
         # a map that fills itself says what it has by giving it
-        return field in value or (hasattr(kind, "__missing__") and _is_given(value, field))
+        return field in value or (hasattr(kind, "__missing__") and _has_key(value, field))
     return False
 
 
-def _is_given(value: dict[str, Any], field: str) -> bool:
+def _has_key(value: dict[str, Any], field: str) -> bool:
     try:
         value[field]
     except KeyError:

@@ -80,7 +80,7 @@ class Pattern:
         self.bytes = size
         self.step_s = program.ProgramSize() * _STEP_S
 
-    def is_in(self, text: str) -> bool:
+    def is_found_in(self, text: str) -> bool:
         """Return whether the pattern matches somewhere in a text."""
         try:
             data = text.encode()
@@ -89,7 +89,7 @@ class Pattern:
         return self.search(self.unanchored, data, 0, len(data))[0][0] >= 0
 
 
-class _PolicyPattern(Pattern):
+class _CachingPattern(Pattern):
     """A pattern of a policy, which caches its result for short texts: the names and images of one cluster come
     again.
     """
@@ -100,18 +100,18 @@ class _PolicyPattern(Pattern):
         super().__init__(text, program, unanchored, size)
         self.step_s = 0.0
 
-    def is_in(self, text: str) -> bool:
+    def is_found_in(self, text: str) -> bool:
         if len(text) > _LONGEST_KEPT:
-            return super().is_in(text)
+            return super().is_found_in(text)
         key = self.text, text
         matched = _ANSWERS.get(key, None)
         if matched is None:
-            matched = super().is_in(text)
+            matched = super().is_found_in(text)
             _ANSWERS.put(key, matched, getsizeof(text))
         return matched
 
 
-class Patterns:
+class PatternTable:
     """The constant patterns of one expression, each compiled once."""
 
     __slots__ = ("_deadline", "_found")
@@ -125,7 +125,7 @@ class Patterns:
         self._deadline = deadline
         self._found: dict[str, Pattern] = {}
 
-    def pattern(self, text: str) -> Pattern:
+    def compiled_pattern(self, text: str) -> Pattern:
         """Return the compiled pattern for a text.
 
         Raises:
@@ -139,12 +139,12 @@ class Patterns:
                 compile_policy_pattern(text) if self._deadline is None else compile_user_pattern(text, self._deadline)
             )
             self._found[text] = pattern
-            if self._deadline is not None and self.bytes > _MOST_CONSTANT:
+            if self._deadline is not None and self.largest_size_bytes > _MOST_CONSTANT:
                 raise TooLarge("its regular expressions are too large together: simplify or split them")
         return pattern
 
     @property
-    def bytes(self) -> int:
+    def largest_size_bytes(self) -> int:
         """Return the most bytes that the patterns take."""
         return sum(pattern.bytes for pattern in self._found.values())
 
@@ -163,7 +163,7 @@ def compile_policy_pattern(text: str) -> Pattern:
     """
     pattern = _OF_POLICIES.get(text)
     if pattern is None:
-        pattern = _OF_POLICIES[text] = _compile(text, LARGE_BYTES, _PolicyPattern)
+        pattern = _OF_POLICIES[text] = _compile_within_memory(text, LARGE_BYTES, _CachingPattern)
     return pattern
 
 
@@ -181,17 +181,17 @@ def compile_user_pattern(text: str, deadline: Deadline) -> Pattern:
     reading_s = len(text) * _CHARACTER_S + len(_COSTLY.findall(text)) * _COSTLY_S
     deadline.look_ahead(reading_s + _SMALL_S)
     try:
-        pattern = _compile(text, SMALL_BYTES)
+        pattern = _compile_within_memory(text, SMALL_BYTES)
     except _NoMemoryError:
-        return _large(text, reading_s, deadline)
+        return _compile_large_pattern(text, reading_s, deadline)
     _KEPT.put(text, pattern, pattern.bytes)
     return pattern
 
 
-def _large(text: str, reading_s: float, deadline: Deadline) -> Pattern:
+def _compile_large_pattern(text: str, reading_s: float, deadline: Deadline) -> Pattern:
     deadline.look_ahead(reading_s + _LARGE_S)
     try:
-        return _compile(text, LARGE_BYTES)
+        return _compile_within_memory(text, LARGE_BYTES)
     except _NoMemoryError:
         shown = text if len(text) <= 60 else f"{text[:60]}…"
         raise TooLarge(f"the regular expression `{shown}` is too large: simplify it") from None
@@ -201,14 +201,14 @@ class _NoMemoryError(ValueError):
     """The error for a pattern that needs more memory than it was given."""
 
 
-def _compile(text: str, most_bytes: int, kind: type[Pattern] = Pattern) -> Pattern:
+def _compile_within_memory(text: str, most_bytes: int, kind: type[Pattern] = Pattern) -> Pattern:
     from re2 import Options
 
     options = Options()
     options.never_capture = True
     options.log_errors = False
     options.max_mem = most_bytes
-    program = private_api.program(text.encode("utf-8", "replace"), options)
+    program = private_api.compiled_re2_program(text.encode("utf-8", "replace"), options)
     if not program.ok():
         what, _, part = program.error().decode(errors="replace").partition(": ")
         error = _NoMemoryError if what.startswith(_TOO_LARGE) else ValueError
@@ -216,4 +216,4 @@ def _compile(text: str, most_bytes: int, kind: type[Pattern] = Pattern) -> Patte
     if "\\C" in _ESCAPES.findall(text):  # any byte: RE2 has it, Go and so the API server have not
         raise ValueError("error parsing regexp: invalid escape sequence: `\\C`")
     read = len(text) * _CHARACTER_BYTES + len(_COSTLY.findall(text)) * _COSTLY_BYTES
-    return kind(text, program, private_api.unanchored(), most_bytes + read)
+    return kind(text, program, private_api.unanchored_flag(), most_bytes + read)

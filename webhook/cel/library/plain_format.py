@@ -13,7 +13,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from webhook.cel.library.declaration import Overload
-from webhook.cel.library.format_string import DEFAULT_PRECISION, REFUSALS, Clause, FormatProblem, clauses
+from webhook.cel.library.format_string import (
+    DEFAULT_PRECISION,
+    REFUSALS,
+    FormatClause,
+    FormatProblem,
+    split_into_clauses,
+)
 from webhook.cel.library.format_string import format_string as kubernetes_format
 from webhook.cel.types import LIST_DYN, STRING
 from webhook.cel.values import Duration, Map, Timestamp, TypeValue, UInt, map_items, plain_double, type_name
@@ -27,14 +33,14 @@ def format_plainly(text: str, arguments: list[Any]) -> str:
     """Return the text with its clauses replaced by the arguments."""
     values, pieces = iter(arguments), []
     try:
-        for part in clauses(text, len(arguments)):
-            pieces.append(part if isinstance(part, str) else _write(next(values), part))  # noqa: PERF401
+        for part in split_into_clauses(text, len(arguments)):
+            pieces.append(part if isinstance(part, str) else _format_clause(next(values), part))  # noqa: PERF401
     except FormatProblem as problem:
         raise EvaluationError(str(problem)) from None
     return "".join(pieces)
 
 
-def _write(value: Any, clause: Clause) -> str:
+def _format_clause(value: Any, clause: FormatClause) -> str:
     letter = clause.letter
     if letter == "s":
         return plain_text(value)
@@ -56,13 +62,13 @@ def plain_text(value: Any) -> str:
     return writer(value)
 
 
-def _double(value: float) -> str:
+def _plain_double_text(value: float) -> str:
     if math.isfinite(value):
         return plain_double(value)
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def _map(value: dict[Any, Any]) -> str:
+def _plain_map_text(value: dict[Any, Any]) -> str:
     entries = sorted((plain_text(key), plain_text(item)) for key, item in map_items(value))
     return "{" + ", ".join(f"{key}: {item}" for key, item in entries) + "}"
 
@@ -71,7 +77,7 @@ _WRITERS: Mapping[type, Callable[[Any], str]] = {
     bool: lambda value: "true" if value else "false",
     int: str,
     UInt: lambda value: str(int(value)),
-    float: _double,
+    float: _plain_double_text,
     bytes: lambda value: value.decode("utf-8", "replace"),
     str: str,
     Duration: str,
@@ -79,8 +85,8 @@ _WRITERS: Mapping[type, Callable[[Any], str]] = {
     type(None): lambda _: "null",
     TypeValue: str,
     list: lambda value: "[" + ", ".join(map(plain_text, value)) + "]",
-    dict: _map,
-    Map: _map,
+    dict: _plain_map_text,
+    Map: _plain_map_text,
 }
 
 FUNCTIONS = (Overload("format", "string_format", (STRING, LIST_DYN), STRING, format_plainly, member=True),)

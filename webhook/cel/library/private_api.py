@@ -11,14 +11,14 @@ from typing import Any
 from webhook.errors import DependencyChanged
 
 
-def program(pattern: bytes, options: Any) -> Any:
+def compiled_re2_program(pattern: bytes, options: Any) -> Any:
     """Return a compiled pattern with `ok()`, `error()` and `Match(anchor, text, start, end)`."""
     from re2 import _re2
 
     return _re2.RE2(pattern, options)
 
 
-def unanchored() -> Any:
+def unanchored_flag() -> Any:
     """Return the first argument of `Match` that lets a pattern match anywhere."""
     from re2 import _re2
 
@@ -34,8 +34,8 @@ def check() -> None:
     try:
         from re2 import Options
 
-        good, bad = program(b"b+", Options()), program(b"(", _quiet())
-        is_searched = good.ok() and good.Match(unanchored(), b"abbc", 0, 4)[0] == (1, 3)
+        good, bad = compiled_re2_program(b"b+", Options()), compiled_re2_program(b"(", _quiet_options())
+        is_searched = good.ok() and good.Match(unanchored_flag(), b"abbc", 0, 4)[0] == (1, 3)
         if is_searched and not bad.ok() and bad.error():
             return
     except (ImportError, AttributeError, TypeError):
@@ -43,7 +43,7 @@ def check() -> None:
     raise DependencyChanged("google-re2", "re2._re2.RE2")
 
 
-def _quiet() -> Any:
+def _quiet_options() -> Any:
     from re2 import Options
 
     options = Options()

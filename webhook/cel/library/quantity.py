@@ -111,7 +111,7 @@ class Quantity:
         return f"Quantity({self})"
 
 
-class Computed(Quantity):
+class ComputedQuantity(Quantity):
     """The result of add and sub, which Go holds as a reference, so that the API server rejects it on the right
     of `==`.
     """
@@ -129,7 +129,7 @@ def quantity(text: str) -> Quantity:
         raise EvaluationError(str(error)) from None
 
 
-def compare(left: Quantity, right: Quantity) -> int:
+def compare_quantities(left: Quantity, right: Quantity) -> int:
     """Return -1, 0 or 1 for the order of two quantities."""
     mine, theirs = left.amount, right.amount
     if mine.scale == theirs.scale:
@@ -160,53 +160,53 @@ def as_integer(value: Quantity) -> int:
         raise EvaluationError(str(error)) from None
 
 
-def add(left: Quantity, right: Quantity) -> Computed:
+def add(left: Quantity, right: Quantity) -> ComputedQuantity:
     """Return the sum of two quantities."""
-    return Computed(left.amount.add(right.amount))
+    return ComputedQuantity(left.amount.add(right.amount))
 
 
-def add_int(left: Quantity, right: int) -> Computed:
+def add_int(left: Quantity, right: int) -> ComputedQuantity:
     """Return the sum of a quantity and a whole number."""
-    return Computed(left.amount.add(resource.from_int(right)))
+    return ComputedQuantity(left.amount.add(resource.from_int(right)))
 
 
-def sub(left: Quantity, right: Quantity) -> Computed:
+def sub(left: Quantity, right: Quantity) -> ComputedQuantity:
     """Return the difference of two quantities."""
-    return Computed(left.amount.sub(right.amount))
+    return ComputedQuantity(left.amount.sub(right.amount))
 
 
-def sub_int(left: Quantity, right: int) -> Computed:
+def sub_int(left: Quantity, right: int) -> ComputedQuantity:
     """Return the quantity less a whole number; the least int64 is added where that fits, as in Go, since it is its own
     negative.
     """
     number = resource.from_int(right)
     if right == INT_MIN and not (added := left.amount.add(number)).is_big:
-        return Computed(added)
-    return Computed(left.amount.sub(number))
+        return ComputedQuantity(added)
+    return ComputedQuantity(left.amount.sub(number))
 
 
-def _reads(name: str, id_: str, result: Type, implementation: Callable[[str], Any]) -> Overload:
-    return Overload(name, id_, (STRING,), result, implementation, since=(1, 28), cost=costs.walk_target)
+def _parsing_overload(name: str, id_: str, result: Type, implementation: Callable[[str], Any]) -> Overload:
+    return Overload(name, id_, (STRING,), result, implementation, since=(1, 28), cost=costs.walk_target_cost)
 
 
-def _asks(name: str, id_: str, result: Type, implementation: Callable[..., Any], *more: Type) -> Overload:
+def _method_overload(name: str, id_: str, result: Type, implementation: Callable[..., Any], *more: Type) -> Overload:
     return Overload(
         name, f"quantity_{id_}", (QUANTITY, *more), result, implementation, member=name != "sign", since=(1, 28)
     )
 
 
 FUNCTIONS = (
-    _reads("quantity", "string_to_quantity", QUANTITY, quantity),
-    _reads("isQuantity", "is_quantity_string", BOOL, is_quantity),
-    _asks("sign", "sign", INT, lambda value: value.amount.sign()),
-    _asks("isGreaterThan", "is_greater_than", BOOL, lambda a, b: is_less(b, a), QUANTITY),
-    _asks("isLessThan", "is_less_than", BOOL, is_less, QUANTITY),
-    _asks("compareTo", "compare_to", INT, compare, QUANTITY),
-    _asks("asApproximateFloat", "get_float", DOUBLE, lambda value: value.amount.as_approximate_float()),
-    _asks("asInteger", "get_int", INT, as_integer),
-    _asks("isInteger", "is_integer", BOOL, lambda value: value.amount.is_integer()),
-    _asks("add", "add", QUANTITY, add, QUANTITY),
-    _asks("add", "add_int", QUANTITY, add_int, INT),
-    _asks("sub", "sub", QUANTITY, sub, QUANTITY),
-    _asks("sub", "sub_int", QUANTITY, sub_int, INT),
+    _parsing_overload("quantity", "string_to_quantity", QUANTITY, quantity),
+    _parsing_overload("isQuantity", "is_quantity_string", BOOL, is_quantity),
+    _method_overload("sign", "sign", INT, lambda value: value.amount.sign()),
+    _method_overload("isGreaterThan", "is_greater_than", BOOL, lambda a, b: is_less(b, a), QUANTITY),
+    _method_overload("isLessThan", "is_less_than", BOOL, is_less, QUANTITY),
+    _method_overload("compareTo", "compare_to", INT, compare_quantities, QUANTITY),
+    _method_overload("asApproximateFloat", "get_float", DOUBLE, lambda value: value.amount.as_approximate_float()),
+    _method_overload("asInteger", "get_int", INT, as_integer),
+    _method_overload("isInteger", "is_integer", BOOL, lambda value: value.amount.is_integer()),
+    _method_overload("add", "add", QUANTITY, add, QUANTITY),
+    _method_overload("add", "add_int", QUANTITY, add_int, INT),
+    _method_overload("sub", "sub", QUANTITY, sub, QUANTITY),
+    _method_overload("sub", "sub_int", QUANTITY, sub_int, INT),
 )

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
 from webhook.cel.structures import Struct
-from webhook.cel.values import Defaulting, Duration, Map, Timestamp, UInt, type_name
+from webhook.cel.values import DictWithEmptyMaps, Duration, Map, Timestamp, UInt, type_name
 from webhook.errors import NoSuchOverload
 
 _NUMBERS = frozenset((int, UInt, float))
@@ -32,7 +32,7 @@ SINGLETONS: Final[Mapping[str, frozenset[type]]] = {
     **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), _COMPARED),
     "@in": _ANY,
     "_[_]": _ANY,
-    "size": frozenset((str, bytes, list, dict, Map, Defaulting)),
+    "size": frozenset((str, bytes, list, dict, Map, DictWithEmptyMaps)),
     "matches": frozenset((str,)),
     "sort": _LISTS,
     "@sortByAssociatedKeys": _LISTS,
@@ -51,7 +51,7 @@ _NAMELESS = frozenset(("!_", "matches", "contains", "startsWith", "endsWith"))
 _RECEIVERS = frozenset((str, Timestamp, Duration))
 
 
-def refuse(name: str, *values: Any) -> NoReturn:
+def raise_no_such_overload(name: str, *values: Any) -> NoReturn:
     """Raise the error of a call whose values fit no signature.
 
     Raises:
@@ -59,25 +59,26 @@ def refuse(name: str, *values: Any) -> NoReturn:
     """
     operands = SINGLETONS.get(name)
     if operands is None and name not in UNGUARDED:
-        raise NoSuchOverload(f"no such overload: {name}({', '.join(map(shown_type, values))})")
+        raise NoSuchOverload(f"no such overload: {name}({', '.join(map(type_name_in_error, values))})")
     if name == "flatten":  # which has words of its own
-        raise NoSuchOverload(f"no such overload: {_shown(values[0])}.flatten({', '.join(map(_shown, values[1:]))})")
-    raise refusal(name, type(values[0]))
+        target, *given = map(_type_with_parameters, values)
+        raise NoSuchOverload(f"no such overload: {target}.flatten({', '.join(given)})")
+    raise no_such_overload_error(name, type(values[0]))
 
 
-def refusal(name: str, kind: type) -> NoSuchOverload:
+def no_such_overload_error(name: str, kind: type) -> NoSuchOverload:
     """Return the error of a function that does not check its values; it depends on the class of the first one alone."""
     if kind in SINGLETONS.get(name, ()) or kind in _RECEIVERS or name in _NAMELESS:
         return NoSuchOverload()
     return NoSuchOverload(f"no such overload: {name}")
 
 
-def _shown(value: Any) -> str:
+def _type_with_parameters(value: Any) -> str:
     """Return the type of a value with its parameters, which are always dyn."""
-    name = shown_type(value)
+    name = type_name_in_error(value)
     return name + {"list": "(dyn)", "map": "(dyn, dyn)"}.get(name, "")
 
 
-def shown_type(value: Any) -> str:
+def type_name_in_error(value: Any) -> str:
     """Return the name of a value's type in errors: for an Object{…} its own name."""
     return value.name if isinstance(value, Struct) else type_name(value)

@@ -57,40 +57,40 @@ RE2 comes to take as many steps where a pattern is too large for its automaton: 
 
 def matches(deadline: Deadline, text: str, pattern: str) -> bool:
     """Return whether the pattern matches somewhere in the text; used for patterns that come from data."""
-    _payable(text, pattern)
+    _refuse_costly_match(text, pattern)
     deadline.spend_text(text)
     try:
         compiled = compile_user_pattern(pattern, deadline)
     except ValueError as error:
         raise EvaluationError(str(error)) from None
     deadline.may_take(len(text) * compiled.step_s)
-    return compiled.is_in(text)
+    return compiled.is_found_in(text)
 
 
-def _payable(text: str, pattern: str) -> None:
-    costs.bounded(len(text) * len(pattern), MAX_STEPS)
+def _refuse_costly_match(text: str, pattern: str) -> None:
+    costs.refuse_above_bound(len(text) * len(pattern), MAX_STEPS)
 
 
-def find(deadline: Deadline, text: str, pattern: str) -> str:
+def find_first(deadline: Deadline, text: str, pattern: str) -> str:
     """Return the first match, or ''."""
-    return next(_found(deadline, text, pattern), "")
+    return next(_successive_matches(deadline, text, pattern), "")
 
 
 def find_all(deadline: Deadline, text: str, pattern: str, limit: int = -1) -> list[str]:
     """Return all matches that do not overlap, or the first `limit` of them."""
-    results = list_origins.texts([])
+    results = list_origins.record_string_list([])
     if limit == 0:
         return results
-    for place, match in enumerate(_found(deadline, text, pattern), 1):
+    for place, match in enumerate(_successive_matches(deadline, text, pattern), 1):
         results.append(match)
         if place == limit:
             break
     return results
 
 
-def _found(deadline: Deadline, text: str, pattern: str) -> Iterator[str]:
+def _successive_matches(deadline: Deadline, text: str, pattern: str) -> Iterator[str]:
     """Yield the matches from left to right; an empty one directly after a match is skipped (Go regexp.FindAll)."""
-    _payable(text, pattern)
+    _refuse_costly_match(text, pattern)
     try:
         compiled = compile_user_pattern(pattern, deadline)
     except ValueError as error:
@@ -110,15 +110,15 @@ def _found(deadline: Deadline, text: str, pattern: str) -> Iterator[str]:
             return
         scanned += size - position
         if start == end < size and data[start] & 0xC0 == 0x80:  # RE2 finds \\B inside a character, Go does not
-            position = start + _width(data, start)
+            position = start + _character_width(data, start)
             continue
         if end > start or start != previous_end:
             yield data[start:end].decode("utf-8", "replace")
         previous_end = end
-        position = end if end > position else position + _width(data, position)
+        position = end if end > position else position + _character_width(data, position)
 
 
-def _width(data: bytes, position: int) -> int:
+def _character_width(data: bytes, position: int) -> int:
     """Return the bytes of the character at a position; 1 at the end."""
     width = 1
     while position + width < len(data) and data[position + width] & 0xC0 == 0x80:
@@ -126,7 +126,7 @@ def _width(data: bytes, position: int) -> int:
     return width
 
 
-def _function(name: str, id_: str, implementation: Callable[..., Any], *more: Any) -> Overload:
+def _regex_overload(name: str, id_: str, implementation: Callable[..., Any], *more: Any) -> Overload:
     return Overload(
         name,
         id_,
@@ -134,13 +134,13 @@ def _function(name: str, id_: str, implementation: Callable[..., Any], *more: An
         STRING if name == "find" else list_of(STRING),
         implementation,
         member=True,
-        cost=costs.apply_pattern,
+        cost=costs.pattern_match_cost,
         metered=True,
     )
 
 
 FUNCTIONS = (
-    _function("find", "string_find_string", find),
-    _function("findAll", "string_find_all_string", find_all),
-    _function("findAll", "string_find_all_string_int", find_all, INT),
+    _regex_overload("find", "string_find_string", find_first),
+    _regex_overload("findAll", "string_find_all_string", find_all),
+    _regex_overload("findAll", "string_find_all_string_int", find_all, INT),
 )

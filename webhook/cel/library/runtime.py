@@ -9,25 +9,25 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from webhook.cel.library.conversions import show
-from webhook.cel.library.costs import size
+from webhook.cel.library.conversions import key_in_message
+from webhook.cel.library.costs import counted_size
 from webhook.cel.library.optional import is_zero
-from webhook.cel.library.optional_value import Optional, has, look_up, refuse_key
-from webhook.cel.library.refusal import refuse
-from webhook.cel.library.standard import index
-from webhook.cel.library.tracking import go_name
+from webhook.cel.library.optional_value import Optional, is_field_present, look_up_optional, refuse_key
+from webhook.cel.library.refusal import raise_no_such_overload
+from webhook.cel.library.standard import element_at
+from webhook.cel.library.tracking import go_type_name
 from webhook.cel.structures import JSONPatch, Struct
 from webhook.cel.values import (
     ABSENT,
     MAPS,
     UNHASHABLE,
-    Defaulting,
+    DictWithEmptyMaps,
     Duration,
     Map,
     Timestamp,
     TypeValue,
     UInt,
-    key_find,
+    find_by_map_key,
     make_map,
     map_items,
     map_key,
@@ -66,19 +66,19 @@ _GO_OPAQUE = {
 """The Go types of opaque values, as an error names them."""
 
 
-def get(value: Any, key: Any) -> Any:
+def value_at_key(value: Any, key: Any) -> Any:
     """Return value[key], for every class of value and key."""
     if type(value) is Optional:
-        return look_up(value, key)
+        return look_up_optional(value, key)
     refuse_key(key)
     if type(value) is JSONPatch and type(key) is not str:
-        raise EvaluationError(f"unsupported indexer: %!s({go_name(type(key))}={show(key)})")
+        raise EvaluationError(f"unsupported indexer: %!s({go_type_name(type(key))}={key_in_message(key)})")
     if isinstance(value, dict) and type(value) not in MAPS:
         return value[key] if type(key) is str else _no_key(key)
-    return index(value, key)
+    return element_at(value, key)
 
 
-def non_zero(value: Any) -> Any:
+def non_zero_or_absent(value: Any) -> Any:
     """Return the value, or ABSENT when it is zero or empty."""
     return ABSENT if is_zero(value) else value
 
@@ -87,27 +87,27 @@ def field_of(value: Any, field: str) -> Any:
     """Return a field of Object{…}: null when it was not set (k8s.io/apiserver pkg/cel/mutation/dynamic/objects.go)."""
     kind = type(value)
     if kind is Struct:
-        return _native(value.get(field))
-    return value[field] if kind is JSONPatch else get(value, field)
+        return _as_plain_map(value.get(field))
+    return value[field] if kind is JSONPatch else value_at_key(value, field)
 
 
 def has_field(value: Any, field: str) -> bool:
     """Return whether a field of Object{…} was set."""
-    return field in value if type(value) is Struct else has(value, field)
+    return field in value if type(value) is Struct else is_field_present(value, field)
 
 
-def _native(value: Any) -> Any:
+def _as_plain_map(value: Any) -> Any:
     """Return a field of Object{…} with the objects inside as maps (objects.go ConvertToNative)."""
     if type(value) is list:
-        return [_native(each) for each in value]
-    return {field: _native(inner) for field, inner in value.items()} if type(value) is Struct else value
+        return [_as_plain_map(each) for each in value]
+    return {field: _as_plain_map(inner) for field, inner in value.items()} if type(value) is Struct else value
 
 
 def _no_key(key: Any) -> Any:
-    raise EvaluationError(f"no such key: {show(key)}")
+    raise EvaluationError(f"no such key: {key_in_message(key)}")
 
 
-def elements(value: Any) -> list[Any]:
+def iterated_elements(value: Any) -> list[Any]:
     """Return what a comprehension with one variable iterates over: a list's elements, a map's keys."""
     kind = type(value)
     if kind is list:
@@ -116,41 +116,45 @@ def elements(value: Any) -> list[Any]:
         return map_keys(value)
     if isinstance(value, dict) and not isinstance(value, Struct):
         return list(value)
-    shown = go_name(kind)
+    shown = go_type_name(kind)
     raise EvaluationError(f"got '{shown}', expected iterable type")
 
 
-def pairs(value: Any) -> Collection[tuple[Any, Any]]:
+def iterated_pairs(value: Any) -> Collection[tuple[Any, Any]]:
     """Return what a comprehension with two variables iterates over: index and element, or key and value."""
     kind = type(value)
     if kind is list:
         return list(enumerate(value))
-    if kind is dict or kind is Defaulting:
+    if kind is dict or kind is DictWithEmptyMaps:
         return value.items()  # type: ignore[no-any-return]
     if kind is Map:
         return list(map_items(value))
-    raise EvaluationError(f"unsupported comprehension range type: {go_name(kind)}")
+    raise EvaluationError(f"unsupported comprehension range type: {go_type_name(kind)}")
 
 
-def pending(remaining: Iterator[Any], more: int) -> int:
+def cost_if_element_remains(remaining: Iterator[Any], more: int) -> int:
     """Return `more` if the iterator has a next element, else 0: the cost of that element's condition."""
     return more if remaining.__length_hint__() else 0  # type: ignore[attr-defined]
 
 
-def element_of(value: Any, target: list[Any]) -> None:
+def append_optional_element(value: Any, target: list[Any]) -> None:
     """Append the value of an optional, if it has one, to the list; used for [?value]."""
     if type(value) is not Optional:
-        raise EvaluationError(f"cannot initialize optional list element from non-optional value {show(value)}")
+        raise EvaluationError(
+            f"cannot initialize optional list element from non-optional value {key_in_message(value)}"
+        )
     if value.present:
         target.append(value.value)
 
 
-def entry_of(key: Any, value: Any, target: list[tuple[Any, Any]]) -> None:
+def set_optional_entry(key: Any, value: Any, target: list[tuple[Any, Any]]) -> None:
     """Add the entry if the optional has a value, otherwise remove an earlier entry with this key; used for {?key:
     value}.
     """
     if type(value) is not Optional:
-        text = f"cannot initialize optional entry '{show(key)}' from non-optional value {show(value)}"
+        text = (
+            f"cannot initialize optional entry '{key_in_message(key)}' from non-optional value {key_in_message(value)}"
+        )
         raise EvaluationError(text)
     if value.present:
         target.append((key, value.value))
@@ -158,7 +162,7 @@ def entry_of(key: Any, value: Any, target: list[tuple[Any, Any]]) -> None:
         target[:] = [entry for entry in target if map_key(entry[0]) != map_key(key)]
 
 
-def structure(name: str, entries: list[tuple[Any, Any]]) -> Struct:
+def build_structure(name: str, entries: list[tuple[Any, Any]]) -> Struct:
     """Return the structure of Name{field: value}."""
     if name != "JSONPatch":
         return Struct(name, entries)
@@ -171,25 +175,25 @@ def structure(name: str, entries: list[tuple[Any, Any]]) -> Struct:
     )
 
 
-def insert(deadline: Deadline, entries: dict[Any, Any], more: Any) -> None:
+def insert_entries(deadline: Deadline, entries: dict[Any, Any], more: Any) -> None:
     """Add the entries of a map for transformMapEntry; fail when a key comes twice."""
     if type(more) not in MAPS:
-        refuse("cel.@mapInsert", {}, more)
+        raise_no_such_overload("cel.@mapInsert", {}, more)
     deadline.spend(len(more) // 8)  # its keys are copied by C
     for key, value in map_items(more) if len(more) <= STEP else deadline.paced(map_items(more)):
         if type(key) in UNHASHABLE:
             deadline.look()  # it is compared as a whole
-        if key_find(entries, key) is not ABSENT:
-            raise EvaluationError(f"insert failed: key {show(key)} already exists")
+        if find_by_map_key(entries, key) is not ABSENT:
+            raise EvaluationError(f"insert failed: key {key_in_message(key)} already exists")
         entries[map_key(key)] = (key, value)
 
 
-def collected(deadline: Deadline, entries: dict[Any, Any]) -> dict[Any, Any]:
+def map_of_inserted_entries(deadline: Deadline, entries: dict[Any, Any]) -> dict[Any, Any]:
     """Return the map of the entries that insert() collected."""
     return make_map(deadline.each(entries.values()))
 
 
-def map_of(deadline: Deadline, entries: list[tuple[Any, Any]]) -> dict[Any, Any]:
+def map_of_pairs(deadline: Deadline, entries: list[tuple[Any, Any]]) -> dict[Any, Any]:
     """Return the map of the keys and values that a loop collected."""
     return make_map(deadline.each(entries))
 
@@ -198,21 +202,21 @@ def size_of(value: Any) -> int:
     """Return size(value)."""
     if type(value) in _SIZED or (isinstance(value, dict) and not isinstance(value, Struct)):
         return len(value)
-    return refuse("size", value)
+    return raise_no_such_overload("size", value)
 
 
-def empty(value: Any) -> int:
+def one_if_sized(value: Any) -> int:
     """Return 1 for a value whose type has a size, else 0: comparing with an empty one costs that much less."""
     return 1 if type(value) in _SIZED else 0
 
 
-def equality(left: Any, right: Any) -> int:
+def equality_cost(left: Any, right: Any) -> int:
     """Return what == or != of two values costs beyond 1 (runtimecost.go, Equals)."""
-    return -(-min(measure(left), measure(right)) // 10) - 1
+    return -(-min(actual_size(left), actual_size(right)) // 10) - 1
 
 
-def measure(value: Any) -> int:
+def actual_size(value: Any) -> int:
     """Return the size of a value, or of the value in an optional (runtimecost.go actualSize)."""
     if type(value) is Optional and value.present:
-        return measure(value.value)
-    return size(value) if type(value) in _SIZED else 1
+        return actual_size(value.value)
+    return counted_size(value) if type(value) in _SIZED else 1

@@ -67,7 +67,7 @@ from typing import Any, ClassVar
 
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload
-from webhook.cel.library.go_text import quote
+from webhook.cel.library.go_text import quote_as_go
 from webhook.cel.types import BOOL, INT, STRING, Type, opaque
 from webhook.cel.values import UINT_MAX
 from webhook.deadline import Deadline
@@ -94,17 +94,17 @@ class Semver:
         parts = tuple([(type(part) is str, part) for part in prerelease])
         self._order = (numbers, not prerelease, parts)
 
-    def order(self) -> tuple[Any, ...]:
+    def sort_key(self) -> tuple[Any, ...]:
         """Return a key that sorts versions: a release after its pre-releases, numbers before texts, the build
         ignored.
         """
         return self._order
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Semver and self.order() == other.order()
+        return type(other) is Semver and self.sort_key() == other.sort_key()
 
     def __hash__(self) -> int:
-        return hash(self.order())
+        return hash(self.sort_key())
 
     def __str__(self) -> str:
         text = ".".join(map(str, self.numbers))
@@ -116,7 +116,7 @@ class Semver:
         return f"Semver({self})"
 
 
-def parse(text: str, deadline: Deadline | None = None) -> Semver:
+def parse_strictly(text: str, deadline: Deadline | None = None) -> Semver:
     """Return the version in a text, read strictly.
 
     Raises:
@@ -131,113 +131,117 @@ def parse(text: str, deadline: Deadline | None = None) -> Semver:
     patch, dash, prerelease = patch.partition("-")
     deadline = deadline or Deadline()
     texts = (("major", parts[0]), ("minor", parts[1]), ("patch", patch))
-    major, minor, patch_ = (_number(which, part, deadline) for which, part in texts)
-    identifiers = [_prerelease(each, deadline) for each in deadline.each(prerelease.split("."))] if dash else ()
-    metadata = [_build(each, deadline) for each in deadline.each(build.split("."))] if plus else ()
+    major, minor, patch_ = (_parse_number(which, part, deadline) for which, part in texts)
+    identifiers = (
+        [_parse_prerelease_identifier(each, deadline) for each in deadline.each(prerelease.split("."))] if dash else ()
+    )
+    metadata = [_check_build_identifier(each, deadline) for each in deadline.each(build.split("."))] if plus else ()
     return Semver((major, minor, patch_), tuple(identifiers), tuple(metadata))
 
 
-def _number(which: str, text: str, deadline: Deadline) -> int:
+def _parse_number(which: str, text: str, deadline: Deadline) -> int:
     if text.strip("0123456789"):
-        raise ValueError(f"Invalid character(s) found in {which} number {quote(text, deadline)}")
+        raise ValueError(f"Invalid character(s) found in {which} number {quote_as_go(text, deadline)}")
     if len(text) > 1 and text.startswith("0"):
-        raise ValueError(f"{which.capitalize()} number must not contain leading zeroes {quote(text, deadline)}")
-    return _unsigned(text, deadline)
+        raise ValueError(f"{which.capitalize()} number must not contain leading zeroes {quote_as_go(text, deadline)}")
+    return _parse_unsigned(text, deadline)
 
 
-def _unsigned(text: str, deadline: Deadline) -> int:
+def _parse_unsigned(text: str, deadline: Deadline) -> int:
     if not text:
         raise ValueError('strconv.ParseUint: parsing "": invalid syntax')
     if len(text) > 20 or int(text) > UINT_MAX:
-        raise ValueError(f"strconv.ParseUint: parsing {quote(text, deadline)}: value out of range")
+        raise ValueError(f"strconv.ParseUint: parsing {quote_as_go(text, deadline)}: value out of range")
     return int(text)
 
 
-def _prerelease(text: str, deadline: Deadline) -> int | str:
+def _parse_prerelease_identifier(text: str, deadline: Deadline) -> int | str:
     if not text:
         raise ValueError("Prerelease is empty")
     if _DIGITS.fullmatch(text):
         if len(text) > 1 and text.startswith("0"):
-            raise ValueError(f"Numeric PreRelease version must not contain leading zeroes {quote(text, deadline)}")
-        return _unsigned(text, deadline)
+            raise ValueError(
+                f"Numeric PreRelease version must not contain leading zeroes {quote_as_go(text, deadline)}"
+            )
+        return _parse_unsigned(text, deadline)
     if not _IDENTIFIER.fullmatch(text):
-        raise ValueError(f"Invalid character(s) found in prerelease {quote(text, deadline)}")
+        raise ValueError(f"Invalid character(s) found in prerelease {quote_as_go(text, deadline)}")
     return text
 
 
-def _build(text: str, deadline: Deadline) -> str:
+def _check_build_identifier(text: str, deadline: Deadline) -> str:
     if not text:
         raise ValueError("Build meta data is empty")
     if not _IDENTIFIER.fullmatch(text):
-        raise ValueError(f"Invalid character(s) found in build meta data {quote(text, deadline)}")
+        raise ValueError(f"Invalid character(s) found in build meta data {quote_as_go(text, deadline)}")
     return text
 
 
-def parse_lenient(text: str, deadline: Deadline | None = None) -> Semver:
+def parse_leniently(text: str, deadline: Deadline | None = None) -> Semver:
     """Return the version in a text after removing a leading `v` and leading zeros, and adding missing numbers.
 
     Raises:
         ValueError: still not a version.
     """
-    parts = [_without_zeros(part) for part in text.removeprefix("v").split(".", 2)]
+    parts = [_without_leading_zeros(part) for part in text.removeprefix("v").split(".", 2)]
     if len(parts) < 3:
         if set("+-") & set(parts[-1]):
             raise ValueError("short version cannot contain PreRelease/Build meta data")
         parts += ["0"] * (3 - len(parts))
-    return parse(".".join(parts), deadline)
+    return parse_strictly(".".join(parts), deadline)
 
 
-def _without_zeros(part: str) -> str:
+def _without_leading_zeros(part: str) -> str:
     if len(part) < 2:
         return part
     rest = part.lstrip("0")
     return rest if rest[:1] and rest[0] in "0123456789" else "0" + rest
 
 
-def _read(deadline: Deadline, text: str, is_lenient: bool = False) -> Semver:
+def _parse_or_fail(deadline: Deadline, text: str, is_lenient: bool = False) -> Semver:
     try:
-        return parse_lenient(text, deadline) if is_lenient else parse(text, deadline)
+        return parse_leniently(text, deadline) if is_lenient else parse_strictly(text, deadline)
     except ValueError as error:
         raise EvaluationError(str(error)) from None
 
 
 def _is_semver(deadline: Deadline, text: str, is_lenient: bool = False) -> bool:
     try:
-        parse_lenient(text, deadline) if is_lenient else parse(text, deadline)
+        parse_leniently(text, deadline) if is_lenient else parse_strictly(text, deadline)
     except ValueError:
         return False
     return True
 
 
-def _signed(number: int) -> int:
+def _as_int64(number: int) -> int:
     """Return a uint64 as the int64 that upstream converts it to."""
     return number - 2**64 if number >= 2**63 else number
 
 
-def _compare(left: Semver, right: Semver) -> int:
-    mine, theirs = left.order(), right.order()
+def _compare_versions(left: Semver, right: Semver) -> int:
+    mine, theirs = left.sort_key(), right.sort_key()
     return int(mine > theirs) - int(mine < theirs)
 
 
-def _reads(name: str, id_: str, result: Type, implementation: Callable[..., Any], *more: Type) -> Overload:
+def _parsing_overload(name: str, id_: str, result: Type, implementation: Callable[..., Any], *more: Type) -> Overload:
     return Overload(
-        name, id_, (STRING, *more), result, implementation, since=(1, 33), cost=costs.walk_target, metered=True
+        name, id_, (STRING, *more), result, implementation, since=(1, 33), cost=costs.walk_target_cost, metered=True
     )
 
 
-def _asks(name: str, id_: str, result: Type, implementation: Callable[..., Any], *more: Type) -> Overload:
+def _method_overload(name: str, id_: str, result: Type, implementation: Callable[..., Any], *more: Type) -> Overload:
     return Overload(name, f"semver_{id_}", (SEMVER, *more), result, implementation, member=True, since=(1, 33))
 
 
 FUNCTIONS = (
-    _reads("semver", "string_to_semver", SEMVER, _read),
-    _reads("semver", "string_bool_to_semver", SEMVER, _read, BOOL),
-    _reads("isSemver", "is_semver_string", BOOL, _is_semver),
-    _reads("isSemver", "is_semver_string_bool", BOOL, _is_semver, BOOL),
-    _asks("isGreaterThan", "is_greater_than", BOOL, lambda a, b: a.order() > b.order(), SEMVER),
-    _asks("isLessThan", "is_less_than", BOOL, lambda a, b: a.order() < b.order(), SEMVER),
-    _asks("compareTo", "compare_to", INT, _compare, SEMVER),
-    _asks("major", "major", INT, lambda version: _signed(version.numbers[0])),
-    _asks("minor", "minor", INT, lambda version: _signed(version.numbers[1])),
-    _asks("patch", "patch", INT, lambda version: _signed(version.numbers[2])),
+    _parsing_overload("semver", "string_to_semver", SEMVER, _parse_or_fail),
+    _parsing_overload("semver", "string_bool_to_semver", SEMVER, _parse_or_fail, BOOL),
+    _parsing_overload("isSemver", "is_semver_string", BOOL, _is_semver),
+    _parsing_overload("isSemver", "is_semver_string_bool", BOOL, _is_semver, BOOL),
+    _method_overload("isGreaterThan", "is_greater_than", BOOL, lambda a, b: a.sort_key() > b.sort_key(), SEMVER),
+    _method_overload("isLessThan", "is_less_than", BOOL, lambda a, b: a.sort_key() < b.sort_key(), SEMVER),
+    _method_overload("compareTo", "compare_to", INT, _compare_versions, SEMVER),
+    _method_overload("major", "major", INT, lambda version: _as_int64(version.numbers[0])),
+    _method_overload("minor", "minor", INT, lambda version: _as_int64(version.numbers[1])),
+    _method_overload("patch", "patch", INT, lambda version: _as_int64(version.numbers[2])),
 )

@@ -31,14 +31,14 @@ from typing import Any
 
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Cost, Overload
-from webhook.cel.library.membership import Members
+from webhook.cel.library.membership import ValueSet
 from webhook.cel.types import BOOL, A, list_of
 from webhook.deadline import Deadline
 
 
 def contains(deadline: Deadline, whole: list[Any], part: list[Any]) -> bool:
     """Return whether every element of `part` is in `whole`."""
-    members = Members(deadline, whole)
+    members = ValueSet(deadline, whole)
     return all(item in members for item in deadline.each(part))
 
 
@@ -49,15 +49,15 @@ def equivalent(deadline: Deadline, left: list[Any], right: list[Any]) -> bool:
 
 def intersects(deadline: Deadline, left: list[Any], right: list[Any]) -> bool:
     """Return whether the lists have an element in common."""
-    members = Members(deadline, right)
+    members = ValueSet(deadline, right)
     return any(item in members for item in deadline.each(left))
 
 
-def _cost(times: int) -> Cost:
-    return lambda _, left, right: 1 + costs.size(left) * costs.size(right) * times
+def _product_of_sizes_cost(times: int) -> Cost:
+    return lambda _, left, right: 1 + costs.counted_size(left) * costs.counted_size(right) * times
 
 
-def _function(name: str, implementation: Callable[..., bool], times: int) -> Overload:
+def _set_overload(name: str, implementation: Callable[..., bool], times: int) -> Overload:
     return Overload(
         f"sets.{name}",
         f"list_sets_{name}_list",
@@ -65,13 +65,13 @@ def _function(name: str, implementation: Callable[..., bool], times: int) -> Ove
         BOOL,
         implementation,
         since=(1, 29),
-        cost=_cost(times),
+        cost=_product_of_sizes_cost(times),
         metered=True,
     )
 
 
 FUNCTIONS = (
-    _function("contains", contains, 1),
-    _function("equivalent", equivalent, 2),
-    _function("intersects", intersects, 1),
+    _set_overload("contains", contains, 1),
+    _set_overload("equivalent", equivalent, 2),
+    _set_overload("intersects", intersects, 1),
 )

@@ -24,28 +24,28 @@ LONG: Final = 64
 """The average length of texts that are compared as quickly as numbers."""
 
 
-def ascending(deadline: Deadline, keys: list[Any]) -> list[int]:
+def indexes_in_ascending_order(deadline: Deadline, keys: list[Any]) -> list[int]:
     """Return the indexes of the keys in ascending order of the keys; equal keys keep their order."""
     is_text = bool(keys) and isinstance(keys[0], str | bytes)
     is_long = is_text and sum(map(len, keys)) > LONG * len(keys)
-    return _ascending(deadline, _numbered(deadline, keys) if is_long else keys)
+    return _sorted_indexes(deadline, _ranks_of_texts(deadline, keys) if is_long else keys)
 
 
-def _numbered(deadline: Deadline, texts: list[Any]) -> list[int]:
+def _ranks_of_texts(deadline: Deadline, texts: list[Any]) -> list[int]:
     """Return numbers in the order of the texts, so that equal texts are compared only once."""
     each_once = list(dict.fromkeys(deadline.each(texts)))
-    order = _ascending(deadline, each_once)
+    order = _sorted_indexes(deadline, each_once)
     numbers = {each_once[place]: number for number, place in enumerate(deadline.each(order))}
     return [numbers[text] for text in deadline.each(texts)]
 
 
-def _ascending(deadline: Deadline, keys: list[Any]) -> list[int]:
+def _sorted_indexes(deadline: Deadline, keys: list[Any]) -> list[int]:
     order: list[int] = []
     pending = [(list(range(len(keys))), False)]
     while pending:
         places, is_sorted = pending.pop()
         if not is_sorted and len(places) > PART:
-            pending.extend(reversed(_dealt(deadline, keys, places)))
+            pending.extend(reversed(_partitioned(deadline, keys, places)))
             continue
         if not is_sorted:
             deadline.spend(len(places))
@@ -54,19 +54,21 @@ def _ascending(deadline: Deadline, keys: list[Any]) -> list[int]:
     return order
 
 
-def _dealt(deadline: Deadline, keys: list[Any], places: list[int]) -> list[tuple[list[int], bool]]:
+def _partitioned(deadline: Deadline, keys: list[Any], places: list[int]) -> list[tuple[list[int], bool]]:
     """Divide the places into parts with ascending keys; return each part and whether all its keys are equal."""
     drawn = Random(len(places)).sample(places, DRAWN)  # noqa: S311 - nothing is kept secret by it
     bounds = sorted({keys[place] for place in drawn})
     if len(bounds) == 1:  # so that most keys are equal
-        return _dealt_by_one(deadline, keys, places, bounds[0])
+        return _partitioned_by_pivot(deadline, keys, places, bounds[0])
     parts: list[list[int]] = [[] for _ in range(len(bounds) + 1)]
     for place in deadline.paced(places):
         parts[bisect_right(bounds, keys[place])].append(place)
     return [(part, False) for part in parts if part]
 
 
-def _dealt_by_one(deadline: Deadline, keys: list[Any], places: list[int], pivot: Any) -> list[tuple[list[int], bool]]:
+def _partitioned_by_pivot(
+    deadline: Deadline, keys: list[Any], places: list[int], pivot: Any
+) -> list[tuple[list[int], bool]]:
     """Divide the places into those whose keys are less than the pivot, equal to it and greater."""
     before: list[int] = []
     equal: list[int] = []

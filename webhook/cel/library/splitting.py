@@ -20,10 +20,10 @@ CHARACTERS: Final = LONG // STEP
 
 def split(deadline: Deadline, text: str, part: str) -> list[str]:
     """Return the texts between the occurrences of a part, as str.split does; the part must not be empty."""
-    if len(text) <= LONG or _overlaps(part):
+    if len(text) <= LONG or _may_overlap_itself(part):
         deadline.spend(len(text) // CHARACTERS)
         return text.split(part)
-    return [each for piece in _pieces(deadline, text, part) for each in piece.split(part)]
+    return [each for piece in _text_pieces(deadline, text, part) for each in piece.split(part)]
 
 
 def characters(deadline: Deadline, text: str) -> list[str]:
@@ -37,18 +37,18 @@ def characters(deadline: Deadline, text: str) -> list[str]:
 
 def replace(deadline: Deadline, text: str, old: str, new: str) -> str:
     """Return the text with every occurrence of a part replaced, as str.replace does."""
-    if len(text) <= LONG or not old or _overlaps(old):
+    if len(text) <= LONG or not old or _may_overlap_itself(old):
         deadline.spend(len(text) // CHARACTERS)
         return text.replace(old, new)
-    return new.join([piece.replace(old, new) for piece in _pieces(deadline, text, old)])
+    return new.join([piece.replace(old, new) for piece in _text_pieces(deadline, text, old)])
 
 
-def _overlaps(part: str) -> bool:
+def _may_overlap_itself(part: str) -> bool:
     """Return whether two occurrences of a part can overlap. A long part occurs too rarely to matter."""
     return len(part) > STEP or any(part.startswith(part[place:]) for place in range(1, len(part)))
 
 
-def _pieces(deadline: Deadline, text: str, part: str) -> Iterator[str]:
+def _text_pieces(deadline: Deadline, text: str, part: str) -> Iterator[str]:
     """Yield the text in pieces, each longer than LONG but the last; the part stands between the pieces."""
     start = 0
     while start >= 0:

@@ -33,12 +33,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from webhook.cel.equality import compare, equal, equal_quietly
+from webhook.cel.equality import are_equal, are_equal_without_error, compare
 from webhook.cel.library import arithmetic, conversions, costs, moments, regex
 from webhook.cel.library.declaration import Cost, Overload
-from webhook.cel.library.refusal import refuse
+from webhook.cel.library.refusal import raise_no_such_overload
 from webhook.cel.types import BOOL, BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT, A, B, Type, list_of, map_of
-from webhook.cel.values import ABSENT, MAPS, Defaulting, Map, map_find, no_such_overload, refuse_unhashable, type_name
+from webhook.cel.values import (
+    ABSENT,
+    MAPS,
+    DictWithEmptyMaps,
+    Map,
+    map_find,
+    no_such_overload,
+    refuse_unhashable,
+    type_name,
+)
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError, NoSuchOverload
 
@@ -47,29 +56,29 @@ _NUMBERS = {"int64": INT, "uint64": UINT, "double": DOUBLE}
 
 def less(left: Any, right: Any) -> bool:
     """Return left < right."""
-    return _compare("_<_", left, right) < 0
+    return _compare_or_refuse("_<_", left, right) < 0
 
 
 def less_equals(left: Any, right: Any) -> bool:
     """Return left <= right."""
-    return _compare("_<=_", left, right) <= 0
+    return _compare_or_refuse("_<=_", left, right) <= 0
 
 
 def greater(left: Any, right: Any) -> bool:
     """Return left > right."""
-    return _compare("_>_", left, right) > 0
+    return _compare_or_refuse("_>_", left, right) > 0
 
 
 def greater_equals(left: Any, right: Any) -> bool:
     """Return left >= right."""
-    return _compare("_>=_", left, right) >= 0
+    return _compare_or_refuse("_>=_", left, right) >= 0
 
 
-def _compare(name: str, left: Any, right: Any) -> int:
+def _compare_or_refuse(name: str, left: Any, right: Any) -> int:
     try:
         return compare(left, right)
     except NoSuchOverload:
-        refuse(name, left, right)
+        raise_no_such_overload(name, left, right)
 
 
 def negate(value: bool) -> bool:
@@ -79,7 +88,7 @@ def negate(value: bool) -> bool:
 
 def contains_element(deadline: Deadline, value: Any, container: list[Any]) -> bool:
     """Return whether a list has an equal element."""
-    return any(equal_quietly(value, item, deadline) for item in deadline.each(container))
+    return any(are_equal_without_error(value, item, deadline) for item in deadline.each(container))
 
 
 def contains_key(value: Any, container: dict[Any, Any]) -> bool:
@@ -95,7 +104,7 @@ def contains(deadline: Deadline, value: Any, container: Any) -> bool:
             deadline.spend(len(container) // 8)
             return value in container
         return contains_element(deadline, value, container)
-    if kind is dict or kind is Defaulting:
+    if kind is dict or kind is DictWithEmptyMaps:
         return type(value) is str and value in container
     if kind is Map:
         return contains_key(value, container)
@@ -113,7 +122,7 @@ def contains_hashed(deadline: Deadline, value: Any, container: Any) -> bool:
     return contains(deadline, value, container)
 
 
-def index(container: Any, key: Any) -> Any:
+def element_at(container: Any, key: Any) -> Any:
     """Return container[key] for a list or a map."""
     kind = type(container)
     if kind is list:
@@ -125,7 +134,7 @@ def index(container: Any, key: Any) -> Any:
         value_found = map_find(container, key)
         if value_found is not ABSENT:
             return value_found
-    raise EvaluationError(f"no such key: {conversions.show(key)}")
+    raise EvaluationError(f"no such key: {conversions.key_in_message(key)}")
 
 
 def list_index(key: Any) -> int:
@@ -136,11 +145,11 @@ def list_index(key: Any) -> int:
     if kind is float:
         if key == key // 1:
             return int(key)
-        raise EvaluationError(f"unsupported index value {conversions.show(key)} in list")
+        raise EvaluationError(f"unsupported index value {conversions.key_in_message(key)} in list")
     raise EvaluationError(f"unsupported index type '{type_name(key)}' in list")
 
 
-def size(value: Any) -> int:
+def size_of_value(value: Any) -> int:
     """Return the characters of a string, the bytes of bytes, the elements of a list or the entries of a map."""
     return len(value)
 
@@ -151,73 +160,73 @@ def text_contains(text: str, part: str) -> bool:
 
 
 def _compare_cost(_: Any, left: Any, right: Any) -> int:
-    return -(-min(costs.size(left), costs.size(right)) // 10)
+    return -(-min(costs.counted_size(left), costs.counted_size(right)) // 10)
 
 
 def _contains_cost(_: Any, text: Any, part: Any) -> int:
-    return costs.walk(text) * costs.walk(part)
+    return costs.walk_cost(text) * costs.walk_cost(part)
 
 
 def _in_list_cost(_: Any, __: Any, container: Any) -> int:
-    return costs.size(container)
+    return costs.counted_size(container)
 
 
-def _comparison(name: str, words: str, implementation: Callable[[Any, Any], bool]) -> tuple[Overload, ...]:
-    def one(suffix: str, left: Type, right: Type, cost: Cost | None = None) -> Overload:
+def _comparison_overloads(name: str, words: str, implementation: Callable[[Any, Any], bool]) -> tuple[Overload, ...]:
+    def comparison_overload(suffix: str, left: Type, right: Type, cost: Cost | None = None) -> Overload:
         return Overload(name, f"{words}_{suffix}", (left, right), BOOL, implementation, resolved_cost=cost)
 
     mixed = [
-        one(left if left == right else f"{left}_{right}", _NUMBERS[left], _NUMBERS[right])
+        comparison_overload(left if left == right else f"{left}_{right}", _NUMBERS[left], _NUMBERS[right])
         for left in _NUMBERS
         for right in _NUMBERS
     ]
     return (
-        one("bool", BOOL, BOOL),
+        comparison_overload("bool", BOOL, BOOL),
         *mixed,
-        one("string", STRING, STRING, _compare_cost),
-        one("bytes", BYTES, BYTES, _compare_cost),
-        one("timestamp", TIMESTAMP, TIMESTAMP),
-        one("duration", DURATION, DURATION),
+        comparison_overload("string", STRING, STRING, _compare_cost),
+        comparison_overload("bytes", BYTES, BYTES, _compare_cost),
+        comparison_overload("timestamp", TIMESTAMP, TIMESTAMP),
+        comparison_overload("duration", DURATION, DURATION),
     )
 
 
-def _text(name: str, overload: str, implementation: Callable[[str, str], bool], cost: Cost) -> Overload:
+def _text_overload(name: str, overload: str, implementation: Callable[[str, str], bool], cost: Cost) -> Overload:
     return Overload(name, overload, (STRING, STRING), BOOL, implementation, member=True, resolved_cost=cost)
 
 
-def _logic(*_: Any) -> bool:
+def _fail_if_called(*_: Any) -> bool:
     raise AssertionError("the logical operators are compiled, not called")
 
 
 _LIST, _MAP = list_of(A), map_of(A, B)
 
 FUNCTIONS = (
-    Overload("_?_:_", "conditional", (BOOL, A, A), A, _logic),
-    Overload("_&&_", "logical_and", (BOOL, BOOL), BOOL, _logic),
-    Overload("_||_", "logical_or", (BOOL, BOOL), BOOL, _logic),
+    Overload("_?_:_", "conditional", (BOOL, A, A), A, _fail_if_called),
+    Overload("_&&_", "logical_and", (BOOL, BOOL), BOOL, _fail_if_called),
+    Overload("_||_", "logical_or", (BOOL, BOOL), BOOL, _fail_if_called),
     Overload("!_", "logical_not", (BOOL,), BOOL, negate),
-    Overload("_==_", "equals", (A, A), BOOL, equal, cost=_compare_cost),
-    Overload("_!=_", "not_equals", (A, A), BOOL, lambda left, right: not equal(left, right), cost=_compare_cost),
-    *_comparison("_<_", "less", less),
-    *_comparison("_<=_", "less_equals", less_equals),
-    *_comparison("_>_", "greater", greater),
-    *_comparison("_>=_", "greater_equals", greater_equals),
+    Overload("_==_", "equals", (A, A), BOOL, are_equal, cost=_compare_cost),
+    Overload("_!=_", "not_equals", (A, A), BOOL, lambda left, right: not are_equal(left, right), cost=_compare_cost),
+    *_comparison_overloads("_<_", "less", less),
+    *_comparison_overloads("_<=_", "less_equals", less_equals),
+    *_comparison_overloads("_>_", "greater", greater),
+    *_comparison_overloads("_>=_", "greater_equals", greater_equals),
     *arithmetic.FUNCTIONS,
-    Overload("_[_]", "index_list", (_LIST, INT), A, index),
-    Overload("_[_]", "index_map", (_MAP, A), B, index),
+    Overload("_[_]", "index_list", (_LIST, INT), A, element_at),
+    Overload("_[_]", "index_map", (_MAP, A), B, element_at),
     Overload("@in", "in_list", (A, _LIST), BOOL, contains_element, resolved_cost=_in_list_cost, metered=True),
     Overload("@in", "in_map", (A, _MAP), BOOL, contains_key),
-    Overload("size", "size_bytes", (BYTES,), INT, size),
-    Overload("size", "bytes_size", (BYTES,), INT, size, member=True),
-    Overload("size", "size_list", (_LIST,), INT, size),
-    Overload("size", "list_size", (_LIST,), INT, size, member=True),
-    Overload("size", "size_map", (_MAP,), INT, size),
-    Overload("size", "map_size", (_MAP,), INT, size, member=True),
-    Overload("size", "size_string", (STRING,), INT, size),
-    Overload("size", "string_size", (STRING,), INT, size, member=True),
-    _text("contains", "contains_string", text_contains, _contains_cost),
-    _text("endsWith", "ends_with_string", str.endswith, costs.walk_target),
-    _text("startsWith", "starts_with_string", str.startswith, costs.walk_target),
+    Overload("size", "size_bytes", (BYTES,), INT, size_of_value),
+    Overload("size", "bytes_size", (BYTES,), INT, size_of_value, member=True),
+    Overload("size", "size_list", (_LIST,), INT, size_of_value),
+    Overload("size", "list_size", (_LIST,), INT, size_of_value, member=True),
+    Overload("size", "size_map", (_MAP,), INT, size_of_value),
+    Overload("size", "map_size", (_MAP,), INT, size_of_value, member=True),
+    Overload("size", "size_string", (STRING,), INT, size_of_value),
+    Overload("size", "string_size", (STRING,), INT, size_of_value, member=True),
+    _text_overload("contains", "contains_string", text_contains, _contains_cost),
+    _text_overload("endsWith", "ends_with_string", str.endswith, costs.walk_target_cost),
+    _text_overload("startsWith", "starts_with_string", str.startswith, costs.walk_target_cost),
     Overload("matches", "matches", (STRING, STRING), BOOL, regex.matches, metered=True),
     Overload(
         "matches",
@@ -226,7 +235,7 @@ FUNCTIONS = (
         BOOL,
         regex.matches,
         member=True,
-        resolved_cost=costs.apply_pattern,
+        resolved_cost=costs.pattern_match_cost,
         metered=True,
     ),
     *conversions.FUNCTIONS,

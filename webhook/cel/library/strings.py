@@ -137,14 +137,14 @@ _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map
 """The characters of Go's unicode.IsSpace; Python's strip() also takes the separators U+001C to U+001F."""
 
 
-def _out_of_range(place: int) -> EvaluationError:
+def _out_of_range_error(place: int) -> EvaluationError:
     return EvaluationError(f"index out of range: {place}")
 
 
 def char_at(text: str, place: int) -> str:
     """Return the character at an index, '' at the end of the text."""
     if not 0 <= place <= len(text):
-        raise _out_of_range(place)
+        raise _out_of_range_error(place)
     return text[place : place + 1]
 
 
@@ -153,21 +153,21 @@ def index_of(text: str, part: str, start: int = 0) -> int:
     if not part:
         return start
     if start < 0:
-        raise _out_of_range(start)
+        raise _out_of_range_error(start)
     return text.find(part, start)
 
 
 def index_of_strict(text: str, part: str, start: int = 0) -> int:
     """Return index_of's result, but fail for a start outside the text, even ''.indexOf('a'), as before 1.32."""
     if part and not 0 <= start < len(text):
-        raise _out_of_range(start)
+        raise _out_of_range_error(start)
     return index_of(text, part, start)
 
 
 def index_of_clamped(text: str, part: str, start: int = 0) -> int:
     """Return index_of's result, but find the empty part only inside the text or at its end, as since 1.37."""
     if start < 0:
-        raise _out_of_range(start)
+        raise _out_of_range_error(start)
     return index_of(text, part, start) if part else min(start, len(text))
 
 
@@ -179,7 +179,7 @@ def last_index_of(text: str, part: str) -> int:
 def last_index_of_strict(text: str, part: str) -> int:
     """Return last_index_of's result, but fail for an empty text unless the part is empty, as before 1.34."""
     if not text and part:
-        raise _out_of_range(-1)
+        raise _out_of_range_error(-1)
     return text.rfind(part)
 
 
@@ -188,21 +188,21 @@ def last_index_from(text: str, part: str, last: int) -> int:
     if not part:
         return last
     if last < 0:
-        raise _out_of_range(last)
+        raise _out_of_range_error(last)
     return text.rfind(part, 0, last + len(part)) if last < len(text) else -1
 
 
 def last_index_from_strict(text: str, part: str, last: int) -> int:
     """Return last_index_from's result, but fail for a `last` outside the text, as before 1.32."""
     if part and not 0 <= last < len(text):
-        raise _out_of_range(last)
+        raise _out_of_range_error(last)
     return last_index_from(text, part, last)
 
 
 def last_index_from_clamped(text: str, part: str, last: int) -> int:
     """Return last_index_from's result, but find the empty part only inside the text or at its end, as since 1.37."""
     if last < 0:
-        raise _out_of_range(last)
+        raise _out_of_range_error(last)
     return last_index_from(text, part, last) if part else min(last, len(text))
 
 
@@ -212,13 +212,13 @@ def join(deadline: Deadline, parts: list[Any], separator: str = "") -> str:
         raise NoSuchOverload
     for part in deadline.each(parts):
         if type(part) is not str:
-            raise EvaluationError(f"join: invalid input: {_shown(part)}")
+            raise EvaluationError(f"join: invalid input: {_element_as_text(part)}")
     length = sum(map(len, parts)) + len(separator) * max(len(parts) - 1, 0)
-    costs.bounded(length, costs.MAX_CHARACTERS)
+    costs.refuse_above_bound(length, costs.MAX_CHARACTERS)
     return separator.join(parts)
 
 
-def _shown(value: Any) -> str:
+def _element_as_text(value: Any) -> str:
     kind = type(value)
     if kind is float:
         return plain_double(value)
@@ -246,7 +246,7 @@ def replace(deadline: Deadline, text: str, old: str, new: str, limit: int = -1) 
     count = text.count(old)
     times = count if limit < 0 else min(limit, count)
     if len(new) > len(old):
-        costs.bounded(len(text) + (len(new) - len(old)) * times, costs.MAX_CHARACTERS)
+        costs.refuse_above_bound(len(text) + (len(new) - len(old)) * times, costs.MAX_CHARACTERS)
     if times == count:
         return splitting.replace(deadline, text, old, new)
     deadline.spend(times)
@@ -255,10 +255,10 @@ def replace(deadline: Deadline, text: str, old: str, new: str, limit: int = -1) 
 
 def split(deadline: Deadline, text: str, separator: str, limit: int = -1) -> list[str]:
     """Return the parts between separators, `limit` of them at most."""
-    return list_origins.texts(_parts(deadline, text, separator, limit) if limit else [])
+    return list_origins.record_string_list(_split_parts(deadline, text, separator, limit) if limit else [])
 
 
-def _parts(deadline: Deadline, text: str, separator: str, limit: int) -> list[str]:
+def _split_parts(deadline: Deadline, text: str, separator: str, limit: int) -> list[str]:
     deadline.spend_text(text)
     if 0 < limit <= (text.count(separator) if separator else len(text) - 1):
         deadline.spend(limit)
@@ -269,7 +269,7 @@ def _parts(deadline: Deadline, text: str, separator: str, limit: int) -> list[st
 def substring(text: str, start: int) -> str:
     """Return the text from an index on."""
     if not 0 <= start <= len(text):
-        raise _out_of_range(start)
+        raise _out_of_range_error(start)
     return text[start:]
 
 
@@ -279,7 +279,7 @@ def substring_between(text: str, start: int, end: int) -> str:
         raise EvaluationError(f"invalid substring range. start: {start}, end: {end}")
     for place in (start, end):
         if not 0 <= place <= len(text):
-            raise _out_of_range(place)
+            raise _out_of_range_error(place)
     return text[start:end]
 
 
@@ -293,7 +293,7 @@ def quote(deadline: Deadline, text: str) -> str:
     return f'"{"".join(piece.translate(_QUOTED) for piece in deadline.pieces(text))}"'
 
 
-def _member(
+def _method_overload(
     name: str,
     suffix: str,
     implementation: Callable[..., Any],
@@ -318,44 +318,48 @@ def _member(
     )
 
 
-def _search(
+def _search_overloads(
     name: str, suffix: str, by_version: tuple[tuple[Callable[..., int], Version, Version | None], ...]
 ) -> list[Overload]:
     """Return the overloads of indexOf or lastIndexOf, with or without a start, for each range of versions."""
     more = (STRING, INT) if suffix.endswith("_int") else (STRING,)
     return [
-        _member(name, suffix, implementation, *more, result=INT, cost=costs.traverse_target, since=since, until=until)
+        _method_overload(
+            name, suffix, implementation, *more, result=INT, cost=costs.traverse_target_cost, since=since, until=until
+        )
         for implementation, since, until in by_version
     ]
 
 
-def _rewriting(
+def _rewriting_overload(
     name: str, suffix: str, implementation: Callable[..., Any], *more: Type, result: Type = STRING
 ) -> Overload:
     """Return the overload of a function whose result is computed from the whole text."""
-    return _member(name, suffix, implementation, *more, result=result, cost=costs.walk_target_twice, metered=True)
+    return _method_overload(
+        name, suffix, implementation, *more, result=result, cost=costs.walk_target_twice_cost, metered=True
+    )
 
 
-def _twice_result(result: Any, *_: Any) -> int:
-    return costs.walk(result, 2 * costs.STRING)
+def _twice_result_cost(result: Any, *_: Any) -> int:
+    return costs.walk_cost(result, 2 * costs.STRING)
 
 
 _STRINGS = list_of(STRING)
 
 FUNCTIONS = (
-    _member("charAt", "char_at_int", char_at, INT),
-    *_search("indexOf", "index_of_string", ((index_of_strict, (1, 0), (1, 32)), (index_of, (1, 32), None))),
-    *_search(
+    _method_overload("charAt", "char_at_int", char_at, INT),
+    *_search_overloads("indexOf", "index_of_string", ((index_of_strict, (1, 0), (1, 32)), (index_of, (1, 32), None))),
+    *_search_overloads(
         "indexOf",
         "index_of_string_int",
         ((index_of_strict, (1, 0), (1, 32)), (index_of, (1, 32), (1, 37)), (index_of_clamped, (1, 37), None)),
     ),
-    *_search(
+    *_search_overloads(
         "lastIndexOf",
         "last_index_of_string",
         ((last_index_of_strict, (1, 0), (1, 34)), (last_index_of, (1, 34), None)),
     ),
-    *_search(
+    *_search_overloads(
         "lastIndexOf",
         "last_index_of_string_int",
         (
@@ -364,20 +368,27 @@ FUNCTIONS = (
             (last_index_from_clamped, (1, 37), None),
         ),
     ),
-    Overload("join", "list_join", (_STRINGS,), STRING, join, member=True, cost=_twice_result, metered=True),
+    Overload("join", "list_join", (_STRINGS,), STRING, join, member=True, cost=_twice_result_cost, metered=True),
     Overload(
-        "join", "list_join_string", (_STRINGS, STRING), STRING, join, member=True, cost=_twice_result, metered=True
+        "join", "list_join_string", (_STRINGS, STRING), STRING, join, member=True, cost=_twice_result_cost, metered=True
     ),
-    _member("lowerAscii", "lower_ascii", lower_ascii, cost=costs.walk_target),
-    _member("upperAscii", "upper_ascii", upper_ascii, cost=costs.walk_target),
-    _rewriting("replace", "replace_string_string", replace, STRING, STRING),
-    _rewriting("replace", "replace_string_string_int", replace, STRING, STRING, INT),
-    _rewriting("split", "split_string", split, STRING, result=_STRINGS),
-    _rewriting("split", "split_string_int", split, STRING, INT, result=_STRINGS),
-    _member("substring", "substring_int", substring, INT, cost=costs.walk_target),
-    _member("substring", "substring_int_int", substring_between, INT, INT, cost=costs.walk_target),
-    _member("trim", "trim", trim, cost=costs.walk_target),
+    _method_overload("lowerAscii", "lower_ascii", lower_ascii, cost=costs.walk_target_cost),
+    _method_overload("upperAscii", "upper_ascii", upper_ascii, cost=costs.walk_target_cost),
+    _rewriting_overload("replace", "replace_string_string", replace, STRING, STRING),
+    _rewriting_overload("replace", "replace_string_string_int", replace, STRING, STRING, INT),
+    _rewriting_overload("split", "split_string", split, STRING, result=_STRINGS),
+    _rewriting_overload("split", "split_string_int", split, STRING, INT, result=_STRINGS),
+    _method_overload("substring", "substring_int", substring, INT, cost=costs.walk_target_cost),
+    _method_overload("substring", "substring_int_int", substring_between, INT, INT, cost=costs.walk_target_cost),
+    _method_overload("trim", "trim", trim, cost=costs.walk_target_cost),
     Overload(
-        "strings.quote", "strings_quote", (STRING,), STRING, quote, since=(1, 29), cost=costs.walk_target, metered=True
+        "strings.quote",
+        "strings_quote",
+        (STRING,),
+        STRING,
+        quote,
+        since=(1, 29),
+        cost=costs.walk_target_cost,
+        metered=True,
     ),
 )

@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 
 from webhook.cel.library.declaration import Overload
 from webhook.cel.structures import JSONPatch, Struct
-from webhook.cel.values import Defaulting, Duration, Map, Timestamp, TypeValue, UInt
+from webhook.cel.values import DictWithEmptyMaps, Duration, Map, Timestamp, TypeValue, UInt
 from webhook.errors import BudgetExceeded, EvaluationPanic
 
 GO_NAMES: Final[Mapping[type, str]] = {
@@ -26,7 +26,7 @@ GO_NAMES: Final[Mapping[type, str]] = {
     list: "*types.baseList",
     dict: "*types.baseMap",
     Map: "*types.baseMap",
-    Defaulting: "*types.baseMap",
+    DictWithEmptyMaps: "*types.baseMap",
     Duration: "types.Duration",
     Timestamp: "types.Timestamp",
     TypeValue: "*types.Type",
@@ -37,7 +37,7 @@ GO_NAMES: Final[Mapping[type, str]] = {
 _ADDERS = frozenset((int, UInt, float, str, bytes, Duration, Timestamp))
 
 
-def go_name(kind: type) -> str:
+def go_type_name(kind: type) -> str:
     """Return the Go type of a class of values."""
     return GO_NAMES.get(kind) or getattr(kind, "go_type", "") or f"cel.{type_name_of(kind)}"
 
@@ -68,7 +68,7 @@ def require_list(value: Any) -> Any:
     if kind is list:
         return value
     missing = "Contains" if kind in _ADDERS else "Add"
-    raise EvaluationPanic(f"interface conversion: {go_name(kind)} is not traits.Lister: missing method {missing}")
+    raise EvaluationPanic(f"interface conversion: {go_type_name(kind)} is not traits.Lister: missing method {missing}")
 
 
 def require_int(value: Any) -> Any:
@@ -79,10 +79,10 @@ def require_int(value: Any) -> Any:
     """
     if type(value) is int:
         return value
-    raise EvaluationPanic(f"interface conversion: ref.Val is {go_name(type(value))}, not types.Int")
+    raise EvaluationPanic(f"interface conversion: ref.Val is {go_type_name(type(value))}, not types.Int")
 
 
-def failed_list(error: Exception) -> NoReturn:
+def panic_for_failed_list(error: Exception) -> NoReturn:
     """Panic as cel-go does where an error stands for a list.
 
     Raises:
@@ -96,7 +96,7 @@ def failed_list(error: Exception) -> NoReturn:
     raise EvaluationPanic("interface conversion: *types.Err is not traits.Lister: missing method Add")
 
 
-def failed_int(error: Exception) -> NoReturn:
+def panic_for_failed_int(error: Exception) -> NoReturn:
     """Panic as cel-go does where an error stands for an int.
 
     Raises:

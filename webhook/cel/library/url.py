@@ -72,23 +72,23 @@ class URL:
     __slots__ = ("_written", "parts")
     cel_type: ClassVar[Type] = URL_TYPE
 
-    def __init__(self, parts: url_syntax.Url, written: str | None = None) -> None:
+    def __init__(self, parts: url_syntax.ParsedUrl, written: str | None = None) -> None:
         self.parts = parts
         self._written = written
 
     @property
-    def written(self) -> str:
+    def go_text(self) -> str:
         """Return the URL as Go writes it; for a long URL this was computed when it was parsed."""
-        return self.parts.written(Deadline()) if self._written is None else self._written
+        return self.parts.go_text(Deadline()) if self._written is None else self._written
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is URL and self.written == other.written
+        return type(other) is URL and self.go_text == other.go_text
 
     def __hash__(self) -> int:
-        return hash(self.written)
+        return hash(self.go_text)
 
     def __str__(self) -> str:
-        return url_syntax.shown(self.written)
+        return url_syntax.replace_invalid_utf8(self.go_text)
 
     def __repr__(self) -> str:
         return f"URL({self})"
@@ -99,9 +99,9 @@ def url(deadline: Deadline, text: str) -> URL:
     does.
     """
     try:
-        url_syntax.parse_request(deadline, text)
-        parts = url_syntax.parse(deadline, text)
-        return URL(parts, parts.written(deadline) if len(text) > PIECE else None)
+        url_syntax.parse_request_url(deadline, text)
+        parts = url_syntax.parse_url(deadline, text)
+        return URL(parts, parts.go_text(deadline) if len(text) > PIECE else None)
     except url_syntax.BadUrl as error:
         raise EvaluationError(f"URL parse error during conversion from string: {error}") from None
 
@@ -109,7 +109,7 @@ def url(deadline: Deadline, text: str) -> URL:
 def is_url(deadline: Deadline, text: str) -> bool:
     """Return whether the text is an absolute URI or an absolute path."""
     try:
-        url_syntax.parse_request(deadline, text)
+        url_syntax.parse_request_url(deadline, text)
     except url_syntax.BadUrl:
         return False
     return True
@@ -117,41 +117,49 @@ def is_url(deadline: Deadline, text: str) -> bool:
 
 def escaped_path(deadline: Deadline, value: URL) -> str:
     """Return the path with percent escapes."""
-    return url_syntax.shown(value.parts.escaped_path(deadline))
+    return url_syntax.replace_invalid_utf8(value.parts.escaped_path(deadline))
 
 
-def query(deadline: Deadline, value: URL) -> dict[str, list[str]]:
+def query_parameters(deadline: Deadline, value: URL) -> dict[str, list[str]]:
     """Return the query's parameters."""
     return {
-        url_syntax.shown(key): [url_syntax.shown(item) for item in items]
-        for key, items in value.parts.parameters(deadline).items()
+        url_syntax.replace_invalid_utf8(key): [url_syntax.replace_invalid_utf8(item) for item in items]
+        for key, items in value.parts.query_parameters(deadline).items()
     }
 
 
-def _reads(name: str, id_: str, result: Type, implementation: Callable[..., Any], cost: Cost | None) -> Overload:
+def _parsing_overload(
+    name: str, id_: str, result: Type, implementation: Callable[..., Any], cost: Cost | None
+) -> Overload:
     return Overload(name, id_, (STRING,), result, implementation, cost=cost, metered=True)
 
 
-def _part(name: str, id_: str, part: str) -> Overload:
+def _part_overload(name: str, id_: str, part: str) -> Overload:
     return Overload(
         name,
         f"url_get_{id_}",
         (URL_TYPE,),
         STRING,
-        lambda value: url_syntax.shown(getattr(value.parts, part)),
+        lambda value: url_syntax.replace_invalid_utf8(getattr(value.parts, part)),
         member=True,
     )
 
 
 FUNCTIONS = (
-    _reads("url", "string_to_url", URL_TYPE, url, costs.walk_target),
-    _reads("isURL", "is_url_string", BOOL, is_url, None),
-    _part("getScheme", "scheme", "scheme"),
-    _part("getHost", "host", "host"),
-    _part("getHostname", "hostname", "hostname"),
-    _part("getPort", "port", "port"),
+    _parsing_overload("url", "string_to_url", URL_TYPE, url, costs.walk_target_cost),
+    _parsing_overload("isURL", "is_url_string", BOOL, is_url, None),
+    _part_overload("getScheme", "scheme", "scheme"),
+    _part_overload("getHost", "host", "host"),
+    _part_overload("getHostname", "hostname", "hostname"),
+    _part_overload("getPort", "port", "port"),
     Overload("getEscapedPath", "url_get_escaped_path", (URL_TYPE,), STRING, escaped_path, member=True, metered=True),
     Overload(
-        "getQuery", "url_get_query", (URL_TYPE,), map_of(STRING, list_of(STRING)), query, member=True, metered=True
+        "getQuery",
+        "url_get_query",
+        (URL_TYPE,),
+        map_of(STRING, list_of(STRING)),
+        query_parameters,
+        member=True,
+        metered=True,
     ),
 )

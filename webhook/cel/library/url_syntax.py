@@ -17,7 +17,7 @@ from ipaddress import IPv4Address
 from itertools import chain
 from typing import Any
 
-from webhook.cel.library.go_text import quote
+from webhook.cel.library.go_text import quote_as_go
 from webhook.cel.library.ip import parse_address
 from webhook.deadline import PIECE, STEP, Deadline
 
@@ -37,15 +37,15 @@ _ZONE = _HOST | {" "}
 _KEPT_AS_WRITTEN = frozenset("!$&'()*+,;=:@[]%")
 
 
-def _not_in_host(escapes: Iterable[int]) -> re.Pattern[str]:
+def _forbidden_in_host(escapes: Iterable[int]) -> re.Pattern[str]:
     """Return a pattern for what a host must not contain: ASCII characters, and percent escapes of some bytes."""
     characters = "".join(re.escape(each) for each in map(chr, range(0x80)) if each not in _HOST | {"%"})
     bytes_ = "|".join(f"{byte:02X}" for byte in escapes)
     return re.compile(f"[{characters}]|%(?i:{bytes_})")
 
 
-_BAD_IN_HOST = _not_in_host(byte for byte in range(0x80) if byte != 0x25)
-_BAD_IN_ZONE = _not_in_host(byte for byte in range(0x100) if byte != 0x25 and chr(byte) not in _ZONE)
+_BAD_IN_HOST = _forbidden_in_host(byte for byte in range(0x80) if byte != 0x25)
+_BAD_IN_ZONE = _forbidden_in_host(byte for byte in range(0x100) if byte != 0x25 and chr(byte) not in _ZONE)
 
 
 class BadUrl(ValueError):
@@ -53,7 +53,7 @@ class BadUrl(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Url:
+class ParsedUrl:
     """A parsed URL; percent escapes are decoded except in `raw_path`, `query` and `raw_fragment`."""
 
     scheme: str = ""
@@ -71,7 +71,7 @@ class Url:
 
     def escaped_path(self, deadline: Deadline) -> str:
         """Return the path with percent escapes, as it was written if that is valid."""
-        return _as_written(deadline, self.path, self.raw_path, _PATH)
+        return _escaped_as_written(deadline, self.path, self.raw_path, _PATH)
 
     @property
     def hostname(self) -> str:
@@ -91,7 +91,7 @@ class Url:
             host = host[1:-1]
         return host, port
 
-    def parameters(self, deadline: Deadline) -> dict[str, list[str]]:
+    def query_parameters(self, deadline: Deadline) -> dict[str, list[str]]:
         """Return the query's parameters; those that cannot be decoded are left out."""
         values: dict[str, list[str]] = {}
         pieces = self.query.split("&")
@@ -102,22 +102,22 @@ class Url:
                 continue
             key, _, value = piece.partition("=")
             try:
-                names = _unescape(deadline, key, plus=True), _unescape(deadline, value, plus=True)
+                names = _decode_escapes(deadline, key, plus=True), _decode_escapes(deadline, value, plus=True)
             except BadUrl:
                 continue
             values.setdefault(names[0], []).append(names[1])
         return values
 
-    def written(self, deadline: Deadline) -> str:
+    def go_text(self, deadline: Deadline) -> str:
         """Return the URL as Go writes it."""
         scheme = f"{self.scheme}:" if self.scheme else ""
-        rest = self.opaque or self._hierarchy(deadline, scheme)
+        rest = self.opaque or self._text_after_scheme(deadline, scheme)
         query = f"?{self.query}" if self.force_query or self.query else ""
-        fragment = self.fragment and f"#{_as_written(deadline, self.fragment, self.raw_fragment, _FRAGMENT)}"
+        fragment = self.fragment and f"#{_escaped_as_written(deadline, self.fragment, self.raw_fragment, _FRAGMENT)}"
         return f"{scheme}{rest}{query}{fragment}"
 
-    def _hierarchy(self, deadline: Deadline, scheme: str) -> str:
-        authority = self._authority(deadline)
+    def _text_after_scheme(self, deadline: Deadline, scheme: str) -> str:
+        authority = self._authority_text(deadline)
         path = self.escaped_path(deadline)
         if path and not path.startswith("/") and self.host:
             path = f"/{path}"
@@ -125,30 +125,30 @@ class Url:
             path = f"./{path}"
         return authority + path
 
-    def _authority(self, deadline: Deadline) -> str:
+    def _authority_text(self, deadline: Deadline) -> str:
         has_authority = self.host or self.user is not None
         if not has_authority and (self.omit_host or not self.scheme or not self.path):
             return ""
         user = ""
         if self.user is not None:
-            password = "" if self.password is None else f":{_escape(deadline, self.password, _USER)}"
-            user = f"{_escape(deadline, self.user, _USER)}{password}@"
-        return f"//{user}{_escape(deadline, self.host, _HOST)}"
+            password = "" if self.password is None else f":{_encode_escapes(deadline, self.password, _USER)}"
+            user = f"{_encode_escapes(deadline, self.user, _USER)}{password}@"
+        return f"//{user}{_encode_escapes(deadline, self.host, _HOST)}"
 
 
-def parse_request(deadline: Deadline, text: str) -> Url:
+def parse_request_url(deadline: Deadline, text: str) -> ParsedUrl:
     """Parse an absolute URI or an absolute path: url.ParseRequestURI, which treats `#` as an ordinary character.
 
     Raises:
         BadUrl: neither.
     """
     try:
-        return Url(**_parts(deadline, text, via_request=True))
+        return ParsedUrl(**_parse_parts(deadline, text, via_request=True))
     except BadUrl as error:
-        raise BadUrl(f"parse {quote(text, deadline)}: {error}") from None
+        raise BadUrl(f"parse {quote_as_go(text, deadline)}: {error}") from None
 
 
-def parse(deadline: Deadline, text: str) -> Url:
+def parse_url(deadline: Deadline, text: str) -> ParsedUrl:
     """Parse a URL or a reference with its fragment: url.Parse.
 
     Raises:
@@ -156,20 +156,20 @@ def parse(deadline: Deadline, text: str) -> Url:
     """
     front, _, fragment = text.partition("#")
     try:
-        parts = _parts(deadline, front, via_request=False)
-        parts["fragment"] = _unescape(deadline, fragment)
+        parts = _parse_parts(deadline, front, via_request=False)
+        parts["fragment"] = _decode_escapes(deadline, fragment)
     except BadUrl as error:
-        raise BadUrl(f"parse {quote(text, deadline)}: {error}") from None
+        raise BadUrl(f"parse {quote_as_go(text, deadline)}: {error}") from None
     parts["raw_fragment"] = fragment
-    return Url(**parts)
+    return ParsedUrl(**parts)
 
 
-def shown(text: str) -> str:
+def replace_invalid_utf8(text: str) -> str:
     """Return a part of a URL as valid text: bytes that are not UTF-8 become U+FFFD."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _found(deadline: Deadline, pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+def _first_match(deadline: Deadline, pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
     """Return the first match of a pattern of up to three characters, searching in pieces and reading the clock between
     them.
     """
@@ -182,14 +182,14 @@ def _found(deadline: Deadline, pattern: re.Pattern[str], text: str) -> re.Match[
     return None
 
 
-def _parts(deadline: Deadline, text: str, *, via_request: bool) -> dict[str, Any]:
-    if _found(deadline, _CONTROL, text):
+def _parse_parts(deadline: Deadline, text: str, *, via_request: bool) -> dict[str, Any]:
+    if _first_match(deadline, _CONTROL, text):
         raise BadUrl("net/url: invalid control character in URL")
     if not text and via_request:
         raise BadUrl("empty url")
     if text == "*":
         return {"path": "*"}
-    scheme, rest = _scheme(text)
+    scheme, rest = _split_scheme(text)
     parts: dict[str, Any] = {"scheme": scheme}
     if rest.endswith("?") and rest.count("?") == 1:
         parts["force_query"] = True
@@ -205,85 +205,85 @@ def _parts(deadline: Deadline, text: str, *, via_request: bool) -> dict[str, Any
             raise BadUrl("first path segment in URL cannot contain colon")
     if rest.startswith("//") and (scheme or (not via_request and not rest.startswith("///"))):
         authority, slash, path = rest[2:].partition("/")
-        parts |= _authority(deadline, scheme, authority)
+        parts |= _parse_authority(deadline, scheme, authority)
         rest = slash + path
     elif scheme and rest.startswith("/"):
         parts["omit_host"] = True
-    return parts | {"path": _unescape(deadline, rest), "raw_path": rest}
+    return parts | {"path": _decode_escapes(deadline, rest), "raw_path": rest}
 
 
-def _scheme(text: str) -> tuple[str, str]:
+def _split_scheme(text: str) -> tuple[str, str]:
     if text.startswith(":"):
         raise BadUrl("missing protocol scheme")
     match = _SCHEME.match(text)
     return (match[1].lower(), text[match.end() :]) if match else ("", text)
 
 
-def _authority(deadline: Deadline, scheme: str, text: str) -> dict[str, Any]:
+def _parse_authority(deadline: Deadline, scheme: str, text: str) -> dict[str, Any]:
     user, at, host = text.rpartition("@")
-    parts: dict[str, Any] = {"host": _host(deadline, scheme, host)}
+    parts: dict[str, Any] = {"host": _parse_host(deadline, scheme, host)}
     if at:
         if not _USER_INFO.fullmatch(user):
             raise BadUrl("net/url: invalid userinfo")
         name, colon, password = user.partition(":")
-        parts["user"] = _unescape(deadline, name)
-        parts["password"] = _unescape(deadline, password) if colon else None
+        parts["user"] = _decode_escapes(deadline, name)
+        parts["password"] = _decode_escapes(deadline, password) if colon else None
     return parts
 
 
-def _host(deadline: Deadline, scheme: str, text: str) -> str:
+def _parse_host(deadline: Deadline, scheme: str, text: str) -> str:
     bracket = text.rfind("[")
     if bracket > 0:
         raise BadUrl("invalid IP-literal")
     if bracket == 0:
-        return _ip_literal(deadline, text)
+        return _parse_ip_literal(deadline, text)
     colon = text.find(":")
     if colon >= 0:
         port = text[colon if scheme in ("http", "https") else text.rfind(":") :]
         _check_port(port)
-    return _unescape_host(deadline, text)
+    return _decode_host_escapes(deadline, text)
 
 
-def _ip_literal(deadline: Deadline, text: str) -> str:
+def _parse_ip_literal(deadline: Deadline, text: str) -> str:
     inner, bracket, port = text[1:].rpartition("]")
     if not bracket:
         raise BadUrl("missing ']' in host")
     _check_port(port)
     address, percent, zone = inner.partition("%25")
-    host = _unescape_host(deadline, address)
+    host = _decode_host_escapes(deadline, address)
     if percent:
-        host += _unescape_host(deadline, percent + zone, zone=True)
+        host += _decode_host_escapes(deadline, percent + zone, zone=True)
     try:
         parsed, _ = parse_address(host, deadline)
     except ValueError as error:
         raise BadUrl(f"invalid host: {error}") from None
     if isinstance(parsed, IPv4Address):
         raise BadUrl("invalid IP-literal")
-    return f"[{host}]{_unescape_host(deadline, port)}"
+    return f"[{host}]{_decode_host_escapes(deadline, port)}"
 
 
 def _check_port(port: str) -> None:
     if not _PORT.fullmatch(port):
-        raise BadUrl(f"invalid port {quote(port)} after host")
+        raise BadUrl(f"invalid port {quote_as_go(port)} after host")
 
 
-def _unescape_host(deadline: Deadline, text: str, *, zone: bool = False) -> str:
+def _decode_host_escapes(deadline: Deadline, text: str, *, zone: bool = False) -> str:
     """Decode percent escapes in a host: of bytes outside ASCII only, and `%25`; a zone also takes host characters."""
-    escape = _found(deadline, _BAD_ESCAPE, text)
-    wrong = _found(deadline, _BAD_IN_ZONE if zone else _BAD_IN_HOST, text)
+    escape = _first_match(deadline, _BAD_ESCAPE, text)
+    wrong = _first_match(deadline, _BAD_IN_ZONE if zone else _BAD_IN_HOST, text)
     if wrong and not (escape and escape.start() <= wrong.start()):
         piece = wrong[0]
         if len(piece) == 1:
-            raise BadUrl(f"invalid character {quote(piece)} in host name")
-        raise BadUrl(f"invalid URL escape {quote(piece)}")
-    return _unescape(deadline, text)
+            raise BadUrl(f"invalid character {quote_as_go(piece)} in host name")
+        raise BadUrl(f"invalid URL escape {quote_as_go(piece)}")
+    return _decode_escapes(deadline, text)
 
 
-def _unescape(deadline: Deadline, text: str, *, plus: bool = False) -> str:
+def _decode_escapes(deadline: Deadline, text: str, *, plus: bool = False) -> str:
     if "%" not in text and not (plus and "+" in text):
         return text
-    if bad := _found(deadline, _BAD_ESCAPE, text):
-        raise BadUrl(f"invalid URL escape {quote(bad[0])}")
+    if bad := _first_match(deadline, _BAD_ESCAPE, text):
+        raise BadUrl(f"invalid URL escape {quote_as_go(bad[0])}")
     if plus:
         text = text.replace("+", " ")
     # quoted-printable text is read by C, and differs in its sign alone
@@ -291,21 +291,21 @@ def _unescape(deadline: Deadline, text: str, *, plus: bool = False) -> str:
     return a2b_qp(escaped).decode("utf-8", "surrogateescape")
 
 
-def _escape(deadline: Deadline, text: str, kept: frozenset[str]) -> str:
+def _encode_escapes(deadline: Deadline, text: str, kept: frozenset[str]) -> str:
     return "".join(
-        character if character in kept else _percent(character)
+        character if character in kept else _percent_encoded(character)
         for piece in deadline.pieces(text)
         for character in piece
     )
 
 
-def _percent(character: str) -> str:
+def _percent_encoded(character: str) -> str:
     return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogateescape"))
 
 
-def _as_written(deadline: Deadline, plain: str, raw: str, kept: frozenset[str]) -> str:
+def _escaped_as_written(deadline: Deadline, plain: str, raw: str, kept: frozenset[str]) -> str:
     """Return the escaped form as it was written if all its characters are allowed, else the usual one."""
     allowed = kept | _KEPT_AS_WRITTEN
     if raw and allowed.issuperset(chain.from_iterable(map(set, deadline.pieces(raw)))):
         return raw
-    return plain if plain == "*" and kept is _PATH else _escape(deadline, plain, kept)
+    return plain if plain == "*" and kept is _PATH else _encode_escapes(deadline, plain, kept)

@@ -25,15 +25,15 @@ def string_value(text: str) -> str:
     Raises:
         ValueError: an escape names no Unicode character.
     """
-    raw, body = _unquote(text)
-    return body if raw or "\\" not in body else _ESCAPED.sub(_character, body)
+    raw, body = _unquoted(text)
+    return body if raw or "\\" not in body else _ESCAPED.sub(_decoded_escape, body)
 
 
 def bytes_value(text: str) -> bytes:
     """Return the value of a bytes token, where hexadecimal and octal escapes are bytes and Unicode escapes are
     errors.
     """
-    raw, body = _unquote(text[1:])
+    raw, body = _unquoted(text[1:])
     if raw or "\\" not in body:
         return body.encode()
     value, end = bytearray(), 0
@@ -41,12 +41,12 @@ def bytes_value(text: str) -> bytes:
         if match["rune"]:
             raise ValueError("unable to unescape string")
         value += body[end : match.start()].encode()
-        value.append(ord(_character(match)))
+        value.append(ord(_decoded_escape(match)))
         end = match.end()
     return bytes(value + body[end:].encode())
 
 
-def _unquote(text: str) -> tuple[bool, str]:
+def _unquoted(text: str) -> tuple[bool, str]:
     raw = text[0] in "rR"
     if raw:
         text = text[1:]
@@ -55,7 +55,7 @@ def _unquote(text: str) -> tuple[bool, str]:
     return raw, body.replace("\r\n", "\n").replace("\r", "\n") if "\r" in body else body
 
 
-def _character(match: re.Match[str]) -> str:
+def _decoded_escape(match: re.Match[str]) -> str:
     if match["simple"]:
         return _SIMPLE[match["simple"]]
     code = int(match["octal"], 8) if match["octal"] else int(match["byte"] or match["rune"], 16)
@@ -64,23 +64,23 @@ def _character(match: re.Match[str]) -> str:
     return chr(code)
 
 
-def _int(text: str) -> int:
+def _int_value(text: str) -> int:
     sign, digits = (text[0], text[1:]) if text[0] == "-" else ("", text)
-    value = _whole(digits, "int")
+    value = _whole_number(digits, "int")
     value = -value if sign else value
     if not -(2**63) <= value < 2**63:
         raise ValueError("invalid int literal")
     return value
 
 
-def _uint(text: str) -> UInt:
-    value = _whole(text[:-1], "uint")
+def _uint_value(text: str) -> UInt:
+    value = _whole_number(text[:-1], "uint")
     if value >= 2**64:
         raise ValueError("invalid uint literal")
     return UInt(value)
 
 
-def _whole(digits: str, kind: str) -> int:
+def _whole_number(digits: str, kind: str) -> int:
     if len(digits) > 40:  # too large for 64 bits unless led by zeros, and int() refuses thousands of digits
         digits = digits.lstrip("0") if digits[:2] != "0x" else "0x0" + digits[2:].lstrip("0")
         if len(digits) > 40:
@@ -88,7 +88,7 @@ def _whole(digits: str, kind: str) -> int:
     return int(digits or "0", 16) if digits[:2] == "0x" else int(digits or "0")
 
 
-def _double(text: str) -> float:
+def _double_value(text: str) -> float:
     value = float(text)
     if value in (float("inf"), float("-inf")):
         raise ValueError("invalid double literal")
@@ -96,9 +96,9 @@ def _double(text: str) -> float:
 
 
 LITERALS: dict[str, Callable[[str], object]] = {
-    "int": _int,
-    "uint": _uint,
-    "double": _double,
+    "int": _int_value,
+    "uint": _uint_value,
+    "double": _double_value,
     "string": string_value,
     "bytes": bytes_value,
     "true": lambda _: True,

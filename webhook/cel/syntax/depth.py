@@ -19,7 +19,7 @@ def is_deeper_than(node: Node, limit: int) -> bool:
     pending = [(node, 0)]
     while pending:
         current, depth = pending.pop()
-        if _counts(current):
+        if _counts_as_level(current):
             depth += 1
             if depth > limit:
                 return True
@@ -27,7 +27,7 @@ def is_deeper_than(node: Node, limit: int) -> bool:
     return False
 
 
-def _counts(node: Node) -> bool:
+def _counts_as_level(node: Node) -> bool:
     if isinstance(node, Call):
         return node.target is not None or node.function in _OPERATORS
     return isinstance(node, Select | Has | Macro)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.cel.syntax.constants import LITERALS
-from webhook.cel.syntax.frames import Frame
+from webhook.cel.syntax.frames import BracketFrame
 from webhook.cel.syntax.lexer import END
 
 STARTING: Final = frozenset({"name", "(", "[", "{", "!", "-", *LITERALS})
@@ -20,7 +20,7 @@ _AFTER: Final = {"start": END, "list": "{']', ','}", "map": "{'}', ','}"}
 """The tokens that may follow an operand, by the shape of the frame; for other shapes, the closing bracket."""
 
 
-def operand_expected(frame: Frame, text: str, follows: str, *, is_optional: bool) -> str:
+def operand_expected_error(frame: BracketFrame, text: str, follows: str, *, is_optional: bool) -> str:
     """Return the error for a token where an operand is expected.
 
     Args:
@@ -34,21 +34,21 @@ def operand_expected(frame: Frame, text: str, follows: str, *, is_optional: bool
         expected = _STARTS.replace("'.'", "')', '.'")
     elif frame.shape == "index" and frame.is_empty() and not is_optional:
         expected = _STARTS.replace("'!'", "'!', '?'")
-    return f"{_fault(is_extraneous=follows in STARTING)} input '{text}' expecting {{{expected}}}"
+    return f"{_kind_of_fault(is_extraneous=follows in STARTING)} input '{text}' expecting {{{expected}}}"
 
 
-def missing(what: str, kind: str, text: str) -> str:
+def missing_token_error(what: str, kind: str, text: str) -> str:
     """Return the error for a token where `what` is expected."""
     return f"missing {what} at '{text}'" if kind in STARTING else f"mismatched input '{text}' expecting {what}"
 
 
-def unexpected(frame: Frame, kind: str, text: str, *, is_extraneous: bool) -> str:
+def unexpected_token_error(frame: BracketFrame, kind: str, text: str, *, is_extraneous: bool) -> str:
     """Return the error for a token that cannot follow an operand."""
     if kind == END and frame.shape in ("group", "index", "call"):
         return f"missing '{frame.closing}' at '{END}'"
     expected = _AFTER.get(frame.shape, f"'{frame.closing}'")
-    return f"{_fault(is_extraneous=is_extraneous)} input '{text}' expecting {expected}"
+    return f"{_kind_of_fault(is_extraneous=is_extraneous)} input '{text}' expecting {expected}"
 
 
-def _fault(*, is_extraneous: bool) -> str:
+def _kind_of_fault(*, is_extraneous: bool) -> str:
     return "extraneous" if is_extraneous else "mismatched"

@@ -26,7 +26,7 @@ BINARY = {
 
 
 @dataclass(slots=True)
-class Frame:
+class BracketFrame:
     """The operands, operators and items that were read in one bracket so far.
 
     shape is `start` (the whole expression), `group`, `call`, `index`, `list`, `map` or `struct`. items are finished
@@ -49,7 +49,7 @@ class Frame:
     fields: list[str] = field(default_factory=list)
     nesting: tuple[int, int] = (1, 1)
 
-    def rules(self) -> tuple[int, int]:
+    def open_rule_counts(self) -> tuple[int, int]:
         """Return how many `relation` and `calc` rules of the grammar are open at this point."""
         relations, calculations = self.nesting
         for precedence, _, _ in self.operators:
@@ -57,29 +57,29 @@ class Frame:
             calculations += CALC <= precedence < UNARY
         return relations, calculations
 
-    def at_item(self) -> bool:
+    def is_at_item_start(self) -> bool:
         """Return whether nothing of the current item was read."""
         return not (self.operands or self.operators or self.conditions)
 
     def is_empty(self) -> bool:
         """Return whether nothing at all was read in the bracket."""
-        return self.at_item() and not self.items and not self.optional
+        return self.is_at_item_start() and not self.items and not self.optional
 
-    def may_close_empty(self) -> bool:
+    def may_close_without_item(self) -> bool:
         """Return whether the bracket may close where an item could begin: it is empty, or a comma trails."""
-        if not self.at_item() or len(self.items) in self.optional:
+        if not self.is_at_item_start() or len(self.items) in self.optional:
             return False
-        return not self.items if self.shape == "call" else self.shape == "list" or self.wants_key()
+        return not self.items if self.shape == "call" else self.shape == "list" or self.is_reading_key()
 
-    def wants_key(self) -> bool:
+    def is_reading_key(self) -> bool:
         """Return whether a map's key is being read."""
         return self.shape == "map" and len(self.items) % 2 == 0
 
-    def wants_branch(self) -> bool:
+    def is_reading_branch(self) -> bool:
         """Return whether a ternary's first branch is being read."""
         return bool(self.conditions) and self.conditions[-1][2] is None
 
-    def reduce(self, precedence: int) -> None:
+    def reduce_operators(self, precedence: int) -> None:
         """Apply the pending operators that bind at least as tightly."""
         operators, operands = self.operators, self.operands
         while operators and operators[-1][0] >= precedence:
@@ -94,7 +94,7 @@ class Frame:
 
     def finish_item(self) -> int:
         """Combine everything that was read of an item into one node. Returns the number of ternaries in it."""
-        self.reduce(0)
+        self.reduce_operators(0)
         node = self.operands.pop()
         count = len(self.conditions)
         while self.conditions:
@@ -104,7 +104,7 @@ class Frame:
         self.items.append(node)
         return count
 
-    def build(self) -> Node:
+    def build_node(self) -> Node:
         """Return the node of a closed bracket; a call is returned as if it were not a macro."""
         items = tuple(self.items)
         match self.shape:

@@ -51,7 +51,7 @@ def is_identifier(text: str) -> bool:
 
 
 @dataclass(slots=True)
-class Tokens:
+class TokenColumns:
     """The tokens of one source, as three parallel columns that end with an END token.
 
     kinds hold the token's spelling for operators and keywords, else `name`, `int`, `uint`, `double`, `string`,
@@ -64,9 +64,9 @@ class Tokens:
     issues: list[Issue] = field(default_factory=list)
 
 
-def tokenize(source: str) -> Tokens:
+def tokenize(source: str) -> TokenColumns:
     """Split the source into tokens; text that is not a token becomes an issue."""
-    tokens = Tokens()
+    tokens = TokenColumns()
     kinds, texts, offsets = tokens.kinds, tokens.texts, tokens.offsets
     for match in _TOKEN.finditer(source):
         kind = match.lastgroup
@@ -76,7 +76,7 @@ def tokenize(source: str) -> Tokens:
         if kind == "operator" or (kind == "name" and text in KEYWORDS):
             kind = text
         elif kind == "bad":
-            line, column = position(source, match.start())
+            line, column = line_and_column(source, match.start())
             tokens.issues.append(Issue(f"Syntax error: token recognition error at: '{text}'", line, column))
             continue
         assert kind is not None
@@ -89,6 +89,6 @@ def tokenize(source: str) -> Tokens:
     return tokens
 
 
-def position(source: str, offset: int) -> tuple[int, int]:
+def line_and_column(source: str, offset: int) -> tuple[int, int]:
     """Return line from 1 and column from 0 of a character offset."""
     return source.count("\n", 0, offset) + 1, offset - (source.rfind("\n", 0, offset) + 1)

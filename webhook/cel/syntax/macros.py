@@ -29,23 +29,23 @@ class MacroError(Exception):
         self.offset = offset
 
 
-def expand(offset: int, name: str, target: Node | None, arguments: tuple[Node, ...]) -> Node | None:
+def expand_macro(offset: int, name: str, target: Node | None, arguments: tuple[Node, ...]) -> Node | None:
     """Return the node of a call that has a macro's shape; None when it is an ordinary call after all.
 
     Raises:
         MacroError: the first argument that does not fit.
     """
     if target is None:
-        return _presence(offset, arguments[0])
+        return _has_node(offset, arguments[0])
     if name in ("greatest", "least"):
-        return _extreme(offset, name, target, arguments)
+        return _extreme_call(offset, name, target, arguments)
     if name == "bind" and not (isinstance(target, Ident) and target.name == "cel"):
         return None
     if name == "sortBy" and isinstance(target, Literal | MapNode | StructNode):
         text = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
         raise MacroError(text, target.offset)
     one = name in _ONE_VARIABLE or (len(arguments) == 2 and not name.startswith("transform"))
-    names = tuple(_variable(name, argument) for argument in arguments[: 1 if one else 2])
+    names = tuple(_variable_name(name, argument) for argument in arguments[: 1 if one else 2])
     if len(names) == 2 and names[0] == names[1]:
         raise MacroError(f"duplicate variable name: {names[0]}", arguments[1].offset)
     if name not in ("optMap", "optFlatMap", "bind"):
@@ -57,13 +57,13 @@ def expand(offset: int, name: str, target: Node | None, arguments: tuple[Node, .
     return Macro(offset, name, target, names, arguments[len(names) :])
 
 
-def _presence(offset: int, argument: Node) -> Has:
+def _has_node(offset: int, argument: Node) -> Has:
     if isinstance(argument, Select) and not argument.optional:
         return Has(offset, argument.operand, argument.field)
     raise MacroError("invalid argument to has() macro", argument.offset)
 
 
-def _extreme(offset: int, name: str, target: Node, arguments: tuple[Node, ...]) -> Node | None:
+def _extreme_call(offset: int, name: str, target: Node, arguments: tuple[Node, ...]) -> Node | None:
     """Return the call of math.greatest or math.least; three and more arguments become a list."""
     if not (isinstance(target, Ident) and target.name == "math"):
         return None
@@ -86,7 +86,7 @@ def _may_be_number(node: Node) -> bool:
     return not isinstance(node, ListNode | MapNode | StructNode)
 
 
-def _variable(macro: str, argument: Node) -> str:
+def _variable_name(macro: str, argument: Node) -> str:
     if isinstance(argument, Ident):
         return argument.name
     raise MacroError(_COMPLAINT.get(macro, "argument must be a simple name"), argument.offset)

@@ -19,10 +19,10 @@ from webhook.cel.environment import Environment
 from webhook.cel.syntax import lexer
 from webhook.cel.syntax.constants import LITERALS
 from webhook.cel.syntax.depth import is_deeper_than
-from webhook.cel.syntax.expected import STARTING, missing, operand_expected, unexpected
-from webhook.cel.syntax.frames import AND, BINARY, RELATION, UNARY, Frame
+from webhook.cel.syntax.expected import STARTING, missing_token_error, operand_expected_error, unexpected_token_error
+from webhook.cel.syntax.frames import AND, BINARY, RELATION, UNARY, BracketFrame
 from webhook.cel.syntax.lexer import END, RESERVED
-from webhook.cel.syntax.macros import MacroError, expand
+from webhook.cel.syntax.macros import MacroError, expand_macro
 from webhook.cel.syntax.tree import Ident, Literal, Node, Select
 from webhook.errors import CompileError, Issue
 
@@ -71,8 +71,8 @@ class _Parser:
         self._issues = tokens.issues
         self._next = 0
         self._depth = 1
-        self._frame = Frame("start", END, 0)
-        self._outer: list[Frame] = []
+        self._frame = BracketFrame("start", END, 0)
+        self._outer: list[BracketFrame] = []
         self._expecting = True
         self._plain = False
 
@@ -81,9 +81,9 @@ class _Parser:
         try:
             while node is None:
                 if self._expecting:
-                    self._operand()
+                    self._read_operand()
                 else:
-                    node = self._operator()
+                    node = self._read_operator()
             if len(self._kinds) > DEPTH_LIMIT and is_deeper_than(node, DEPTH_LIMIT):
                 self._issues.append(Issue("max recursion depth exceeded", -1, -1))
         except _SyntaxError:
@@ -95,64 +95,64 @@ class _Parser:
 
     # Operands
 
-    def _operand(self) -> None:
+    def _read_operand(self) -> None:
         kind, offset, frame = self._kinds[self._next], self._offsets[self._next], self._frame
         if kind == "name":
-            self._identifier("", offset)
+            self._read_identifier("", offset)
         elif kind in LITERALS:
-            self._literal("", offset)
+            self._read_literal("", offset)
         elif kind == "(":
-            self._open("group", ")", offset)
+            self._open_frame("group", ")", offset)
         elif kind == "[":
-            self._open("list", "]", offset)
+            self._open_frame("list", "]", offset)
         elif kind == "{":
-            self._open("map", "}", offset)
+            self._open_frame("map", "}", offset)
         elif kind in ("!", "-"):
-            self._unary(kind, offset)
+            self._read_sign_run(kind, offset)
         elif kind == "." and self._kinds[self._next + 1] == "name":
             self._next += 1
-            self._identifier(".", offset)
-        elif kind == "?" and (frame.shape == "list" or frame.wants_key()) and self._may_be_optional():
+            self._read_identifier(".", offset)
+        elif kind == "?" and (frame.shape == "list" or frame.is_reading_key()) and self._may_read_optional_mark():
             self._next += 1
             frame.optional.add(len(frame.items))
-        elif kind == frame.closing and frame.may_close_empty():
-            self._close()
+        elif kind == frame.closing and frame.may_close_without_item():
+            self._close_bracket()
         elif kind == "," and frame.shape in ("list", "map") and frame.is_empty():
-            self._trailing_comma()
+            self._read_trailing_comma()
         else:
-            self._expected_operand()
+            self._fail_for_missing_operand()
 
-    def _push(self, node: Node, *, plain: bool = False) -> None:
+    def _push_node(self, node: Node, *, plain: bool = False) -> None:
         self._frame.operands.append(node)
         self._expecting = False
         self._plain = plain
 
-    def _identifier(self, dot: str, offset: int) -> None:
+    def _read_identifier(self, dot: str, offset: int) -> None:
         text = self._texts[self._next]
-        if text in RESERVED and not self._names_a_message():
-            self._report(f"reserved identifier: {text}", offset)
+        if text in RESERVED and not self._is_message_name():
+            self._report_issue(f"reserved identifier: {text}", offset)
         self._next += 1
         if self._kinds[self._next] == "(":
-            self._open("call", ")", self._offsets[self._next], name=dot + text)
+            self._open_frame("call", ")", self._offsets[self._next], name=dot + text)
         else:
-            self._push(Ident(self._offsets[self._next - 1], dot + text), plain=True)
+            self._push_node(Ident(self._offsets[self._next - 1], dot + text), plain=True)
 
-    def _names_a_message(self) -> bool:
+    def _is_message_name(self) -> bool:
         index = self._next + 1
         while self._kinds[index] == "." and self._kinds[index + 1] == "name":
             index += 2
         return self._kinds[index] == "{"
 
-    def _literal(self, sign: str, offset: int) -> None:
+    def _read_literal(self, sign: str, offset: int) -> None:
         value: object = None
         try:
             value = LITERALS[self._kinds[self._next]](sign + self._texts[self._next])
         except ValueError as error:
-            self._report(str(error), offset)
+            self._report_issue(str(error), offset)
         self._next += 1
-        self._push(Literal(offset, value))
+        self._push_node(Literal(offset, value))
 
-    def _unary(self, sign: str, offset: int) -> None:
+    def _read_sign_run(self, sign: str, offset: int) -> None:
         """Read a run of one sign. cel-go drops pairs, and a single minus becomes part of a number."""
         count = 0
         while self._kinds[self._next] == sign:
@@ -160,230 +160,234 @@ class _Parser:
             count += 1
         kind, minus = self._kinds[self._next], self._offsets[self._next]
         if sign == "-" and count == 1 and kind in ("int", "double"):
-            self._literal("-", offset)
+            self._read_literal("-", offset)
             return
         if count % 2:
             self._frame.operators.append((UNARY, f"{sign}_", offset))
         if kind == "-" and self._kinds[self._next + 1] in ("int", "double"):
             self._next += 1
-            self._literal("-", minus)
+            self._read_literal("-", minus)
         elif kind not in STARTING | {"."} or kind in ("!", "-"):
-            self._expected_operand()
+            self._fail_for_missing_operand()
 
-    def _may_be_optional(self) -> bool:
-        self._needs_optional_syntax("'?'", self._offsets[self._next])
-        return self._frame.at_item() and len(self._frame.items) not in self._frame.optional
+    def _may_read_optional_mark(self) -> bool:
+        self._require_optional_syntax("'?'", self._offsets[self._next])
+        return self._frame.is_at_item_start() and len(self._frame.items) not in self._frame.optional
 
     # After an operand
 
-    def _operator(self) -> Node | None:
+    def _read_operator(self) -> Node | None:
         """Read one token after an operand; return the tree when it ended the expression, else None."""
         kind, offset = self._kinds[self._next], self._offsets[self._next]
         binary = BINARY.get(kind)
         if kind == ".":
-            self._member(offset)
+            self._read_member(offset)
         elif binary is not None:
-            self._binary(*binary, offset)
+            self._read_binary_operator(*binary, offset)
         elif kind == "[":
-            self._index(offset)
+            self._open_index(offset)
         elif kind in (self._frame.closing, ","):
-            return self._end_of_item(kind)
+            return self._read_item_end(kind)
         elif kind == "?":
-            self._condition(offset)
+            self._read_question_mark(offset)
         elif kind == ":":
-            self._colon(offset)
+            self._read_colon(offset)
         elif kind == "{" and self._plain:
-            self._message(offset)
+            self._open_message(offset)
         else:
-            self._unexpected()
+            self._fail_for_unexpected_token()
         return None
 
-    def _member(self, offset: int) -> None:
+    def _read_member(self, offset: int) -> None:
         self._next += 1
         optional = self._kinds[self._next] == "?"
         if optional:
             self._next += 1
-            self._needs_optional_syntax("'.?'", offset)
+            self._require_optional_syntax("'.?'", offset)
         kind, text = self._kinds[self._next], self._texts[self._next]
         if kind not in ("name", "escaped"):
-            self._expected_field(kind, text, offset)
+            self._fail_for_missing_field(kind, text, offset)
         self._next += 1
         operand = self._frame.operands.pop()
         if kind == "name" and not optional and self._kinds[self._next] == "(":
-            self._open("call", ")", self._offsets[self._next], name=text, target=operand)
+            self._open_frame("call", ")", self._offsets[self._next], name=text, target=operand)
             return
-        name = self._escaped(text) if kind == "escaped" else text
-        self._push(Select(offset, operand, name, optional), plain=self._plain and kind == "name" and not optional)
+        name = self._unescaped_field_name(text) if kind == "escaped" else text
+        self._push_node(Select(offset, operand, name, optional), plain=self._plain and kind == "name" and not optional)
 
-    def _escaped(self, text: str) -> str:
+    def _unescaped_field_name(self, text: str) -> str:
         if not self._environment.escaped_fields:
-            self._report("unsupported syntax: '`'", self._offsets[self._next - 1])
+            self._report_issue("unsupported syntax: '`'", self._offsets[self._next - 1])
         return text[1:-1]
 
-    def _index(self, offset: int) -> None:
+    def _open_index(self, offset: int) -> None:
         optional = self._kinds[self._next + 1] == "?"
-        self._open("index", "]", offset, name="_[?_]" if optional else "_[_]", target=self._frame.operands.pop())
+        self._open_frame("index", "]", offset, name="_[?_]" if optional else "_[_]", target=self._frame.operands.pop())
         if optional:
             self._next += 1
-            self._needs_optional_syntax("'[?'", offset)
+            self._require_optional_syntax("'[?'", offset)
 
-    def _binary(self, precedence: int, function: str, offset: int) -> None:
+    def _read_binary_operator(self, precedence: int, function: str, offset: int) -> None:
         # a chain of && or || stays open, to become one call
-        self._frame.reduce(precedence + 1 if precedence <= AND else precedence)
+        self._frame.reduce_operators(precedence + 1 if precedence <= AND else precedence)
         self._frame.operators.append((precedence, function, offset))
         self._next += 1
         self._expecting = True
         if precedence >= RELATION:
-            self._check_rules()
+            self._check_open_rules()
 
-    def _condition(self, offset: int) -> None:
+    def _read_question_mark(self, offset: int) -> None:
         frame = self._frame
-        if frame.wants_branch():
-            self._fail("mismatched input '?' expecting ':'")
-        frame.reduce(0)
+        if frame.is_reading_branch():
+            self._fail_at_token("mismatched input '?' expecting ':'")
+        frame.reduce_operators(0)
         frame.conditions.append((offset, frame.operands.pop(), None))
         self._next += 1
         self._expecting = True
 
-    def _colon(self, offset: int) -> None:
+    def _read_colon(self, offset: int) -> None:
         frame = self._frame
-        if frame.wants_branch():
-            frame.reduce(0)
+        if frame.is_reading_branch():
+            frame.reduce_operators(0)
             where, condition, _ = frame.conditions[-1]
             frame.conditions[-1] = (where, condition, frame.operands.pop())
             self._depth += 1
-            self._check_rules()
-        elif frame.wants_key():
+            self._check_open_rules()
+        elif frame.is_reading_key():
             self._depth -= frame.finish_item()
             frame.colons.append(offset)
         else:
-            self._unexpected()
+            self._fail_for_unexpected_token()
         self._next += 1
         self._expecting = True
 
-    def _end_of_item(self, kind: str) -> Node | None:
+    def _read_item_end(self, kind: str) -> Node | None:
         frame = self._frame
-        if frame.wants_branch() or frame.wants_key() or (kind == "," and frame.shape in ("start", "group", "index")):
-            self._unexpected()
+        if (
+            frame.is_reading_branch()
+            or frame.is_reading_key()
+            or (kind == "," and frame.shape in ("start", "group", "index"))
+        ):
+            self._fail_for_unexpected_token()
         self._depth -= frame.finish_item()
         if frame.shape == "start":
             return frame.items[0]
         if kind != ",":
-            self._close()
+            self._close_bracket()
             return None
         self._next += 1
         self._expecting = True
         if frame.shape == "struct":
-            self._field()
+            self._read_message_field()
         return None
 
     # Brackets
 
-    def _open(self, shape: str, closing: str, offset: int, *, name: str = "", target: Node | None = None) -> None:
+    def _open_frame(self, shape: str, closing: str, offset: int, *, name: str = "", target: Node | None = None) -> None:
         self._next += 1
-        relations, calculations = self._frame.rules()
+        relations, calculations = self._frame.open_rule_counts()
         self._outer.append(self._frame)
-        self._frame = Frame(shape, closing, offset, name, target, nesting=(relations + 1, calculations + 1))
+        self._frame = BracketFrame(shape, closing, offset, name, target, nesting=(relations + 1, calculations + 1))
         self._expecting = True
         self._depth += 1
         if self._kinds[self._next] != closing:
-            self._check_rules()
+            self._check_open_rules()
 
-    def _close(self) -> None:
+    def _close_bracket(self) -> None:
         frame = self._frame
         self._next += 1
         self._depth -= 1
         self._frame = self._outer.pop()
-        self._push(self._call(frame) if frame.shape == "call" else frame.build())
+        self._push_node(self._call_node(frame) if frame.shape == "call" else frame.build_node())
 
-    def _call(self, frame: Frame) -> Node:
-        if self._environment.has_macro(frame.name, len(frame.items), member=frame.target is not None):
+    def _call_node(self, frame: BracketFrame) -> Node:
+        if self._environment.is_macro_call(frame.name, len(frame.items), member=frame.target is not None):
             try:
-                node = expand(frame.offset, frame.name, frame.target, tuple(frame.items))
+                node = expand_macro(frame.offset, frame.name, frame.target, tuple(frame.items))
             except MacroError as error:
-                self._report(error.message, error.offset)
+                self._report_issue(error.message, error.offset)
                 node = Literal(frame.offset, None)
             if node is not None:
                 return node
-        return frame.build()
+        return frame.build_node()
 
-    def _message(self, offset: int) -> None:
-        self._open("struct", "}", offset, name=_qualified(self._frame.operands.pop()))
+    def _open_message(self, offset: int) -> None:
+        self._open_frame("struct", "}", offset, name=_qualified_name(self._frame.operands.pop()))
         if self._kinds[self._next] == ",":
-            self._trailing_comma()
+            self._read_trailing_comma()
         else:
-            self._field()
+            self._read_message_field()
 
-    def _field(self) -> None:
+    def _read_message_field(self) -> None:
         """Read `field:` or the end of a message."""
         frame = self._frame
         if self._kinds[self._next] == "}":
-            self._close()
+            self._close_bracket()
             return
         if self._kinds[self._next] == "?":
-            self._needs_optional_syntax("'?'", self._offsets[self._next])
+            self._require_optional_syntax("'?'", self._offsets[self._next])
             frame.optional.add(len(frame.items))
             self._next += 1
         kind, text = self._kinds[self._next], self._texts[self._next]
         if kind not in ("name", "escaped"):
-            self._fail(f"mismatched input '{text}' expecting {{'}}', '?', IDENTIFIER, ESC_IDENTIFIER}}")
+            self._fail_at_token(f"mismatched input '{text}' expecting {{'}}', '?', IDENTIFIER, ESC_IDENTIFIER}}")
         self._next += 1
-        frame.fields.append(self._escaped(text) if kind == "escaped" else text)
+        frame.fields.append(self._unescaped_field_name(text) if kind == "escaped" else text)
         if self._kinds[self._next] != ":":
-            self._missing("':'")
+            self._fail_for_missing_token("':'")
         frame.colons.append(self._offsets[self._next])
         self._next += 1
 
-    def _trailing_comma(self) -> None:
+    def _read_trailing_comma(self) -> None:
         self._next += 1
         if self._kinds[self._next] != self._frame.closing:
-            self._unexpected()
-        self._close()
+            self._fail_for_unexpected_token()
+        self._close_bracket()
 
     # Limits and complaints
 
-    def _check_rules(self) -> None:
-        if self._depth > DEPTH_LIMIT or max(self._frame.rules()) > DEPTH_LIMIT:
+    def _check_open_rules(self) -> None:
+        if self._depth > DEPTH_LIMIT or max(self._frame.open_rule_counts()) > DEPTH_LIMIT:
             self._issues.append(Issue(f"expression recursion limit exceeded: {DEPTH_LIMIT}", -1, -1))
             raise _SyntaxError
 
-    def _needs_optional_syntax(self, what: str, offset: int) -> None:
-        if not self._environment.optional_syntax:
-            self._report(f"unsupported syntax {what}", offset)
+    def _require_optional_syntax(self, what: str, offset: int) -> None:
+        if not self._environment.has_optional_syntax:
+            self._report_issue(f"unsupported syntax {what}", offset)
 
-    def _report(self, message: str, offset: int) -> None:
-        self._issues.append(Issue(message, *lexer.position(self._source, offset)))
+    def _report_issue(self, message: str, offset: int) -> None:
+        self._issues.append(Issue(message, *lexer.line_and_column(self._source, offset)))
 
-    def _fail(self, message: str, index: int | None = None) -> NoReturn:
-        self._report(f"Syntax error: {message}", self._offsets[self._next if index is None else index])
+    def _fail_at_token(self, message: str, index: int | None = None) -> NoReturn:
+        self._report_issue(f"Syntax error: {message}", self._offsets[self._next if index is None else index])
         raise _SyntaxError
 
-    def _expected_operand(self) -> NoReturn:
+    def _fail_for_missing_operand(self) -> NoReturn:
         kinds, at, frame = self._kinds, self._next, self._frame
         if kinds[at] == "." and kinds[at + 1] != END:
-            self._fail(f"no viable alternative at input '.{self._texts[at + 1]}'", at + 1)
+            self._fail_at_token(f"no viable alternative at input '.{self._texts[at + 1]}'", at + 1)
         follows = kinds[min(at + 1, len(kinds) - 1)]
-        self._fail(operand_expected(frame, self._texts[at], follows, is_optional=kinds[at - 1] == "?"))
+        self._fail_at_token(operand_expected_error(frame, self._texts[at], follows, is_optional=kinds[at - 1] == "?"))
 
-    def _expected_field(self, kind: str, text: str, offset: int) -> NoReturn:
+    def _fail_for_missing_field(self, kind: str, text: str, offset: int) -> NoReturn:
         if kind in lexer.KEYWORDS:
-            self._fail(f"mismatched input '{text}' expecting IDENTIFIER")
+            self._fail_at_token(f"mismatched input '{text}' expecting IDENTIFIER")
         seen = "." if kind == END else self._source[offset : self._offsets[self._next] + len(text)]
-        self._fail(f"no viable alternative at input '{seen}'")
+        self._fail_at_token(f"no viable alternative at input '{seen}'")
 
-    def _missing(self, what: str) -> NoReturn:
-        self._fail(missing(what, self._kinds[self._next], self._texts[self._next]))
+    def _fail_for_missing_token(self, what: str) -> NoReturn:
+        self._fail_at_token(missing_token_error(what, self._kinds[self._next], self._texts[self._next]))
 
-    def _unexpected(self) -> NoReturn:
+    def _fail_for_unexpected_token(self) -> NoReturn:
         """Report a token after an operand that cannot stand there."""
         frame, kind = self._frame, self._kinds[self._next]
-        if frame.wants_branch() or frame.wants_key():
-            self._missing("':'")
+        if frame.is_reading_branch() or frame.is_reading_key():
+            self._fail_for_missing_token("':'")
         closes = self._kinds[self._next + 1 : self._next + 2] == [frame.closing]
-        self._fail(unexpected(frame, kind, self._texts[self._next], is_extraneous=closes))
+        self._fail_at_token(unexpected_token_error(frame, kind, self._texts[self._next], is_extraneous=closes))
 
 
-def _qualified(node: Node) -> str:
+def _qualified_name(node: Node) -> str:
     parts = []
     while isinstance(node, Select):
         parts.append(node.field)

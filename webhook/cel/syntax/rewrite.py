@@ -31,11 +31,11 @@ _MOST = 5000
 """The most nodes that inlining may visit; a definition may double those of the ones before."""
 
 
-class TooLarge(Exception):
+class RewriteTooLong(Exception):
     """The error for a rewritten expression that would be too long."""
 
 
-def nodes(tree: Node) -> Iterator[Node]:
+def all_nodes(tree: Node) -> Iterator[Node]:
     """Yield every node of a tree."""
     pending = [tree]
     while pending:
@@ -44,7 +44,7 @@ def nodes(tree: Node) -> Iterator[Node]:
         pending.extend(children(node))
 
 
-def depth(tree: Node) -> int:
+def nesting_depth(tree: Node) -> int:
     """Return how many nodes are nested in each other."""
     level, deepest = [tree], 0
     while level:
@@ -52,10 +52,10 @@ def depth(tree: Node) -> int:
     return deepest
 
 
-def names(tree: Node) -> frozenset[str]:
+def all_names(tree: Node) -> frozenset[str]:
     """Return every name in a tree, free or bound."""
     identifiers: set[str] = set()
-    for node in nodes(tree):
+    for node in all_nodes(tree):
         if isinstance(node, Ident):
             identifiers.add(node.name)
         elif isinstance(node, Macro):
@@ -63,17 +63,17 @@ def names(tree: Node) -> frozenset[str]:
     return frozenset(identifiers)
 
 
-def bound(tree: Node) -> frozenset[str]:
+def macro_bound_names(tree: Node) -> frozenset[str]:
     """Return every name that some macro of a tree binds."""
-    return frozenset(name for node in nodes(tree) if isinstance(node, Macro) for name in node.variables)
+    return frozenset(name for node in all_nodes(tree) if isinstance(node, Macro) for name in node.variables)
 
 
-def replace(node: Node, given: Callable[[Node], Node | None]) -> Node:
+def replace_nodes(node: Node, given: Callable[[Node], Node | None]) -> Node:
     """Return a tree in which the results of `given` replace nodes; the replacements are not searched again."""
     made = given(node)
     if made is not None:
         return made
-    return with_children(node, tuple([replace(child, given) for child in children(node)]))
+    return with_children(node, tuple([replace_nodes(child, given) for child in children(node)]))
 
 
 def with_children(node: Node, parts: tuple[Node, ...]) -> Node:
@@ -101,13 +101,13 @@ def with_children(node: Node, parts: tuple[Node, ...]) -> Node:
             return Macro(node.offset, node.name, parts[0], node.variables, parts[1:])
 
 
-def let(name: str, value: Node, body: Node) -> Node:
+def bind_value_to_name(name: str, value: Node, body: Node) -> Node:
     """Return the expression with a value under a name: `[value].map(name, body)[0]`."""
     made = Macro(body.offset, "map", ListNode(body.offset, (value,)), (name,), (body,))
     return Call(body.offset, "_[_]", None, (made, Literal(body.offset, 0)))
 
 
-class Inliner:
+class VariableInliner:
     """Replaces `variables.x` by the definition of x.
 
     Args:
@@ -128,59 +128,59 @@ class Inliner:
             TooLarge: too much would have to be written out.
         """
         self._written = 0
-        return self._inline(node, _NONE)
+        return self._inline_with_bound_names(node, _NONE)
 
-    def _inline(self, node: Node, known: frozenset[str]) -> Node:
+    def _inline_with_bound_names(self, node: Node, known: frozenset[str]) -> Node:
         """Return the expression, where the variables of these names are already bound."""
         self._written += 1
         if self._written > _MOST:
-            raise TooLarge
-        needed = self._needed(node)
+            raise RewriteTooLong
+        needed = self._certainly_needed_variables(node)
         chosen = [name for name in self._definitions if name in needed and name not in known]
         values = []
         for name in chosen:
-            values.append(self._below(self._definitions[name], known))
+            values.append(self._inline_children(self._definitions[name], known))
             known |= {name}
-        made = self._below(node, known)
+        made = self._inline_children(node, known)
         for name, value in zip(reversed(chosen), reversed(values), strict=True):
-            made = let(self._local[name], value, made)
+            made = bind_value_to_name(self._local[name], value, made)
         return made
 
-    def _below(self, node: Node, known: frozenset[str]) -> Node:
-        name = variable(node)
+    def _inline_children(self, node: Node, known: frozenset[str]) -> Node:
+        name = variable_read_by(node)
         if name in known:  # every variable is, that is needed here: _inline has bound it
             return Ident(node.offset, self._local[name])
-        lazy = _lazy(node)
+        lazy = _lazy_child_indexes(node)
         parts = [
-            self._inline(child, known) if index in lazy else self._below(child, known)
+            self._inline_with_bound_names(child, known) if index in lazy else self._inline_children(child, known)
             for index, child in enumerate(children(node))
         ]
         return with_children(node, tuple(parts))
 
-    def _needed(self, node: Node) -> frozenset[str]:
+    def _certainly_needed_variables(self, node: Node) -> frozenset[str]:
         """Return the variables that every evaluation of the node needs."""
-        name = variable(node)
+        name = variable_read_by(node)
         if name in self._definitions:
             if name not in self._always:
-                self._always[name] = self._needed(self._definitions[name]) | {name}
+                self._always[name] = self._certainly_needed_variables(self._definitions[name]) | {name}
             return self._always[name]
-        parts = [self._needed(child) for child in children(node)]
+        parts = [self._certainly_needed_variables(child) for child in children(node)]
         if isinstance(node, Call) and node.function in _LOGIC:
             return frozenset.intersection(*parts)
         if isinstance(node, Call) and node.function == "_?_:_":
             return parts[0] | (parts[1] & parts[2])
-        lazy = _lazy(node)
+        lazy = _lazy_child_indexes(node)
         return _NONE.union(*(part for index, part in enumerate(parts) if index not in lazy))
 
 
-def variable(node: Node) -> str:
+def variable_read_by(node: Node) -> str:
     """Return the name of the variable that a node reads: `x` for `variables.x`; "" for every other node."""
     if isinstance(node, Select) and not node.optional and isinstance(node.operand, Ident):
         return node.field if node.operand.name == "variables" else ""
     return ""
 
 
-def _lazy(node: Node) -> range:
+def _lazy_child_indexes(node: Node) -> range:
     """Return the indexes of the children that may not be evaluated, or whose failure another child may outweigh."""
     count = len(children(node))
     if isinstance(node, Macro):

@@ -24,7 +24,7 @@ _Piece: TypeAlias = str | tuple[Node, int]
 """Text, or a node with the precedence that it needs to stand there without brackets."""
 
 
-def source(node: Node) -> str:
+def source_text(node: Node) -> str:
     """Return the source text of a tree."""
     text: list[str] = []
     pending: list[_Piece] = [(node, _ANY)]
@@ -34,12 +34,12 @@ def source(node: Node) -> str:
             text.append(piece)
             continue
         written, needed = piece
-        pieces = _pieces(written)
-        pending.extend(reversed(pieces if _tightness(written) >= needed else ["(", *pieces, ")"]))
+        pieces = _source_pieces(written)
+        pending.extend(reversed(pieces if _precedence(written) >= needed else ["(", *pieces, ")"]))
     return "".join(text)
 
 
-def _tightness(node: Node) -> int:
+def _precedence(node: Node) -> int:
     """Return the precedence of the outermost operator of a node; a number cannot stand before a dot or after a sign."""
     if isinstance(node, Literal):
         return _SIGN if isinstance(node.value, int | float) and not isinstance(node.value, bool) else _MEMBER
@@ -52,43 +52,43 @@ def _tightness(node: Node) -> int:
     return _TIGHTNESS.get(node.function, _MEMBER)
 
 
-def _pieces(node: Node) -> list[_Piece]:
+def _source_pieces(node: Node) -> list[_Piece]:
     match node:
         case Literal():
-            return [_literal(node.value)]
+            return [_literal_text(node.value)]
         case Ident():
             return [node.name]
         case Select():
-            return [(node.operand, _MEMBER), ".?" if node.optional else ".", _field(node.field)]
+            return [(node.operand, _MEMBER), ".?" if node.optional else ".", _field_name(node.field)]
         case Has():
-            return ["has(", (node.operand, _MEMBER), ".", _field(node.field), ")"]
+            return ["has(", (node.operand, _MEMBER), ".", _field_name(node.field), ")"]
         case Call():
-            return _call(node)
+            return _call_pieces(node)
         case ListNode():
             marked: list[list[_Piece]] = [
                 ["?" * (index in node.optional), (each, _ANY)] for index, each in enumerate(node.elements)
             ]
-            return ["[", *_joined(marked), "]"]
+            return ["[", *_joined_pieces(marked), "]"]
         case MapNode():
             entries: list[list[_Piece]] = [
                 ["?" * each.optional, (each.key, OR), ": ", (each.value, _ANY)] for each in node.entries
             ]
-            return ["{", *_joined(entries), "}"]
+            return ["{", *_joined_pieces(entries), "}"]
         case StructNode():
             named: list[list[_Piece]] = [
-                ["?" * each.optional, _field(each.field), ": ", (each.value, _ANY)] for each in node.entries
+                ["?" * each.optional, _field_name(each.field), ": ", (each.value, _ANY)] for each in node.entries
             ]
-            return [f"{node.name}{{", *_joined(named), "}"]
+            return [f"{node.name}{{", *_joined_pieces(named), "}"]
         case Macro():
-            return _macro(node)
+            return _macro_pieces(node)
 
 
-def _call(node: Call) -> list[_Piece]:
+def _call_pieces(node: Call) -> list[_Piece]:
     function, arguments = node.function, node.arguments
     if function in ("_&&_", "_||_"):
         # a bracket inside a chain is a chain of its own
         tight = (AND if function == "_&&_" else OR) + 1
-        return _joined([[(each, tight)] for each in arguments], f" {_SIGNS[function]} ")
+        return _joined_pieces([[(each, tight)] for each in arguments], f" {_SIGNS[function]} ")
     if function in _SIGNS:
         own = _TIGHTNESS[function]
         left, right = arguments
@@ -101,46 +101,50 @@ def _call(node: Call) -> list[_Piece]:
     if function in ("_[_]", "_[?_]"):
         return [(arguments[0], _MEMBER), function[1:-2], (arguments[1], _ANY), "]"]
     target: list[_Piece] = [] if node.target is None else [(node.target, _MEMBER), "."]
-    return [*target, f"{function}(", *_joined([[(each, _ANY)] for each in arguments]), ")"]
+    return [*target, f"{function}(", *_joined_pieces([[(each, _ANY)] for each in arguments]), ")"]
 
 
-def _macro(node: Macro) -> list[_Piece]:
-    arguments = _joined([[(each, _ANY)] for each in node.arguments])
+def _macro_pieces(node: Macro) -> list[_Piece]:
+    arguments = _joined_pieces([[(each, _ANY)] for each in node.arguments])
     if node.name == "bind":
         return [f"cel.bind({node.variables[0]}, ", (node.operand, _ANY), ", ", *arguments, ")"]
     return [(node.operand, _MEMBER), f".{node.name}({', '.join(node.variables)}, ", *arguments, ")"]
 
 
-def _joined(parts: list[list[_Piece]], separator: str = ", ") -> list[_Piece]:
+def _joined_pieces(parts: list[list[_Piece]], separator: str = ", ") -> list[_Piece]:
     return [piece for index, part in enumerate(parts) for piece in ([separator, *part] if index else part)]
 
 
-def _field(name: str) -> str:
+def _field_name(name: str) -> str:
     return name if _WORD.fullmatch(name) and name not in lexer.KEYWORDS else f"`{name}`"
 
 
-def _literal(value: object) -> str:
+def _literal_text(value: object) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return text(value)
+        return string_literal(value)
     if isinstance(value, bytes):
-        return 'b"' + "".join(_byte(each) for each in value) + '"'
+        return 'b"' + "".join(_escaped_byte(each) for each in value) + '"'
     return f"{int(value)}u" if isinstance(value, UInt) else repr(value)
 
 
-def text(value: str) -> str:
+def string_literal(value: str) -> str:
     """Return a string literal for a text."""
-    return '"' + "".join(_ESCAPES.get(each) or (each if each.isprintable() else _escape(each)) for each in value) + '"'
+    return (
+        '"'
+        + "".join(_ESCAPES.get(each) or (each if each.isprintable() else _escaped_character(each)) for each in value)
+        + '"'
+    )
 
 
-def _escape(character: str) -> str:
+def _escaped_character(character: str) -> str:
     code = ord(character)
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _byte(value: int) -> str:
+def _escaped_byte(value: int) -> str:
     character = chr(value)
     return _ESCAPES.get(character) or (character if 0x20 <= value < 0x7F else f"\\x{value:02x}")

@@ -11,16 +11,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from webhook.attributes import JSON
-from webhook.cel import Meter
+from webhook.cel import CostMeter
 from webhook.cel.library import quantity, semver
-from webhook.cel.values import Defaulting
+from webhook.cel.values import DictWithEmptyMaps
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
 from webhook.facts.dra.selectors import MOST_COST, compile_selector
 
 
 def selector_matches_device(
-    expression: str, driver: str, device: Mapping[str, JSON], meter: Meter | None = None
+    expression: str, driver: str, device: Mapping[str, JSON], meter: CostMeter | None = None
 ) -> bool:
     """Return whether a selector selects a device, given as in `spec.devices[]` of a ResourceSlice of
     resource.k8s.io/v1.
@@ -29,7 +29,7 @@ def selector_matches_device(
         CompileError: the expression is refused.
         EvaluationError: it asks for what the device does not have, costs too much, or gives something else than a bool.
     """
-    meter = meter or Meter(limit=MOST_COST)
+    meter = meter or CostMeter(limit=MOST_COST)
     program = compile_selector(expression, meter.deadline or Deadline())
     value = program.evaluate({"device": device_as_cel_value(driver, device)}, meter)
     if type(value) is not bool:
@@ -51,8 +51,8 @@ def device_as_cel_value(driver: str, device: Mapping[str, JSON]) -> JSON:
     }
 
 
-def _by_domain(driver: str, held: JSON, read: Callable[[JSON], Any]) -> Defaulting:
-    domains = Defaulting()
+def _by_domain(driver: str, held: JSON, read: Callable[[JSON], Any]) -> DictWithEmptyMaps:
+    domains = DictWithEmptyMaps()
     for name, value in held.items() if isinstance(held, dict) else ():
         domain, slash, id_ = name.partition("/")
         domains.setdefault(domain if slash else driver, {})[id_ if slash else name] = read(value)
@@ -73,7 +73,7 @@ def _capacity(held: JSON) -> Any:
 def _version(value: JSON) -> Any:
     if not isinstance(value, str):
         raise EvaluationError("unsupported attribute value")
-    return semver.parse(value)
+    return semver.parse_strictly(value)
 
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {

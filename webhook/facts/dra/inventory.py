@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from webhook.attributes import JSON
-from webhook.cel import Meter, Program
+from webhook.cel import CostMeter, Program
 from webhook.cluster.interest import interest_in_fields
 from webhook.deadline import Deadline
 from webhook.errors import CompileError, EvaluationError, TooLarge
@@ -183,8 +183,8 @@ def _find(programs: Sequence[Program], of_class: int, selection: Selection, clus
     return selected
 
 
-def _meter(cluster: _Cluster) -> Meter:
-    return Meter(limit=MOST_COST, deadline=cluster.deadline)
+def _meter(cluster: _Cluster) -> CostMeter:
+    return CostMeter(limit=MOST_COST, deadline=cluster.deadline)
 
 
 def _devices(view: View) -> Iterator[tuple[Device, JSON]]:

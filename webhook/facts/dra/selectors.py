@@ -16,10 +16,10 @@ from sys import getsizeof
 from typing import Any, Final
 
 from webhook.cel import Engine, Environment, Program, compiled_engine
-from webhook.cel.equality import equal
+from webhook.cel.equality import are_equal
 from webhook.cel.estimate.sizes import Range
 from webhook.cel.library.declaration import Overload
-from webhook.cel.program import charge
+from webhook.cel.program import require_time_to_compile
 from webhook.cel.types import ANY, BOOL, DYN, STRING, Structure, Type, map_of, object_type, opaque
 from webhook.deadline import STEP, Deadline
 from webhook.errors import CompileError, EvaluationError
@@ -68,9 +68,9 @@ def compile_selector(expression: str, deadline: Deadline) -> Program:
     program = _PROGRAMS.get(expression, None)
     if program is None:
         program = _compile(expression, DYN, deadline)
-        charge(expression, deadline)
-        program.prepare()
-        _PROGRAMS.put(expression, program, getsizeof(expression) + program.bytes)
+        require_time_to_compile(expression, deadline)
+        program.compile_now()
+        _PROGRAMS.put(expression, program, getsizeof(expression) + program.largest_size_bytes)
     return program
 
 
@@ -98,7 +98,7 @@ def _refusal(expression: str, deadline: Deadline, *, lists: bool) -> str:
         return f"does not compile: {error.issues[0].message}"
     if program.result not in (BOOL, attribute):
         return f"evaluates to {program.result}, expected bool"
-    cost = program.estimate(_size)[1]
+    cost = program.estimated_cost(_size)[1]
     if cost > MOST_COST:
         return f"may cost {cost}, at most {MOST_COST} is allowed: compare less, with fewer loops inside loops"
     return ""
@@ -136,10 +136,10 @@ def _environment(attribute: Type) -> Environment:
 def _includes(target: Any, item: Any) -> bool:
     """Return whether a list has an item, or the value equals it."""
     if type(target) is not list:
-        return bool(equal(target, item))
+        return bool(are_equal(target, item))
     if len(target) > _LISTED:
         raise EvaluationError(f"'includes' function cannot be applied to lists longer than {_LISTED} values")
-    return any(equal(each, item) for each in target)
+    return any(are_equal(each, item) for each in target)
 
 
 _INCLUDES = Overload("includes", "dra_includes_dyn_dyn", (DYN, DYN), BOOL, _includes, member=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.cel import Meter
+from webhook.cel import CostMeter
 from webhook.deadline import Deadline
 from webhook.errors import CompileError, EvaluationError
 from webhook.facts.dra.device_capacity import consumed_capacity, rounded_up_units
@@ -103,7 +103,7 @@ def _is_selected(device: Device, selectors: Sequence[str], deadline: Deadline) -
     deadline.spend(_WORK * len(selectors) + 1)
     driver, json = device.pool.driver, device.fields.json
     return all(
-        selector_matches_device(each, driver, json, Meter(limit=MOST_COST, deadline=deadline)) for each in selectors
+        selector_matches_device(each, driver, json, CostMeter(limit=MOST_COST, deadline=deadline)) for each in selectors
     )
 
 

@@ -1,0 +1,70 @@
+"""How long stored policies may take to compile: one alone, and all that a replica compiles at once.
+
+Whoever may write policies must not keep a replica from its start. The processor time of the compiling thread counts, so
+that a busy machine refuses nothing. One expression is not interrupted: its length is bounded, and its time grows no
+faster than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import thread_time
+from typing import Final
+
+from webhook.cel import Engine, Environment, Program
+from webhook.cel.types import Type
+from webhook.deadline import Deadline
+
+MOST_S: Final = 1.0
+"""Of one object: the slowest shipped policy takes a fiftieth of it."""
+MOST_S_TOGETHER: Final = 5.0
+"""Of all objects that are compiled in one go, as at a start; an API server waits about as long for a replica."""
+
+
+class CompileTimeSpent(Exception):
+    """The time to compile an object, or all of them, is spent."""
+
+
+class CompileBudget:
+    """An engine that compiles as another one does until the time for one object, or for all, is spent."""
+
+    def __init__(self, engine: Engine, clock: Callable[[], float] = thread_time) -> None:
+        """Begin with nothing spent; `clock` gives processor seconds of the thread that compiles."""
+        self._engine = engine
+        self._clock = clock
+        self._began = self._object_began = clock()
+
+    @property
+    def name(self) -> str:
+        """Return the name of the engine that compiles."""
+        return self._engine.name
+
+    def begin(self) -> None:
+        """Begin with objects that are compiled in one go."""
+        self._began = self._clock()
+
+    def begin_object(self) -> None:
+        """Begin with one object."""
+        self._object_began = self._clock()
+
+    @property
+    def is_spent(self) -> bool:
+        """Return whether the time for all objects is spent."""
+        return self._clock() - self._began > MOST_S_TOGETHER
+
+    def compile(
+        self,
+        expression: str,
+        environment: Environment,
+        *,
+        expects: tuple[Type, ...] = (),
+        deadline: Deadline | None = None,
+    ) -> Program:
+        """Compile an expression as the engine does.
+
+        Raises:
+            CompileTimeSpent: the time is spent.
+        """
+        if self.is_spent or self._clock() - self._object_began > MOST_S:
+            raise CompileTimeSpent
+        return self._engine.compile(expression, environment, expects=expects, deadline=deadline)
