@@ -78,10 +78,10 @@ def _names(listed: _Listed) -> _Names:
 
 @lru_cache(maxsize=_KEPT_LISTS)
 def _by_namespace(listed: _Listed) -> Mapping[str, Sequence[JSON]]:
-    found: dict[str, list[JSON]] = {}
+    objects: dict[str, list[JSON]] = {}
     for obj in listed.deadline.paced(listed.objects.held):
-        found.setdefault(_place(obj)[1], []).append(obj)
-    return found
+        objects.setdefault(_place(obj)[1], []).append(obj)
+    return objects
 
 
 class Absences:
@@ -119,8 +119,8 @@ class Absences:
 
 def promised_templates(view: View) -> frozenset[str]:
     """Return the names of the templates that ComputeDomains of the view's namespace create."""
-    found = _by_namespace(_listed(view, ComputeDomain.gvk)).get(view.namespace or DEFAULT, ())
-    domains = [ComputeDomain(obj, (), Reading(view.deadline)) for obj in view.deadline.paced(found)]
+    here = _by_namespace(_listed(view, ComputeDomain.gvk)).get(view.namespace or DEFAULT, ())
+    domains = [ComputeDomain(obj, (), Reading(view.deadline)) for obj in view.deadline.paced(here)]
     return frozenset(domain.spec.channel.resource_claim_template.name for domain in domains)
 
 
