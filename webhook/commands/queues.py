@@ -15,7 +15,8 @@ from webhook.cluster.live import WatchedCluster
 from webhook.commands import output
 from webhook.errors import ConfigurationError, InputError
 from webhook.facts.kueue.objects import QUEUES
-from webhook.facts.kueue.overview import QueueOverview, read_queue_overview
+from webhook.facts.kueue.overview import read_queue_overview
+from webhook.facts.queue_overview import Overview
 from webhook.facts.view import NAMESPACES, ClusterView
 from webhook.logs import Log
 from webhook.report.queue_svg import queue_svg
@@ -67,7 +68,7 @@ def command(
     return int(any(row.obstacles for row in made.rows))
 
 
-def _overview_of_cluster(cluster: Cluster) -> QueueOverview:
+def _overview_of_cluster(cluster: Cluster) -> Overview:
     """Return the queues of a cluster.
 
     Raises:
@@ -81,7 +82,7 @@ def _overview_of_cluster(cluster: Cluster) -> QueueOverview:
     return made
 
 
-def _overview_of_live_cluster(kubeconfig: Path | None) -> QueueOverview:
+def _overview_of_live_cluster(kubeconfig: Path | None) -> Overview:
     watched = WatchedCluster.start(kubeconfig, (*QUEUES, NAMESPACES), Log(level="error"))
     try:
         return _overview_of_cluster(watched.cluster)

@@ -39,8 +39,11 @@ def with_stored_as_warnings(
     Policies are asked about the old object only where one of them denies what may pass.
     """
     policies = {each.policy.name: each.policy for each in candidates if each.policy.reports_problems}
+    kind = context.attributes.kind.kind
     may_pass = [
-        each for each in decisions if each.policy in policies and _may_have_been_stored(each, policies[each.policy])
+        each
+        for each in decisions
+        if each.policy in policies and _may_have_been_stored(each, policies[each.policy], kind)
     ]
     if not may_pass:
         return decisions
@@ -62,15 +65,15 @@ def _context_of_old_object(context: RequestContext) -> RequestContext:
     )
 
 
-def _may_have_been_stored(decision: Decision, policy: Policy) -> bool:
+def _may_have_been_stored(decision: Decision, policy: Policy, kind: str) -> bool:
     """Return whether a decision denies for a problem that may have been stored before."""
     denies = decision.evaluation == "deny" and decision.is_enforced
-    return denies and any(_is_refused_by_claimgate_alone(problem, policy) for problem in decision.problems)
+    return denies and any(_is_refused_by_claimgate_alone(problem, policy, kind) for problem in decision.problems)
 
 
-def _is_refused_by_claimgate_alone(problem: Problem, policy: Policy) -> bool:
+def _is_refused_by_claimgate_alone(problem: Problem, policy: Policy, kind: str) -> bool:
     """Return whether only claimgate refuses an update that leaves the problem as it is."""
-    return not policy.catalogue[problem.code].refused_on_updates
+    return not policy.catalogue[problem.code].refuses_updates_of(kind)
 
 
 def _split_new_and_stored(
@@ -79,7 +82,7 @@ def _split_new_and_stored(
     """Yield a decision about new problems, which denies, and one about stored problems, which warns."""
     asked = _key_of_decision(decision)
     known = [
-        _is_refused_by_claimgate_alone(each, policy) and stored.has_stored(asked, each)
+        _is_refused_by_claimgate_alone(each, policy, stored.kind) and stored.has_stored(asked, each)
         for each in deadline.each(decision.problems)
     ]
     new = [each for each, is_stored in zip(decision.problems, known, strict=True) if not is_stored]
@@ -107,9 +110,10 @@ class _StoredProblems:
     if it says the same of another place, since what stands in a list may have moved: so often as it was said before.
     """
 
-    __slots__ = ("_moved", "_new", "_old", "_places")
+    __slots__ = ("_moved", "_new", "_old", "_places", "kind")
 
     def __init__(self, decisions: Sequence[Decision], attributes: Attributes, deadline: Deadline) -> None:
+        self.kind = attributes.kind.kind
         self._old, self._new = attributes.old_object, attributes.object
         self._places: dict[tuple[object, ...], Problem] = {}
         self._moved: Counter[tuple[object, ...]] = Counter()

@@ -7,18 +7,18 @@ from collections.abc import Iterator, Sequence
 
 from webhook import terminal
 from webhook.attributes import JSON
-from webhook.facts.kueue.overview import FlavorAmount, OverviewRow, QueueOverview
+from webhook.facts.queue_overview import Amount, Overview, Row
 from webhook.wording import counted, named
 
 _INDENT = "  "
 
 
-def queue_text(made: QueueOverview) -> str:
+def queue_text(made: Overview) -> str:
     """Return a line for each queue with its quota below it."""
     return terminal.lines([*_lines_of_overview(made)])
 
 
-def _lines_of_overview(made: QueueOverview) -> Iterator[str]:
+def _lines_of_overview(made: Overview) -> Iterator[str]:
     for row in made.rows:
         margin = _INDENT * row.depth
         yield f"{margin}{title(row)}"
@@ -37,19 +37,19 @@ def _lines_of_overview(made: QueueOverview) -> Iterator[str]:
     )
 
 
-def _source_of_usage(made: QueueOverview) -> str:
+def _source_of_usage(made: Overview) -> str:
     """Return a text that names the objects from which usage is read."""
     if made.workloads is None:
         return "as the status of the ClusterQueues says"
     return f"the sum of {counted(made.workloads, 'Workload')} with reserved quota"
 
 
-def title(row: OverviewRow) -> str:
+def title(row: Row) -> str:
     """Return the title of a row: `LocalQueue team-a/main`, `ClusterQueue gpus`, `Cohort research`."""
     return f"{row.kind} {row.namespace}/{row.name}" if row.namespace else f"{row.kind} {row.name}"
 
 
-def _quota_table_of_row(row: OverviewRow) -> Iterator[str]:
+def _quota_table_of_row(row: Row) -> Iterator[str]:
     """Yield the quota of a row, in columns."""
     if row.kind == "LocalQueue":
         yield from admitted(row)
@@ -60,7 +60,7 @@ def _quota_table_of_row(row: OverviewRow) -> Iterator[str]:
         yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
 
 
-def admitted(row: OverviewRow) -> Iterator[str]:
+def admitted(row: Row) -> Iterator[str]:
     """Yield what a LocalQueue can admit at most, by flavor: `can admit at most 64 cpu, 4 nvidia.com/gpu of l4`."""
     flavors: dict[str, list[str]] = {}
     for each in row.amounts:
@@ -72,13 +72,13 @@ def admitted(row: OverviewRow) -> Iterator[str]:
         yield f"can admit at most {', '.join(amounts)} of {flavor}"
 
 
-def _cells_of_amount(row: OverviewRow, amount: FlavorAmount) -> Sequence[str]:
-    quota, own = amount.quota, row.kind == "ClusterQueue"
-    borrowing, lending = amount.shown(quota.borrowing_limit), amount.shown(quota.lending_limit)
+def _cells_of_amount(row: Row, amount: Amount) -> Sequence[str]:
+    own = row.kind == "ClusterQueue"
+    borrowing, lending = amount.shown(amount.borrowing_limit), amount.shown(amount.lending_limit)
     return (
         amount.flavor,
         amount.resource,
-        f"{amount.shown(quota.nominal)} nominal",
+        f"{amount.shown(amount.nominal)} nominal",
         f"borrows at most {borrowing}" if borrowing is not None else "",
         f"lends at most {lending}" if lending is not None else "",
         f"{amount.shown(amount.most)} {'potential' if own else 'shared'}",
@@ -86,7 +86,7 @@ def _cells_of_amount(row: OverviewRow, amount: FlavorAmount) -> Sequence[str]:
     )
 
 
-def queue_json(made: QueueOverview) -> str:
+def queue_json(made: Overview) -> str:
     """Return the rows as JSON, with amounts as quantities."""
     described = {
         "queues": [_row_as_json(each) for each in made.rows],
@@ -96,7 +96,7 @@ def queue_json(made: QueueOverview) -> str:
     return terminal.exact_json(json.dumps(described, indent=2, ensure_ascii=False)) + "\n"
 
 
-def _row_as_json(row: OverviewRow) -> JSON:
+def _row_as_json(row: Row) -> JSON:
     return {
         "kind": row.kind,
         "name": row.name,
@@ -107,13 +107,13 @@ def _row_as_json(row: OverviewRow) -> JSON:
     }
 
 
-def _amount_as_json(row: OverviewRow, amount: FlavorAmount) -> JSON:
+def _amount_as_json(row: Row, amount: Amount) -> JSON:
     return {
         "flavor": amount.flavor,
         "resource": amount.resource,
-        "nominal": amount.shown(amount.quota.nominal),
-        "borrowingLimit": amount.shown(amount.quota.borrowing_limit),
-        "lendingLimit": amount.shown(amount.quota.lending_limit),
+        "nominal": amount.shown(amount.nominal),
+        "borrowingLimit": amount.shown(amount.borrowing_limit),
+        "lendingLimit": amount.shown(amount.lending_limit),
         "shared" if row.kind == "Cohort" else "potential": amount.shown(amount.most),
         "used": amount.shown(amount.used),
     }

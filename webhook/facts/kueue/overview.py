@@ -7,82 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from webhook.facts.kueue.managed import selects_namespace
 from webhook.facts.kueue.not_now_inactive import causes_of_inactivity
-from webhook.facts.kueue.quota import FlavorQuota, FlavorResource, QuotaNode, QuotaTree, parents_first
+from webhook.facts.kueue.quota import FlavorResource, QuotaNode, QuotaTree, parents_first
 from webhook.facts.kueue.quota_tree import QuotaTrees, read_quota_tree
 from webhook.facts.kueue.quota_types import QueueFields
 from webhook.facts.kueue.types import ClusterQueue, LocalQueue, ResourceFlavor
-from webhook.facts.resource_units import amount_in_kueue_units
+from webhook.facts.queue_overview import Amount, Overview, Row
 from webhook.facts.view import ClusterView
 from webhook.typed.collections import Items
 
-Kind: TypeAlias = Literal["Cohort", "ClusterQueue", "LocalQueue"]
 _STOPPED: Final = "is stopped by its stopPolicy"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlavorAmount:
-    """The amounts of a flavor's resource in a queue, in Kueue's units.
-
-    Args:
-        flavor, resource: their names.
-        quota: what it declares.
-        most: the most that it could ever have; of a Cohort, what it and those below it share.
-        used: what is reserved now.
-    """
-
-    flavor: str
-    resource: str
-    quota: FlavorQuota
-    most: int
-    used: int
-
-    def shown(self, value: int | None) -> str | None:
-        """Return one of its numbers as a quantity."""
-        return None if value is None else amount_in_kueue_units(self.resource, value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverviewRow:
-    """A Cohort, a ClusterQueue or a LocalQueue.
-
-    Args:
-        kind, name, namespace: which.
-        parent: the name of the cohort, or of the ClusterQueue, that it belongs to; "" for none.
-        depth: how many rows it is below.
-        amounts: what it has; of a LocalQueue, what its ClusterQueue has, where it can be admitted.
-        obstacles: why nothing is admitted.
-    """
-
-    kind: Kind
-    name: str
-    namespace: str = ""
-    parent: str = ""
-    depth: int = 0
-    amounts: tuple[FlavorAmount, ...] = ()
-    obstacles: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class QueueOverview:
-    """The rows of all queues, the unused flavors, and the number of Workloads with quota.
-
-    Args:
-        rows: the queues.
-        unused_flavors: the flavors that nobody has quota for.
-        workloads: how many Workloads with reserved quota say what is in use; None where the status of the
-            ClusterQueues does.
-    """
-
-    rows: tuple[OverviewRow, ...]
-    unused_flavors: tuple[str, ...]
-    workloads: int | None = None
-
-
-def read_queue_overview(view: ClusterView) -> QueueOverview:
+def read_queue_overview(view: ClusterView) -> Overview:
     """Return all queues of a cluster; objects that cannot be looked up are noted as missing in the view."""
     everything = read_quota_tree(view)
     local: dict[str, list[LocalQueue]] = {}
@@ -91,7 +31,7 @@ def read_queue_overview(view: ClusterView) -> QueueOverview:
     rows = (*_OverviewRows(everything, view, local).all_rows(), *_rows_of_lost_local_queues(everything, local, view))
     used = {name for queue in everything.everyone() for name in queue.flavors()}
     unused = tuple(flavor.name for flavor in view.list(ResourceFlavor) if flavor.name not in used)
-    return QueueOverview(rows, unused, everything.reserved.holding if everything.reserved else None)
+    return Overview(rows, unused, everything.reserved.holding if everything.reserved else None)
 
 
 @dataclass(slots=True)
@@ -102,7 +42,7 @@ class _OverviewRows:
     view: ClusterView
     local: dict[str, list[LocalQueue]]
 
-    def all_rows(self) -> Iterator[OverviewRow]:
+    def all_rows(self) -> Iterator[Row]:
         """Yield the rows of trees by the name of their roots, then of ClusterQueues without a cohort, then of
         cycles.
         """
@@ -121,7 +61,7 @@ class _OverviewRows:
             if top is None:
                 yield from self._rows_of_cycle(name)
 
-    def _rows_of_tree(self, tree: QuotaTree) -> Iterator[OverviewRow]:
+    def _rows_of_tree(self, tree: QuotaTree) -> Iterator[Row]:
         depths: dict[QuotaNode, int] = {}
         for node in tree.nodes():
             depth = depths[node] = 0 if node.parent is None else depths[node.parent] + 1
@@ -130,37 +70,29 @@ class _OverviewRows:
             else:
                 yield from self._rows_of_cluster_queue(self.queues.cluster_queues[node.name], tree, node, depth)
 
-    def _row_of_cohort(self, node: QuotaNode, tree: QuotaTree, depth: int) -> OverviewRow:
+    def _row_of_cohort(self, node: QuotaNode, tree: QuotaTree, depth: int) -> Row:
         pairs = dict.fromkeys(pair for member in parents_first(node) for pair in member.quotas)
         amounts = [
-            FlavorAmount(
-                flavor=pair[0],
-                resource=pair[1],
-                quota=node.quota(pair),
-                most=tree.subtree(node, pair),
-                used=tree.usage(node, pair),
-            )
+            _amount_of(pair, node, most=tree.subtree(node, pair), used=tree.usage(node, pair))
             for pair in Items([*pairs], self.view.deadline)
         ]
         parent = node.parent.name if node.parent else ""
-        return OverviewRow(kind="Cohort", name=node.name, parent=parent, depth=depth, amounts=tuple(amounts))
+        return Row(kind="Cohort", name=node.name, parent=parent, depth=depth, amounts=tuple(amounts))
 
-    def _rows_of_cluster_queue(
-        self, queue: QueueFields, tree: QuotaTree, node: QuotaNode, depth: int
-    ) -> Iterator[OverviewRow]:
+    def _rows_of_cluster_queue(self, queue: QueueFields, tree: QuotaTree, node: QuotaNode, depth: int) -> Iterator[Row]:
         amounts = tuple(_flavor_amount(pair, tree, node) for pair in Items([*queue.quotas], self.view.deadline))
         obstacles = tuple(_obstacles_of_queue(queue, self.view))
-        yield OverviewRow(
+        yield Row(
             kind="ClusterQueue", name=queue.name, parent=queue.cohort, depth=depth, amounts=amounts, obstacles=obstacles
         )
         yield from self._rows_of_local_queues(queue, amounts, obstacles, depth + 1)
 
     def _rows_of_local_queues(
-        self, queue: QueueFields, amounts: Sequence[FlavorAmount], obstacles: Sequence[str], depth: int
-    ) -> Iterator[OverviewRow]:
+        self, queue: QueueFields, amounts: Sequence[Amount], obstacles: Sequence[str], depth: int
+    ) -> Iterator[Row]:
         for local in Items(self.local.get(queue.name, ()), self.view.deadline):
             in_the_way = tuple(_describe_local_queue(local, queue, self.view))
-            yield OverviewRow(
+            yield Row(
                 kind="LocalQueue",
                 name=local.name,
                 namespace=_namespace_or_default(local),
@@ -170,17 +102,29 @@ class _OverviewRows:
                 obstacles=in_the_way,
             )
 
-    def _rows_of_cycle(self, name: str) -> Iterator[OverviewRow]:
+    def _rows_of_cycle(self, name: str) -> Iterator[Row]:
         told = ("its parents lead back to a cohort below them, so that nothing is admitted",)
-        yield OverviewRow(kind="Cohort", name=name, parent=self.queues.parent_of(name), obstacles=told)
+        yield Row(kind="Cohort", name=name, parent=self.queues.parent_of(name), obstacles=told)
         for queue in self.queues.members.get(name, ()):
-            yield OverviewRow(kind="ClusterQueue", name=queue.name, parent=name, depth=1, obstacles=told)
+            yield Row(kind="ClusterQueue", name=queue.name, parent=name, depth=1, obstacles=told)
             yield from self._rows_of_local_queues(queue, (), told, 2)
 
 
-def _flavor_amount(pair: FlavorResource, tree: QuotaTree, node: QuotaNode) -> FlavorAmount:
-    most, used = tree.potential(node, pair), tree.usage(node, pair)
-    return FlavorAmount(flavor=pair[0], resource=pair[1], quota=node.quota(pair), most=most, used=used)
+def _flavor_amount(pair: FlavorResource, tree: QuotaTree, node: QuotaNode) -> Amount:
+    return _amount_of(pair, node, most=tree.potential(node, pair), used=tree.usage(node, pair))
+
+
+def _amount_of(pair: FlavorResource, node: QuotaNode, *, most: int, used: int) -> Amount:
+    quota = node.quota(pair)
+    return Amount(
+        flavor=pair[0],
+        resource=pair[1],
+        nominal=quota.nominal,
+        borrowing_limit=quota.borrowing_limit,
+        lending_limit=quota.lending_limit,
+        most=most,
+        used=used,
+    )
 
 
 def _obstacles_of_queue(queue: QueueFields, view: ClusterView) -> Iterator[str]:
@@ -207,12 +151,12 @@ def _namespace_or_default(local: LocalQueue) -> str:
 
 def _rows_of_lost_local_queues(
     queues: QuotaTrees, local: Mapping[str, Sequence[LocalQueue]], view: ClusterView
-) -> Iterator[OverviewRow]:
+) -> Iterator[Row]:
     """Yield LocalQueues whose ClusterQueue does not exist; if files are incomplete, it may exist elsewhere."""
     for parent, lost in sorted(local.items()):
         for queue in lost if parent not in queues.cluster_queues else ():
             told = (f"its ClusterQueue {parent} does not exist",) if view.is_whole(ClusterQueue.gvk) else ()
-            yield OverviewRow(
+            yield Row(
                 kind="LocalQueue",
                 name=queue.name,
                 namespace=_namespace_or_default(queue),
