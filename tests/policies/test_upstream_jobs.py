@@ -40,7 +40,7 @@ LATER = {
 LATER_BETA = {"image-required": "no API server takes the pods"}
 
 
-def denials(case: JSON) -> list[str]:
+def problems(case: JSON, action: ValidationAction) -> list[str]:
     attributes = fixtures.attributes_of_object(case["object"], TABLE.row)
     if "old" in case:
         attributes = dataclasses.replace(attributes, operation=Operation.UPDATE, old_object=case["old"])
@@ -49,7 +49,7 @@ def denials(case: JSON) -> list[str]:
     return [
         problem.code.removeprefix("training-job/")
         for _, made in decisions
-        if made.evaluation == "deny" and ValidationAction.DENY in made.actions
+        if made.evaluation == "deny" and action in made.actions
         for problem in made.problems
     ]
 
@@ -59,9 +59,11 @@ def test_what_upstream_refuses_is_refused_and_little_more(kind: str) -> None:
     for case in CASES:
         if case["object"]["kind"] != kind:
             continue
-        found = denials(case)
+        found = problems(case, ValidationAction.DENY)
         if case["refused"]:
-            assert found, case
+            # No webhook refuses MPIJobs: what was stored so may be changed, and is told.
+            stored = kind == "MPIJob" and "old" in case and problems(case, ValidationAction.WARN)
+            assert found or stored, case
             continue
         later = LATER | (LATER_BETA if case["object"]["apiVersion"].endswith("v2beta1") else {})
         assert [each for each in found if each not in later] == [], case

@@ -61,8 +61,8 @@ def takes_long_to_decode(body: bytes) -> bool:
     signs = body.translate(_EXPONENTS)
     if signs.count(b"0e0") + signs.count(b"0e+") <= _MOST_EXPONENTS:
         return False
-    found = _NUMBER_WITH_EXPONENT.finditer(body)  # other texts have as many: hashes, escaped characters
-    return next(islice(found, _MOST_EXPONENTS, None), None) is not None
+    numbers = _NUMBER_WITH_EXPONENT.finditer(body)  # other texts have as many: hashes, escaped characters
+    return next(islice(numbers, _MOST_EXPONENTS, None), None) is not None
 
 
 def integers_outside_int64_as_doubles(values: Iterable[JSON]) -> None:

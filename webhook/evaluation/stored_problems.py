@@ -39,7 +39,8 @@ def with_stored_as_warnings(
     Policies are asked about the old object only where one of them denies what may pass.
     """
     policies = {each.policy.name: each.policy for each in candidates if each.policy.reports_problems}
-    may_pass = [each for each in decisions if each.policy in policies and _may_pass(each, policies[each.policy])]
+    kind = context.attributes.kind.kind
+    may_pass = [each for each in decisions if each.policy in policies and _may_pass(each, policies[each.policy], kind)]
     if not may_pass:
         return decisions
     old = ask(_before(context), {each.policy for each in may_pass})
@@ -58,21 +59,23 @@ def _before(context: RequestContext) -> RequestContext:
     )
 
 
-def _may_pass(decision: Decision, policy: Policy) -> bool:
+def _may_pass(decision: Decision, policy: Policy, kind: str) -> bool:
     """Return whether a decision denies for a problem that may have been stored before."""
     denies = decision.evaluation == "deny" and decision.is_enforced
-    return denies and any(_is_ours(problem, policy) for problem in decision.problems)
+    return denies and any(_is_ours(problem, policy, kind) for problem in decision.problems)
 
 
-def _is_ours(problem: Problem, policy: Policy) -> bool:
+def _is_ours(problem: Problem, policy: Policy, kind: str) -> bool:
     """Return whether only claimgate refuses an update that leaves the problem as it is."""
-    return not policy.catalogue[problem.code].refused_on_updates
+    return not policy.catalogue[problem.code].refuses_updates_of(kind)
 
 
 def _split(decision: Decision, policy: Policy, stored: _StoredProblems, deadline: Deadline) -> Iterator[Decision]:
     """Yield a decision about new problems, which denies, and one about stored problems, which warns."""
     asked = _asked(decision)
-    known = [_is_ours(each, policy) and stored.has(asked, each) for each in deadline.each(decision.problems)]
+    known = [
+        _is_ours(each, policy, stored.kind) and stored.has(asked, each) for each in deadline.each(decision.problems)
+    ]
     new = [each for each, is_stored in zip(decision.problems, known, strict=True) if not is_stored]
     passing = [_said(each) for each, is_stored in zip(decision.problems, known, strict=True) if is_stored]
     if new:
@@ -94,9 +97,10 @@ class _StoredProblems:
     if it says the same of another place, since what stands in a list may have moved: so often as it was said before.
     """
 
-    __slots__ = ("_moved", "_new", "_old", "_places")
+    __slots__ = ("_moved", "_new", "_old", "_places", "kind")
 
     def __init__(self, decisions: Sequence[Decision], attributes: Attributes, deadline: Deadline) -> None:
+        self.kind = attributes.kind.kind
         self._old, self._new = attributes.old_object, attributes.object
         self._places: dict[tuple[object, ...], Problem] = {}
         self._moved: Counter[tuple[object, ...]] = Counter()

@@ -24,7 +24,7 @@ from webhook.decisions import SEVERITIES
 from webhook.paths import FieldPath, path_as_text
 from webhook.problem import MissingObject, Problem
 from webhook.problems.actions import LEVELS, Level
-from webhook.problems.moments import AT_ONCE, MOMENTS, Moment
+from webhook.problems.moments import MOMENTS, Moment
 
 NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 """The name of a group, and the name of a rule within its group."""
@@ -50,7 +50,10 @@ class Rule:
             its rules.
         severity: how severe it is to break it; "" where the policy says so for all its rules.
         fails: when an object that breaks it goes wrong without this webhook.
-        refused_on_updates: whether the webhook of its API or the API server refuses updates that leave it broken.
+        refused_on_updates: the file upstream, and the function, with which the webhook of its API or the API server
+            refuses updates that leave it broken; "" where they take them. What a CustomResourceDefinition refuses is
+            taken where the field did not change (CRDValidationRatcheting), unless a rule compares it with oldSelf.
+        updates_of: kinds of which that function reads updates; () means all that the rule is about.
         yields_to: ids of rules that say the same better where they speak of the same field and do as much about it.
         issues: issues and pull requests on GitHub of people who met the problem, as links.
     """
@@ -64,9 +67,14 @@ class Rule:
     level: Level = "deny"
     severity: str = ""
     fails: Moment = ""
-    refused_on_updates: bool = False
+    refused_on_updates: str = ""
+    updates_of: tuple[str, ...] = ()
     issues: tuple[str, ...] = ()
     yields_to: tuple[str, ...] = ()
+
+    def refuses_updates_of(self, kind: str) -> bool:
+        """Return whether somebody else refuses updates of a kind that leave the rule broken."""
+        return bool(self.refused_on_updates) and kind in (self.updates_of or (kind,))
 
     @property
     def group(self) -> str:
@@ -118,6 +126,8 @@ class Group:
     source: str = ""
     level: Level = "deny"
     fails: Moment = ""
+    refused_on_updates: str = ""
+    updates_of: tuple[str, ...] = ()
 
     def rule(
         self,
@@ -131,21 +141,21 @@ class Group:
         level: Level | None = None,
         severity: str = "",
         fails: Moment | None = None,
-        refused_on_updates: bool | None = None,
+        refused_on_updates: str | None = None,
         issues: tuple[str, ...] = (),
         yields_to: tuple[str, ...] = (),
     ) -> Rule:
         """Return a rule of the group; one that never denies is of medium severity unless it says otherwise.
 
-        Unless the rule says otherwise, updates are refused for what fails at once; in a group of such rules also for
-        what fails later and has the group's `refused_by`, whose webhook refuses by now what its controller fails on.
+        Unless the rule says otherwise, the group's function refuses updates, too, where the rule has the group's
+        `refused_by`.
 
         Raises:
             InputError: every mistake in it.
         """
         moment = self.fails if fails is None else fails
         if refused_on_updates is None:
-            refused_on_updates = AT_ONCE in (moment, self.fails if refused_by is None else "")
+            refused_on_updates = self.refused_on_updates if refused_by is None else ""
         rule = Rule(
             id=rule_id,
             title=title,
@@ -157,6 +167,7 @@ class Group:
             severity=severity or severity_of(level or self.level),
             fails=moment,
             refused_on_updates=refused_on_updates,
+            updates_of=self.updates_of,
             issues=issues,
             yields_to=yields_to,
         )

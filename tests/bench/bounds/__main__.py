@@ -27,7 +27,7 @@ from tests.bench.bounds import (
 )
 from tests.bench.bounds.memory import MB, Sample, Sampler, look
 from tests.bench.bounds.report import MEMORY_MB, Report
-from tests.bench.bounds.server import ROOT, Server, serving
+from tests.bench.bounds.server import ROOT, UVLOOP, Server, serving
 from tests.bench.bounds.victims import questions
 
 AFTER_S = 3.0
@@ -48,7 +48,10 @@ def flags() -> argparse.Namespace:
     parser.add_argument("--each", action="store_true", help="a row for each attack instead of several in one")
     parser.add_argument("--row-seconds", type=float, default=1.5, metavar="S", help="how long attackers of a row send")
     parser.add_argument(
-        "--stalls", type=Path, metavar="FILE", help="write there what held the event loop for 10 ms and more, by row"
+        "--stalls",
+        type=Path,
+        metavar="FILE",
+        help=f"write there what held the event loop for 10 ms and more, by row; of uvloop if it ends in {UVLOOP}",
     )
     return parser.parse_args()
 

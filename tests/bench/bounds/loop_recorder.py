@@ -1,10 +1,13 @@
-"""What holds the event loop: `python -m tests.bench.bounds.loop_recorder FILE serve …` serves, and writes each long callback.
+"""What holds the event loop: `python -m tests.bench.bounds.loop_recorder LOOP FILE serve …` serves, and writes each long
+callback.
 
 A line for each callback of the loop that took the processor for LONG_S or more: milliseconds of the processor's time, of
 the clock, whose callback it was, and where it was when somebody looked. Likewise for each round of the loop, all
 callbacks between two looks at the sockets: how many of which kind took how long. Time in which the loop's thread waited
-for a processor is the clock's alone. It serves on asyncio's own loop, whose callbacks can be timed; uvloop runs the
-same ones.
+for a processor is the clock's alone.
+
+LOOP is `asyncio` or `uvloop`, which is what people run. uvloop tells nobody of its callbacks, so there a timer of one
+millisecond says when a round is over, and a long round is written with what it was at when somebody looked.
 """
 
 from __future__ import annotations
@@ -17,15 +20,17 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from time import clock_gettime, perf_counter, pthread_getcpuclockid, sleep, thread_time
-from typing import IO
+from typing import IO, Any
 
 LONG_S, LONG_ROUND_S = 0.010, 0.020
-_LOOK_S = 0.003
+_LOOK_S, _BEAT_S = 0.003, 0.001
 _FRAMES, _KINDS = 7, 5
 
 
 class Recorder:
     """Times every callback of the loop of this thread."""
+
+    beating: asyncio.Task[None] | None = None
 
     def __init__(self, lines: IO[str]) -> None:
         self._lines = lines
@@ -40,7 +45,7 @@ class Recorder:
         asyncio.Handle._run = lambda handle: self._timed(handle, inner)  # type: ignore[method-assign]
         around = asyncio.BaseEventLoop._run_once  # type: ignore[attr-defined]
         asyncio.BaseEventLoop._run_once = lambda loop: self._round(loop, around)  # type: ignore[attr-defined]
-        threading.Thread(target=self._look, daemon=True).start()
+        self.look_on()
 
     def _round(self, loop: asyncio.BaseEventLoop, around: Callable[[asyncio.BaseEventLoop], None]) -> None:
         self._kinds.clear()
@@ -50,6 +55,22 @@ class Recorder:
             most = sorted(self._kinds.items(), key=lambda kind: -sum(kind[1]))[:_KINDS]
             shown = ", ".join(f"{len(times)} x {kind} {sum(times) * 1000:.1f}" for kind, times in most)
             self._lines.write(f"{used * 1000:.1f} ms, a round: {shown}\n")
+
+    async def beat(self) -> None:
+        """Write each long time between two runs of a timer, which a loop runs once a round; never ends."""
+        begun = thread_time()
+        while True:
+            self._seen.clear()
+            self._begun = begun = thread_time()
+            await asyncio.sleep(_BEAT_S)
+            if (used := thread_time() - begun) >= LONG_S:
+                self._lines.write(
+                    f"{used * 1000:.1f} ms, rounds of uvloop: at {self._seen[0] if self._seen else '?'}\n"
+                )
+
+    def look_on(self) -> None:
+        """From now on, note in a thread where the loop is when it takes long."""
+        threading.Thread(target=self._look, daemon=True).start()
 
     def _timed(self, handle: asyncio.Handle, inner: Callable[[asyncio.Handle], None]) -> None:
         about, started = handle._callback, perf_counter()  # type: ignore[attr-defined]
@@ -87,11 +108,29 @@ def _kind(callback: object) -> str:
     return getattr(callback, "__qualname__", type(callback).__name__)
 
 
+def _record_uvloop(recorder: Recorder) -> None:
+    """Begin when the server does."""
+    from webhook.server.listener import Listener
+
+    inner = Listener.startup
+
+    async def startup(listener: Listener, sockets: list[Any] | None = None) -> None:
+        recorder.look_on()
+        recorder.beating = asyncio.create_task(recorder.beat())
+        await inner(listener, sockets)
+
+    Listener.startup = startup  # type: ignore[method-assign]
+
+
 def main() -> None:
     """Serve and record."""
-    sys.modules["uvloop"] = None  # type: ignore[assignment]  # uvicorn takes asyncio's loop then
-    lines = Path(sys.argv.pop(1)).open("a", buffering=1)  # noqa: SIM115 - as long as the process
-    Recorder(lines).install()
+    loop, file = sys.argv.pop(1), sys.argv.pop(1)
+    recorder = Recorder(Path(file).open("a", buffering=1))  # noqa: SIM115 - as long as the process
+    if loop == "uvloop":
+        _record_uvloop(recorder)
+    else:
+        sys.modules["uvloop"] = None  # type: ignore[assignment]  # uvicorn takes asyncio's loop then
+        recorder.install()
     from webhook.__main__ import main as claimgate
 
     claimgate()

@@ -25,6 +25,8 @@ from certs.store import CA, SERVING, SERVING_KEY, Folder
 
 ROOT = Path(__file__).parents[3]
 START_S = 60
+UVLOOP = ".uvloop"
+"""The end of the name of a file of long callbacks that is about uvloop."""
 _PROBE_PORT = re.compile(r"--(?:probe|probes|health|metrics|management)[a-z-]*port\b")
 
 
@@ -157,7 +159,8 @@ def _program(tree: Path) -> list[str]:
 
 
 def _recorded(stalls: Path) -> list[str]:
-    return [sys.executable, "-m", "tests.bench.bounds.loop_recorder", str(stalls.resolve())]
+    loop = "uvloop" if stalls.suffix == UVLOOP else "asyncio"
+    return [sys.executable, "-m", "tests.bench.bounds.loop_recorder", loop, str(stalls.resolve())]
 
 
 def _help(tree: Path) -> str:

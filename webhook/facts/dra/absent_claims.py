@@ -7,13 +7,16 @@ makes it. The objects of a kind are looked through once for all claims of a fact
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, TypeAlias
 
-from webhook.attributes import JSON
+from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import interest_in_fields
+from webhook.deadline import Deadline
 from webhook.facts.dra.types import ComputeDomain, ResourceClaim, ResourceClaimTemplate
 from webhook.facts.view import View
+from webhook.same import Same
 from webhook.typed.view import Reading
 
 DEFAULT: Final = "default"
@@ -21,6 +24,8 @@ DEFAULT: Final = "default"
 DOMAINS: Final = interest_in_fields(ComputeDomain.gvk, "spec.channel.resourceClaimTemplate.name")
 """The fields of ComputeDomains that are read."""
 _SHOWN: Final = 3
+_KEPT_LISTS: Final = 4
+"""How many lists are kept that were read: claims and templates, as they are and as they were before."""
 ClaimKind: TypeAlias = type[ResourceClaim | ResourceClaimTemplate]
 
 
@@ -43,10 +48,40 @@ class Absence:
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """The objects of one kind: their names in the namespace, and the namespaces that have each name."""
+    """The objects of one kind: the names in each namespace, and the namespaces that have each name."""
 
-    here: Sequence[str]
+    of_namespace: Mapping[str, Sequence[str]]
     namespaces: Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """All objects of a kind; until when they may be read makes no difference to what they say."""
+
+    objects: Same
+    deadline: Deadline = field(compare=False)
+
+
+@lru_cache(maxsize=_KEPT_LISTS)
+def _names(listed: _Listed) -> _Names:
+    """Return the names of all objects, read once for each state of the cluster: a user of another namespace may have
+    thousands.
+    """
+    of_namespace: dict[str, list[str]] = {}
+    namespaces: dict[str, list[str]] = {}
+    for obj in listed.deadline.paced(listed.objects.held):
+        name, namespace = _place(obj)
+        namespaces.setdefault(name, []).append(namespace)
+        of_namespace.setdefault(namespace, []).append(name)
+    return _Names(of_namespace, namespaces)
+
+
+@lru_cache(maxsize=_KEPT_LISTS)
+def _by_namespace(listed: _Listed) -> Mapping[str, Sequence[JSON]]:
+    objects: dict[str, list[JSON]] = {}
+    for obj in listed.deadline.paced(listed.objects.held):
+        objects.setdefault(_place(obj)[1], []).append(obj)
+    return objects
 
 
 class Absences:
@@ -55,7 +90,7 @@ class Absences:
     def __init__(self, view: View) -> None:
         self._view = view
         self._here = view.namespace or DEFAULT
-        self._names: dict[ClaimKind, _Names] = {}
+        self._kinds: dict[ClaimKind, _Names] = {}
         self._promised: frozenset[str] | None = None
 
     def of(self, kind: ClaimKind, name: str) -> Absence:
@@ -67,25 +102,14 @@ class Absences:
         return Absence(
             is_absent=is_known and not is_promised,
             is_promised=is_promised,
-            nearest=self._view.nearest(name, names.here),
+            nearest=self._view.nearest(name, names.of_namespace.get(self._here, ())),
             elsewhere=tuple(sorted(set(elsewhere))[:_SHOWN]),
         )
 
     def _names_of(self, kind: ClaimKind) -> _Names:
-        if kind not in self._names:
-            self._names[kind] = self._listed(kind)
-        return self._names[kind]
-
-    def _listed(self, kind: ClaimKind) -> _Names:
-        """List the names of a whole cluster, which may have thousands of others: without typed fields."""
-        here: list[str] = []
-        namespaces: dict[str, list[str]] = {}
-        for obj in self._view.deadline.paced(self._view.objects(kind.gvk)):
-            name, namespace = _place(obj)
-            namespaces.setdefault(name, []).append(namespace)
-            if namespace == self._here:
-                here.append(name)
-        return _Names(here, namespaces)
+        if kind not in self._kinds:
+            self._kinds[kind] = _names(_listed(self._view, kind.gvk))
+        return self._kinds[kind]
 
     def _promised_templates(self) -> frozenset[str]:
         if self._promised is None:
@@ -95,10 +119,13 @@ class Absences:
 
 def promised_templates(view: View) -> frozenset[str]:
     """Return the names of the templates that ComputeDomains of the view's namespace create."""
-    here = view.namespace or DEFAULT
-    found = [obj for obj in view.deadline.paced(view.objects(ComputeDomain.gvk)) if _place(obj)[1] == here]
-    domains = [ComputeDomain(obj, (), Reading(view.deadline)) for obj in view.deadline.paced(found)]
+    here = _by_namespace(_listed(view, ComputeDomain.gvk)).get(view.namespace or DEFAULT, ())
+    domains = [ComputeDomain(obj, (), Reading(view.deadline)) for obj in view.deadline.paced(here)]
     return frozenset(domain.spec.channel.resource_claim_template.name for domain in domains)
+
+
+def _listed(view: View, kind: GroupVersionKind) -> _Listed:
+    return _Listed(Same(view.objects(kind)), view.deadline)
 
 
 def _place(obj: JSON) -> tuple[str, str]:

@@ -27,6 +27,7 @@ SERVED_VERSION: Final = DEVICE_CLASSES.rule(
     title="A class has a version that the target release serves.",
     why="The API server does not know the object in another version.",
     source="k8s.io/api v0.36.1 resource/*/zz_generated.prerelease-lifecycle.go",
+    refused_on_updates="resource/*/zz_generated.prerelease-lifecycle.go, an API server has no path of such a version",
 )
 SELECTOR: Final = DEVICE_CLASSES.rule(
     "device-classes/selector",

@@ -32,6 +32,7 @@ DEVICE_CLASSES: Final = Group(
     refused_by="the API server, where it serves the version",
     source="k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go",
     fails="create",
+    refused_on_updates="pkg/apis/resource/validation/validation.go ValidateDeviceClassUpdate",
 )
 """DeviceClasses and DeviceTaintRules."""
 RESOURCE_SLICES: Final = Group(

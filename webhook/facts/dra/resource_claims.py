@@ -30,12 +30,14 @@ SERVED_VERSION: Final = RESOURCE_CLAIMS.rule(
     title="A claim or a template has a version that the target release serves.",
     why="The API server does not know the object in another version.",
     source="k8s.io/api v0.36.1 resource/*/zz_generated.prerelease-lifecycle.go",
+    refused_on_updates="resource/*/zz_generated.prerelease-lifecycle.go, an API server has no path of such a version",
 )
 IMMUTABLE: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/immutable",
     title="The spec of a claim or a template stays as it is.",
     why="Devices are allocated by it.",
     function="ValidateResourceClaimUpdate",
+    refused_on_updates="pkg/apis/resource/validation/validation.go ValidateResourceClaimUpdate",
 )
 ADMIN_ACCESS: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/admin-access",

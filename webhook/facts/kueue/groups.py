@@ -11,6 +11,7 @@ KUEUE_JOB: Final = Group(
     refused_by="Kueue's webhook",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/validation.go",
     fails="create",
+    refused_on_updates="pkg/controller/jobs, ValidateUpdate of the webhook of each kind",
 )
 """Rules of Kueue's webhooks about labels, annotations and kinds of jobs."""
 KUEUE_NEVER: Final = Group(
@@ -50,6 +51,7 @@ KUEUE_QUEUE: Final = Group(
     refused_by="Kueue's webhook, or the API server by the CustomResourceDefinition",
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go",
     fails="create",
+    refused_on_updates="pkg/webhooks, ValidateUpdate of the webhook of each kind",
 )
 """Rules of Kueue's webhooks and the API server about queues and related objects."""
 KUEUE_QUEUE_ADVICE: Final = Group(

@@ -29,6 +29,7 @@ KUEUE_JOB_MIN_PARALLELISM: Final = KUEUE_JOB.rule(
     why="Kueue admits the Job with fewer pods, and at least with so many.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/job/job_webhook.go",
     function="validatePartialAdmissionCreate",
+    refused_on_updates="",
 )
 KUEUE_JOB_EQUAL_COMPLETIONS: Final = KUEUE_JOB.rule(
     "kueue-job/equal-completions",

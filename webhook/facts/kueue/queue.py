@@ -31,6 +31,7 @@ CHOICE: Final = KUEUE_QUEUE.rule(
     title="Policies of a ClusterQueue are those that Kueue knows.",
     why="The API server takes no others.",
     source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
+    refused_on_updates="",
 )
 PREEMPTION: Final = KUEUE_QUEUE.rule(
     "kueue-queue/preemption",
@@ -43,6 +44,7 @@ PREFERENCE: Final = KUEUE_QUEUE.rule(
     title="A preference between borrowing and preemption goes with both searches.",
     why="It chooses between what both find.",
     source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
+    refused_on_updates="",
 )
 SELECTOR: Final = KUEUE_QUEUE.rule(
     "kueue-queue/selector",
@@ -58,6 +60,7 @@ IMMUTABLE: Final = KUEUE_QUEUE.rule(
     ),
     why="Jobs have been admitted by them.",
     source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
+    refused_on_updates="config/components/crd/bases, the rules about oldSelf",
 )
 NO_NAMESPACE: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/no-namespace",
@@ -72,6 +75,7 @@ CLUSTER_QUEUE_NAME: Final = KUEUE_QUEUE.rule(
     title="A LocalQueue names a ClusterQueue by a name that one can have.",
     why="No ClusterQueue has another name.",
     source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
+    refused_on_updates="",
 )
 CLUSTER_QUEUE_MISSING: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/cluster-queue-missing",

@@ -29,6 +29,7 @@ TOPOLOGY_LEVELS: Final = KUEUE_QUEUE.rule(
     title="The levels of a topology are 1 to 16 different node labels, the host as the lowest.",
     why="Each level divides the one above.",
     source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
+    refused_on_updates="",
 )
 
 _MOST_LEVELS: Final = 16
@@ -37,6 +38,7 @@ TOPOLOGY_LABEL: Final = KUEUE_QUEUE.rule(
     title="A flavor with a topology has a node label.",
     why="Kueue finds the nodes of the topology by the labels of the flavor.",
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
+    refused_on_updates="",
 )
 
 

@@ -11,6 +11,8 @@ TRAIN_JOB: Final = Group(
     refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
     source="kubeflow/trainer@8c0f5059bd51 pkg/webhooks, pkg/runtime/framework/plugins and manifests/base/crds",
     fails="create",
+    refused_on_updates="pkg/webhooks/trainjob_webhook.go ValidateUpdate",
+    updates_of=("TrainJob",),
 )
 """Rules of the API server, Kubeflow Trainer and its plugins for TrainJobs, and settings that do not do what they seem
 to.

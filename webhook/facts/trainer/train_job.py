@@ -24,6 +24,7 @@ NAME: Final = TRAIN_JOB.rule(
     title="The name of a TrainJob is a DNS label of RFC 1035.",
     why="The JobSet, its jobs and pods are named after the TrainJob.",
     function="ValidateCreate of trainjob_webhook.go",
+    refused_on_updates="",
 )
 SOURCE_SCHEME: Final = TRAIN_JOB.rule(
     "train-job/source-scheme",

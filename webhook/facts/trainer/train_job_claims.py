@@ -33,24 +33,28 @@ CLAIM_TEMPLATE: Final = TRAIN_JOB.rule(
     title="A claim of resourceClaimsPerNode names a ResourceClaimTemplate.",
     why="Trainer takes no other source there, for each node needs devices of its own.",
     source="https://github.com/kubeflow/trainer/pull/3540",
+    refused_on_updates="",
 )
 CLAIM_NAME: Final = TRAIN_JOB.rule(
     "train-job/claim-name",
     title="The name of a claim of resourceClaimsPerNode is a DNS label.",
     why="The pods have a claim of that name.",
     source="https://github.com/kubeflow/trainer/pull/3540",
+    refused_on_updates="",
 )
 CLAIM_TWICE: Final = TRAIN_JOB.rule(
     "train-job/claim-twice",
     title="Each claim of resourceClaimsPerNode has a name of its own.",
     why="The list is a map by name.",
     source="https://github.com/kubeflow/trainer/pull/3540",
+    refused_on_updates="",
 )
 CLAIM_COUNT: Final = TRAIN_JOB.rule(
     "train-job/claim-count",
     title="resourceClaimsPerNode has at most 32 claims.",
     why="The CustomResourceDefinition takes no more.",
     source="https://github.com/kubeflow/trainer/pull/3540",
+    refused_on_updates="",
 )
 CLAIM_FEATURE_GATE: Final = TRAIN_JOB.rule(
     "train-job/claim-feature-gate",

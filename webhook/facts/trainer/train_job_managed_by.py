@@ -17,6 +17,7 @@ MANAGED_BY: Final = TRAIN_JOB.rule(
     "train-job/managed-by",
     title="managedBy names Trainer's controller or MultiKueue.",
     why="The rules of the CustomResourceDefinition take no other controller.",
+    refused_on_updates="",
 )
 _MANAGERS: Final = ("trainer.kubeflow.org/trainjob-controller", "kueue.x-k8s.io/multikueue")
 

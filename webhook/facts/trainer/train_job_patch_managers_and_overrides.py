@@ -25,11 +25,13 @@ PATCH_MANAGER: Final = TRAIN_JOB.rule(
     title="The manager of a runtime patch begins with a domain and a slash.",
     why="Trainer refuses other names of managers.",
     source="https://github.com/kubeflow/trainer/issues/2782",
+    refused_on_updates="",
 )
 PATCH_MANAGER_TWICE: Final = TRAIN_JOB.rule(
     "train-job/patch-manager-twice",
     title="A manager has one runtime patch.",
     why="The list is a map by manager.",
+    refused_on_updates="",
 )
 OVERRIDE_TWICE: Final = TRAIN_JOB.rule(
     "train-job/override-twice",

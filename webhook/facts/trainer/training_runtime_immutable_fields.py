@@ -22,6 +22,7 @@ IMMUTABLE_FIELD: Final = TRAINING_RUNTIME.rule(
     why="The API server refuses a change of these fields.",
     source="https://github.com/kubeflow/trainer/pull/3157",
     severity="low",
+    refused_on_updates="manifests/base/crds, the rules about oldSelf",
 )
 _FIXED: Final = ("failurePolicy", "network", "startupPolicy", "successPolicy", "volumeClaimPolicies")
 

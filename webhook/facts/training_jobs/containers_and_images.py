@@ -33,7 +33,6 @@ CONTAINER_NAME_REQUIRED: Final = TRAINING_JOB.rule(
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     function="validateContainerCommon",
     fails="controller",
-    refused_on_updates=True,  # by the operator of an MPIJob v1, which looks for the name of its container
 )
 MAIN_CONTAINER: Final = TRAINING_JOB.rule(
     "training-job/main-container",

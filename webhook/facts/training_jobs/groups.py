@@ -11,6 +11,8 @@ TRAINING_JOB: Final = Group(
     refused_by="the Training Operator or the MPI Operator",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/webhooks",
     fails="create",
+    refused_on_updates="pkg/webhooks, ValidateUpdate of the webhook of each kind",
+    updates_of=("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"),
 )
 """What the Training Operator and the MPI Operator refuse of a job, partly in an event after it was stored, and what is
 probably not meant."""

@@ -26,6 +26,7 @@ LAUNCHER_REQUIRED: Final = TRAINING_JOB.rule(
     source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
     function="validateMPIReplicaSpecs",
     fails="controller",
+    refused_on_updates="",
 )
 ONE_LAUNCHER: Final = TRAINING_JOB.rule(
     "training-job/one-launcher",
@@ -34,6 +35,7 @@ ONE_LAUNCHER: Final = TRAINING_JOB.rule(
     source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
     function="validateLauncherReplicaSpec",
     fails="controller",
+    refused_on_updates="",
 )
 MPI_WORKERS: Final = TRAINING_JOB.rule(
     "training-job/mpi-workers",
@@ -42,6 +44,7 @@ MPI_WORKERS: Final = TRAINING_JOB.rule(
     source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
     function="validateWorkerReplicaSpec",
     fails="controller",
+    refused_on_updates="",
 )
 SLOTS_NOT_NEGATIVE: Final = TRAINING_JOB.rule(
     "training-job/slots-not-negative",
@@ -50,6 +53,7 @@ SLOTS_NOT_NEGATIVE: Final = TRAINING_JOB.rule(
     source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
     function="validateMPIJobSpec",
     fails="controller",
+    refused_on_updates="",
 )
 MPI_IMPLEMENTATION: Final = TRAINING_JOB.rule(
     "training-job/mpi-implementation",
@@ -58,6 +62,7 @@ MPI_IMPLEMENTATION: Final = TRAINING_JOB.rule(
     source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
     function="validateMPIJobSpec",
     fails="controller",
+    refused_on_updates="",
 )
 SLOTS_FOR_RANKS: Final = TRAINING_JOB.rule(
     "training-job/slots-for-ranks",

@@ -60,6 +60,7 @@ QUEUE_IMMUTABLE: Final = TRAINING_JOB.rule(
     why="A rule of the CRD refuses the update.",
     refused_by="the API server",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) manifests/base/crds",
+    refused_on_updates="manifests/base/crds, the rules about oldSelf",
 )
 NOT_NEGATIVE: Final = TRAINING_JOB.rule(
     "training-job/not-negative",
@@ -68,6 +69,7 @@ NOT_NEGATIVE: Final = TRAINING_JOB.rule(
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/core/job.go",
     function="PastActiveDeadline",
     fails="controller",
+    refused_on_updates="",
 )
 MIN_AVAILABLE: Final = TRAINING_JOB.rule(
     "training-job/min-available",
@@ -86,6 +88,7 @@ CLEAN_POD_POLICY: Final = TRAINING_JOB.rule(
     source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
     function="validateRunPolicy",
     fails="controller",
+    refused_on_updates="",
 )
 MANAGED_BY_OTHER: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/managed-by-other",

@@ -26,6 +26,7 @@ VOLCANO_CRON_JOB: Final = Group(
     refused_by="Volcano's webhook",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/cronjobs/validate/admit_cronjob.go",
     fails="create",
+    refused_on_updates="pkg/webhooks/admission/cronjobs/validate/admit_cronjob.go validateCronJobUpdate",
 )
 """Rules of Volcano's webhook for CronJobs. Their Jobs belong to the group volcano-job."""
 VOLCANO_JOB_FLOW: Final = Group(
@@ -33,6 +34,7 @@ VOLCANO_JOB_FLOW: Final = Group(
     refused_by="Volcano's webhook",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobflows/validate/validate_jobflow.go",
     fails="create",
+    refused_on_updates="pkg/webhooks/admission/jobflows/validate/validate_jobflow.go AdmitJobFlows",
 )
 """Rules of Volcano's webhook for JobFlows, and flows whose Jobs are never created."""
 VOLCANO_QUEUE: Final = Group(
@@ -40,6 +42,7 @@ VOLCANO_QUEUE: Final = Group(
     refused_by="Volcano's webhook",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go",
     fails="create",
+    refused_on_updates="pkg/webhooks/admission/queues/validate/validate_queue.go validateQueue",
 )
 """Rules of Volcano's webhook for Queues."""
 VOLCANO_POD_GROUP: Final = Group(
@@ -62,6 +65,7 @@ VOLCANO_HYPER_NODE: Final = Group(
     refused_by="Volcano's webhook",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/hypernodes/validate/admit_hypernode.go",
     fails="create",
+    refused_on_updates="pkg/webhooks/admission/hypernodes/validate/admit_hypernode.go validateHyperNode",
 )
 """Rules of Volcano's webhook and schema for HyperNodes."""
 VOLCANO_POD: Final = Group(

@@ -32,24 +32,28 @@ TASK_MIN_AVAILABLE: Final = VOLCANO_JOB.rule(
     title="A task needs no more pods than it has.",
     why="The gang would wait for pods that are never created.",
     function="validateJobCreate",
+    refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
 )
 MIN_AVAILABLE: Final = VOLCANO_JOB.rule(
     "volcano-job/min-available",
     title="A Job needs no more pods than its tasks have together.",
     why="The gang would wait for pods that are never created.",
     function="validateJobCreate",
+    refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
 )
 PARTITION_REPLICAS: Final = VOLCANO_JOB.rule(
     "volcano-job/partition-replicas",
     title="The replicas of a task are its partitions times their size.",
     why="Every pod belongs to a partition, and partitions have one size.",
     function="validatePartitionPolicy",
+    refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
 )
 PARTITION_MIN_AVAILABLE: Final = VOLCANO_JOB.rule(
     "volcano-job/partition-min-available",
     title="minAvailable of a task with partitions is minPartitions times their size.",
     why="Partitions are placed as a whole.",
     function="validatePartitionPolicy",
+    refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
 )
 REPLICAS: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/replicas",
@@ -86,12 +90,14 @@ TASKS_KEPT: Final = VOLCANO_JOB.rule(
     title="A Job keeps the number of its tasks.",
     why="Its pods and its PodGroup are made from them.",
     function="validateJobUpdate",
+    refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
 )
 IMMUTABLE: Final = VOLCANO_JOB.rule(
     "volcano-job/immutable",
     title="A Job that exists is only scaled.",
     why="Volcano takes changes of minAvailable, of priorityClassName, and of replicas and minAvailable of tasks.",
     function="validateJobUpdate",
+    refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
 )
 _SCALED: Final = ("minAvailable", "priorityClassName")
 _TASK_SCALED: Final = ("replicas", "minAvailable")

@@ -54,6 +54,7 @@ JOB_HIGHEST_TIER: Final = VOLCANO_JOB.rule(
     title="The highest tier of a network topology is given by its number or its name, not both.",
     why="Two statements could contradict each other.",
     function="validateNetworkTopology",
+    refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
 )
 OF_JOBS: Final = TopologyRules(JOB_HIGHEST_TIER, JOB_TIER, JOB_TIER_NAME, JOB_TIER_ORDER)
 

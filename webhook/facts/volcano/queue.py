@@ -29,6 +29,7 @@ VOLCANO_QUEUE_ROOT: Final = VOLCANO_QUEUE.rule(
     title="The amounts of the root queue are not changed.",
     why="The root queue has what the cluster has. A flag of Volcano's webhook switches the protection off.",
     function="AdmitQueues",
+    refused_on_updates="pkg/webhooks/admission/queues/validate/validate_queue.go AdmitQueues",
 )
 UNKNOWN_RESOURCE: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/unknown-resource",

@@ -20,12 +20,14 @@ CAPABILITY_ANCESTOR: Final = VOLCANO_QUEUE.rule(
     title="A queue may not have more than the queues above it.",
     why="The nearest queue above that limits a resource counts.",
     function="validateChildAgainstAncestor",
+    refused_on_updates="",
 )
 CAPABILITY_DESCENDANT: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/capability-descendant",
     title="A queue may not have less than the queues below it.",
     why="They could not have what they say.",
     function="validateChildrenConstraints",
+    refused_on_updates="",
 )
 
 

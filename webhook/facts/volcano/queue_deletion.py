@@ -21,6 +21,7 @@ DELETION: Final = VOLCANO_QUEUE.rule(
     title="The root, the default queue and queues with children are not deleted.",
     why="Jobs and queues refer to them.",
     function="validateQueueDeleting",
+    refused_on_updates="pkg/webhooks/admission/queues/validate/validate_queue.go validateQueueDeleting",
 )
 DELETION_OF_USED: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/deletion-of-used",

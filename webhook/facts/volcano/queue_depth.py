@@ -15,6 +15,7 @@ DEPTH: Final = VOLCANO_QUEUE.rule(
     title="Queues are at most 5 levels deep.",
     why="Volcano refuses more, unless its flag max-queue-depth says otherwise.",
     function="validateQueueDepth",
+    refused_on_updates="",
 )
 DEEPEST: Final = 5
 """The default of `--max-queue-depth`."""

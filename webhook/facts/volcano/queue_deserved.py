@@ -19,6 +19,7 @@ DESERVED_SUM: Final = VOLCANO_QUEUE.rule(
     title="Queues below one deserve no more than it together.",
     why="A queue that deserves nothing has nothing to share.",
     function="validateSiblingsSum",
+    refused_on_updates="",
 )
 DESERVED_CAPABILITY: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/deserved-capability",

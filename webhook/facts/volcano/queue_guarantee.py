@@ -19,6 +19,7 @@ GUARANTEE_SUM: Final = VOLCANO_QUEUE.rule(
     title="Queues below one are guaranteed no more than it together.",
     why="A queue without a guarantee has none to give.",
     function="validateSiblingsSum",
+    refused_on_updates="",
 )
 GUARANTEE_DESERVED: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/guarantee-deserved",

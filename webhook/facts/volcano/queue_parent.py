@@ -30,6 +30,7 @@ PARENT_ITSELF: Final = VOLCANO_QUEUE.rule(
     title="A queue is not its own parent.",
     why="Its place in the tree would be unknown.",
     function="validateHierarchicalQueue",
+    refused_on_updates="",
 )
 PARENT_CYCLE: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/parent-cycle",
@@ -48,12 +49,14 @@ PARENT_EXISTS: Final = VOLCANO_QUEUE.rule(
     title="The parent of a queue exists.",
     why="A queue is stored only below one that is there.",
     function="validateHierarchicalQueue",
+    refused_on_updates="",
 )
 PARENT_USED: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/parent-used",
     title="The parent of a first child has no pods.",
     why="A queue with children holds no Jobs.",
     function="validateHierarchicalQueue",
+    refused_on_updates="",
 )
 PARENT_DEFAULT: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/parent-default",

@@ -1,0 +1,59 @@
+"""Mistakes of public manifests are told with the shipped policies, and the nearest right shape is not (public_mistakes.yaml)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.literals import OPTIONS, TABLE
+from webhook import shipped, yamlfile
+from webhook.admission import fixtures
+from webhook.admission.phases import Local, run_phases
+from webhook.attributes import JSON, Operation
+from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.files import FilesCluster
+from webhook.facts.registry import SHIPPED
+from webhook.policy.load import load_policy_set
+from webhook.policy.policy_set import PolicySet
+
+(DOCUMENT,) = yamlfile.read(Path(__file__).with_name("public_mistakes.yaml"))
+ROWS: dict[str, Any] = DOCUMENT.value
+RULES = SHIPPED.catalogue(SHIPPED.groups)
+
+
+@cache
+def shipped_policies() -> PolicySet:
+    return load_policy_set([shipped.policies_folder()], OPTIONS)
+
+
+def told(row: JSON, obj: JSON) -> Iterator[str]:
+    """The rules that deny or warn of an object, and what a policy says that reports no rule."""
+    files = AssumedNamespaces(FilesCluster(row.get("context", ()), is_whole=row.get("isWhole", False)))
+    attributes = fixtures.attributes_of_object(obj, TABLE.row)
+    if "old" in row:
+        attributes = replace(attributes, operation=Operation.UPDATE, old_object=row["old"])
+    verdict = run_phases(attributes, "auto", Local(policies=shipped_policies(), cluster=files)).verdict
+    for decision in verdict.decisions:
+        assert decision.evaluation != "error", decision.message
+        if {"Deny", "Warn"} & {*decision.actions}:
+            yield from (problem.code for problem in decision.problems)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_mistake_is_told_and_the_nearest_right_shape_is_not(name: str) -> None:
+    row = ROWS[name]
+    assert row["told"] in RULES
+    assert row["told"] in [*told(row, row["wrong"])]
+    assert row["told"] not in [*told(row, row["right"])]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_right_shape_is_not_denied_for_anything_else(name: str) -> None:
+    row = ROWS[name]
+    denied = [rule for rule in told(row, row["right"]) if RULES[rule].level == "deny"]
+    assert denied == []
