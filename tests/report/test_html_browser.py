@@ -79,7 +79,8 @@ def test_search_and_filters_work_by_keyboard_alone(page):
         order.append(page.run("return document.activeElement.id"))
         if order[-1] == "search":
             break
-    assert order == ["result", "rule", "namespace", "search"]
+    assert order[-4:] == ["result", "rule", "namespace", "search"]
+    assert set(order[:-4]) <= {""}  # links to the queues
     keys(page, *"slots")
     page.wait(f"{SHOWN} === 1")
     assert RULE in page.run(
@@ -95,6 +96,18 @@ def test_paper_has_every_finding_and_no_form(page):
     every = page.run("return document.querySelectorAll('.finding').length")
     assert page.run(f"return {SHOWN}") == every
     assert page.run("return getComputedStyle(document.getElementById('filters')).display") == "none"
+    page.devtools("Emulation.setEmulatedMedia", media="")
+
+
+def test_queues_open_by_keyboard_and_on_paper(page):
+    jobs = "[...document.querySelectorAll('.queues details li')].filter(e => e.checkVisibility()).length"
+    assert page.run(f"return {jobs}") == 0
+    page.run("document.querySelector('.queues summary').focus()")
+    keys(page, " ")
+    page.wait(f"{jobs} > 0")
+    page.run("document.querySelector('.queues details').open = false")
+    page.devtools("Emulation.setEmulatedMedia", media="print")
+    assert page.run(f"return {jobs}") == page.run("return document.querySelectorAll('.queues details li').length") > 5
     page.devtools("Emulation.setEmulatedMedia", media="")
 
 

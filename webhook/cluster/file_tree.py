@@ -35,6 +35,7 @@ class FileTree:
         self._units: Final = Units(self._documents)
         of_context = _by_file(context)
         self._context: Final = Candidates(each for item in of_context.items() for each in candidates_of_file(*item))
+        self._of_context: Final = tuple((file, obj) for file, held in of_context.items() for obj in held)
         self._definitions: Final = (*_definitions(of_context), *_definitions(self._documents))
         self._differing: Final = dict[str, Sequence[str]]()
         self._recorded: Final = set[str]()
@@ -75,6 +76,14 @@ class FileTree:
             definitions=self._definitions,
             tell=self._differs,
         )
+
+    def objects(self) -> Iterator[JSON]:
+        """Yield all objects, those of the context first, by the names that kustomizations give them."""
+        for _, obj in self._of_context:
+            yield obj
+        for file, objects in self._documents.items():
+            if not self._units.is_patch(file):
+                yield from map(self._units.naming(file).applied, objects)
 
     def recorded(self, what: str) -> None:
         """Note that an object has a recorded review, so that its different versions are not reported."""

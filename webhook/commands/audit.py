@@ -132,7 +132,7 @@ def command(
                 reviewed=as_ or "stored",
                 details=details,
                 address=settings.docs_address,
-                lists_passes=report.lists_passes or flags.publishes_passes,
+                contents=flags.contents(report.contents),
             )
             return report.write(live_audit, totals, flags.publisher(cluster, live_audit.read))
     named = path or []
@@ -148,7 +148,7 @@ def command(
             details=details,
             address=settings.docs_address,
             changes=changes,
-            lists_passes=report.lists_passes,
+            contents=report.contents,
         )
         totals.add_problems(problems)
         return report.write(FilesAudit(audit, assembled, stream, named, settings=settings, jobs=jobs), totals)

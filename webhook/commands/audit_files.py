@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from webhook import assembly, submitted
+from webhook.cluster.files import FilesCluster
 from webhook.commands.audit_index import index_files
 from webhook.commands.audit_part import PartAudit, PartResult, Stop
 from webhook.commands.audit_totals import AuditTotals
+from webhook.commands.job_demands import queue_trees
 from webhook.commands.ordered_work import results_in_order
 from webhook.document_stream import DocumentStream
 from webhook.report.finding import Finding
+from webhook.report.queued_jobs import Demands, QueueTrees
 from webhook.report.rule import Rules
 from webhook.settings.shared import Settings
 
@@ -61,6 +64,10 @@ class FilesAudit:
         for part in parts:
             result = PartResult()
             yield result, self._audit.findings(part, result, stop)
+
+    def queue_trees(self, demands: Demands) -> Sequence[QueueTrees]:
+        """Return the queues of the files and of the context with what jobs would take."""
+        return queue_trees(FilesCluster(self._assembled.files.objects()), demands)
 
     def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:
         """Report what a person should know about the files."""

@@ -21,12 +21,15 @@ from webhook.cluster.connection import Connection
 from webhook.cluster.live_objects import PAGE, ServedKind, objects, served_kinds
 from webhook.commands.audit_part import PartResult, Stop
 from webhook.commands.audit_totals import AuditTotals
-from webhook.commands.audited_objects import ObjectAudit, Reviewed, qualified
+from webhook.commands.audited_objects import ObjectAudit, Reviewed, decisions_of, qualified
+from webhook.commands.job_demands import add_demand, queue_trees
 from webhook.errors import CallError, ConfigurationError, LookupFailed, Problem
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.export.webhook_rules import wishes
 from webhook.policy.policy_set import PolicySet
 from webhook.report.finding import Finding, Place, findings, subject
+from webhook.report.formats import FINDINGS_AND_PASSES, Contents
+from webhook.report.queued_jobs import Demands, QueueTrees
 from webhook.report.rule import Rules, rules
 
 CLUSTER: Final = "the cluster"
@@ -91,13 +94,14 @@ class LiveAudit:
         reviewed: Reviewed,
         details: ReviewOptions,
         address: str = "",
-        lists_passes: bool = True,
+        contents: Contents = FINDINGS_AND_PASSES,
     ) -> None:
         self.rules: Rules = rules(assembled.policies, address)
         self._audit = ObjectAudit(assembled.policies, reviewed, details)
         self._cluster = cluster
         self._scope = scope
-        self._lists_passes = lists_passes
+        self._contents = contents
+        self._table = assembled.table
         self.read: set[tuple[str, str]] = set()
 
     def parts(self, stop: Stop) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
@@ -111,6 +115,10 @@ class LiveAudit:
             return
         for kind in kinds:
             yield from self._of_kind(kind, stop)
+
+    def queue_trees(self, demands: Demands) -> Sequence[QueueTrees]:
+        """Return the queues of the cluster with what jobs would take."""
+        return queue_trees(self._cluster.view, demands)
 
     def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:
         """Report what a person should know about the cluster."""
@@ -157,11 +165,14 @@ class LiveAudit:
         except CallError as error:
             result.problems.append(_unreadable(kind, error.message))
             return
-        decisions = self._audit.decisions(attributes, self._cluster.view)
+        outcome = self._audit.outcome(attributes, self._cluster.view)
+        decisions = decisions_of(outcome)
+        if self._contents.queues:
+            add_demand(result.demands, attributes, outcome, self._cluster.view, self._table)
         if not decisions:
             result.unasked[qualified(attributes.kind)] += 1
         where = "/".join(filter(None, (attributes.namespace, kind.resource.plural, attributes.name)))
-        passes = None if self._lists_passes else result.passes
+        passes = None if self._contents.passes else result.passes
         made = findings(decisions, subject(attributes), lambda _: Place(file=where), self.rules, passes=passes)
         result.exceptions.update(finding.exception for finding in made if finding.exception)
         yield from made

@@ -15,13 +15,16 @@ from webhook import assembly, charts, document_stream, documents, submitted
 from webhook.admission import fixtures
 from webhook.admission.kind_names import kind_mistake
 from webhook.attributes import JSON
-from webhook.commands.audited_objects import ObjectAudit, Reviewed, qualified
+from webhook.commands.audited_objects import ObjectAudit, Reviewed, decisions_of, qualified
 from webhook.commands.git_changes import Changes
+from webhook.commands.job_demands import add_demand
 from webhook.commands.repeated_keys import RULE, RepeatedKeys
 from webhook.document_stream import SourcePart
 from webhook.errors import CallError, Problem
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.report.finding import Finding, Place, findings, subject
+from webhook.report.formats import FINDINGS_AND_PASSES, Contents
+from webhook.report.queued_jobs import Demand, QueueKey
 from webhook.report.rule import RuleName, Rules, rules
 from webhook.report.writer import SkippedDocument
 
@@ -35,6 +38,7 @@ class PartResult:
     size_bytes: how large it is. entries: the objects that were audited. unchanged: those that were left out.
     warnings: lines for a person, of mistakes that are no findings. notes: lines of which the first of a run is enough.
     exceptions: those that were used. passes: how often objects passed, where passes are not among the findings.
+    demands: what jobs would take of their queues, where a report draws those.
     differing: objects that files define differently, with the files. recorded: objects of recorded reviews.
     """
 
@@ -51,6 +55,7 @@ class PartResult:
     templates: Sequence[charts.Template] = ()
     exceptions: set[str] = field(default_factory=set)
     passes: Counter[RuleName] = field(default_factory=Counter)
+    demands: dict[QueueKey, Demand] = field(default_factory=dict)
     differing: Mapping[str, Sequence[str]] = field(default_factory=dict)
     recorded: frozenset[str] = frozenset()
 
@@ -75,10 +80,10 @@ class PartAudit:
         details: ReviewOptions,
         address: str = "",
         changes: Changes | None = None,
-        lists_passes: bool = True,
+        contents: Contents = FINDINGS_AND_PASSES,
     ) -> None:
-        """Args: policies; how objects are reviewed; where pages of rules are; None for all objects; whether passes are
-        findings, or only counted.
+        """Args: policies; how objects are reviewed; where pages of rules are; None for all objects; what reports have
+        to say.
         """
         self.rules: Rules = {**rules(assembled.policies, address), RULE.id: RULE}
         self._table = assembled.table
@@ -88,7 +93,7 @@ class PartAudit:
         self._submissions = submitted.Submissions(assembled.files, assembled.table.row)
         self._audit = ObjectAudit(assembled.policies, reviewed, details)
         self._changes = changes
-        self._lists_passes = lists_passes
+        self._contents = contents
 
     def audited(self, part: SourcePart) -> PartResult:
         """Audit one part of the input and return it with all of its findings."""
@@ -142,12 +147,15 @@ class PartAudit:
             return
         result.entries += 1
         attributes = sent.attributes
-        decisions = self._audit.decisions(attributes, sent.cluster)
+        outcome = self._audit.outcome(attributes, sent.cluster)
+        decisions = decisions_of(outcome)
+        if self._contents.queues:
+            add_demand(result.demands, attributes, outcome, sent.cluster, self._table)
         if not decisions:
             result.unasked[qualified(attributes.kind)] += 1
         inside = fixtures.object_path(each.value)
         about = subject(attributes)
-        passes = None if self._lists_passes else result.passes
+        passes = None if self._contents.passes else result.passes
         made = (
             *keys.findings(each, attributes),
             *findings(decisions, about, each.locator(inside), self.rules, each.lines(inside), passes=passes),

@@ -15,6 +15,7 @@ from webhook.commands.progress import Progress
 from webhook.commands.publishing import Publisher
 from webhook.report import baseline, formats
 from webhook.report.finding import Finding
+from webhook.report.queued_jobs import Demands, QueueTrees
 from webhook.report.rule import Rules
 from webhook.report.writer import Writer
 
@@ -36,6 +37,10 @@ class Audited(Protocol):
         """Yield each part with its findings, which have to be read before the next part."""
         ...
 
+    def queue_trees(self, demands: Demands) -> Sequence[QueueTrees]:
+        """Return the queues of the cluster with what jobs would take; they are asked for once, at the end."""
+        ...
+
     def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:
         """Report what is known after the last part."""
         ...
@@ -54,9 +59,9 @@ class AuditReport:
             self._outputs = (*self._outputs, output.Output("baseline", str(write_baseline)))
 
     @property
-    def lists_passes(self) -> bool:
-        """Return whether an output has an entry for each policy that an object passed."""
-        return any(formats.lists_passes(each.format) for each in self._outputs)
+    def contents(self) -> formats.Contents:
+        """Return what the outputs have to say."""
+        return formats.contents({each.format for each in self._outputs})
 
     def write(self, audited: Audited, totals: AuditTotals, publisher: Publisher | None = None) -> int:
         """Audit, report, publish, and return the exit code."""
@@ -79,7 +84,8 @@ class AuditReport:
                 sys.stderr.write(f"note: {publisher.told}\n")
             if interrupts.is_set:
                 sys.stderr.write(f"error: interrupted after {totals.entries} objects; the report has these alone\n")
-            report.end(totals.totals(is_verbose=self._is_verbose))
+            queues = audited.queue_trees(totals.demands) if self.contents.queues else ()
+            report.end(totals.totals(is_verbose=self._is_verbose, queues=queues))
         code = totals.exit_code()
         if interrupts.is_set:
             return EXIT_CODE

@@ -15,6 +15,7 @@ from webhook.document_stream import DocumentStream
 from webhook.errors import Problem
 from webhook.report.filters import ALL, Filtering, Filters
 from webhook.report.finding import Finding, Result
+from webhook.report.queued_jobs import Demand, QueueKey, QueueTrees
 from webhook.report.writer import SkippedDocument, Totals
 from webhook.wording import counted
 
@@ -22,7 +23,10 @@ _UNREADABLE = 2
 
 
 class AuditTotals:
-    """The sums of an audit while it runs; `entries` are the objects that were audited."""
+    """The sums of an audit while it runs.
+
+    `entries` are the objects that were audited, `demands` what jobs would take of their queues.
+    """
 
     def __init__(
         self,
@@ -33,6 +37,7 @@ class AuditTotals:
         requires_input: bool = False,
     ) -> None:
         self.entries = 0
+        self.demands: dict[QueueKey, Demand] = {}
         self._unchanged = 0
         self._baseline = filters.baseline
         self._configuration = configuration
@@ -64,6 +69,8 @@ class AuditTotals:
         self._exceptions |= part.exceptions
         self._skipped += part.skipped
         self._unasked += part.unasked
+        for key, demand in part.demands.items():
+            self.demands.setdefault(key, Demand()).add(demand)
         self._results[Result.PASS] += sum(
             count for name, count in part.passes.items() if self._filtering.keeps_passes(name)
         )
@@ -123,7 +130,7 @@ class AuditTotals:
                 told = f"nothing here needs this exception of {each.owner}"
                 yield str(self._configuration.problem(("exceptions", number), told))
 
-    def totals(self, *, is_verbose: bool) -> Totals:
+    def totals(self, *, is_verbose: bool, queues: Sequence[QueueTrees] = ()) -> Totals:
         """Return the sums in the form that reports write."""
         return Totals(
             entries=self.entries,
@@ -134,6 +141,7 @@ class AuditTotals:
             templates=len(self._templates),
             unasked=dict(sorted(self._unasked.items())),
             is_verbose=is_verbose,
+            queues=tuple(queues),
         )
 
     @staticmethod

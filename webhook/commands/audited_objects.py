@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from webhook.admission.phases import Local, PhaseName, run_phases
+from webhook.admission.phases import Local, Outcome, PhaseName, run_phases
 from webhook.attributes import POD, Attributes, GroupVersionKind, Phase
 from webhook.cluster import Cluster
 from webhook.decisions import Decision
@@ -26,13 +26,17 @@ class ObjectAudit:
     reviewed: Reviewed
     details: ReviewOptions
 
-    def decisions(self, attributes: Attributes, cluster: Cluster) -> Sequence[tuple[Phase, Decision]]:
-        """Return the decisions of the policies on an object; () if none applies."""
+    def outcome(self, attributes: Attributes, cluster: Cluster) -> Outcome:
+        """Return what the policies make of an object."""
         if self.reviewed == "stored":
             attributes = as_submitted(attributes)
         door = Local(policies=self.policies, cluster=cluster, options=self.details)
-        outcome = run_phases(attributes, _PHASES[self.reviewed], door)
-        return (*outcome.decisions, *outcome.further)
+        return run_phases(attributes, _PHASES[self.reviewed], door)
+
+
+def decisions_of(outcome: Outcome) -> Sequence[tuple[Phase, Decision]]:
+    """Return all decisions on an object; () if no policy applies."""
+    return (*outcome.decisions, *outcome.further)
 
 
 def as_submitted(attributes: Attributes) -> Attributes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -18,6 +18,7 @@ from webhook.commands.publishing import APIS, Publisher, Reports
 from webhook.errors import ConfigurationError
 from webhook.logs import Log
 from webhook.policy.policy_set import PolicySet
+from webhook.report.formats import Contents
 from webhook.settings.shared import Settings
 
 Live: TypeAlias = Annotated[
@@ -63,10 +64,9 @@ class LiveFlags:
         """Return whether a cluster is audited, and not files."""
         return self.live or self.kubeconfig is not None
 
-    @property
-    def publishes_passes(self) -> bool:
-        """Return whether published reports have an entry for each policy that an object passed."""
-        return self.publish is not None and not self.fails_only
+    def contents(self, reported: Contents) -> Contents:
+        """Return what the audit has to find out for its reports, published ones included."""
+        return replace(reported, passes=reported.passes or (self.publish is not None and not self.fails_only))
 
     def check(self, path: Sequence[str] | None, settings: Settings) -> None:
         """Refuse flags that do not go together.

@@ -15,7 +15,8 @@ from webhook.cluster.live import Watched
 from webhook.commands import output
 from webhook.errors import ConfigurationError, InputError
 from webhook.facts.kueue.objects import QUEUES
-from webhook.facts.kueue.overview import Overview, read_queue_overview
+from webhook.facts.kueue.overview import read_queue_overview
+from webhook.facts.queue_overview import Overview
 from webhook.facts.view import NAMESPACES, View
 from webhook.logs import Log
 from webhook.report.queue_svg import queue_svg

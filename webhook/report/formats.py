@@ -6,7 +6,7 @@ findings. One that says more of them has writers of its own for them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
@@ -34,6 +34,7 @@ from webhook.report.writer import ThroughFindings, Writer
 class Format:
     """A format with the functions that create its writers: `findings` for audit, `answers` for replay, `cases` for
     test. `lists_passes`: whether a report of an audit has an entry for each policy that an object passed.
+    `draws_queues`: whether it draws the queues of the cluster with what jobs would take.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Format:
     answers: Callable[[], Writer[Answer]] | None = None
     cases: Callable[[], Writer[CaseResult]] | None = None
     lists_passes: bool = True
+    draws_queues: bool = False
 
 
 FORMATS: Final[tuple[Format, ...]] = (
@@ -58,7 +60,7 @@ FORMATS: Final[tuple[Format, ...]] = (
     Format(name="github", findings=github.Findings, lists_passes=False),
     Format(name="gitlab", findings=gitlab.Findings, lists_passes=False),
     Format(name="markdown", findings=markdown.Findings, lists_passes=False),
-    Format(name="html", findings=html.Findings, lists_passes=False),
+    Format(name="html", findings=html.Findings, lists_passes=False, draws_queues=True),
     Format(name="policyreport", findings=policyreport.Findings),
     Format(name="openreports", findings=policyreport.OpenReports),
 )
@@ -78,9 +80,21 @@ def writers_of_findings() -> Writers[Finding]:
     return {each.name: each.findings for each in FORMATS}
 
 
-def lists_passes(name: str) -> bool:
-    """Return whether a report of an audit in this format has an entry for each policy that an object passed."""
-    return any(each.name == name and each.lists_passes for each in FORMATS)
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What an audit has to find out for its outputs: passes as entries, and what jobs would take of queues."""
+
+    passes: bool = True
+    queues: bool = False
+
+
+FINDINGS_AND_PASSES: Final = Contents()
+
+
+def contents(names: Collection[str]) -> Contents:
+    """Return what reports of an audit in some formats have to say."""
+    chosen = [each for each in FORMATS if each.name in names]
+    return Contents(any(each.lists_passes for each in chosen), any(each.draws_queues for each in chosen))
 
 
 def writers_of_answers() -> Writers[Answer]:

@@ -19,6 +19,7 @@ from typing import Final
 from webhook import __version__
 from webhook.problems.text import problem_as_sentence
 from webhook.report.finding import Finding, Result, Subject
+from webhook.report.html_queues import links_to_queues, queue_sections
 from webhook.report.rule import Rules
 from webhook.report.writer import Totals
 from webhook.terminal import one_line
@@ -51,11 +52,13 @@ class Findings:
         """Yield the document."""
         findings = [finding for several in self._spoken.values() for finding in several]
         yield _head(totals)
+        yield links_to_queues(totals.queues)
         yield _unreadable(totals)
         yield _charts(findings)
         yield _filters(findings)
         for (file, subject), several in self._spoken.items():
             yield _object(file, subject, several)
+        yield queue_sections(totals.queues)
         yield _foot()
 
 

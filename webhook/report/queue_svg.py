@@ -13,7 +13,7 @@ from textwrap import wrap
 from typing import Final
 
 from webhook import terminal
-from webhook.facts.kueue.overview import Amount, Overview, Row
+from webhook.facts.queue_overview import Amount, Overview, Row
 from webhook.report.queue_text import admitted, title
 from webhook.wording import counted
 
@@ -25,7 +25,7 @@ _CHARACTERS, _LONG = 58, 150
 """How many characters of a text are shown next to a bar, and on a line of its own."""
 _LETTER: Final = 8
 """The width of the widest letter of a name, in pixels."""
-_COLOURS: Final = {"Cohort": "#6f42c1", "ClusterQueue": "#0b62a8", "LocalQueue": "#2c7a3f"}
+_COLOURS: Final = {"Cohort": "#6f42c1", "ClusterQueue": "#0b62a8", "LocalQueue": "#2c7a3f", "Queue": "#0b62a8"}
 _STYLE: Final = (
     "text{font:13px system-ui,sans-serif;fill:#1f2328}.name{font-weight:600}.small{font-size:12px;fill:#57606a}"
     ".no{fill:#b42318;font-size:12px}.own{fill:#0b62a8}.all{fill:#6f42c1}.borrowed{fill:#a8cdea}.used{fill:#d9822b}"
@@ -48,7 +48,7 @@ class _Drawing:
         self._scale: dict[str, int] = {}
         self._bottoms: dict[int, int] = {}
         for amount in (each for row in made.rows for each in row.amounts):
-            largest = max(amount.most, amount.quota.nominal, amount.used, 1)
+            largest = max(amount.most, amount.nominal, amount.used, 1)
             self._scale[amount.resource] = max(self._scale.get(amount.resource, 1), largest)
 
     def document(self) -> Iterator[str]:
@@ -99,7 +99,7 @@ class _Drawing:
         """Yield a bar whose length is relative to the largest amount of its resource."""
         largest = self._scale[amount.resource]
         most = _BAR * max(0, amount.most) // largest
-        own = min(most, _BAR * amount.quota.nominal // largest) if row.kind == "ClusterQueue" else most
+        own = min(most, _BAR * amount.nominal // largest) if row.kind == "ClusterQueue" else most
         used = min(_BAR, _BAR * max(0, amount.used) // largest)
         yield f'<rect class="track" x="{_BAR_AT}" y="{top}" width="{_BAR}" height="12" rx="2"/>'
         yield f'<rect class="borrowed" x="{_BAR_AT}" y="{top}" width="{most}" height="12" rx="2"/>'
@@ -107,16 +107,19 @@ class _Drawing:
         yield f'<rect class="{kind}" x="{_BAR_AT}" y="{top}" width="{own}" height="12" rx="2"/>'
         if used:
             yield f'<rect class="used" x="{_BAR_AT}" y="{top + 13}" width="{used}" height="3"/>'
-        yield _text(_NUMBERS_AT, top + 11, _numbers(row, amount), "small")
+        yield _text(_NUMBERS_AT, top + 11, amounts_in_words(row, amount), "small")
 
 
-def _numbers(row: Row, amount: Amount) -> str:
+def amounts_in_words(row: Row, amount: Amount) -> str:
     """Return the numbers of a bar as a text: `8 + 8 = 16 nvidia.com/gpu (3 in use) of a100`."""
-    nominal, most = amount.shown(amount.quota.nominal), amount.shown(amount.most)
-    borrowed = amount.most - amount.quota.nominal
+    nominal, most = amount.shown(amount.nominal), amount.shown(amount.most)
+    used = f" ({amount.shown(amount.used)} in use)" if amount.used else ""
+    if row.kind == "Queue":
+        deserved = f", deserves {nominal}" if amount.nominal else ""
+        return f"at most {most} {amount.resource}{deserved}{used}"
+    borrowed = amount.most - amount.nominal
     is_sum = row.kind == "ClusterQueue" and borrowed > 0
     told = f"{nominal} + {amount.shown(borrowed)} = {most}" if is_sum else f"{most}"
-    used = f" ({amount.shown(amount.used)} in use)" if amount.used else ""
     return f"{told} {amount.resource}{used} of {amount.flavor}"
 
 

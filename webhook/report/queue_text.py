@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from webhook import terminal
 from webhook.attributes import JSON
-from webhook.facts.kueue.overview import Amount, Overview, Row
+from webhook.facts.queue_overview import Amount, Overview, Row
 from webhook.wording import counted, named
 
 _INDENT = "  "
@@ -73,12 +73,12 @@ def admitted(row: Row) -> Iterator[str]:
 
 
 def _cells(row: Row, amount: Amount) -> Sequence[str]:
-    quota, own = amount.quota, row.kind == "ClusterQueue"
-    borrowing, lending = amount.shown(quota.borrowing_limit), amount.shown(quota.lending_limit)
+    own = row.kind == "ClusterQueue"
+    borrowing, lending = amount.shown(amount.borrowing_limit), amount.shown(amount.lending_limit)
     return (
         amount.flavor,
         amount.resource,
-        f"{amount.shown(quota.nominal)} nominal",
+        f"{amount.shown(amount.nominal)} nominal",
         f"borrows at most {borrowing}" if borrowing is not None else "",
         f"lends at most {lending}" if lending is not None else "",
         f"{amount.shown(amount.most)} {'potential' if own else 'shared'}",
@@ -111,9 +111,9 @@ def _amount(row: Row, amount: Amount) -> JSON:
     return {
         "flavor": amount.flavor,
         "resource": amount.resource,
-        "nominal": amount.shown(amount.quota.nominal),
-        "borrowingLimit": amount.shown(amount.quota.borrowing_limit),
-        "lendingLimit": amount.shown(amount.quota.lending_limit),
+        "nominal": amount.shown(amount.nominal),
+        "borrowingLimit": amount.shown(amount.borrowing_limit),
+        "lendingLimit": amount.shown(amount.lending_limit),
         "shared" if row.kind == "Cohort" else "potential": amount.shown(amount.most),
         "used": amount.shown(amount.used),
     }

@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 
 from webhook.errors import Problem
 from webhook.report.finding import Finding, Place, Result
+from webhook.report.queued_jobs import QueueTrees
 from webhook.report.rule import Rules
 
 Entry_contra = TypeVar("Entry_contra", contravariant=True)
@@ -40,7 +41,8 @@ class Totals:
     kind named. unreadable: what could not be read; a suite that could not is an entry instead. templates: files that
     are no manifests before they are rendered. unasked: objects that no policy is about, by their kind. is_verbose:
     whether a person wants everything named that is only counted otherwise. left_out: cases that somebody did not ask
-    for. coverage: of the rules of suites, whether a case breaks them, where a person wants to know.
+    for. coverage: of the rules of suites, whether a case breaks them, where a person wants to know. queues: the queues
+    of the cluster with what jobs would take, where the format draws them.
     """
 
     entries: int = 0
@@ -54,6 +56,7 @@ class Totals:
     is_verbose: bool = False
     left_out: int = 0
     coverage: Mapping[str, bool] = field(default_factory=dict)
+    queues: tuple[QueueTrees, ...] = ()
 
 
 class Writer(Protocol[Entry_contra]):

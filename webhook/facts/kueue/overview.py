@@ -7,79 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from webhook.facts.kueue.managed import takes_namespace
 from webhook.facts.kueue.not_now_inactive import causes_of_inactivity
-from webhook.facts.kueue.quota import FlavorResource, Node, Quota, Tree, parents_first
+from webhook.facts.kueue.quota import FlavorResource, Node, Tree, parents_first
 from webhook.facts.kueue.quota_tree import Queues, read_quota_tree
 from webhook.facts.kueue.quota_types import Queue
 from webhook.facts.kueue.types import ClusterQueue, LocalQueue, ResourceFlavor
-from webhook.facts.resource_units import amount_text
+from webhook.facts.queue_overview import Amount, Overview, Row
 from webhook.facts.view import View
 from webhook.typed.collections import Items
 
-Kind: TypeAlias = Literal["Cohort", "ClusterQueue", "LocalQueue"]
 _STOPPED: Final = "is stopped by its stopPolicy"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Amount:
-    """The amounts of a flavor's resource in a queue, in Kueue's units.
-
-    Args:
-        flavor, resource: their names.
-        quota: what it declares.
-        most: the most that it could ever have; of a Cohort, what it and those below it share.
-        used: what is reserved now.
-    """
-
-    flavor: str
-    resource: str
-    quota: Quota
-    most: int
-    used: int
-
-    def shown(self, value: int | None) -> str | None:
-        """Return one of its numbers as a quantity."""
-        return None if value is None else amount_text(self.resource, value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """A Cohort, a ClusterQueue or a LocalQueue.
-
-    Args:
-        kind, name, namespace: which.
-        parent: the name of the cohort, or of the ClusterQueue, that it belongs to; "" for none.
-        depth: how many rows it is below.
-        amounts: what it has; of a LocalQueue, what its ClusterQueue has, where it can be admitted.
-        obstacles: why nothing is admitted.
-    """
-
-    kind: Kind
-    name: str
-    namespace: str = ""
-    parent: str = ""
-    depth: int = 0
-    amounts: tuple[Amount, ...] = ()
-    obstacles: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Overview:
-    """The rows of all queues, the unused flavors, and the number of Workloads with quota.
-
-    Args:
-        rows: the queues.
-        unused_flavors: the flavors that nobody has quota for.
-        workloads: how many Workloads with reserved quota say what is in use; None where the status of the
-            ClusterQueues does.
-    """
-
-    rows: tuple[Row, ...]
-    unused_flavors: tuple[str, ...]
-    workloads: int | None = None
 
 
 def read_queue_overview(view: View) -> Overview:
@@ -133,13 +73,7 @@ class _Trees:
     def _cohort(self, node: Node, tree: Tree, depth: int) -> Row:
         pairs = dict.fromkeys(pair for member in parents_first(node) for pair in member.quotas)
         amounts = [
-            Amount(
-                flavor=pair[0],
-                resource=pair[1],
-                quota=node.quota(pair),
-                most=tree.subtree(node, pair),
-                used=tree.usage(node, pair),
-            )
+            _amount_of(pair, node, most=tree.subtree(node, pair), used=tree.usage(node, pair))
             for pair in Items([*pairs], self.view.deadline)
         ]
         parent = node.parent.name if node.parent else ""
@@ -177,8 +111,20 @@ class _Trees:
 
 
 def _amount(pair: FlavorResource, tree: Tree, node: Node) -> Amount:
-    most, used = tree.potential(node, pair), tree.usage(node, pair)
-    return Amount(flavor=pair[0], resource=pair[1], quota=node.quota(pair), most=most, used=used)
+    return _amount_of(pair, node, most=tree.potential(node, pair), used=tree.usage(node, pair))
+
+
+def _amount_of(pair: FlavorResource, node: Node, *, most: int, used: int) -> Amount:
+    quota = node.quota(pair)
+    return Amount(
+        flavor=pair[0],
+        resource=pair[1],
+        nominal=quota.nominal,
+        borrowing_limit=quota.borrowing_limit,
+        lending_limit=quota.lending_limit,
+        most=most,
+        used=used,
+    )
 
 
 def _obstacles(queue: Queue, view: View) -> Iterator[str]:

@@ -1,0 +1,95 @@
+"""Asks what each audited job would take of its queue, for reports that draw the queues of Kueue and Volcano."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from time import monotonic
+from typing import Final
+
+from webhook.admission.phases import Outcome
+from webhook.attributes import JSON, Attributes
+from webhook.cluster import Cluster
+from webhook.deadline import Deadline
+from webhook.errors import EvaluationError, LookupFailed
+from webhook.evaluation.typed_input import is_mistyped
+from webhook.facts.kueue.configuration import KINDS
+from webhook.facts.kueue.overview import read_queue_overview
+from webhook.facts.resource_units import amount_in_units
+from webhook.facts.subject import Subject
+from webhook.facts.view import View
+from webhook.facts.volcano.gang_resources import min_resources
+from webhook.facts.volcano.overview import read_volcano_overview
+from webhook.facts.volcano.sent_job import read_job
+from webhook.facts.volcano_objects.kinds import JOB
+from webhook.quantity import Quantity
+from webhook.report.finding import subject
+from webhook.report.queued_jobs import Demand, QueuedJob, QueueKey, QueueTrees
+from webhook.workloads.table import Table
+
+TIMEOUT_S: Final = 10.0
+"""How long it may take to ask about one job; as long as a review of it may take."""
+_NOTES: Final[Mapping[str, str]] = {
+    "never": "can never be admitted",
+    "not-now": "cannot be admitted now",
+    "unknown": "whether it can be admitted is unknown",
+}
+
+
+def add_demand(
+    demands: dict[QueueKey, Demand], attributes: Attributes, outcome: Outcome, cluster: Cluster, table: Table
+) -> None:
+    """Add what an object would take to the demand of its queue, if it is a job in one and of its types.
+
+    Args:
+        demands: those of a part of the input.
+        attributes: the object as it is submitted.
+        outcome: what policies make of it; where they deny it, the object as it is submitted counts.
+        cluster: where queues are looked up.
+        table: the kinds with pods.
+    """
+    kind = attributes.kind.group, attributes.kind.kind
+    if kind not in KINDS and kind != JOB:
+        return
+    until = Deadline(monotonic() + TIMEOUT_S)
+    obj = outcome.patched_object if isinstance(outcome.patched_object, dict) else attributes.object
+    submitted = replace(attributes, object=obj)
+    if not isinstance(obj, dict) or is_mistyped(submitted, until):
+        return  # a finding says so
+    view = View(cluster, attributes.namespace, until)
+    about = Subject(object=obj, old_object=None, attributes=submitted, cluster=view, table=table)
+    denied = "" if outcome.verdict.allowed else "is denied"
+    try:
+        asked = [*_kueue_demands(about), *_volcano_demands(about)]
+    except (EvaluationError, LookupFailed):
+        return  # the policies that ask the same say why
+    for key, amounts, note in asked:
+        told = ", ".join(filter(None, (denied, note)))
+        demands.setdefault(key, Demand()).add_job(QueuedJob(str(subject(attributes)), amounts, told))
+
+
+def queue_trees(cluster: Cluster, demands: Mapping[QueueKey, Demand]) -> tuple[QueueTrees, ...]:
+    """Return the trees of the schedulers that have queues, or jobs in queues."""
+    kueue = QueueTrees("Kueue", read_queue_overview(View(cluster, "")), demands)
+    volcano = QueueTrees("Volcano", read_volcano_overview(View(cluster, "")), demands)
+    return tuple(trees for trees in (kueue, volcano) if trees.overview.rows or any(trees.unknown()))
+
+
+def _kueue_demands(about: Subject) -> Iterator[tuple[QueueKey, Mapping[str, int], str]]:
+    fact: JSON = about.fact("kueue")
+    if not fact["managed"] or not fact["queue"]:
+        return
+    total: Counter[str] = Counter()
+    for pod_set in fact["podSets"]:
+        total.update({name: amount_in_units(name, value) or 0 for name, value in pod_set["requests"].items()})
+    yield QueueKey("Kueue", about.namespace, fact["queue"]), total, _NOTES.get(fact["verdict"], "")
+
+
+def _volcano_demands(about: Subject) -> Iterator[tuple[QueueKey, Mapping[str, int], str]]:
+    """Yield what the gang of a Job of Volcano needs to start."""
+    if about.group_kind != JOB:
+        return
+    job = about.once(read_job)
+    amounts = {name: amount_in_units(name, str(Quantity(value, -3))) or 0 for name, value in min_resources(job).items()}
+    yield QueueKey("Volcano", "", job.spec.queue), amounts, ""

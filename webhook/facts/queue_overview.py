@@ -1,0 +1,75 @@
+"""The queues of a cluster as a flat list in the order of their trees, whichever scheduler they are of.
+
+Parents stand before their children: trees may be deeper than Python likes to nest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from webhook.facts.resource_units import amount_text
+
+Kind: TypeAlias = Literal["Cohort", "ClusterQueue", "LocalQueue", "Queue"]
+"""The kinds of Kueue, and Volcano's Queue."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amount:
+    """The amounts of a resource in a queue: thousandths of cpu, units of everything else.
+
+    Args:
+        flavor, resource: their names; "" for the flavor where the scheduler has none.
+        nominal: the quota that it declares; what a Queue of Volcano deserves.
+        borrowing_limit, lending_limit: the limits that it declares, None where there are none.
+        most: the most that it could ever have; of a Cohort, what it and those below it share.
+        used: what is reserved now.
+    """
+
+    flavor: str
+    resource: str
+    nominal: int
+    borrowing_limit: int | None = None
+    lending_limit: int | None = None
+    most: int
+    used: int
+
+    def shown(self, value: int | None) -> str | None:
+        """Return one of its numbers as a quantity."""
+        return None if value is None else amount_text(self.resource, value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A Cohort, a ClusterQueue, a LocalQueue, or a Queue of Volcano.
+
+    Args:
+        kind, name, namespace: which.
+        parent: the name of the cohort, or of the queue, that it belongs to; "" for none.
+        depth: how many rows it is below.
+        amounts: what it has; of a LocalQueue, what its ClusterQueue has, where it can be admitted.
+        obstacles: why nothing is admitted.
+    """
+
+    kind: Kind
+    name: str
+    namespace: str = ""
+    parent: str = ""
+    depth: int = 0
+    amounts: tuple[Amount, ...] = ()
+    obstacles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The rows of all queues, the unused flavors, and the number of Workloads with quota.
+
+    Args:
+        rows: the queues.
+        unused_flavors: the flavors that nobody has quota for.
+        workloads: how many Workloads with reserved quota say what is in use; None where the status of the queues does.
+    """
+
+    rows: tuple[Row, ...]
+    unused_flavors: tuple[str, ...] = ()
+    workloads: int | None = None

@@ -1,0 +1,159 @@
+"""Draws the queues of Kueue and Volcano in the HTML report, with what jobs would take of them.
+
+Each queue is an item of a list, as far to the right as it is deep in its tree. A bar is as long as what could be had:
+the dark part is the queue's own, the light part what it could borrow, the line in it what is in use. A second bar is
+what the jobs of the report would take together. What bars show stands beside them as text, for those who do not see
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Final
+
+from webhook.facts.queue_overview import Amount, Row
+from webhook.facts.resource_units import amount_with_resource
+from webhook.report.queue_svg import amounts_in_words
+from webhook.report.queue_text import admitted, title
+from webhook.report.queued_jobs import Demand, QueuedJob, QueueTrees
+from webhook.terminal import one_line
+from webhook.wording import counted
+
+_DEEPEST: Final = 8
+"""How many levels are indented; report.css has a class for each."""
+_KEYS: Final = (
+    ("own", "own quota"),
+    ("borrowed", "can be borrowed"),
+    ("used", "in use"),
+    ("asked", "jobs of this report would take"),
+    ("over", "more than the queue could have"),
+)
+
+
+def links_to_queues(trees: Sequence[QueueTrees]) -> str:
+    """Return links to the sections, which stand below all findings."""
+    links = "".join(
+        f'<li><a href="#{each.scheduler.lower()}">Queues of {each.scheduler}, and what jobs would take</a></li>'
+        for each in trees
+    )
+    return f'<nav aria-label="Sections"><ul>{links}</ul></nav>\n' if links else ""
+
+
+def queue_sections(trees: Iterable[QueueTrees]) -> str:
+    """Return a section for each scheduler that has queues."""
+    return "".join(map(_section, trees))
+
+
+def _section(trees: QueueTrees) -> str:
+    rows = trees.rows()
+    scale = _scale(rows)
+    items = [_item(row, own, demand, scale) for row, own, demand in rows]
+    items += [_unknown(key.namespace, key.name, demand) for key, demand in trees.unknown()]
+    kept = _KEYS if trees.scheduler == "Kueue" else (("own", "the most that it could have"), *_KEYS[2:])
+    keys = "".join(f'<li><span class="key {kind}"></span>{told}</li>' for kind, told in kept)
+    legend = f'<ul class="keys" aria-hidden="true">{keys}</ul>'
+    heading = f"<h2>Queues of {trees.scheduler}</h2>"
+    tree = f'<ul class="tree">{"".join(items)}</ul>'
+    return f'<section class="queues" id="{trees.scheduler.lower()}">{heading}{legend}{tree}</section>\n'
+
+
+def _scale(rows: Sequence[tuple[Row, Demand, Demand]]) -> Mapping[str, int]:
+    """Return the largest amount of each resource: bars of one resource have one scale."""
+    largest: dict[str, int] = {}
+    for row, _, demand in rows:
+        for each in row.amounts:
+            largest[each.resource] = max(largest.get(each.resource, 1), each.most, each.nominal, each.used)
+        for resource, amount in demand.amounts.items():
+            largest[resource] = max(largest.get(resource, 1), amount)
+    return largest
+
+
+def _item(row: Row, own: Demand, demand: Demand, scale: Mapping[str, int]) -> str:
+    above = f' <span class="above">in {_text(row.parent)}</span>' if row.parent and row.depth else ""
+    return (
+        f'<li class="queue d{min(row.depth, _DEEPEST)}"><h3>{_text(title(row))}{above}</h3>'
+        f"{''.join(_lines(row, demand, scale))}{_jobs(own)}</li>"
+    )
+
+
+def _lines(row: Row, demand: Demand, scale: Mapping[str, int]) -> Iterator[str]:
+    yield from (f'<p class="obstacle">{_text(each)}</p>' for each in row.obstacles)
+    if row.kind == "LocalQueue":
+        yield from (f"<p>{_text(each)}</p>" for each in admitted(row))
+    else:
+        yield from (_quota(row, each, scale[each.resource]) for each in row.amounts)
+    for resource, amount in sorted(demand.amounts.items()):
+        if amount:
+            yield _asked(row, demand, resource, amount, scale[resource])
+
+
+def _quota(row: Row, amount: Amount, largest: int) -> str:
+    own = min(amount.most, amount.nominal) if row.kind == "ClusterQueue" else amount.most
+    bar = _bar(largest, _Part("borrowed", amount.most), _Part("own", own), _Part("used", amount.used, is_line=True))
+    return f'<p class="quota">{bar}<span>{_text(amounts_in_words(row, amount))}</span></p>'
+
+
+def _asked(row: Row, demand: Demand, resource: str, amount: int, largest: int) -> str:
+    """Return what jobs would take of a resource, and whether the queue could ever have as much."""
+    limits = [each.most for each in row.amounts if each.resource == resource]
+    most = sum(limits)
+    is_over = bool(limits) and amount > most
+    told = f"{counted(demand.count, 'job')} would take {amount_with_resource(resource, amount)}"
+    if is_over:
+        together = " together" if demand.count > 1 else ""
+        told += f"{together}, more than the {amount_with_resource(resource, most)} that could be had"
+    fits = _Part("asked", min(amount, most) if limits else amount)
+    bar = _bar(largest, _Part("over", amount), fits) if is_over else _bar(largest, fits)
+    return f'<p class="quota">{bar}<span>{_text(told)}</span></p>'
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a bar, from its left end. A line is drawn inside the bar."""
+
+    kind: str
+    amount: int
+    is_line: bool = False
+
+
+def _bar(largest: int, *parts: _Part) -> str:
+    drawn = "".join(
+        f'<rect class="{part.kind}" y="{7 if part.is_line else 0}" height="{3 if part.is_line else 10}" '
+        f'width="{_width(part.amount, largest)}"/>'
+        for part in parts
+        if part.amount > 0
+    )
+    return f'<svg viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true">{drawn}</svg>'
+
+
+def _width(amount: int, largest: int) -> int:
+    """Return the length of a bar in thousandths; what there is can be seen."""
+    return max(4, 1000 * amount // largest)
+
+
+def _jobs(demand: Demand) -> str:
+    """Return the first jobs by name, behind a line that opens by mouse or keyboard."""
+    if not demand.count:
+        return ""
+    items = "".join(f"<li>{_text(_job(each))}</li>" for each in demand.jobs)
+    if rest := demand.count - len(demand.jobs):
+        items += f"<li>and {rest} more</li>"
+    return f"<details><summary>{counted(demand.count, 'job')}</summary><ul>{items}</ul></details>"
+
+
+def _job(job: QueuedJob) -> str:
+    amounts = [amount_with_resource(name, amount) for name, amount in sorted(job.amounts.items()) if amount]
+    told = f"{job.job}: {', '.join(amounts) or 'nothing'}"
+    return f"{told} ({job.note})" if job.note else told
+
+
+def _unknown(namespace: str, name: str, demand: Demand) -> str:
+    shown = f"{namespace}/{name}" if namespace else name
+    told = f'<p class="obstacle">Queue {_text(shown)} was not found.</p>'
+    return f'<li class="queue d0"><h3>{_text(shown)}</h3>{told}{_jobs(demand)}</li>'
+
+
+def _text(text: str) -> str:
+    return escape(one_line(text))

@@ -1,0 +1,89 @@
+"""What jobs would take of the queues that they name: the sums of each queue, and the first jobs by name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from webhook.facts.queue_overview import Overview, Row
+
+MOST_JOBS: Final = 30
+"""How many jobs of a queue are named; the others are only summed up, so that memory does not grow with them."""
+_NAMED: Final = ("LocalQueue", "Queue")
+"""The kinds that jobs name."""
+Scheduler: TypeAlias = Literal["Kueue", "Volcano"]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueKey:
+    """A queue that jobs name: a LocalQueue of Kueue, or a Queue of Volcano, which has no namespace."""
+
+    scheduler: Scheduler
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """A job, and what it would take: amounts by resource, in thousandths of cpu and units of everything else.
+
+    note: what is said of the job besides, as that it can never be admitted; mostly "".
+    """
+
+    job: str
+    amounts: Mapping[str, int]
+    note: str = ""
+
+
+@dataclass(slots=True)
+class Demand:
+    """What the jobs of a queue would take together. `jobs` are the first of them."""
+
+    count: int = 0
+    amounts: Counter[str] = field(default_factory=Counter)
+    jobs: list[QueuedJob] = field(default_factory=list)
+
+    def add_job(self, job: QueuedJob) -> None:
+        """Add a job."""
+        self.add(Demand(1, Counter(job.amounts), [job]))
+
+    def add(self, other: Demand) -> None:
+        """Add the jobs of another part of the input, or of a queue below."""
+        self.count += other.count
+        self.amounts.update(other.amounts)
+        self.jobs += other.jobs[: MOST_JOBS - len(self.jobs)]
+
+
+Demands: TypeAlias = Mapping[QueueKey, Demand]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueTrees:
+    """The queues of a scheduler, and what the jobs of a run would take of each."""
+
+    scheduler: Scheduler
+    overview: Overview
+    demands: Demands
+
+    def rows(self) -> Sequence[tuple[Row, Demand, Demand]]:
+        """Return each row with what the jobs that name it would take, and with the sum of all queues below it."""
+        sums: list[Demand] = []
+        named_here: list[Demand] = []
+        path: list[int] = []
+        for number, row in enumerate(self.overview.rows):
+            path = [*path[: row.depth], number]
+            sums.append(Demand())
+            key = QueueKey(self.scheduler, row.namespace, row.name)
+            named_here.append(self.demands.get(key, Demand()) if row.kind in _NAMED else Demand())
+            for above in path:
+                sums[above].add(named_here[-1])
+        return tuple(zip(self.overview.rows, named_here, sums, strict=True))
+
+    def unknown(self) -> Iterator[tuple[QueueKey, Demand]]:
+        """Yield queues that jobs name and that are not among the rows, by name."""
+        shown = {(row.namespace, row.name) for row in self.overview.rows if row.kind in _NAMED}
+        for key in sorted(self.demands, key=lambda each: (each.namespace, each.name)):
+            if key.scheduler == self.scheduler and (key.namespace, key.name) not in shown:
+                yield key, self.demands[key]
