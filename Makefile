@@ -3,13 +3,14 @@
 
 PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11; do \
 	$$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$candidate; break; }; done)
-BIN := .venv/bin
+VENV ?= .venv
+BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
-RUN_STAMP := .venv/.installed-run
-DEV_STAMP := .venv/.installed-dev
+RUN_STAMP := $(VENV)/.installed-run
+DEV_STAMP := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve install test coverage e2e browser formats packages bench bench-audit bench-compare profile bench-bounds bench-peers bench-cel soak fuzz fuzz-differential fuzz-doors fuzz-yaml nightly fuzz-server deploy docs site release precision rule-homes lock clean
+.PHONY: help demo serve install test smoke coverage e2e browser formats packages bench bench-audit bench-compare profile bench-bounds bench-peers bench-cel soak fuzz fuzz-differential fuzz-doors fuzz-yaml nightly fuzz-server deploy docs site release precision rule-homes lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-18s %s\n", $$1, $$2}'
@@ -27,6 +28,10 @@ test: $(DEV_STAMP) ## everything CI runs: lint, format, types, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not e2e and not browser and not nightly"
+
+smoke: $(DEV_STAMP) ## two minutes of tests that another interpreter may break: make smoke PYTHON=python3.13 VENV=.venv-3.13
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not e2e and not browser and not nightly" $(SMOKE)
+SMOKE := tests/cel tests/server tests/schema tests/settings tests/test_extras.py tests/test_integrations.py tests/test_private_api.py
 
 coverage: $(DEV_STAMP) ## the tests with branch coverage, which takes twice as long
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not e2e and not browser and not nightly" --cov --cov-branch --cov-report=term:skip-covered
@@ -123,16 +128,16 @@ COMPILE := --quiet --upgrade --universal --python-version 3.11 --generate-hashes
 	--no-emit-index-url --no-emit-find-links
 
 clean: ## remove everything that make made
-	rm -rf .venv .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist
+	rm -rf .venv .venv-* .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist
 
-.venv/bin/python:
+$(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 or newer found; install one or say make PYTHON=/path/to/python3" >&2; exit 2; }
-	@echo "creating .venv with $(PYTHON)" >&2
-	@$(PYTHON) -m venv .venv
+	@echo "creating $(VENV) with $(PYTHON)" >&2
+	@$(PYTHON) -m venv $(VENV)
 
 # The build backend comes from a lock file too, so that nothing is downloaded unchecked: hence no build isolation.
 # A lock file names every package. With --no-deps pip asks for no other version: a release of today cannot fail an install.
-$(RUN_STAMP): requirements.lock requirements-build.lock pyproject.toml | .venv/bin/python
+$(RUN_STAMP): requirements.lock requirements-build.lock pyproject.toml | $(VENV)/bin/python
 	@echo "installing locked dependencies" >&2
 	@$(PIP) install --no-deps --require-hashes -r requirements-build.lock
 	@$(PIP) install --no-deps --require-hashes -r requirements.lock

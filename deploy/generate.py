@@ -38,6 +38,7 @@ COPIES = {
     "cert-manager.yaml": "overlays/cert-manager/certificate.yaml",
     "pod-monitor.yaml": "overlays/monitoring/pod-monitor.yaml",
     "alerts.yaml": "overlays/monitoring/alerts.yaml",
+    "cluster-audit.yaml": "overlays/cluster-audit/audit.yaml",
     "dashboard.json": "overlays/monitoring/dashboard.json",
 }
 """Files of the chart, and what each is a copy of; those that are generated are added."""
@@ -62,6 +63,7 @@ def generated() -> dict[str, str]:
     files["overlays/live-policies/definitions.yaml"] = "---\n".join(map(yamlfile.dump, custom_resource_definitions()))
     chart = {f"chart/files/{name}": (DEPLOY / origin).read_text() for name, origin in COPIES.items()}
     chart["chart/files/definitions.yaml"] = files["overlays/live-policies/definitions.yaml"]
+    chart["chart/files/cluster-audit-lists.yaml"] = files["overlays/cluster-audit/lists.yaml"]
     made = {f"chart/files/{Path(name).name}": text for name, text in files.items() if name.startswith("base/")}
     return {**files, **chart, **made}
 

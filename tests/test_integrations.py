@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from tests import man_page, verbs_page
+from webhook.cli import VERBS
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
@@ -103,6 +104,24 @@ def test_the_plugin_of_kubectl_audits_what_kubectl_reads(tmp_path):
 def test_the_manual_is_up_to_date():
     assert man_page.PAGE.read_text() == man_page.page(), "the help changed: run make docs"
     assert verbs_page.PAGE.read_text() == verbs_page.page(), "the help changed: run make docs"
+
+
+def test_kubectl_finds_the_plugin():
+    """As krew installs it: a file of that name in the PATH."""
+    kubectl = shutil.which("kubectl", path=f"{os.environ['PATH']}{os.pathsep}/usr/local/kubebuilder/bin")
+    if kubectl is None:
+        pytest.skip("needs kubectl")
+    path = f"{ROOT / 'deploy' / 'kubectl'}{os.pathsep}{BIN}{os.pathsep}{os.environ['PATH']}"
+    assert shell(f"{kubectl} claimgate version", PATH=path).stdout.startswith("claimgate ")
+    done = shell(f"{kubectl} claimgate explain gpu-portable/all", PATH=path)
+    assert (done.returncode, "gpu-portable/all" in done.stdout) == (0, True)
+
+
+def test_the_plugin_knows_every_verb():
+    """What is no verb is a resource that kubectl is asked for."""
+    text = (ROOT / "deploy" / "kubectl" / "kubectl-claimgate").read_text()
+    (known,) = re.findall(r"^  ([a-z-]+(?:\|[a-z-]+)+)\) exec claimgate", text, re.MULTILINE)
+    assert set(known.split("|")) == set(VERBS)
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish", "powershell"])

@@ -21,6 +21,7 @@ OVERLAPS = {
     "overlays/cert-manager": ("certificates.issuer=cert-manager",),
     "overlays/authorizer": ("authorizer=true",),
     "overlays/live-policies": ("livePolicies=true",),
+    "overlays/cluster-audit": ("clusterAudit.enabled=true",),
     "overlays/client-certificates": ("clientCertificates.enabled=true",),
     "overlays/control-plane-network": ("networkPolicy.controlPlane[0]=192.0.2.0/24",),
     "overlays/autoscaling": ("autoscaling.enabled=true",),
@@ -33,6 +34,8 @@ REFUSED = {
     "a ConfigMap that no policy has": ("params.kue.deny=x", "there are device-failures"),
     "no authority": ("certificates.issuer=none", "certificates.caBundle is empty"),
     "a digest that is none": ("image.digest=latest", "digest"),
+    "reports that there are not": ("clusterAudit.publish=kyverno", "clusterAudit"),
+    "no part of the cluster": ("clusterAudit.shards=0", "clusterAudit"),
     "an argument that is no flag": ("extraArgs[0]=serve", "extraArgs"),
 }
 
@@ -84,6 +87,25 @@ def test_what_an_administrator_says_of_pods_is_said_of_both_deployments() -> Non
         assert pod["tolerations"] == [{"operator": "Exists"}]
         assert pod["imagePullSecrets"] == [{"name": "pull"}]
         assert pod["containers"][0]["image"] == f"r.example/c@{digest}"
+
+
+def test_an_audit_of_the_cluster_is_as_the_values_say() -> None:
+    audit = "clusterAudit.enabled=true", "clusterAudit.shards=9", "clusterAudit.parallelism=3"
+    how = "clusterAudit.publish=policyreport", "clusterAudit.failsOnly=false", "clusterAudit.schedule=5 1 * * 0"
+    made = by_name(rendered(*audit, *how, "nodeSelector.role=system", "networkPolicy.enabled=false"))
+    cron_job = made["CronJob", "claimgate-audit"]["spec"]
+    job = cron_job["jobTemplate"]["spec"]
+    assert (cron_job["schedule"], job["completions"], job["parallelism"]) == ("5 1 * * 0", 9, 3)
+    pod = job["template"]["spec"]
+    assert pod["nodeSelector"] == {"role": "system"}
+    assert "priorityClassName" not in pod  # an audit must not push others from their nodes
+    (container,) = pod["containers"]
+    assert "--shard=$(JOB_COMPLETION_INDEX)/9" in container["args"]
+    assert "--publish=policyreport" in container["args"]
+    assert "--fails-only" not in container["args"]
+    (rule,) = made["ClusterRole", "claimgate-audit-reports"]["rules"]
+    assert (rule["apiGroups"], rule["resources"]) == (["wgpolicyk8s.io"], ["clusterpolicyreports", "policyreports"])
+    assert ("NetworkPolicy", "claimgate-audit") not in made
 
 
 def test_params_and_bundles_are_those_of_the_values() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.deploy.helm import kustomized
 from tests.yamldata import document
+from webhook import __version__
 from webhook.settings.serving import ServerSettings
 from webhook.settings.setting import declared_settings
 
@@ -38,6 +40,12 @@ def test_kubectl_renders_an_overlay(name: str) -> None:
     assert {("Deployment", "claimgate"), ("Service", "claimgate")} <= {
         (each["kind"], each["metadata"]["name"]) for each in rendered(name)
     }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_container_of_an_overlay_has_the_image_of_this_version(name: str) -> None:
+    images = set(re.findall(r"'image': '([^']*)'", str(rendered(name))))
+    assert images == {f"claimgate:{__version__}"}
 
 
 def test_client_certificates_are_asked_for_with_flags_that_exist_and_files_that_are_mounted() -> None:

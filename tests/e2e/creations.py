@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from collections import Counter
@@ -72,14 +73,14 @@ def _create(server: ApiServer, creations: Creations, stopped: threading.Event) -
     token = yaml.safe_load(server.kubeconfig.read_text())["users"][0]["user"]["token"]
     headers = {"authorization": f"Bearer {token}"}
     with httpx.Client(verify=trust(server), base_url=server.url, headers=headers, timeout=30) as client:
-        number = 0
+        number, run = 0, secrets.token_hex(3)  # a cluster may have the objects of another test
         while not stopped.is_set():
             number += 1
             for sort, (path, made) in SORTS.items():
                 before = creations.phase
-                answer = client.post(path, json=made(f"{sort}-{number}"))
+                answer = client.post(path, json=made(f"{sort}-{run}-{number}"))
                 phase = before if creations.phase == before else "between"
-                creations.seen[phase, sort, _outcome(answer, f"{sort}-{number}")] += 1
+                creations.seen[phase, sort, _outcome(answer, f"{sort}-{run}-{number}")] += 1
             time.sleep(PAUSE_S)
 
 

@@ -13,6 +13,7 @@ import itertools
 import json
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -84,14 +85,34 @@ class Replicas:
         name = f"replica-{next(self._numbers)}"
         folder = self.folder / name
         folder.mkdir()
-        for key in ("tls.crt", "tls.key"):
-            data = self.server.get("secret", "claimgate-certificates", NAMESPACE)["data"]
-            (folder / key).write_bytes(base64.b64decode(data[key]))
+        self._mount(folder)
         log = folder / "log"
         with log.open("wb") as stream:
             replica = Replica(subprocess.Popen(self._command(folder), stderr=stream, cwd=folder), log)
         self.running.append(replica)
         return replica
+
+    def _mount(self, folder: Path) -> None:
+        data = self.server.get("secret", "claimgate-certificates", NAMESPACE)["data"]
+        for key in ("tls.key", "tls.crt"):
+            (folder / key).write_bytes(base64.b64decode(data[key]))
+
+    def mount_anew(self) -> None:
+        """Give each replica the certificates that are stored now, as a kubelet does within a minute."""
+        for one in list(self.running):
+            self._mount(one.log.parent)
+
+    def shown(self) -> list[str]:
+        """The certificate that each replica shows now, as PEM."""
+        return [ssl.get_server_certificate(("127.0.0.1", one.port)).strip() for one in self.running]
+
+    def kill(self) -> None:
+        """Kill one in the middle of its work; it is out of the Service when its end is seen, and another one starts."""
+        killed = self.running[0]
+        killed.process.kill()
+        killed.process.wait(10)
+        self.running.remove(killed)
+        self._until_ready(self.start())
 
     def end(self, replica: Replica, number: int = signal.SIGTERM) -> None:
         """Take it out of the Service, as endpoints are withdrawn, and stop it."""

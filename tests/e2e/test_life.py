@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import copy
 import sys
+from base64 import b64encode
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from certs.cluster import core
+from certs.issue import authority
+from certs.store import CA, CA_KEY, SERVING, Secret
 from tests.e2e import apiserver
 from tests.e2e.apiserver import ApiServer
 from tests.e2e.conftest import NAMESPACE, claimgate
@@ -26,6 +31,7 @@ pytestmark = pytest.mark.e2e
 CONFIGURATIONS = "validatingwebhookconfiguration,mutatingwebhookconfiguration"
 SANDBOX = Path(__file__).parents[1] / "data" / "crds" / "sandbox.opensandbox.io_batchsandboxes.yaml"
 ANSWERED = ("enforce", "upgrade", "rollback")
+DISTURBED = ("enforce", "authority", "params", "restart", "after")
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +68,70 @@ def test_nothing_fails_from_the_install_to_the_end(server: ApiServer, tmp_path: 
         until(lambda: not _left(server), f"nothing is left, but {_left(server)}")
         _lives(made, "gone")
     _is_as_promised(made)
+
+
+def test_nothing_fails_while_certificates_params_and_replicas_change(server: ApiServer, tmp_path: Path) -> None:
+    """In enforce, under continuous creations; of a replica that is killed the one review in flight may fail."""
+    with service(server, tmp_path) as replicas, creating(server) as made:
+        objects = rendered(server, "overlays/enforce", replicas.port)
+        apply(server, rendered(server, "base", replicas.port))
+        with certificates(server, tmp_path):
+            until(lambda: _has_bundles(server), "both configurations have the bundle")
+            replicas.roll()
+            apply(server, objects)
+            until(lambda: _failure_policies(server) == {"Fail"}, "it is enforced")
+            _lives(made, "enforce")
+            _authority_is_replaced(server, replicas, made)
+            made.phase = "params"
+            server.kubectl(
+                "patch", "configmap", "gpu-portable", "-n", NAMESPACE, "-p", '{"data":{"resource":"amd.com/gpu"}}'
+            )
+            until(lambda: "created" in made.outcomes("portable", "params"), "`gpu` means another resource")
+            server.kubectl(
+                "patch", "configmap", "gpu-portable", "-n", NAMESPACE, "-p", '{"data":{"resource":"nvidia.com/gpu"}}'
+            )
+            _lives(made, "params")
+            made.phase = "restart"
+            replicas.roll()
+            _lives(made, "restart")
+            made.phase = "kill"
+            replicas.kill()
+            _lives(made, "kill")
+            _lives(made, "after")
+        made.phase = "uninstall"
+        server.kubectl("delete", CONFIGURATIONS, "claimgate")
+        server.kubectl("delete", "--wait=false", "-f", "-", given=yaml.safe_dump_all(objects[::-1]), code=None)
+    sys.stdout.write(f"{made.count()} objects: {dict(made.seen)}\n")
+    assert made.outcomes("plain", *DISTURBED) == {"created"}
+    assert made.outcomes("own", *DISTURBED) == {"created as nvidia.com/gpu"}
+    assert made.outcomes("portable", *DISTURBED) == {"created", "created as nvidia.com/gpu"}  # amd.com/gpu for a while
+    assert made.outcomes("portable", "authority", "restart", "after") == {"created as nvidia.com/gpu"}
+    assert all("(gpu-portable/all)" in each for each in made.outcomes("wrong", *DISTURBED))
+    failed = [each for each in made.seen if each[0] == "kill" and "failed calling webhook" in each[2]]
+    assert sum(made.seen[each] for each in failed) <= 1, failed
+
+
+def _authority_is_replaced(server: ApiServer, replicas: Replicas, made: Creations) -> None:
+    """A new authority is trusted first, and signs when it is an hour old; claimgate-certificates does all but begin it."""
+    made.phase = "authority"
+    store = Secret(NAMESPACE, "claimgate-certificates", core(str(server.kubeconfig)))
+    before = store.read()
+    begun = datetime.now(UTC) - timedelta(hours=1) + timedelta(seconds=4)
+    new = authority("claimgate", now=begun)
+    store.write({CA: new.certificate + before[CA], CA_KEY: new.key})
+    until(lambda: store.read()[SERVING] != before[SERVING], "the new authority has signed")
+    replicas.mount_anew()
+    until(lambda: _trusts(server, store.read()[CA]), "API servers trust both authorities")
+    wanted = store.read()[SERVING].decode().strip()
+    until(lambda: all(each == wanted for each in replicas.shown()), "replicas show the new certificate")
+    _lives(made, "authority")
+
+
+def _trusts(server: ApiServer, bundle: bytes) -> bool:
+    found = yaml.safe_load(server.kubectl("get", CONFIGURATIONS, "-o", "yaml").stdout)["items"]
+    return {one["clientConfig"]["caBundle"] for each in found for one in each["webhooks"]} == {
+        b64encode(bundle).decode()
+    }
 
 
 def _enforces(server: ApiServer, replicas: Replicas, made: Creations) -> None:

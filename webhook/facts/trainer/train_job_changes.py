@@ -148,7 +148,8 @@ def _validate_active_pods(subject: Subject, path: str) -> Iterator[Problem]:
     jobs = ", ".join(f"`{count.name}`" for count in counts if count.active > 0)
     if jobs:
         message = f"cannot change while pods of replicated job {jobs} are active"
-        yield ACTIVE_PODS.problem(path, message, "wait until these pods are gone, then change the patches")
+        fix = "suspend the job if it is not yet, wait until these pods are gone, then change the patches"
+        yield ACTIVE_PODS.problem(path, message, fix)
 
 
 def validate_job_set_immutable(subject: Subject) -> Iterator[Problem]:

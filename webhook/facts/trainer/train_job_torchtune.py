@@ -97,7 +97,7 @@ def _validate_quantized(model: str, explicit: JSON, job: MergedTrainJob) -> Iter
     """Yield the problems of quantized adapters: one model has none, and small ones train on one device only."""
     gpus, _ = job.counted
     if model == _UNQUANTIZED:
-        message = f"names model `{model}`, which has no quantized adapters (QLoRA)"
+        message = f"is a runtime of model `{model}`, which has no quantized adapters (QLoRA)"
         yield TUNE_QUANTIZED.problem(_NAME, message, "remove model.quantize_base from spec.trainer.args")
     if model in _SMALL and explicit != 1 and gpus != 1:
         message = (
