@@ -28,7 +28,7 @@ from webhook.report.finding import subject
 from webhook.report.queued_jobs import Demand, QueuedJob, QueueKey, QueueTrees
 from webhook.workloads.table import Table
 
-TIMEOUT_S: Final = 10.0
+_JOB_TIMEOUT_S: Final = 10.0
 """How long it may take to ask about one job; as long as a review of it may take."""
 _NOTES: Final[Mapping[str, str]] = {
     "never": "can never be admitted",
@@ -52,7 +52,7 @@ def add_demand(
     kind = attributes.kind.group, attributes.kind.kind
     if kind not in KINDS and kind != JOB:
         return
-    until = Deadline(monotonic() + TIMEOUT_S)
+    until = Deadline(monotonic() + _JOB_TIMEOUT_S)
     obj = outcome.patched_object if isinstance(outcome.patched_object, dict) else attributes.object
     submitted = replace(attributes, object=obj)
     if not isinstance(obj, dict) or is_mistyped(submitted, until):
