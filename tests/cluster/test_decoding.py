@@ -120,9 +120,9 @@ def test_a_value_that_gets_another_type_is_a_change(before, after):
 
 FORKING = """
 import os, threading
-from webhook.cluster.store import Store
+from webhook.cluster.store import ObjectStore
 
-store, stopped = Store(), threading.Event()
+store, stopped = ObjectStore(), threading.Event()
 store.replace({("n", str(number)): {"n": number} for number in range(500)})
 
 def write():
