@@ -19,7 +19,7 @@ from typing import Any
 
 from webhook import yamlfile
 from webhook.attributes import Phase
-from webhook.cli import run
+from webhook.cli import run_command_line
 from webhook.export.webhook_rules import wishes
 from webhook.manifests.custom_resource_definitions import custom_resource_definitions
 from webhook.policy.load import Options, load_policy_set
@@ -102,7 +102,7 @@ def _patch(configurations: list[Any], change: Any) -> str:
 def _printed(*arguments: str) -> str:
     out = StringIO()
     with redirect_stdout(out):
-        code = run(list(arguments))
+        code = run_command_line(list(arguments))
     if code:
         raise SystemExit(code)
     return out.getvalue()

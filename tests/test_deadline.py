@@ -34,9 +34,9 @@ def test_paced_items_end_with_the_time():
     late = Deadline(time.monotonic() - 1)
     seen = []
     with pytest.raises(BudgetExceeded):
-        seen.extend(late.paced(range(10 * STEP)))
+        seen.extend(late.items_with_clock_checks(range(10 * STEP)))
     assert seen == list(range(STEP))
-    assert list(Deadline().paced(iter("abc"))) == ["a", "b", "c"]
+    assert list(Deadline().items_with_clock_checks(iter("abc"))) == ["a", "b", "c"]
 
 
 def test_what_is_raised_can_be_chosen():

@@ -13,9 +13,9 @@ from tests.problems.test_policies import article, param, policies, said
 from webhook import yamlfile
 from webhook.admission.fixtures import attributes_of_object
 from webhook.attributes import JSON, Phase
-from webhook.cli import run
+from webhook.cli import run_command_line
 from webhook.cluster.files import FilesCluster
-from webhook.evaluation.validating import validate
+from webhook.evaluation.validating import validating_decisions
 from webhook.policy.load import Options, load_documents
 from webhook.workloads import table
 
@@ -60,14 +60,14 @@ def test_a_kind_is_a_row(tmp_path: Path) -> None:
     kinds = table.load_table([row])
     found = load_documents(yamlfile.load(f"{POLICY}---{BINDING}"), Options(table=kinds))
     sent = attributes_of_object(batch(hostNetwork=True), kinds.row)
-    (decision,) = validate(sent, found, FilesCluster(), Phase.VALIDATE)
+    (decision,) = validating_decisions(sent, found, FilesCluster(), Phase.VALIDATE)
     assert (decision.action, decision.path) == ("deny", "spec.pod.spec.hostNetwork")
 
 
 def test_a_rule_is_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, text in (("policy.yaml", POLICY), ("binding.yaml", BINDING), ("suite.yaml", CASE)):
         (tmp_path / name).write_text(text)
-    assert run(["test", str(tmp_path)]) == 0, capsys.readouterr()
+    assert run_command_line(["test", str(tmp_path)]) == 0, capsys.readouterr()
     assert "1 of 1 passed" in capsys.readouterr().out
 
 

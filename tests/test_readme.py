@@ -16,7 +16,7 @@ import typer
 from tests.rows import all_rows
 from tests.terminal_picture import picture
 from webhook import yamlfile
-from webhook.cli import EXIT_CODES, VERBS, application, run
+from webhook.cli import EXIT_CODES, VERBS, application, run_command_line
 from webhook.settings.serving import ServerSettings
 from webhook.settings.setting import declared_settings
 
@@ -87,8 +87,8 @@ def test_the_policy_of_readme_is_the_one_that_its_suite_tests():
     [written] = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
     folder = ROOT / "examples" / "first-policy"
     assert written == (folder / "policy.yaml").read_text()
-    assert run(["test", str(folder)]) == 0
-    assert run(["policies", "check", str(folder)]) == 0
+    assert run_command_line(["test", str(folder)]) == 0
+    assert run_command_line(["policies", "check", str(folder)]) == 0
 
 
 def terminal():
@@ -105,7 +105,7 @@ def test_the_picture_of_a_terminal_is_what_the_commands_print():
 
 
 def test_the_picture_of_queues_is_what_the_command_draws(capsys):
-    assert run(["queues", str(ROOT / "examples" / "research-team" / "cluster"), "-o", "svg"]) == 0
+    assert run_command_line(["queues", str(ROOT / "examples" / "research-team" / "cluster"), "-o", "svg"]) == 0
     assert QUEUES.read_text() == capsys.readouterr().out
 
 
@@ -164,7 +164,7 @@ def test_every_table_is_what_its_source_says(name):
 @pytest.mark.parametrize("name", [name for name, _ in commands()])
 def test_help_says_of_each_setting_what_the_table_says(name, capsys):
     command = dict(commands())[name]
-    assert run([*name.split(), "--help"]) == 0
+    assert run_command_line([*name.split(), "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     for each in SETTINGS:
         assert (f"{each.help} [{each.variable}" in shown) is has(command, each)
@@ -192,4 +192,4 @@ if __name__ == "__main__":
         page.write_text(written(text))
     TERMINAL.write_text(terminal())
     with QUEUES.open("w") as picture, contextlib.redirect_stdout(picture):
-        run(["queues", str(ROOT / "examples" / "research-team" / "cluster"), "-o", "svg"])
+        run_command_line(["queues", str(ROOT / "examples" / "research-team" / "cluster"), "-o", "svg"])

@@ -6,7 +6,7 @@ import gc
 import io
 import sys
 
-from webhook.cli import guarded, run
+from webhook.cli import run_command_line, run_with_traceback
 
 
 def main() -> None:
@@ -15,7 +15,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 is no reason to fail
-    sys.exit(guarded(lambda: run(sys.argv[1:])))
+    sys.exit(run_with_traceback(lambda: run_command_line(sys.argv[1:])))
 
 
 if __name__ == "__main__":

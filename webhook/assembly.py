@@ -22,7 +22,7 @@ from webhook.workloads import table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assembly:
+class ReviewAssembly:
     """The policies, the workload table and the files that all reviews of one command are evaluated with."""
 
     policies: PolicySet
@@ -54,10 +54,10 @@ def policy_places(chosen: Settings) -> tuple[Path, ...]:
         told = f"--kubernetes-version: the shipped policies use the CEL of Kubernetes {least} and later"
         raise ConfigurationError(f"{told}; name your own policies with --only, or leave out --kubernetes-version")
     own = shipped.policies_folder()
-    return (own, *(each for each in chosen.policies if not _is_same(each, own)))
+    return (own, *(each for each in chosen.policies if not _is_same_folder(each, own)))
 
 
-def _is_same(one: Path, other: Path) -> bool:
+def _is_same_folder(one: Path, other: Path) -> bool:
     """Return whether two paths are the same folder, because a checkout may name the shipped policies."""
     return one.exists() and one.samefile(other)
 
@@ -98,7 +98,7 @@ def expired_exceptions(chosen: Settings, day: dt.date) -> Iterator[str]:
 
 def assemble_policies_and_context(
     chosen: Settings, *, objects: Iterable[tuple[str, JSON]] = (), is_complete: bool = True, unbound: bool = False
-) -> Assembly:
+) -> ReviewAssembly:
     """Load policies (the shipped ones when none are named) and context.
 
     Args:
@@ -112,7 +112,7 @@ def assemble_policies_and_context(
         InputError: every problem of the workload tables or the context.
     """
     how, loaded = load_policies(chosen, unbound=unbound)
-    return with_files(chosen, how, loaded, objects=objects, is_complete=is_complete)
+    return assembly_with_files(chosen, how, loaded, objects=objects, is_complete=is_complete)
 
 
 def load_policies(chosen: Settings, *, unbound: bool = False) -> tuple[Options, PolicySet]:
@@ -128,7 +128,7 @@ def load_policies(chosen: Settings, *, unbound: bool = False) -> tuple[Options, 
     return how, with_default_bindings(loaded) if unbound else loaded
 
 
-def with_files(
+def assembly_with_files(
     chosen: Settings,
     how: Options,
     loaded: PolicySet,
@@ -136,7 +136,7 @@ def with_files(
     objects: Iterable[tuple[str, JSON]] = (),
     files: Iterable[str] = (),
     is_complete: bool = True,
-) -> Assembly:
+) -> ReviewAssembly:
     """Return loaded policies with the context of the settings.
 
     Args:
@@ -157,7 +157,7 @@ def with_files(
         context=((each.source, each.value) for each in context.documents),
         is_whole=chosen.context_is_whole and is_complete and not context.templates,
     )
-    return Assembly(policies=loaded, table=how.table, files=tree)
+    return ReviewAssembly(policies=loaded, table=how.table, files=tree)
 
 
 def read_objects(named: Sequence[Path]) -> tuple[JSON, ...]:
@@ -172,7 +172,7 @@ def read_objects(named: Sequence[Path]) -> tuple[JSON, ...]:
     return tuple(each.value for each in inputs.documents)
 
 
-def context_inputs(named: Sequence[Path], policies: PolicySet) -> documents.Inputs:
+def context_inputs(named: Sequence[Path], policies: PolicySet) -> documents.InputDocuments:
     """Return the objects of context folders and files.
 
     Raises:
@@ -191,7 +191,7 @@ def context_cluster(chosen: Settings, policies: PolicySet) -> FilesCluster:
     return FilesCluster(held, is_whole=chosen.context_is_whole and not inputs.templates)
 
 
-def param_problems(policies: PolicySet, inputs: documents.Inputs) -> tuple[Problem, ...]:
+def param_problems(policies: PolicySet, inputs: documents.InputDocuments) -> tuple[Problem, ...]:
     """Return the problems of objects that are params of the policies: rules that do not exist."""
     rules = ParamRules(policies.validating, policies.registry)
     return tuple(

@@ -16,7 +16,7 @@ _ACTION: Final = re.compile(rb"\{\{|\{%")
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class ChartTemplate:
     """A template; `chart` is the folder of its chart, "" if it belongs to none."""
 
     file: str
@@ -26,26 +26,26 @@ class Template:
 def chart_of(file: Path) -> str:
     """Return the outermost chart whose template a file is; "" for other files."""
     for folder in file.parents:
-        if folder.name == "templates" and _is_chart(folder.parent):
-            return str(_outermost(folder.parent))
+        if folder.name == "templates" and _is_chart_folder(folder.parent):
+            return str(_outermost_chart(folder.parent))
     return ""
 
 
-def _is_chart(folder: Path) -> bool:
+def _is_chart_folder(folder: Path) -> bool:
     return (folder / "Chart.yaml").is_file()
 
 
-def _outermost(chart: Path) -> Path:
+def _outermost_chart(chart: Path) -> Path:
     outer = chart.parent.parent
-    return _outermost(outer) if chart.parent.name == "charts" and _is_chart(outer) else chart
+    return _outermost_chart(outer) if chart.parent.name == "charts" and _is_chart_folder(outer) else chart
 
 
-def has_actions(file: Path) -> bool:
+def has_template_actions(file: Path) -> bool:
     """Return whether a file has text that a template engine replaces."""
     return file.is_file() and _ACTION.search(file.read_bytes()) is not None
 
 
-def summarize_templates(templates: Sequence[Template]) -> str:
+def summarize_templates(templates: Sequence[ChartTemplate]) -> str:
     """Return one line about all templates, with what to do about the first chart; "" without templates."""
     if not templates:
         return ""

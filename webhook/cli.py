@@ -55,7 +55,7 @@ _BROKEN_PIPE = 141  # 128 + SIGPIPE: the reader of stdout went away, so nobody h
 _UNDECIDED = 3
 
 
-class _Verbs(TyperGroup):
+class _VerbGroup(TyperGroup):
     """The group of verbs, which imports the module of a command on first use."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the signature is typer's
@@ -65,14 +65,14 @@ class _Verbs(TyperGroup):
         if cmd_name not in VERBS:
             return None
         module = import_module(f"webhook.commands.{cmd_name.replace('-', '_')}")
-        return _in_plain_words(typer.main.get_command(_application(cmd_name, module)))
+        return _in_plain_words(typer.main.get_command(_application_of_verb(cmd_name, module)))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         with formatter.section("Verbs"):
             formatter.write_dl(list(VERBS.items()))
 
 
-class _Argument(TyperArgument):
+class _PlainArgument(TyperArgument):
     """An argument whose help shows its name without Typer's type: `FIXTURE...`."""
 
     def display_type_rich(self, ctx: Any) -> None:  # noqa: ARG002 - the signature is typer's
@@ -89,11 +89,11 @@ def _in_plain_words(command: Any) -> Any:
         _in_plain_words(inner)
     for each in command.params:
         if isinstance(each, TyperArgument):
-            each.__class__ = _Argument
+            each.__class__ = _PlainArgument
     return command
 
 
-def _application(verb: str, module: Any) -> typer.Typer:
+def _application_of_verb(verb: str, module: Any) -> typer.Typer:
     """Return the verb's own application: a group `app`, or the one function `command`."""
     application = getattr(module, "app", None)
     if not isinstance(application, typer.Typer):
@@ -104,7 +104,7 @@ def _application(verb: str, module: Any) -> typer.Typer:
     return application
 
 
-def _exit_table() -> str:
+def _exit_code_table() -> str:
     rows = [f"  {code}  {meaning}" for code, meaning in EXIT_CODES.items()]
     return "\b\nExit codes:\n" + "\n".join(rows)
 
@@ -120,10 +120,10 @@ def application() -> typer.Typer:
     completion.get_completion_inspect_parameters()  # tells Typer which shells there are
     app = typer.Typer(
         name="claimgate",
-        cls=_Verbs,
+        cls=_VerbGroup,
         rich_markup_mode=None,
         no_args_is_help=True,
-        epilog=_exit_table(),
+        epilog=_exit_code_table(),
         context_settings={"help_option_names": ["-h", "--help"]},
         add_completion=False,  # Typer's own options ask which shell runs, and ignore the name of another
     )
@@ -159,7 +159,7 @@ def application() -> typer.Typer:
     return app
 
 
-def run(arguments: Sequence[str]) -> int:
+def run_command_line(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; every expected error is printed on stderr.
 
     Args:
@@ -170,33 +170,33 @@ def run(arguments: Sequence[str]) -> int:
         code = application()(list(arguments), prog_name="claimgate", standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as error:
-        return _usage(error)
+        return _print_usage_error(error)
     except ClaimgateError as error:
-        return _complain(str(error))
+        return _print_error(str(error))
     except ModuleNotFoundError as error:
         if told := missing_extra(error.name):
-            return _complain(told)
+            return _print_error(told)
         raise
     except (KeyboardInterrupt, typer.Abort):
         return _INTERRUPTED
     except SystemExit as stop:  # how typer ends a program whose reader went away
         if not isinstance(stop.__context__, BrokenPipeError):
             raise
-        return _unread()
+        return _discard_output()
     except BrokenPipeError:
-        return _unread()
+        return _discard_output()
     except OSError as error:
-        return _complain(terminal.one_line(_system(error)))
+        return _print_error(terminal.one_line(_text_of_system_error(error)))
     return code if isinstance(code, int) else 0
 
 
-def _unread() -> int:
+def _discard_output() -> int:
     """Discard all further output, because the reader of stdout has gone away; return the exit code."""
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - it lives until the process ends
     return _BROKEN_PIPE
 
 
-def _usage(error: typer.TyperException) -> int:
+def _print_usage_error(error: typer.TyperException) -> int:
     """Print a usage error and where to read more; return exit code 2."""
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
@@ -204,23 +204,23 @@ def _usage(error: typer.TyperException) -> int:
         return 2
     text = error.format_message().rstrip(".").replace("Value error, ", "").replace(": Input should", ": it should")
     path = context.command_path if context is not None else "claimgate"
-    return _complain(terminal.one_line(f"{text[:1].lower()}{text[1:]} (see `{path} --help`)"))
+    return _print_error(terminal.one_line(f"{text[:1].lower()}{text[1:]} (see `{path} --help`)"))
 
 
-def _system(error: OSError) -> str:
+def _text_of_system_error(error: OSError) -> str:
     """Return the text of an operating system's error with the file it is about."""
     text = (error.strerror or str(error)).lower()
     return f"{error.filename}: {text}" if error.filename else text
 
 
-def _complain(text: str) -> int:
+def _print_error(text: str) -> int:
     """Print an error, one `error:` per line that starts a problem, and give exit code 2."""
     lines = text.split("\n")
     sys.stderr.write(terminal.lines(line if line.startswith((" ", "\t")) else f"error: {line}" for line in lines))
     return 2
 
 
-def guarded(start: Callable[[], int]) -> int:
+def run_with_traceback(start: Callable[[], int]) -> int:
     """Run `start`; an unexpected error prints its traceback and returns exit code 3."""
     try:
         return start()

@@ -22,24 +22,24 @@ def without_confidential(value: JSON) -> JSON:
     if not isinstance(value, dict):
         return value
     is_secret = value.get("kind") == "Secret"
-    return {key: _field(key, inner, is_secret=is_secret) for key, inner in value.items()}
+    return {key: _hide_field(key, inner, is_secret=is_secret) for key, inner in value.items()}
 
 
-def _field(key: str, value: JSON, *, is_secret: bool) -> JSON:
+def _hide_field(key: str, value: JSON, *, is_secret: bool) -> JSON:
     if key in VARIABLES and isinstance(value, list):
-        return [_variable(each) for each in value]
+        return [_hide_variable(each) for each in value]
     if key in VARIABLES or key in WHOLE or (is_secret and key in OF_SECRETS):
-        return _hidden(value)
+        return _hide_values(value)
     return without_confidential(value)
 
 
-def _variable(value: JSON) -> JSON:
+def _hide_variable(value: JSON) -> JSON:
     """Return one item of a list of environment variables with its value hidden; references are kept."""
     if not isinstance(value, dict):
         return value
     return {key: HIDDEN if key == "value" else without_confidential(inner) for key, inner in value.items()}
 
 
-def _hidden(value: JSON) -> JSON:
+def _hide_values(value: JSON) -> JSON:
     """Return a map with all its values hidden, or HIDDEN for any other value."""
     return dict.fromkeys(value, HIDDEN) if isinstance(value, dict) else value if value is None else HIDDEN

@@ -100,7 +100,7 @@ class Deadline:
         """
         work = len(items)
         if work > STEP:
-            return self._paced(items)
+            return self._iterate_with_clock_checks(items)
         self.left -= work
         if self.left < 0:
             self.look()
@@ -125,19 +125,21 @@ class Deadline:
             return True
         return False
 
-    def paced(self, items: Iterable[Item]) -> Iterable[Item]:
+    def items_with_clock_checks(self, items: Iterable[Item]) -> Iterable[Item]:
         """Return the items, with the clock read at least every STEP of them; a short collection is charged at once."""
         if isinstance(items, _COLLECTIONS) and len(items) <= STEP:  # as `each`, without a call: thousands a review
             self.left -= len(items)
             if self.left < 0:
                 self.look()
             return items
-        return self._paced(items)
+        return self._iterate_with_clock_checks(items)
 
-    def _paced(self, items: Iterable[Item]) -> Iterator[Item]:
-        return chain.from_iterable(self._chunks(iter(items)))  # Python's own code runs once a chunk, not once an item
+    def _iterate_with_clock_checks(self, items: Iterable[Item]) -> Iterator[Item]:
+        return chain.from_iterable(
+            self._charged_chunks(iter(items))
+        )  # Python's own code runs once a chunk, not once an item
 
-    def _chunks(self, source: Iterator[Item]) -> Iterator[list[Item]]:
+    def _charged_chunks(self, source: Iterator[Item]) -> Iterator[list[Item]]:
         while chunk := list(islice(source, STEP)):
             self.spend(len(chunk))
             yield chunk

@@ -100,7 +100,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
+class DenialCause:
     """One of the problems for which a request is denied (metav1.StatusCause). `reason` is the id of the rule."""
 
     field: str
@@ -109,27 +109,27 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Details:
+class DenialDetails:
     """The object of a denial, and every problem in its message (metav1.StatusDetails)."""
 
     group: str
     kind: str
     name: str
-    causes: tuple[Cause, ...]
+    causes: tuple[DenialCause, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class DenialStatus:
     """The metav1.Status of a denial: code and reason are always explicit and agree."""
 
     code: int
     reason: str
     message: str
-    details: Details | None = None
+    details: DenialDetails | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class EvaluationFault:
     """An unexpected error while a policy was evaluated: its type and place, never its text.
 
     `checks` is the group of checks in which it happened, "" for none of them.
@@ -153,11 +153,11 @@ class Verdict:
 
     allowed: bool
     decisions: tuple[Decision, ...] = ()
-    status: Status | None = None
+    status: DenialStatus | None = None
     warnings: tuple[str, ...] = ()
     audit_annotations: Mapping[str, str] = field(default_factory=dict)
     patch: tuple[Mapping[str, JSON], ...] = ()
     patched_object: JSON = None
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[EvaluationFault, ...] = ()
     explanations: tuple[Explanation, ...] = ()
     further: tuple[Decision, ...] = ()

@@ -83,7 +83,7 @@ class DocumentStream:
             yield SourcePart(source=source, part=empty, is_named=is_named, is_first=is_first, problem=problem)
 
 
-def read_documents_of_part(part: SourcePart) -> documents.Inputs:
+def read_documents_of_part(part: SourcePart) -> documents.InputDocuments:
     """Return the documents of a part, and its problems, as `documents.read_documents` does for whole files."""
     shown = yamlfile.shown(part.source)
     if part.problem is not None:

@@ -26,7 +26,7 @@ IGNORE_FILE: Final = ".claimgateignore"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Input:
+class InputDocument:
     """One document or list item. `index` counts from 0 inside its source; `path` is its path in the document."""
 
     source: str
@@ -66,7 +66,7 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
+class InputDocuments:
     """The documents that could be read, in order, and the problems of the others.
 
     templates: files that are no manifests before they are rendered; what can be read of them is read all the same,
@@ -75,17 +75,17 @@ class Inputs:
     which a person should know of; what was read has the last one, as what kubectl sends has.
     """
 
-    documents: tuple[Input, ...]
+    documents: tuple[InputDocument, ...]
     files: int
     problems: tuple[Problem, ...]
-    templates: tuple[charts.Template, ...] = ()
+    templates: tuple[charts.ChartTemplate, ...] = ()
     others: tuple[Problem, ...] = ()
     excluded: int = 0
     repeated: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
+class InputSources:
     """The files to read, each once, the names that do not exist, and how many files were left out."""
 
     sources: tuple[str, ...]
@@ -93,7 +93,7 @@ class Sources:
     excluded: int
 
 
-def read_documents(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> Inputs:
+def read_documents(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> InputDocuments:
     """Read files, folders and stdin (`-`); of a folder, its YAML and JSON files in order.
 
     Args:
@@ -105,7 +105,7 @@ def read_documents(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> 
     read = [
         documents_of_file(source, yamlfile.read_parts(source), is_named=source in itself) for source in listed.sources
     ]
-    return Inputs(
+    return InputDocuments(
         documents=tuple(document for each in read for document in each.documents),
         files=len(listed.sources),
         problems=(*listed.problems, *(problem for each in read for problem in each.problems)),
@@ -116,7 +116,7 @@ def read_documents(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> 
     )
 
 
-def list_sources(named: Sequence[str | Path], exclude: Sequence[str] = (), include: Sequence[str] = ()) -> Sources:
+def list_sources(named: Sequence[str | Path], exclude: Sequence[str] = (), include: Sequence[str] = ()) -> InputSources:
     """Return the files of the names on the command line.
 
     Args:
@@ -125,7 +125,7 @@ def list_sources(named: Sequence[str | Path], exclude: Sequence[str] = (), inclu
         include: such patterns, of which a file of a folder must have one; a file that is named itself is read anyhow.
     """
     problems: list[Problem] = []
-    every = list(_sources(named, problems))
+    every = list(_expanded_sources(named, problems))
     itself = {str(Path(name)) for name in named}
     ignored = {str(Path(name)): ignore_patterns(Path(name)) for name in named if Path(name).is_dir()}
     sources = tuple(
@@ -135,7 +135,7 @@ def list_sources(named: Sequence[str | Path], exclude: Sequence[str] = (), inclu
         and (not include or source in itself or _is_excluded(source, include))
         and not any(_is_ignored(source, folder, patterns) for folder, patterns in ignored.items() if patterns)
     )
-    return Sources(sources=sources, problems=tuple(problems), excluded=len(every) - len(sources))
+    return InputSources(sources=sources, problems=tuple(problems), excluded=len(every) - len(sources))
 
 
 def ignore_patterns(folder: Path) -> tuple[str, ...]:
@@ -163,30 +163,33 @@ def _is_ignored(source: str, folder: str, patterns: Sequence[str]) -> bool:
     return is_ignored
 
 
-def documents_of_file(source: str, read: yamlfile.Parts, *, is_named: bool, is_first: bool = True) -> Inputs:
+def documents_of_file(source: str, read: yamlfile.Parts, *, is_named: bool, is_first: bool = True) -> InputDocuments:
     """Return the documents of a file or a part of it; `is_named` if the file itself was named, and not a folder above
     it.
     """
     chart = charts.chart_of(Path(source))
-    is_template = (bool(chart) or bool(read.problems)) and charts.has_actions(Path(source))
+    is_template = (bool(chart) or bool(read.problems)) and charts.has_template_actions(Path(source))
     if is_template and chart:
         read = yamlfile.Parts()
     is_other = bool(read.problems) and not is_template and not is_named and not _could_be_manifest(source)
-    return Inputs(
-        documents=tuple(_split(source, read.documents)),
+    return InputDocuments(
+        documents=tuple(_documents_of_source(source, read.documents)),
         files=int(is_first),
         problems=() if is_template or is_other else read.problems,
-        templates=(charts.Template(source, chart),) if is_template else (),
+        templates=(charts.ChartTemplate(source, chart),) if is_template else (),
         others=read.problems if is_other else (),
         repeated=read.repeated,
     )
 
 
-def documents_of_text(text: str, source: str) -> Inputs:
+def documents_of_text(text: str, source: str) -> InputDocuments:
     """Return the documents of a text; `source` is the name in their places."""
     read = yamlfile.parts(text, source)
-    return Inputs(
-        documents=tuple(_split(source, read.documents)), files=1, problems=read.problems, repeated=read.repeated
+    return InputDocuments(
+        documents=tuple(_documents_of_source(source, read.documents)),
+        files=1,
+        problems=read.problems,
+        repeated=read.repeated,
     )
 
 
@@ -198,7 +201,7 @@ def _could_be_manifest(source: str) -> bool:
         return True
 
 
-def nothing_read(named: Sequence[str | Path], inputs: Inputs, expected: str) -> tuple[Problem, ...]:
+def problem_of_nothing_read(named: Sequence[str | Path], inputs: InputDocuments, expected: str) -> tuple[Problem, ...]:
     """Return a problem if nothing at all was read."""
     if inputs.documents or inputs.problems or inputs.templates:
         return ()
@@ -212,7 +215,7 @@ def nothing_read(named: Sequence[str | Path], inputs: Inputs, expected: str) -> 
     return (Problem(message=message, file=" ".join(map(yamlfile.shown, named))),)
 
 
-def _sources(named: Iterable[str | Path], problems: list[Problem]) -> Iterator[str]:
+def _expanded_sources(named: Iterable[str | Path], problems: list[Problem]) -> Iterator[str]:
     """Yield files and stdin, each once, however often it was named."""
     seen = set()
     for name in named:
@@ -231,22 +234,22 @@ def _is_excluded(source: str, exclude: Sequence[str]) -> bool:
     return any(fnmatchcase(f"/{name}", f"*/{pattern.strip('/')}") for pattern in exclude for name in names)
 
 
-def _split(source: str, documents: Iterable[yamlfile.Document]) -> Iterator[Input]:
+def _documents_of_source(source: str, documents: Iterable[yamlfile.Document]) -> Iterator[InputDocument]:
     shown = yamlfile.shown(source)
     index = 0
     for document in documents:
-        for path, value in _items((), document.value):
-            yield Input(source=shown, index=index, value=value, path=path, document=document)
+        for path, value in _document_or_items((), document.value):
+            yield InputDocument(source=shown, index=index, value=value, path=path, document=document)
             index += 1
 
 
-def _items(path: FieldPath, value: JSON) -> Iterator[tuple[FieldPath, JSON]]:
+def _document_or_items(path: FieldPath, value: JSON) -> Iterator[tuple[FieldPath, JSON]]:
     """Yield the document itself, or the items of an array or a list of the API; empty documents yield nothing."""
     if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _items((*path, index), item)
+            yield from _document_or_items((*path, index), item)
     elif is_list(value):
         for at, item in objects_of_list(value, path):
-            yield from _items(at, item)
+            yield from _document_or_items(at, item)
     elif value is not None:
         yield path, value

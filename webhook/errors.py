@@ -16,7 +16,7 @@
     ├── BindingError          a binding that cannot be used on a request     -> the policy's failurePolicy
     ├── LookupFailed          an object that could not be looked up (absent is None, not this)
     │   └── Ambiguous         files do not say which object is meant          -> the policy is not evaluated
-    │       └── PlaceUnknown      an object that may be the one, and may be called otherwise
+    │       └── UnknownPlace      an object that may be the one, and may be called otherwise
     └── PatchError            a patch that does not apply
     ReviewPaused              a review that begins anew: outside the tree, so that nothing absorbs it
       InlineBudgetSpent       it needs a process of its own
@@ -107,7 +107,7 @@ class CelError(ClaimgateError):
 
 
 @dataclass(frozen=True, slots=True)
-class Issue:
+class CompileIssue:
     """One compile error: line counts from 1, column from 0, both in characters, as cel-go prints them.
 
     Line 0 is the expression as a whole (its type, its planning); -1 is cel-go's word for no place (a limit).
@@ -121,12 +121,12 @@ class Issue:
 class CompileError(CelError):
     """All issues of one expression together, printed as cel-go prints them: a line and a caret each."""
 
-    def __init__(self, source: str, issues: tuple[Issue, ...]) -> None:
+    def __init__(self, source: str, issues: tuple[CompileIssue, ...]) -> None:
         self.source = source
         self.issues = issues
-        super().__init__("\n".join(self._show(issue) for issue in issues))
+        super().__init__("\n".join(self._issue_as_cel_go_prints(issue) for issue in issues))
 
-    def _show(self, issue: Issue) -> str:
+    def _issue_as_cel_go_prints(self, issue: CompileIssue) -> str:
         if issue.line == 0:
             return issue.message
         head = f"ERROR: <input>:{issue.line}:{issue.column + 1}: {issue.message}"
@@ -173,11 +173,11 @@ class LookupFailed(ClaimgateError):
     """The view could not say whether the object exists: the answer is unknown."""
 
 
-class Ambiguous(LookupFailed):
+class AmbiguousObject(LookupFailed):
     """Files have several different objects of the name, so that nobody knows which one a cluster would have."""
 
 
-class PlaceUnknown(Ambiguous):
+class UnknownPlace(AmbiguousObject):
     """A file has an object of the name, but its namespace, or its name after a kustomization, is not known."""
 
 

@@ -52,8 +52,8 @@ class Files:
         above = 0
         try:
             with self._opened(path) as stream:
-                for data in _split(stream, path):
-                    yield Part(_decoded(data, path, above), above, len(data))
+                for data in _split_at_documents(stream, path):
+                    yield Part(_decode_utf8(data, path, above), above, len(data))
                     above += data.count(b"\n")
         except OSError as error:
             reason = (error.strerror or "unknown cause").lower()
@@ -98,14 +98,14 @@ def _copy_to_temporary_file(stream: IO[bytes]) -> IO[bytes]:
     return kept
 
 
-def _split(stream: IO[bytes], path: str) -> Iterator[bytes]:
+def _split_at_documents(stream: IO[bytes], path: str) -> Iterator[bytes]:
     """Yield the bytes of each part of a file."""
     held, is_first = bytearray(stream.read(_BLOCK)), True
     is_lines = path.endswith(_LINES)
     is_whole = not is_lines and (path.endswith(".json") or held.lstrip().startswith((b"{", b"[")))
     while block := stream.read(_BLOCK):
         held += block
-        if not is_whole and (cut := held.rfind(b"\n") + 1 if is_lines else _last_document(held)):
+        if not is_whole and (cut := held.rfind(b"\n") + 1 if is_lines else _start_of_last_document(held)):
             is_whole = not is_lines and _WHOLE.search(held) is not None
             if not is_whole:
                 yield bytes(held[:cut])
@@ -119,7 +119,7 @@ def _split(stream: IO[bytes], path: str) -> Iterator[bytes]:
         yield bytes(held)
 
 
-def _last_document(held: bytearray) -> int:
+def _start_of_last_document(held: bytearray) -> int:
     """Return where the last document of these bytes begins, whose end is not read yet; 0 where it is the first."""
     at = held.rfind(b"\n---")
     while at > 0 and not held[at + 4 : at + 5].isspace():
@@ -127,7 +127,7 @@ def _last_document(held: bytearray) -> int:
     return max(at + 1, 0)
 
 
-def _decoded(data: bytes, path: str, above: int) -> str:
+def _decode_utf8(data: bytes, path: str, above: int) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:

@@ -42,8 +42,8 @@ def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[
         JsonError: NaN or Infinity, or nesting beyond the decoder's limit.
     """
     objects = _Objects()
-    decoder = json.JSONDecoder(object_pairs_hook=objects.made, parse_int=_int, parse_constant=_refuse)
-    offset = _skip(text, 0)
+    decoder = json.JSONDecoder(object_pairs_hook=objects.made, parse_int=_int_or_float, parse_constant=_refuse_number)
+    offset = _skip_white_space(text, 0)
     while offset < len(text):
         try:
             value, end = decoder.raw_decode(text, offset)
@@ -52,10 +52,10 @@ def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[
         except RecursionError:
             raise JsonError("nested too many levels deep", offset) from None
         if objects.have_repeated:
-            repeated.append(_repeated(text, offset))
+            repeated.append(_error_of_repeated_key(text, offset))
             objects.have_repeated = False
         yield (_without_surrogates(value) if "\\u" in text[offset:end] else value), offset
-        offset = _skip(text, end)
+        offset = _skip_white_space(text, end)
 
 
 class _Objects:
@@ -69,18 +69,18 @@ class _Objects:
         return result
 
 
-def _skip(text: str, offset: int) -> int:
+def _skip_white_space(text: str, offset: int) -> int:
     match = _SPACE.match(text, offset)
     assert match is not None
     return match.end()
 
 
-def _int(text: str) -> int | float:
+def _int_or_float(text: str) -> int | float:
     value = int(text) if len(text) < 30 else None
     return value if value is not None and value in _INT64 else float(text)
 
 
-def _refuse(text: str) -> NoReturn:
+def _refuse_number(text: str) -> NoReturn:
     raise JsonError(f"`{text}` is not a number that JSON can hold")
 
 
@@ -101,7 +101,7 @@ def offset_at_path(text: str, offset: int, path: FieldPath, *, has_repeated: boo
     With `has_repeated` the text is read to its end, since of a key that stands twice the last one counts.
     """
     best, matched = offset, 0
-    for steps, place in _places(text, offset):
+    for steps, place in _keys_with_offsets(text, offset):
         if matched == len(path) and not has_repeated:
             break
         depth = len(steps)
@@ -125,7 +125,7 @@ def item_offsets(text: str, offset: int, path: FieldPath) -> list[int]:
     no list.
     """
     offsets: list[int] = []
-    for steps, place in _places(text, offset):
+    for steps, place in _keys_with_offsets(text, offset):
         if len(steps) == len(path) + 1 and isinstance(steps[-1], int) and tuple(steps[:-1]) == path:
             offsets.append(place)
         elif offsets and len(steps) <= len(path):
@@ -133,10 +133,10 @@ def item_offsets(text: str, offset: int, path: FieldPath) -> list[int]:
     return offsets
 
 
-def _repeated(text: str, offset: int) -> JsonError:
+def _error_of_repeated_key(text: str, offset: int) -> JsonError:
     """Return the error for the first key that comes twice in one object of the value."""
     seen: set[tuple[str | int, ...]] = set()
-    for steps, place in _places(text, offset):
+    for steps, place in _keys_with_offsets(text, offset):
         path = tuple(steps)
         if path in seen:
             message = f"key `{path[-1]}` appears twice in one object, and kubectl takes the last; expected it once"
@@ -145,7 +145,7 @@ def _repeated(text: str, offset: int) -> JsonError:
     raise AssertionError("a value that was read has no key twice")  # pragma: no cover - it was read with one
 
 
-def _places(text: str, offset: int) -> Iterator[tuple[list[str | int], int]]:
+def _keys_with_offsets(text: str, offset: int) -> Iterator[tuple[list[str | int], int]]:
     """Yield the path and the offset of every key and item of the value at `offset`, in order."""
     steps: list[str | int] = []  # one for each open bracket
     opened: list[str] = []

@@ -50,7 +50,7 @@ def log_files(named: Sequence[str]) -> tuple[tuple[str, ...], tuple[Problem, ...
         if name != "-" and not path.exists():
             problems.append(absent(name))
         elif name != "-" and path.is_dir():
-            logs = (each for each in path.iterdir() if each.is_file() and _is_log(each.name))
+            logs = (each for each in path.iterdir() if each.is_file() and _is_log_name(each.name))
             listed.update(
                 (str(each), None) for each in sorted(logs, key=lambda each: (each.stat().st_mtime, each.name))
             )
@@ -59,7 +59,7 @@ def log_files(named: Sequence[str]) -> tuple[tuple[str, ...], tuple[Problem, ...
     return tuple(listed), tuple(problems)
 
 
-def _is_log(name: str) -> bool:
+def _is_log_name(name: str) -> bool:
     return not name.startswith(".") and any(end in name for end in (".log", ".json", ".ndjson"))
 
 
@@ -70,21 +70,21 @@ def log_parts(file: str) -> Iterator[LogPart]:
         raw: IO[bytes] = sys.stdin.buffer if file == "-" else Path(file).open("rb")  # noqa: SIM115 - closed below
         with raw:
             before = 0
-            for lines in _lines(raw):
+            for lines in _lists_of_whole_lines(raw):
                 at = raw.tell() if raw.seekable() else 0
                 yield LogPart(shown(file), lines, first, at - before)
                 first, before = first + len(lines), at
     except _TooLong:
-        yield _broken(file, first, f"a line is longer than {LONGEST >> 20} MiB")
+        yield _part_with_problem(file, first, f"a line is longer than {LONGEST >> 20} MiB")
     except EOFError:
-        yield _broken(file, first, "the gzip stream is cut off here; what stands before was read")
+        yield _part_with_problem(file, first, "the gzip stream is cut off here; what stands before was read")
     except (gzip.BadGzipFile, zlib.error):
-        yield _broken(file, first, "the gzip stream is damaged here; what stands before was read")
+        yield _part_with_problem(file, first, "the gzip stream is damaged here; what stands before was read")
     except OSError as error:
-        yield _broken(file, 0, f"cannot be read: {(error.strerror or 'unknown cause').lower()}")
+        yield _part_with_problem(file, 0, f"cannot be read: {(error.strerror or 'unknown cause').lower()}")
 
 
-def _broken(file: str, line: int, message: str) -> LogPart:
+def _part_with_problem(file: str, line: int, message: str) -> LogPart:
     return LogPart(shown(file), problem=Problem(message=message, file=shown(file), line=line))
 
 
@@ -92,7 +92,7 @@ class _TooLong(Exception):
     """Is raised for a line that is longer than any event."""
 
 
-def _lines(raw: IO[bytes]) -> Iterator[list[bytes]]:
+def _lists_of_whole_lines(raw: IO[bytes]) -> Iterator[list[bytes]]:
     """Yield lists of whole lines; what was read before an error comes before the error."""
     begun = raw.peek(2)[:2] if hasattr(raw, "peek") else b""
     stream: IO[bytes] = gzip.GzipFile(fileobj=raw) if begun == _GZIP else raw  # type: ignore[assignment]

@@ -87,7 +87,7 @@ class Log:
         line = {**head, **fields, **head}
         if None in line.values():
             line = {name: value for name, value in line.items() if value is not None}
-        text = f"{log_line_as_text(line) if self.format == 'text' else exact_json(_json(line))}\n"
+        text = f"{log_line_as_text(line) if self.format == 'text' else exact_json(_fields_as_json(line))}\n"
         if self.writer is not None:
             self.writer.write(text)
             return
@@ -96,7 +96,7 @@ class Log:
         stream.flush()
 
 
-def _json(fields: dict[str, Any]) -> str:
+def _fields_as_json(fields: dict[str, Any]) -> str:
     """Return the fields as JSON on one line, with a blank after each colon and comma."""
     try:
         return msgspec.json.format(_ENCODE(fields), indent=0).decode()
@@ -107,11 +107,11 @@ def _json(fields: dict[str, Any]) -> str:
 def _timestamp(seconds: float) -> str:
     """Return a time as RFC 3339 has it, in UTC with milliseconds."""
     whole, milliseconds = divmod(int(seconds * 1000), 1000)
-    return f"{_second(whole)}.{milliseconds:03d}Z"
+    return f"{_second_as_rfc_3339(whole)}.{milliseconds:03d}Z"
 
 
 @lru_cache(maxsize=2)
-def _second(seconds: int) -> str:
+def _second_as_rfc_3339(seconds: int) -> str:
     """Return a time as RFC 3339 has it up to whole seconds, which many lines share."""
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
@@ -123,10 +123,10 @@ def capture_library_logs(log: Log) -> None:
     """
     handler = _Handler(log)
     logging.basicConfig(level=log.level.upper(), handlers=[handler], force=True)
-    sys.unraisablehook = partial(_unraisable, log)
+    sys.unraisablehook = partial(_log_unraisable, log)
 
 
-def _unraisable(log: Log, what: sys.UnraisableHookArgs) -> None:
+def _log_unraisable(log: Log, what: sys.UnraisableHookArgs) -> None:
     """Log an error in a finalizer or a callback: its type and place, never its text."""
     frames = traceback.extract_tb(what.exc_traceback)
     log.error("internal fault", error=what.exc_type.__name__, traceback=fault_locations(frames))

@@ -16,7 +16,7 @@ _SPACES: Final = {" ": "a space", "\t": "a tab", "\n": "a line break", "`": "a b
 
 def label_fault(name: str, *, begins_with_letter: bool = False) -> str:
     """Say what is wrong with a label of RFC 1123, or of RFC 1035, which begins with a letter."""
-    fault = _characters(name, "-") or _length(name, LONGEST_LABEL) or _ends(name)
+    fault = _fault_of_characters(name, "-") or _fault_of_length(name, LONGEST_LABEL) or _fault_of_ends(name)
     if not fault and begins_with_letter and name[0].isdigit():
         return f"it begins with the digit `{name[0]}`"
     return fault or _UNKNOWN
@@ -24,7 +24,7 @@ def label_fault(name: str, *, begins_with_letter: bool = False) -> str:
 
 def subdomain_fault(name: str) -> str:
     """Say what is wrong with a subdomain of RFC 1123, which is what most names of objects are."""
-    return _subdomain(name) or _UNKNOWN
+    return _fault_of_subdomain(name) or _UNKNOWN
 
 
 def key_fault(key: str) -> str:
@@ -33,7 +33,7 @@ def key_fault(key: str) -> str:
     if len(domains) > 1:
         return f"it contains {len(domains)} slashes"
     for domain in domains:
-        fault = _subdomain(domain)
+        fault = _fault_of_subdomain(domain)
         if fault:
             return fault if fault.startswith("it contains") else f"before the slash, {fault}"
     fault = value_fault(name)
@@ -42,22 +42,22 @@ def key_fault(key: str) -> str:
 
 def value_fault(value: str) -> str:
     """Say what is wrong with the value of a label."""
-    return sign_fault(value, "-._") or _length(value, LONGEST_LABEL) or _ends(value) or _UNKNOWN
+    return sign_fault(value, "-._") or _fault_of_length(value, LONGEST_LABEL) or _fault_of_ends(value) or _UNKNOWN
 
 
-def _subdomain(name: str) -> str:
-    fault = _characters(name, "-.") or _length(name, LONGEST_SUBDOMAIN) or _ends(name)
+def _fault_of_subdomain(name: str) -> str:
+    fault = _fault_of_characters(name, "-.") or _fault_of_length(name, LONGEST_SUBDOMAIN) or _fault_of_ends(name)
     signs = next((signs for signs in ("..", ".-", "-.") if signs in name), "")
     return fault or (f"it contains `{signs}`" if signs else "")
 
 
-def _characters(name: str, allowed: str) -> str:
+def _fault_of_characters(name: str, allowed: str) -> str:
     """Say which capital letter and which forbidden sign come first: whoever mends one of them has to mend both."""
-    capital, sign = _capital(name), sign_fault(name, allowed)
+    capital, sign = _fault_of_capital_letter(name), sign_fault(name, allowed)
     return f"{capital} and {sign.removeprefix('it contains ')}" if capital and sign else capital or sign
 
 
-def _capital(name: str) -> str:
+def _fault_of_capital_letter(name: str) -> str:
     capital = next((sign for sign in name if "A" <= sign <= "Z"), "")
     return f"it contains the capital letter `{capital}`" if capital else ""
 
@@ -71,11 +71,11 @@ def sign_fault(name: str, allowed: str) -> str:
     return ""
 
 
-def _length(name: str, longest: int) -> str:
+def _fault_of_length(name: str, longest: int) -> str:
     return f"it has {len(name)} characters, and at most {longest} are allowed" if len(name) > longest else ""
 
 
-def _ends(name: str) -> str:
+def _fault_of_ends(name: str) -> str:
     """Say which end of a name is not a letter or digit, or return ""."""
     if not name:
         return "it is empty"

@@ -33,38 +33,40 @@ def dns1123_label(text: str, unit: str = "bytes") -> list[str]:
     is_label = DNS_LABEL.fullmatch(text) is not None
     if is_label and len(text) <= LONGEST_LABEL:
         return []
-    complaints = _too_long(text, LONGEST_LABEL, unit)
+    complaints = _length_errors(text, LONGEST_LABEL, unit)
     if not is_label:
         rule = (
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
             "end with an alphanumeric character"
         )
         is_dotted = DNS_SUBDOMAIN.fullmatch(text)
-        complaints.append("must not contain dots" if is_dotted else _rule(rule, DNS_LABEL, "my-name", "123-abc"))
+        complaints.append(
+            "must not contain dots" if is_dotted else _sentence_about_pattern(rule, DNS_LABEL, "my-name", "123-abc")
+        )
     return complaints
 
 
 def dns1123_subdomain(text: str, unit: str = "bytes") -> list[str]:
     """Return what is wrong with a lowercase RFC 1123 subdomain: the name of most objects, or a prefix."""
-    complaints = _too_long(text, LONGEST_SUBDOMAIN, unit)
+    complaints = _length_errors(text, LONGEST_SUBDOMAIN, unit)
     if not DNS_SUBDOMAIN.fullmatch(text):
         rule = (
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
             "start and end with an alphanumeric character"
         )
-        complaints.append(_rule(rule, DNS_SUBDOMAIN, "example.com"))
+        complaints.append(_sentence_about_pattern(rule, DNS_SUBDOMAIN, "example.com"))
     return complaints
 
 
 def dns1035_label(text: str, unit: str = "bytes") -> list[str]:
     """Return what is wrong with a DNS-1035 label: the name of a Service, an API version, a kind in lower case."""
-    complaints = _too_long(text, LONGEST_LABEL, unit)
+    complaints = _length_errors(text, LONGEST_LABEL, unit)
     if not DNS_1035_LABEL.fullmatch(text):
         rule = (
             "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
             "character, and end with an alphanumeric character"
         )
-        complaints.append(_rule(rule, DNS_1035_LABEL, "my-name", "abc-123"))
+        complaints.append(_sentence_about_pattern(rule, DNS_1035_LABEL, "my-name", "abc-123"))
     return complaints
 
 
@@ -72,14 +74,18 @@ def qualified_name(text: str) -> list[str]:
     """Return what is wrong with a qualified name, which is also a label's key: `name` or `prefix/name`."""
     *prefixes, name = text.split("/")
     is_key = _KEY.fullmatch(name) is not None
-    rule = "" if is_key and len(prefixes) <= 1 else _rule(_KEY_TEXT, _KEY, "MyName", "my.name", "123-abc")
+    rule = (
+        ""
+        if is_key and len(prefixes) <= 1
+        else _sentence_about_pattern(_KEY_TEXT, _KEY, "MyName", "my.name", "123-abc")
+    )
     if len(prefixes) > 1:
         return [f"a valid label key {rule} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
     complaints = []
     for prefix in prefixes:
         of_prefix = dns1123_subdomain(prefix) if prefix else ["must be non-empty"]
         complaints += [f"prefix part {complaint}" for complaint in of_prefix]
-    of_name = _too_long(name, LONGEST_LABEL) if name else ["must be non-empty"]
+    of_name = _length_errors(name, LONGEST_LABEL) if name else ["must be non-empty"]
     complaints += [f"name part {complaint}" for complaint in of_name]
     if not is_key:
         complaints.append(f"name part {rule}")
@@ -88,10 +94,10 @@ def qualified_name(text: str) -> list[str]:
 
 def label_value(text: str) -> list[str]:
     """Return what is wrong with a label's value."""
-    complaints = _too_long(text, LONGEST_LABEL)
+    complaints = _length_errors(text, LONGEST_LABEL)
     if not _LABEL_VALUE.fullmatch(text):
         rule = f"a valid label must be an empty string or {_KEY_TEXT.removeprefix('must ')}"
-        complaints.append(_rule(rule, _LABEL_VALUE, "MyValue", "my_value", "12345"))
+        complaints.append(_sentence_about_pattern(rule, _LABEL_VALUE, "MyValue", "my_value", "12345"))
     return complaints
 
 
@@ -102,11 +108,11 @@ def path_segment(text: str) -> list[str]:
     return [f"may not contain '{sign}'" for sign in ("/", "%") if sign in text]
 
 
-def _too_long(text: str, limit: int, unit: str = "bytes") -> list[str]:
+def _length_errors(text: str, limit: int, unit: str = "bytes") -> list[str]:
     length = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
     return [f"must be no more than {limit} {unit}"] if length > limit else []
 
 
-def _rule(text: str, pattern: re.Pattern[str], *examples: str) -> str:
+def _sentence_about_pattern(text: str, pattern: re.Pattern[str], *examples: str) -> str:
     shown = " or ".join(f"'{example}', " for example in examples)
     return f"{text} (e.g. {shown}regex used for validation is '{pattern.pattern}')"

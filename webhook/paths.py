@@ -47,7 +47,7 @@ def parse_path(text: str) -> FieldPath:
     Raises:
         ValueError: the text is not a field path.
     """
-    path, end = _steps(text)
+    path, end = _longest_path_and_end(text)
     if len(path) > MAX_DEPTH:
         raise ValueError(f"a field path has at most {MAX_DEPTH} steps, as many as an object has levels")
     if end != len(text):
@@ -55,7 +55,7 @@ def parse_path(text: str) -> FieldPath:
     return path
 
 
-def _steps(text: str) -> tuple[FieldPath, int]:
+def _longest_path_and_end(text: str) -> tuple[FieldPath, int]:
     """Return the longest path that the text starts with, or one step more than there are levels, and where it ends."""
     path: list[str | int] = []
     position = 0
@@ -63,20 +63,20 @@ def _steps(text: str) -> tuple[FieldPath, int]:
         dotted = match[0].startswith(".")
         if match["word"] is not None and dotted != bool(path):
             break
-        path.append(_step(match))
+        path.append(_step_of_match(match))
         position = match.end()
     return tuple(path), position
 
 
-def _step(match: re.Match[str]) -> str | int:
+def _step_of_match(match: re.Match[str]) -> str | int:
     if match["index"] is not None:
         return int(match["index"])
     if match["quoted"] is not None:
-        return _unquote(match["quoted"])
+        return _unquoted_key(match["quoted"])
     return match["word"] or match["raw"]
 
 
-def _unquote(quoted: str) -> str:
+def _unquoted_key(quoted: str) -> str:
     try:
         return str(json.loads(quoted, strict=False))
     except json.JSONDecodeError:
@@ -90,7 +90,7 @@ def path_at_start(text: str) -> tuple[FieldPath, str]:
     that starts with no path gives ((), text). A path starts with a field every object has, or holds an index, so that
     `nvidia.com is …` and `error: …` stay words. `render(prefix + path) + rest` is the message under a prefix.
     """
-    path, end = _steps(text)
+    path, end = _longest_path_and_end(text)
     separator = _AFTER.match(text, end)
     if not path or separator is None or not _is_rooted(path, separator[0] == ":"):
         return (), text
@@ -105,10 +105,10 @@ def _is_rooted(path: FieldPath, colon: bool) -> bool:
 
 def json_pointer(path: FieldPath) -> str:
     """Write a path as JSON Pointer: `/spec/containers/0`; the root is ""."""
-    return "".join(f"/{_escape(step)}" if isinstance(step, str) else f"/{step}" for step in path)
+    return "".join(f"/{_escaped_step(step)}" if isinstance(step, str) else f"/{step}" for step in path)
 
 
-def _escape(key: str) -> str:
+def _escaped_step(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1") if "~" in key or "/" in key else key
 
 

@@ -31,7 +31,7 @@ def is_placeholder(text: str) -> bool:
     `gpu-${N}`, `<queue>`, `[[queue]]`, `__NUM_NODES__`, `@NODES@`, `PLACEHOLDER_QUEUE` and `...` are placeholders,
     `gpu-1` is not.
     """
-    return "$" in text or "{{" in text or _is_blank(text)
+    return "$" in text or "{{" in text or _is_blank_to_fill_in(text)
 
 
 def stands_for_another_type(text: str) -> bool:
@@ -49,12 +49,12 @@ def is_read_as_brackets(value: JSON) -> bool:
     word to nothing.
     """
     if isinstance(value, dict):
-        return len(value) == 1 and next(iter(value.values())) is None and _is_word(next(iter(value)))
+        return len(value) == 1 and next(iter(value.values())) is None and _is_word_in_brackets(next(iter(value)))
     is_nested = isinstance(value, list) and len(value) == 1 and isinstance(value[0], list) and len(value[0]) == 1
-    return is_nested and _is_word(value[0][0])
+    return is_nested and _is_word_in_brackets(value[0][0])
 
 
-def _is_word(text: JSON) -> bool:
+def _is_word_in_brackets(text: JSON) -> bool:
     return isinstance(text, str) and _WORD_IN_BRACKETS.fullmatch(text) is not None
 
 
@@ -63,10 +63,10 @@ def names_variable(text: str) -> bool:
 
     `g-$N`, `${N}`, `$(N)`, `{{ .n }}` and `<n>` do, `*$@` does not.
     """
-    return _VARIABLE.search(text) is not None or _is_blank(text)
+    return _VARIABLE.search(text) is not None or _is_blank_to_fill_in(text)
 
 
-def _is_blank(text: str) -> bool:
+def _is_blank_to_fill_in(text: str) -> bool:
     """Return whether a person is to fill something in; the regular expression is slow, so few texts are matched with
     it.
     """

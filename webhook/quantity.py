@@ -53,7 +53,7 @@ class Quantity:
     text: str = ""
 
     def __str__(self) -> str:
-        return self.text or _canonical(self)
+        return self.text or _canonical_text(self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Quantity) and self.compare(other) == 0
@@ -88,7 +88,7 @@ class Quantity:
                 return replace(other, format=form, text="")
         scale = min(self.scale, other.scale)
         mine, theirs = self._at(scale), other._at(scale)
-        is_big = self.is_big or other.is_big or not all(map(_fits, (mine, theirs, mine + theirs)))
+        is_big = self.is_big or other.is_big or not all(map(_fits_in_int64, (mine, theirs, mine + theirs)))
         return Quantity(mine + theirs, scale, form, is_big)
 
     def sub(self, other: Quantity) -> Quantity:
@@ -115,7 +115,7 @@ class Quantity:
         """Answer CEL's isInteger: Go holds an int64 without a negative scale, so `1000m` is no integer though it is
         whole.
         """
-        return not self.is_big and self.scale >= 0 and _fits(self._at(0))
+        return not self.is_big and self.scale >= 0 and _fits_in_int64(self._at(0))
 
     def as_integer(self) -> int:
         """Answer CEL's asInteger.
@@ -152,7 +152,7 @@ def parse_quantity(text: str) -> Quantity:
     if match is None or not text or len(text) > _LIMIT:
         raise ValueError(_WRONG_FORMAT)
     sign, whole, fraction, suffix = match.groups()
-    base, exponent, form = _interpret(suffix)
+    base, exponent, form = _format_of_suffix(suffix)
     digits = whole or "0"
     quantity = _parse_small((digits, fraction or ""), base, exponent, form, text)
     if quantity is None:
@@ -170,11 +170,11 @@ def read(value: JSON) -> Quantity | None:
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
-    return _read(str(value).strip())
+    return _parse_or_none(str(value).strip())
 
 
 @kept_for_short_texts(1 << 20)
-def _read(text: str) -> Quantity | None:
+def _parse_or_none(text: str) -> Quantity | None:
     try:
         return parse_quantity(text)
     except ValueError:
@@ -186,7 +186,7 @@ def from_int(value: int) -> Quantity:
     return Quantity(value, 0, "DecimalExponent")
 
 
-def _interpret(suffix: str) -> tuple[int, int, Format]:
+def _format_of_suffix(suffix: str) -> tuple[int, int, Format]:
     """Return base, exponent and format of a suffix."""
     if suffix in _DECIMAL:
         return 10, _DECIMAL[suffix], "DecimalSI"
@@ -236,7 +236,7 @@ def _parse_big(text: tuple[str, str], base: int, exponent: int, form: Format) ->
     return Quantity(number, scale, form, is_big=True)
 
 
-def _canonical(quantity: Quantity) -> str:
+def _canonical_text(quantity: Quantity) -> str:
     """Write a quantity as CanonicalizeBytes does: with the largest suffix that leaves no fraction."""
     if not quantity.unscaled:
         return "0"
@@ -274,7 +274,7 @@ def _ten_to(exponent: int) -> int:
     return int(10**exponent)
 
 
-def _fits(number: int) -> bool:
+def _fits_in_int64(number: int) -> bool:
     return _MIN_INT64 <= number <= MAX_INT64
 
 

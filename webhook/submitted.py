@@ -32,7 +32,7 @@ class Submissions:
         self._row = row
         self._views: tuple[str, dict[str, Cluster]] = ("", {})
 
-    def of(self, document: documents.Input) -> Submitted:
+    def of(self, document: documents.InputDocument) -> Submitted:
         """Return the submitted object of one document: an object, or a recorded review, which has certain names and
         namespace.
 
@@ -40,7 +40,7 @@ class Submissions:
             CallError: it is none of these.
         """
         file, value = document.source, document.value
-        if fixtures.is_call(value):
+        if fixtures.is_review_or_request(value):
             recorded = fixtures.attributes_of_fixture(value, self._row)
             self._files.recorded(describe_lookup(recorded.kind, recorded.namespace, recorded.name))
             return Submitted(recorded, self._view(file, ""))
@@ -66,14 +66,18 @@ class Submissions:
 
 def in_namespace(obj: JSON, review: JSON) -> JSON:
     """Return the object of a recorded review in the namespace of the request; another object as it is."""
-    namespace = get(review, (*fixtures.object_path(review)[:-1], "namespace")) if fixtures.is_call(review) else None
+    namespace = (
+        get(review, (*fixtures.object_path(review)[:-1], "namespace"))
+        if fixtures.is_review_or_request(review)
+        else None
+    )
     metadata = obj.get("metadata")
     if not namespace or not isinstance(metadata, dict) or metadata.get("namespace"):
         return obj
     return {**obj, "metadata": {**metadata, "namespace": namespace}}
 
 
-def is_complete(inputs: documents.Inputs) -> bool:
+def is_complete(inputs: documents.InputDocuments) -> bool:
     """Return whether every file was read, so that none of them can hold what seems to be absent."""
     return not inputs.problems and not inputs.templates
 

@@ -9,7 +9,7 @@ import pytest
 from tests.admission.test_enforce import ADMITTED, AUDIT, DENY, WARN, attributes, denial
 from webhook import assembly
 from webhook.admission.enforce import FAILURE_KEY, verdict_of_decisions
-from webhook.admission.enforcement_action import at_most
+from webhook.admission.enforcement_action import limit_actions
 from webhook.admission.interrupt import answer_unevaluated_request
 from webhook.admission.review import answer_request
 from webhook.attributes import POD, GroupVersionResource, Phase
@@ -47,20 +47,20 @@ def asked(limits, **changes):
 
 @pytest.mark.parametrize(("decision", "most", "actions"), RELAXED.values(), ids=RELAXED.keys())
 def test_no_decision_does_more_than_allowed(decision, most, actions):
-    (relaxed,) = at_most([decision], most)
+    (relaxed,) = limit_actions([decision], most)
     assert relaxed == replace(decision, actions=actions)
 
 
 def test_a_mutation_that_fails_denies_nobody():
     failed = denial(kind="mutating", evaluation="error")
-    assert not verdict_of_decisions(at_most([failed], "deny"), attributes()).allowed
-    warned, audited = (verdict_of_decisions(at_most([failed], most), attributes()) for most in ("warn", "audit"))
+    assert not verdict_of_decisions(limit_actions([failed], "deny"), attributes()).allowed
+    warned, audited = (verdict_of_decisions(limit_actions([failed], most), attributes()) for most in ("warn", "audit"))
     assert (warned.allowed, warned.warnings) == (True, ("no (policy p)",))
     assert (audited.allowed, audited.warnings) == (True, ())
 
 
 def test_what_only_audits_leaves_annotations_alone():
-    verdict = verdict_of_decisions(at_most([ADMITTED, denial()], "audit"), attributes())
+    verdict = verdict_of_decisions(limit_actions([ADMITTED, denial()], "audit"), attributes())
     assert (verdict.allowed, verdict.warnings, verdict.audit_annotations.keys()) == (True, (), {FAILURE_KEY})
 
 

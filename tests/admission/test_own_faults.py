@@ -14,15 +14,15 @@ from webhook.attributes import Attributes, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.decisions import ValidationAction, Verdict
-from webhook.facts.packages import Package
-from webhook.facts.registry import SHIPPED, Registry
+from webhook.facts.packages import FactPackage
+from webhook.facts.registry import SHIPPED, FactRegistry
 from webhook.policy.policy_set import PolicySet
 from webhook.server.review_handler import INLINE_BYTES
 
-REGISTRY = Registry(
+REGISTRY = FactRegistry(
     (
         *SHIPPED.packages,
-        Package(module="tests.admission.broken", facts=("broken",), groups=("broken",), rules=("checks",)),
+        FactPackage(module="tests.admission.broken", facts=("broken",), groups=("broken",), rules=("checks",)),
     )
 )
 CLUSTER = FilesCluster([namespace()])

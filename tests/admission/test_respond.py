@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from tests.rows import all_rows
-from webhook.admission.respond import MAX_KEY, audit_annotations, encode_response, free_name, status_body
+from webhook.admission.respond import MAX_KEY, audit_annotations, encode_response, next_free_name, status_body
 from webhook.attributes import Operation, Phase
-from webhook.decisions import Status, Verdict
+from webhook.decisions import DenialStatus, Verdict
 
 TABLE = json.loads((Path(__file__).parents[1] / "data" / "cases" / "webhook_response_verification.json").read_text())
 ALLOWED = Verdict(allowed=True)
-DENIED = Verdict(allowed=False, status=Status(code=422, reason="Invalid", message="spec.x: no"))
+DENIED = Verdict(allowed=False, status=DenialStatus(code=422, reason="Invalid", message="spec.x: no"))
 OPERATIONS = ({"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}, {"op": "remove", "path": "/spec/x"})
 PATCHED = Verdict(allowed=True, patch=OPERATIONS)
 
@@ -159,14 +159,14 @@ def test_many_audit_annotation_keys_that_meet_cost_no_long_searches() -> None:
     taken, last = _Watched(), dict[str, int]()
     for number in range(1000):
         for name in ("short", f"{'k' * 60}{number % 10}ab"):
-            taken[free_name(name, taken, last)] = ""
+            taken[next_free_name(name, taken, last)] = ""
     assert len(taken) == 2000
     assert taken.asked < 3 * 2000
     assert all(len(name) <= MAX_KEY for name in taken)
 
 
 def test_a_status_stands_alone_too() -> None:
-    body = json.loads(status_body(Status(code=413, reason="RequestEntityTooLarge", message="too much")))
+    body = json.loads(status_body(DenialStatus(code=413, reason="RequestEntityTooLarge", message="too much")))
     assert body == {
         "kind": "Status",
         "apiVersion": "v1",

@@ -18,11 +18,11 @@ from webhook.admission.fixtures import attributes_of_object
 from webhook.attributes import JSON
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
-from webhook.facts.assumptions import Assumptions
+from webhook.facts.assumptions import ClusterAssumptions
 from webhook.facts.kueue.preflight import predict_admission
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.schema import decode_object
 from webhook.workloads import table
 
@@ -90,14 +90,14 @@ def train_job() -> JSON:
 def subject(cluster: FilesCluster) -> Subject:
     """One request with the TrainJob, merged."""
     attributes = attributes_of_object(train_job(), _TABLE.row)
-    view = View(cluster, attributes.namespace, Deadline())
+    view = ClusterView(cluster, attributes.namespace, Deadline())
     made = Subject(
         object=decode_object(attributes.object, attributes.kind).value,
         old_object=None,
         attributes=attributes,
         cluster=view,
         table=_TABLE,
-        assumptions=Assumptions(),
+        assumptions=ClusterAssumptions(),
     )
     made.once(pod_sets)
     return made

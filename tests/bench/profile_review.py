@@ -95,7 +95,7 @@ def answering(file: str, settings: Settings, phase: Phase) -> Callable[[], bytes
         InputError: the file, a policy or the context cannot be read.
     """
     inputs = documents.read_documents([file])
-    if problems := (*inputs.problems, *documents.nothing_read([file], inputs, "review")):
+    if problems := (*inputs.problems, *documents.problem_of_nothing_read([file], inputs, "review")):
         raise InputError(*problems)
     assembled = assembly.assemble_policies_and_context(settings)
     assembled.policies.prepare()

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.cluster import decoding
-from webhook.cluster.decoding import DEEPEST, Listed, decode_json
-from webhook.cluster.store import Store
+from webhook.cluster.decoding import DEEPEST, ListDecoder, decode_json
+from webhook.cluster.store import ObjectStore
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**17), 10**17) | st.text(),
@@ -32,13 +32,13 @@ def pieces(text, size):
 def test_a_list_comes_item_by_item(items, size, indent, is_last):
     fields = {"metadata": {"resourceVersion": "1"}, "number": 12}
     body = {**fields, "items": items} if is_last else {"items": items, **fields}
-    listed = Listed(pieces(json.dumps(body, ensure_ascii=False, indent=indent).encode("utf-8", "replace"), size))
+    listed = ListDecoder(pieces(json.dumps(body, ensure_ascii=False, indent=indent).encode("utf-8", "replace"), size))
     assert list(listed) == json.loads(json.dumps(items, ensure_ascii=False).encode("utf-8", "replace"))
     assert listed.fields == fields
 
 
 def test_a_list_without_items_has_fields_alone():
-    listed = Listed(iter([b'{"items":null,"metadata":{}}']))
+    listed = ListDecoder(iter([b'{"items":null,"metadata":{}}']))
     assert list(listed) == []
     assert listed.fields == {"items": None, "metadata": {}}
 
@@ -48,7 +48,7 @@ def test_a_list_without_items_has_fields_alone():
 )
 def test_what_is_no_list_is_an_error(text):
     with pytest.raises(ValueError, match=r"expected|cut off"):
-        list(Listed(iter([text])))
+        list(ListDecoder(iter([text])))
 
 
 def test_an_object_without_end_is_not_read_without_end(monkeypatch):
@@ -62,7 +62,7 @@ def test_an_object_without_end_is_not_read_without_end(monkeypatch):
             yield b"x" * 100
 
     with pytest.raises(ValueError, match="larger than 1000 bytes"):
-        list(Listed(chunks()))
+        list(ListDecoder(chunks()))
     assert len(taken) < 50
 
 
@@ -82,7 +82,7 @@ def test_an_object_that_is_too_deep_for_python_is_cut():
     assert depth == DEEPEST - 1
     whole = f'{{"items":[{text},{{"b":1}}],"metadata":{{}}}}'.encode()
     for size in (100, 5000, len(whole)):
-        assert list(Listed(pieces(whole, size))) == [found, {"b": 1}]
+        assert list(ListDecoder(pieces(whole, size))) == [found, {"b": 1}]
 
 
 def test_numbers_and_bytes_that_python_refuses_are_read():
@@ -93,7 +93,7 @@ def test_numbers_and_bytes_that_python_refuses_are_read():
 
 
 def test_a_list_is_the_same_until_something_changes():
-    store = Store()
+    store = ObjectStore()
     store.replace({("b", "x"): {"n": 1}, ("a", "y"): {"n": 2}})
     listed = store.list(None)
     assert listed == ({"n": 2}, {"n": 1})
@@ -110,7 +110,7 @@ def test_a_list_is_the_same_until_something_changes():
 
 @pytest.mark.parametrize(("before", "after"), [(1, True), (True, 1), (1, 1.0), (0.0, -0.0), ([0], [False])])
 def test_a_value_that_gets_another_type_is_a_change(before, after):
-    store = Store()
+    store = ObjectStore()
     store.replace({("a", "x"): {"spec": {"strict": before}}})
     listed, changes = store.list(None), store.changes
     store.put(("a", "x"), {"spec": {"strict": after}})

@@ -5,7 +5,7 @@ import threading
 from tests.cluster.server import CONFIG, CONFIGS, config, event, eventually, page, resources
 from webhook.attributes import NAMESPACE
 from webhook.cluster.freshness import WatchTimes, describe_staleness
-from webhook.cluster.live import Watched
+from webhook.cluster.live import WatchedCluster
 
 QUICK = WatchTimes(least_s=1, slack_s=0.2)
 
@@ -53,7 +53,7 @@ def test_a_quiet_watch_that_ends_on_time_is_no_failure(server, started):
 def test_a_view_of_which_nothing_is_heard_is_told_to_be_stale(server, started):
     view = started(CONFIG, times=QUICK)
     assert view.wait(5)
-    watched = Watched(view)
+    watched = WatchedCluster(view)
     assert watched.failures() == ""
     server.answers[CONFIGS] = page(config("a"))
     server.is_silent = True
@@ -73,7 +73,7 @@ def test_a_server_that_may_not_read_namespaces_is_not_ready_until_it_may(server,
     server.answers["/api/v1/namespaces"] = 403, {"message": "namespaces is forbidden"}
     view = started(NAMESPACE, CONFIG)
     assert view.wait(5)
-    watched = Watched(view)
+    watched = WatchedCluster(view)
     assert "namespaces is forbidden" in watched.unsettled()
     server.answers["/api/v1/namespaces"] = page()
     eventually(lambda: watched.unsettled() == "")
@@ -83,5 +83,5 @@ def test_another_kind_that_may_not_be_read_is_for_its_policies_to_tell(server, s
     server.answers[CONFIGS] = 403, {"message": "configmaps is forbidden"}
     view = started(CONFIG)
     assert view.wait(5)
-    assert "configmaps is forbidden" in Watched(view).failures()
-    assert Watched(view).unsettled() == ""
+    assert "configmaps is forbidden" in WatchedCluster(view).failures()
+    assert WatchedCluster(view).unsettled() == ""

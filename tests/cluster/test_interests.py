@@ -5,7 +5,7 @@ import pytest
 from tests.cluster.server import CONFIG, CONFIGS, event, eventually, resources
 from webhook.attributes import GroupVersionKind
 from webhook.cluster import interest, reflector
-from webhook.cluster.interest import Interest, Scope, combine_interests, interest_in_fields
+from webhook.cluster.interest import Interest, ObjectScope, combine_interests, interest_in_fields
 from webhook.cluster.projection import projection_of_fields
 from webhook.errors import LookupFailed
 
@@ -13,11 +13,11 @@ NODE = GroupVersionKind("", "v1", "Node")
 
 
 def named(name, namespace=""):
-    return Interest(CONFIG, scope=Scope(namespace=namespace, name=name))
+    return Interest(CONFIG, scope=ObjectScope(namespace=namespace, name=name))
 
 
 def labelled(labels, namespace=""):
-    return Interest(CONFIG, scope=Scope(namespace=namespace, labels=labels))
+    return Interest(CONFIG, scope=ObjectScope(namespace=namespace, labels=labels))
 
 
 def held(name, namespace, **labels):
@@ -210,7 +210,9 @@ def test_nothing_is_held_twice(given, wanted):
 def test_the_number_of_watches_is_bounded(places, wanted):
     given = [named(f"x{number}-{namespace}", namespace) for namespace, count in places for number in range(count)]
     made = combine_interests([*given, Interest(NODE)])
-    assert [each.scope for each in made if each.gvk == CONFIG] == [Scope(namespace=namespace) for namespace in wanted]
+    assert [each.scope for each in made if each.gvk == CONFIG] == [
+        ObjectScope(namespace=namespace) for namespace in wanted
+    ]
     for each in given:
         assert any(other.includes(each.scope.namespace or "any", each.scope.name) for other in made)
     assert not any(other.includes("a", "y") for other in made if other.gvk == CONFIG)

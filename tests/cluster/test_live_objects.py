@@ -5,10 +5,10 @@ import pytest
 from tests.cluster.server import config, page
 from webhook.attributes import GroupVersionKind
 from webhook.cluster.connection import ServerRefused, connect_to_cluster
-from webhook.cluster.discovery import Resource
-from webhook.cluster.live_objects import MOST_RESUMED, ServedKind, objects, served_kinds
+from webhook.cluster.discovery import ServedResource
+from webhook.cluster.live_objects import MOST_RESUMED, ServedKind, objects_of_kind, served_kinds
 
-CONFIGS = ServedKind(GroupVersionKind("", "v1", "ConfigMap"), Resource("/api/v1", "configmaps", "v1", True))
+CONFIGS = ServedKind(GroupVersionKind("", "v1", "ConfigMap"), ServedResource("/api/v1", "configmaps", "v1", True))
 LIST = "/api/v1/configmaps"
 
 
@@ -31,7 +31,7 @@ def gone(token):
 
 
 def names(connection, **scope):
-    return [each["metadata"]["name"] for each in objects(connection, CONFIGS, **scope)]
+    return [each["metadata"]["name"] for each in objects_of_kind(connection, CONFIGS, **scope)]
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_a_wanted_kind_is_read_in_the_version_that_is_preferred(connection, want
 
 def test_all_pages_are_read_and_each_object_says_its_kind(connection, server):
     server.objects[LIST] = [{"metadata": {"name": f"c{number}", "namespace": "n"}} for number in range(600)]
-    listed = list(objects(connection, CONFIGS))
+    listed = list(objects_of_kind(connection, CONFIGS))
     assert [each["metadata"]["name"] for each in listed] == [f"c{number}" for number in range(600)]
     assert {(each["apiVersion"], each["kind"]) for each in listed} == {("v1", "ConfigMap")}
 

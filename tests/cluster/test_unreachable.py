@@ -8,7 +8,7 @@ import ssl
 import pytest
 import urllib3
 
-from webhook.cluster.unreachable import Outages, Unreachable, describe_connection_error
+from webhook.cluster.unreachable import OutageLog, ServerUnreachable, describe_connection_error
 from webhook.logs import Log
 
 
@@ -49,7 +49,7 @@ ERRORS = {
 @pytest.mark.parametrize(("error", "words"), ERRORS.values(), ids=ERRORS)
 def test_a_failed_connection_is_said_in_words(error, words):
     assert describe_connection_error(error) == words
-    assert str(Unreachable("https://h", error)) == f"the API server https://h cannot be reached: {words}"
+    assert str(ServerUnreachable("https://h", error)) == f"the API server https://h cannot be reached: {words}"
 
 
 def test_an_error_that_is_its_own_cause_ends():
@@ -60,13 +60,13 @@ def test_an_error_that_is_its_own_cause_ends():
 
 def test_an_outage_is_logged_when_it_begins_and_when_it_ends():
     stream = io.StringIO()
-    outages = Outages(Log(stream=stream))
+    outages = OutageLog(Log(stream=stream))
     outages.log_end()
     for _ in range(3):
-        outages.log_begin(Unreachable("https://h", REFUSED))
+        outages.log_begin(ServerUnreachable("https://h", REFUSED))
     for _ in range(2):
         outages.log_end()
-    outages.log_begin(Unreachable("https://h", REFUSED))
+    outages.log_begin(ServerUnreachable("https://h", REFUSED))
     said = [json.loads(line)["message"] for line in stream.getvalue().splitlines()]
     assert said == ["API server unreachable", "API server reachable again", "API server unreachable"]
 
@@ -74,4 +74,4 @@ def test_an_outage_is_logged_when_it_begins_and_when_it_ends():
 def test_a_log_that_nobody_can_write_to_ends_no_watch():
     stream = io.StringIO()
     stream.close()
-    Outages(Log(stream=stream)).log_begin(Unreachable("https://h", REFUSED))
+    OutageLog(Log(stream=stream)).log_begin(ServerUnreachable("https://h", REFUSED))

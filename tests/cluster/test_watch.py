@@ -10,7 +10,7 @@ from tests.cluster.server import CONFIG, CONFIGS, RUNTIME, RUNTIMES, config, eve
 from webhook.cluster import connection
 from webhook.cluster.connection import connect_to_cluster
 from webhook.cluster.interest import Interest
-from webhook.cluster.live import Watched
+from webhook.cluster.live import WatchedCluster
 from webhook.cluster.watch import WatchCluster
 from webhook.errors import ConfigurationError, LookupFailed
 from webhook.logs import Log
@@ -171,7 +171,7 @@ def test_a_server_that_is_away_is_told_once(started, server):
     view = started(CONFIG, RUNTIME, log=Log(stream=stream))
     told = f"the API server http://127.0.0.1:{server.server_port} cannot be reached: connection refused"
     eventually(lambda: set(view.failures().values()) == {told})
-    assert Watched(view).failures() == f"ConfigMap, ClusterTrainingRuntime: {told}"
+    assert WatchedCluster(view).failures() == f"ConfigMap, ClusterTrainingRuntime: {told}"
     assert not view.wait(0)
     eventually(lambda: view.failed > 10)
     [line] = stream.getvalue().splitlines()

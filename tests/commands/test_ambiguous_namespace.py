@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cli import run
+from webhook.cli import run_command_line
 
 POD = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: ml}, spec: {containers: [{name: c, image: x}]}}"
 MATCH = "resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}]"
@@ -60,10 +60,12 @@ def test_what_needs_an_ambiguous_namespace_is_not_evaluated(
     (policies / "p.yaml").write_text(POLICIES[needs])
     for name, text in (("pod", POD), ("a", namespace("ml")), ("b", namespace("other"))):
         (objects / f"{name}.yaml").write_text(text)
-    run(["audit", "--only", str(policies), str(objects)])
+    run_command_line(["audit", "--only", str(policies), str(objects)])
     out, err = capsys.readouterr()
     assert "not evaluated: Namespace ml is defined differently in" in out
     assert "0 fail, 0 warn, 0 error, 1 skip" in out
     assert "name the file that counts with --context" in err
-    run(["audit", "--only", str(policies), "--context", str(objects / "b.yaml"), str(objects / "pod.yaml")])
+    run_command_line(
+        ["audit", "--only", str(policies), "--context", str(objects / "b.yaml"), str(objects / "pod.yaml")]
+    )
     assert "skip  " not in capsys.readouterr().out

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from webhook import yamlfile
-from webhook.cli import run
+from webhook.cli import run_command_line
 
 HERE = Path(__file__).parents[1] / "data" / "commands"
 POLICIES = ["--only", str(HERE / "policies")]
 
 
 def audit(*arguments):
-    return run(["audit", *POLICIES, *map(str, arguments)])
+    return run_command_line(["audit", *POLICIES, *map(str, arguments)])
 
 
 def test_findings_name_file_line_object_and_policy(capsys):
@@ -98,7 +98,7 @@ spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.co
 )
 def test_a_dump_is_judged_as_it_is_stored(reviewed, found, tmp_path, capsys):
     (tmp_path / "dump.yaml").write_text(STORED)
-    assert run(["audit", *reviewed, str(tmp_path), "-o", "json"]) == 1
+    assert run_command_line(["audit", *reviewed, str(tmp_path), "-o", "json"]) == 1
     entries = json.loads(capsys.readouterr().out)["findings"]
     assert [one["rule"] for one in entries if one["result"] in ("fail", "warn")] == found
 
@@ -227,7 +227,7 @@ def test_a_pattern_that_leaves_nothing_is_what_is_wrong(tree, capsys):
 def test_a_kind_that_nobody_has_is_said(version, kind, said, tmp_path, capsys):
     (tmp_path / "x.yaml").write_text(f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\n")
     for verb in ("audit", "replay"):
-        assert run([verb, *POLICIES, str(tmp_path)]) == 0
+        assert run_command_line([verb, *POLICIES, str(tmp_path)]) == 0
         err = capsys.readouterr().err
         assert err.startswith(f"warning: {tmp_path}/x.yaml:2: kind: `{kind}` is not a kind of ") is bool(said)
         assert said in err
@@ -249,11 +249,13 @@ def test_audited_objects_are_context_for_each_other(capsys):
     """A TrainJob finds the runtime beside it; alone it is not evaluated."""
     samples = Path(__file__).parents[2] / "deploy" / "samples"
     job = samples / "manifests" / "kubeflow-trainjob-multi-node.yaml"
-    run(["audit", str(job)])
+    run_command_line(["audit", str(job)])
     assert "    ClusterTrainingRuntime torch-distributed not found (" in capsys.readouterr().out
-    run(["audit", str(job), str(samples / "manifests" / "kubeflow-runtime-torch-distributed.yaml")])
+    run_command_line(["audit", str(job), str(samples / "manifests" / "kubeflow-runtime-torch-distributed.yaml")])
     assert "not found" not in capsys.readouterr().out
-    run(["audit", str(job), "--context", str(samples / "manifests" / "kubeflow-runtime-torch-distributed.yaml")])
+    run_command_line(
+        ["audit", str(job), "--context", str(samples / "manifests" / "kubeflow-runtime-torch-distributed.yaml")]
+    )
     assert "not found" not in capsys.readouterr().out
 
 
@@ -279,9 +281,9 @@ def test_an_example_means_the_objects_of_its_own_folder(tmp_path, capsys):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "example.yaml").write_text(example(name))
-    assert run(["audit", str(tmp_path)]) == 0, capsys.readouterr().out
+    assert run_command_line(["audit", str(tmp_path)]) == 0, capsys.readouterr().out
     context = tmp_path / "one" / "example.yaml"
-    assert run(["audit", str(tmp_path), "--context", str(context)]) == 1
+    assert run_command_line(["audit", str(tmp_path), "--context", str(context)]) == 1
     findings = capsys.readouterr().out
     assert "pod-two" in findings
     assert "pod-one" not in findings
@@ -297,7 +299,7 @@ def test_context_that_cannot_be_read_stops_the_audit(tmp_path, capsys):
 def test_published_manifests_go_through_without_an_error(tmp_path, capsys):
     """Every one of them is audited or named; none makes an expression of a shipped policy fail."""
     kept = tmp_path / "report.json"
-    assert run(["audit", str(HERE.parent / "manifests"), "-o", f"json={kept}"]) in {1, 2}
+    assert run_command_line(["audit", str(HERE.parent / "manifests"), "-o", f"json={kept}"]) in {1, 2}
     document = json.loads(kept.read_text())
     assert document["objects"] > 300
     assert [one for one in document["findings"] if one["result"] == "error"] == []
@@ -311,10 +313,10 @@ def test_a_policy_without_a_binding_is_said_and_can_be_evaluated(verb, tmp_path,
     (tmp_path / "policy.yaml").write_text(yamlfile.dump(policy))
     (tmp_path / "pod.yaml").write_text("kind: Pod\napiVersion: v1\nmetadata: {name: a, labels: {deny: x}}\n")
     arguments = [verb, "--only", str(tmp_path / "policy.yaml"), str(tmp_path / "pod.yaml")]
-    assert run(arguments) == 0
+    assert run_command_line(arguments) == 0
     said = f"warning: policy `denies` ({tmp_path}/policy.yaml) is not evaluated, because no binding names it: "
     assert capsys.readouterr().err == f"{said}add a binding, or evaluate it with --unbound\n"
-    assert run([*arguments, "--unbound"]) == 1
+    assert run_command_line([*arguments, "--unbound"]) == 1
     out, err = capsys.readouterr()
     assert "metadata.labels.deny: is not allowed; remove it" in out
     assert err == ""
@@ -323,15 +325,15 @@ def test_a_policy_without_a_binding_is_said_and_can_be_evaluated(verb, tmp_path,
 def test_a_broken_file_that_is_no_manifest_is_counted(tmp_path, capsys):
     (tmp_path / "tsconfig.json").write_text('{ // comments\n  "compilerOptions": {},\n}\n')
     (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
-    assert run(["audit", str(tmp_path)]) == 0
+    assert run_command_line(["audit", str(tmp_path)]) == 0
     out, err = capsys.readouterr()
     assert "1 object in 2 files" in out
     assert "1 document without a Kubernetes object" in out
     assert ("tsconfig" in out, err) == (False, "")
-    assert run(["audit", "-v", str(tmp_path)]) == 0
+    assert run_command_line(["audit", "-v", str(tmp_path)]) == 0
     assert f"{tmp_path}/tsconfig.json:1: not audited: not a Kubernetes manifest: not JSON" in capsys.readouterr().out
-    assert run(["audit", str(tmp_path / "tsconfig.json")]) == 2
-    assert run(["replay", str(tmp_path)]) == 0
+    assert run_command_line(["audit", str(tmp_path / "tsconfig.json")]) == 2
+    assert run_command_line(["replay", str(tmp_path)]) == 0
     told = "note: 1 file cannot be read and does not look like a Kubernetes manifest, first "
     assert told + f"{tmp_path}/tsconfig.json:1:3: not JSON" in capsys.readouterr().err
 
@@ -340,7 +342,7 @@ def test_findings_link_to_the_published_page_of_their_rule(capsys):
     """The page and its heading exist: whoever has no command line reads them there."""
     root = Path(__file__).parents[2]
     broken = str(root / "examples" / "research-team" / "broken" / "mpijob-slots.yaml")
-    assert run(["audit", broken, "--docs-address", "https://docs.example/v1/", "-o", "sarif"]) == 1
+    assert run_command_line(["audit", broken, "--docs-address", "https://docs.example/v1/", "-o", "sarif"]) == 1
     sarif = json.loads(capsys.readouterr().out)["runs"][0]
     [rule] = [each for each in sarif["tool"]["driver"]["rules"] if each["id"] == "training-job/slots-for-ranks"]
     assert rule["helpUri"] == "https://docs.example/v1/rules/training-job/#training-jobslots-for-ranks"

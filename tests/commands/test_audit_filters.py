@@ -7,7 +7,7 @@ import pytest
 
 from tests.rows import all_rows
 from webhook import file_parts
-from webhook.cli import run
+from webhook.cli import run_command_line
 
 HERE = Path(__file__).parents[1] / "data" / "commands"
 POLICIES = ["--only", str(HERE / "policies")]
@@ -21,7 +21,7 @@ def audit(request, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(file_parts, "_BLOCK", 60)
 
     def audited(*arguments, jobs=request.param):
-        code = run(["audit", *POLICIES, *map(str, arguments), "--jobs", str(jobs), "-o", "ndjson"])
+        code = run_command_line(["audit", *POLICIES, *map(str, arguments), "--jobs", str(jobs), "-o", "ndjson"])
         out, err = capsys.readouterr()
         lines = map(json.loads, out.splitlines())
         return code, [(each["object"]["name"], each["result"]) for each in lines if each["result"] in CODES], err
@@ -65,8 +65,8 @@ def test_formats_that_do_not_list_passes_count_the_same(tmp_path, flags):
     """No finding is made for a pass that no output lists, and the sums are those of an output that lists it."""
     file = objects(tmp_path, "deny", "warn", "none")
     arguments = ["audit", *POLICIES, str(file), *flags, "-o"]
-    run([*arguments, f"text={tmp_path / 'listed'}", "-o", f"ndjson={tmp_path / 'listing'}"])
-    run([*arguments, f"text={tmp_path / 'counted'}"])
+    run_command_line([*arguments, f"text={tmp_path / 'listed'}", "-o", f"ndjson={tmp_path / 'listing'}"])
+    run_command_line([*arguments, f"text={tmp_path / 'counted'}"])
     assert (tmp_path / "counted").read_text() == (tmp_path / "listed").read_text()
     listed = [json.loads(line)["result"] for line in (tmp_path / "listing").read_text().splitlines()]
     assert f": {listed.count('pass')} pass, " in (tmp_path / "counted").read_text()

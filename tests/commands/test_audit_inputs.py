@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cli import run
+from webhook.cli import run_command_line
 
 HERE = Path(__file__).parents[1] / "data" / "commands"
 POLICIES = ["--only", str(HERE / "policies")]
@@ -23,7 +23,7 @@ def written(folder, files):
 
 
 def denied(capsys, *arguments, code=1):
-    assert run(["audit", *POLICIES, *map(str, arguments), "-o", "ndjson"]) == code
+    assert run_command_line(["audit", *POLICIES, *map(str, arguments), "-o", "ndjson"]) == code
     lines = map(json.loads, capsys.readouterr().out.splitlines())
     return [each["object"]["name"] for each in lines if each["result"] == "fail"]
 
@@ -54,7 +54,7 @@ def test_a_file_that_is_named_is_read_whatever_is_included(tmp_path, capsys):
 
 def test_patterns_that_leave_nothing_are_no_success(tmp_path, capsys):
     written(tmp_path, {**TREE, ".claimgateignore": "*\n"})
-    assert run(["audit", *POLICIES, str(tmp_path)]) == 2
+    assert run_command_line(["audit", *POLICIES, str(tmp_path)]) == 2
     assert "no object found; --include, --exclude or .claimgateignore leaves out every file" in capsys.readouterr().err
 
 
@@ -74,7 +74,7 @@ def test_a_folder_of_templates_alone_is_no_success(tmp_path, capsys):
     written(tmp_path, CHART)
     (tmp_path / "Chart.yaml").rename(tmp_path / "Chart.yaml.bak")
     (tmp_path / "templates" / "pod.yaml").write_text("{{ range }}\nkind: Pod\n")
-    assert run(["audit", *POLICIES, str(tmp_path)]) == 2
+    assert run_command_line(["audit", *POLICIES, str(tmp_path)]) == 2
     assert "nothing could be audited: every object is still a template; render it" in capsys.readouterr().err
 
 
@@ -110,7 +110,7 @@ def programs(tmp_path, monkeypatch):
 def test_what_is_rendered_takes_the_place_of_its_files_and_a_failure_is_told(tmp_path, capsys, programs):
     tree = written(tmp_path / "tree", {f"chart/{name}": text for name, text in CHART.items()} | KUSTOMIZE)
     written(tree, {"overlay/made.yaml": POD.format("made")})
-    assert run(["audit", *POLICIES, str(tree), "--render", "-o", "ndjson"]) == 2
+    assert run_command_line(["audit", *POLICIES, str(tree), "--render", "-o", "ndjson"]) == 2
     out, err = capsys.readouterr()
     assert [json.loads(line)["object"]["name"] for line in out.splitlines() if '"fail"' in line] == ["made"]
     assert f"error: {tree}/chart: `helm template release {tree}/chart` failed: no such chart" in err
@@ -119,7 +119,7 @@ def test_what_is_rendered_takes_the_place_of_its_files_and_a_failure_is_told(tmp
 def test_a_program_that_is_not_installed_is_told(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     written(tmp_path / "chart", CHART)
-    assert run(["audit", *POLICIES, str(tmp_path), "--render"]) == 2
+    assert run_command_line(["audit", *POLICIES, str(tmp_path), "--render"]) == 2
     assert "chart: cannot be rendered: `helm` is not installed or not in PATH" in capsys.readouterr().err
 
 
@@ -145,7 +145,7 @@ def repository(tmp_path):
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_only_changed_objects_are_audited(repository, capsys, jobs):
     assert denied(capsys, repository, "--changed-since", "HEAD", "--jobs", jobs) == ["new", "changes"]
-    assert run(["audit", *POLICIES, str(repository), "--changed-since", "HEAD"]) == 1
+    assert run_command_line(["audit", *POLICIES, str(repository), "--changed-since", "HEAD"]) == 1
     assert "note: 2 objects unchanged and not audited" in capsys.readouterr().err
 
 
@@ -161,5 +161,5 @@ def test_nothing_changed_is_a_success(repository, capsys):
     ],
 )
 def test_a_revision_that_is_none_is_told(repository, capsys, flag, told):
-    assert run(["audit", *POLICIES, str(repository), f"--changed-since={flag}"]) == 2
+    assert run_command_line(["audit", *POLICIES, str(repository), f"--changed-since={flag}"]) == 2
     assert capsys.readouterr().err.startswith(f"error: {told}")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.server import ApiServer
-from webhook.cli import run
+from webhook.cli import run_command_line
 
 POLICIES = ["--only", str(Path(__file__).parents[1] / "data" / "commands" / "policies")]
 PODS = "/api/v1/pods"
@@ -41,7 +41,7 @@ def pod(name, namespace="a", **labels):
 def audit(server, tmp_path, capsys):
     def audited(*arguments):
         config = str(server.kubeconfig(tmp_path))
-        code = run(["audit", *POLICIES, "--kubeconfig", config, *arguments])
+        code = run_command_line(["audit", *POLICIES, "--kubeconfig", config, *arguments])
         return code, capsys.readouterr()
 
     return audited
@@ -102,5 +102,5 @@ def test_a_server_that_is_away_is_an_error(audit, server):
     ],
 )
 def test_flags_that_do_not_go_together_are_refused(arguments, error, capsys):
-    assert run(["audit", *arguments]) == 2
+    assert run_command_line(["audit", *arguments]) == 2
     assert error in capsys.readouterr().err

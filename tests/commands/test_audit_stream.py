@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from webhook import file_parts
-from webhook.cli import run
+from webhook.cli import run_command_line
 
 HERE = Path(__file__).parents[1] / "data" / "commands"
 POLICIES = ["--only", str(HERE / "policies")]
@@ -18,7 +18,7 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p{0}\n  labels:\n    {1}: x
 
 
 def audit(*arguments):
-    return run(["audit", *POLICIES, *map(str, arguments)])
+    return run_command_line(["audit", *POLICIES, *map(str, arguments)])
 
 
 def many(folder, files, each):
@@ -68,10 +68,10 @@ def test_objects_that_policies_look_up_are_found_in_whatever_part_they_are(tmp_p
     )
     file = tmp_path / "a.yaml"
     file.write_text("---\n".join([pod, *(POD.format(n, "a") for n in range(9)), claim]))
-    run(["audit", str(file), "-o", "ndjson"])
+    run_command_line(["audit", str(file), "-o", "ndjson"])
     in_parts = capsys.readouterr().out
     monkeypatch.undo()
-    run(["audit", str(file), "-o", "ndjson"])
+    run_command_line(["audit", str(file), "-o", "ndjson"])
     assert capsys.readouterr().out == in_parts
 
 

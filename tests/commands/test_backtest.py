@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cli import run
+from webhook.cli import run_command_line
 
 HERE = Path(__file__).parents[1] / "data" / "commands"
 POLICIES = ["--only", str(HERE / "policies")]
@@ -68,7 +68,7 @@ def lines(events):
 
 
 def backtest(*arguments):
-    return run(["backtest", *POLICIES, *map(str, arguments)])
+    return run_command_line(["backtest", *POLICIES, *map(str, arguments)])
 
 
 def test_requests_are_judged_and_everything_else_is_counted(tmp_path, capsys):
@@ -182,10 +182,10 @@ def test_the_sets_of_policies_that_hold_are_named(tmp_path, capsys, monkeypatch)
     monkeypatch.chdir(tmp_path)
     Path("audit.log").write_text(lines([event("create", pod("fine"))]))
     own = HERE / "policies"
-    run(["backtest", "audit.log", "--policies", str(own)])
+    run_command_line(["backtest", "audit.log", "--policies", str(own)])
     assert f"note: policies: the shipped ones, {own}\n" in capsys.readouterr().err
     Path("claimgate.yaml").write_text("levels: {groups: {pod-resources: warn}}\n")
-    run(["backtest", "audit.log", "--against", str(own)])
+    run_command_line(["backtest", "audit.log", "--against", str(own)])
     err = capsys.readouterr().err
     assert "note: policies: the shipped ones, under claimgate.yaml\n" in err
     assert f"note: --against: {own}, under claimgate.yaml\n" in err

@@ -9,11 +9,11 @@ import sys
 
 import pytest
 
-from webhook.cli import run
+from webhook.cli import run_command_line
 
 
 def cel(capsys, *arguments):
-    code = run(["cel", *arguments])
+    code = run_command_line(["cel", *arguments])
     captured = capsys.readouterr()
     return code, captured.out, captured.err
 

@@ -10,7 +10,7 @@ import pytest
 
 from certs.keep import Days, issue
 from certs.store import Folder
-from webhook.cli import run
+from webhook.cli import run_command_line
 
 Capture = pytest.CaptureFixture[str]
 SAMPLE = Path(__file__).parents[2] / "deploy/samples/reviews/01-pod-with-claim.json"
@@ -18,29 +18,29 @@ SAMPLE = Path(__file__).parents[2] / "deploy/samples/reviews/01-pod-with-claim.j
 
 def test_issue_show_rotate(tmp_path: Path, capsys: Capture) -> None:
     folder = ["--dir", str(tmp_path)]
-    assert run(["certs", "issue", *folder, "--service", "gate/claimgate", "--name", "127.0.0.1"]) == 0
+    assert run_command_line(["certs", "issue", *folder, "--service", "gate/claimgate", "--name", "127.0.0.1"]) == 0
     assert "for claimgate.gate.svc, claimgate.gate.svc.cluster.local" in capsys.readouterr().out
-    assert run(["certs", "show", *folder, "-o", "json"]) == 0
+    assert run_command_line(["certs", "show", *folder, "-o", "json"]) == 0
     authority, serving = json.loads(capsys.readouterr().out)
     assert (authority["file"], authority["isAuthority"]) == ("ca.crt", True)
     assert serving["names"][0] == "claimgate.gate.svc"
     assert serving["names"][-1] == "127.0.0.1"
-    assert run(["certs", "rotate", *folder]) == 0
+    assert run_command_line(["certs", "rotate", *folder]) == 0
     assert capsys.readouterr().out == "nothing is due\n"
     before = (tmp_path / "tls.crt").read_bytes()
-    assert run(["certs", "rotate", *folder, "--name", "other", "--dry-run"]) == 0
+    assert run_command_line(["certs", "rotate", *folder, "--name", "other", "--dry-run"]) == 0
     assert capsys.readouterr().out == "the serving certificate lacks other\n"
     assert (tmp_path / "tls.crt").read_bytes() == before
 
 
 def test_without_names_it_is_for_this_machine(tmp_path: Path, capsys: Capture) -> None:
-    assert run(["certs", "issue", "--dir", str(tmp_path)]) == 0
+    assert run_command_line(["certs", "issue", "--dir", str(tmp_path)]) == 0
     assert "for localhost, 127.0.0.1, ::1" in capsys.readouterr().out
 
 
 def test_a_certificate_that_is_due_is_a_finding(tmp_path: Path) -> None:
     issue(Folder(tmp_path), ["a"], now=datetime.now(UTC) - timedelta(days=80), days=Days(serving=90))
-    assert run(["certs", "show", "--dir", str(tmp_path)]) == 1
+    assert run_command_line(["certs", "show", "--dir", str(tmp_path)]) == 1
 
 
 REFUSED = {
@@ -75,7 +75,7 @@ def test_refused_with_code_2_and_one_line(
     arguments: list[str], message: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run(["certs", *arguments]) == 2
+    assert run_command_line(["certs", *arguments]) == 2
     assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
@@ -92,7 +92,7 @@ UNREADABLE = {
 def test_a_file_that_cannot_be_read_is_named(
     file: str, verb: str, message: str, tmp_path: Path, capsys: Capture
 ) -> None:
-    assert run(["certs", "issue", "--dir", str(tmp_path)]) == 0
+    assert run_command_line(["certs", "issue", "--dir", str(tmp_path)]) == 0
     (tmp_path / file).write_text("hello")
-    assert run(["certs", verb, "--dir", str(tmp_path)]) == 2
+    assert run_command_line(["certs", verb, "--dir", str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith(message)

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from webhook import __version__, shipped
-from webhook.cli import EXIT_CODES, VERBS, guarded, run
+from webhook.cli import EXIT_CODES, VERBS, run_command_line, run_with_traceback
 from webhook.commands.output import Output, parse_outputs
 from webhook.errors import ConfigurationError
 
 
 def test_help_names_every_verb_and_every_exit_code(capsys):
-    assert run(["--help"]) == 0
+    assert run_command_line(["--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     for verb, summary in VERBS.items():
         assert verb in text
@@ -25,7 +25,7 @@ def test_help_names_every_verb_and_every_exit_code(capsys):
 
 
 def test_version_is_the_distribution_s(capsys):
-    assert run(["--version"]) == 0
+    assert run_command_line(["--version"]) == 0
     assert capsys.readouterr().out == f"claimgate {__version__}\n"
 
 
@@ -45,7 +45,7 @@ def test_version_is_the_distribution_s(capsys):
     ],
 )
 def test_bad_usage_is_exit_2_and_one_error_line(arguments, expected, capsys):
-    assert run(arguments) == 2
+    assert run_command_line(arguments) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith(expected)
@@ -53,7 +53,7 @@ def test_bad_usage_is_exit_2_and_one_error_line(arguments, expected, capsys):
 
 
 def test_no_verb_prints_help_on_stderr_and_is_bad_usage(capsys):
-    assert run([]) == 2
+    assert run_command_line([]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("Usage: claimgate")
@@ -126,7 +126,7 @@ def test_bad_outputs_are_configuration_errors(chosen, message):
 def test_a_file_that_cannot_be_written_is_exit_2(tmp_path, capsys):
     fixture = tmp_path / "pod.json"
     fixture.write_text('{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}')
-    assert run(["replay", str(fixture), "-o", f"json={tmp_path}/absent/x.json"]) == 2
+    assert run_command_line(["replay", str(fixture), "-o", f"json={tmp_path}/absent/x.json"]) == 2
     assert capsys.readouterr().err == f"error: {tmp_path}/absent/x.json: no such file or directory\n"
 
 
@@ -137,7 +137,7 @@ def test_an_excerpt_under_a_problem_is_no_error_of_its_own(tmp_path, capsys):
         "spec:\n  matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}\n"
         "  validations: [{expression: objekt.spec}]\n"
     )
-    assert run(["policies", "check", str(policy)]) == 2
+    assert run_command_line(["policies", "check", str(policy)]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("error: ")
     assert [line for line in lines if line.startswith(" | ")]
@@ -145,7 +145,7 @@ def test_an_excerpt_under_a_problem_is_no_error_of_its_own(tmp_path, capsys):
 
 
 def test_a_fault_of_our_own_is_3_with_its_place(capsys):
-    assert guarded(lambda: 1 // 0) == 3
+    assert run_with_traceback(lambda: 1 // 0) == 3
     err = capsys.readouterr().err
     assert "ZeroDivisionError" in err
     assert err.endswith("error: this is a fault of claimgate itself; the lines above say where\n")
@@ -154,7 +154,7 @@ def test_a_fault_of_our_own_is_3_with_its_place(capsys):
 @pytest.mark.parametrize("verb", ["policies list", "policies check", "policies export", "test", "audit .", "replay ."])
 def test_shipped_policies_say_which_releases_they_are_for(verb, capsys):
     """One line instead of every mistake that an older CEL finds in them."""
-    assert run([*verb.split(), "--kubernetes-version", "1.33"]) == 2
+    assert run_command_line([*verb.split(), "--kubernetes-version", "1.33"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err == (
@@ -164,15 +164,15 @@ def test_shipped_policies_say_which_releases_they_are_for(verb, capsys):
 
 
 def test_shipped_policies_need_no_less():
-    assert run(["policies", "list", "--kubernetes-version", "1.34"]) == 0
+    assert run_command_line(["policies", "list", "--kubernetes-version", "1.34"]) == 0
     shipped_by_name = str(Path(shipped.policies_folder()))
-    assert run(["policies", "list", shipped_by_name, "--kubernetes-version", "1.33"]) == 2
+    assert run_command_line(["policies", "list", shipped_by_name, "--kubernetes-version", "1.33"]) == 2
 
 
 @pytest.mark.parametrize("verb", [(), *((verb,) for verb in VERBS), ("policies", "check"), ("certs", "inject")])
 def test_help_speaks_no_python(verb, capsys):
     """No names of types; every argument in capitals."""
-    assert run([*verb, "--help"]) == 0
+    assert run_command_line([*verb, "--help"]) == 0
     shown = capsys.readouterr().out
     assert not re.search(r"<(str|int|float|Path|list|bool)\b|list\[|None|\{[A-Z]", shown)
     assert all(len(line) <= 110 for line in shown.splitlines())
@@ -188,13 +188,13 @@ def test_help_speaks_no_python(verb, capsys):
 )
 def test_completion_is_that_of_the_shell_that_is_named(shell, said, capsys):
     with pytest.raises(SystemExit) as end:
-        run(["--show-completion", shell])
+        run_command_line(["--show-completion", shell])
     assert end.value.code == 0
     assert said in capsys.readouterr().out
 
 
 def test_completion_of_an_unknown_shell_names_those_that_there_are(capsys):
-    assert run(["--show-completion", "csh"]) == 2
+    assert run_command_line(["--show-completion", "csh"]) == 2
     assert "'bash', 'zsh', 'fish'" in capsys.readouterr().err
 
 
@@ -202,6 +202,6 @@ def test_completion_of_an_unknown_shell_names_those_that_there_are(capsys):
     "arguments", [["audit"], ["replay"], ["test"], ["policies", "check"], ["audit", ".", "--context"]], ids=" ".join
 )
 def test_an_address_is_shown_as_it_was_written(arguments, capsys):
-    assert run([*arguments, "https://example.org/a.yaml"]) == 2
+    assert run_command_line([*arguments, "https://example.org/a.yaml"]) == 2
     said = "https://example.org/a.yaml: is an address, and only files, folders and `-` are read: download it"
     assert said in capsys.readouterr().err

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cli import run
+from webhook.cli import run_command_line
 
 FOUND = ("  ✖ fail", "  ⚠ warn")
 """How a finding of an audit begins."""
@@ -112,7 +112,7 @@ LAYOUTS = {
 def test_layouts_of_repositories_get_no_word(
     files: dict[str, str | tuple[str, ...]], verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = run([verb, written(tmp_path, files)])
+    code = run_command_line([verb, written(tmp_path, files)])
     out = capsys.readouterr().out
     said = [line for line in out.splitlines() if line.startswith(FOUND)]
     assert (code in (0, 3), said) == (True, [])
@@ -122,7 +122,7 @@ def test_layouts_of_repositories_get_no_word(
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[list[str], str]:
     """The rules that an audit reports, and what it says on stderr."""
-    run(["audit", *arguments])
+    run_command_line(["audit", *arguments])
     out, err = capsys.readouterr()
     lines = [line for line in out.splitlines() if line.startswith(FOUND)]
     return [line.rpartition("  ")[2] for line in lines], err
@@ -182,10 +182,10 @@ def test_a_chain_of_objects_stays_in_one_source(
 
 def test_a_warning_names_what_it_rests_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = written(tmp_path, CHAIN)
-    run(["audit", folder])
+    run_command_line(["audit", folder])
     assert f", as ClusterQueue `all` in {folder}/queues.yaml says (Kueue: Exceeds" in capsys.readouterr().out
     unqueued = {"job.yaml": job(queue="", namespace="team"), "q.yaml": local_queue("x", "team")}
-    run(["audit", "--advice", written(tmp_path, unqueued)])
+    run_command_line(["audit", "--advice", written(tmp_path, unqueued)])
     assert f"its namespace has LocalQueue x in {folder}/q.yaml, so" in capsys.readouterr().out
 
 
@@ -207,7 +207,9 @@ def test_a_queue_of_another_example_is_no_queue_of_the_namespace(
     elsewhere = {"e2e/queue.yaml": local_queue("user-queue-${TOPOLOGY}", "default"), "job.yaml": job(0, queue="")}
     assert told(capsys, written(tmp_path, elsewhere))[0] == []
     beside = {"queue.yaml": (local_queue("q-${TOPOLOGY}", "team"), local_queue("real", "team"))}
-    run(["audit", "--advice", written(tmp_path / "b", {**beside, "job.yaml": job(1, queue="", namespace="team")})])
+    run_command_line(
+        ["audit", "--advice", written(tmp_path / "b", {**beside, "job.yaml": job(1, queue="", namespace="team")})]
+    )
     out = capsys.readouterr().out
     assert "kueue-unmanaged/no-queue-name" in out
     assert "kueue.x-k8s.io/queue-name: real" in out
@@ -282,7 +284,7 @@ def test_a_release_is_not_assumed(
     folder = written(tmp_path / "tree", {"job.yaml": PYTORCH, **files})
     known = ["--context", written(tmp_path / "context", {"c.yaml": context})] if context else []
     assert told(capsys, folder, *known)[0] == rules
-    run(["audit", folder, *known])
+    run_command_line(["audit", folder, *known])
     is_unknown = not context and "c.yaml" not in files
     said = "the release of Kueue is not known: name it as data.kueue of ConfigMap kueue in namespace claimgate-system"
     assert capsys.readouterr().out.count(said) == is_unknown
@@ -291,7 +293,7 @@ def test_a_release_is_not_assumed(
 def test_findings_name_objects_as_kustomizations_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = kustomization("[q.yaml, job.yaml]", namespace="team", namePrefix="my-")
     files = {"kustomization.yaml": settings, "q.yaml": CHAIN["queues.yaml"], "job.yaml": job(queue="my-main")}
-    run(["audit", written(tmp_path, files)])
+    run_command_line(["audit", written(tmp_path, files)])
     out = capsys.readouterr().out
     assert "Job team/my-train" in out
 
@@ -312,7 +314,7 @@ def test_a_patch_of_a_kustomization_is_no_object(
 ) -> None:
     wrong = job().replace("backoffLimit: 1", "backoffLimit: one")
     files = {"kustomization.yaml": kustomization("[whole.yaml]", **more), "whole.yaml": job(), "part.yaml": wrong}
-    run(["audit", written(tmp_path, files)])
+    run_command_line(["audit", written(tmp_path, files)])
     assert capsys.readouterr().out.count("part.yaml") == told
 
 
@@ -326,7 +328,7 @@ def test_an_object_of_unknown_namespace_configures_no_policy(kustomization: str,
     (tmp_path / "pod.yaml").write_text(pod + "{limits: {nvidia.com/gpu: 1}}}]}}")
     if kustomization:
         (tmp_path / "kustomization.yaml").write_text(kustomization)
-    assert run(["audit", str(tmp_path), "-v"]) == 0
+    assert run_command_line(["audit", str(tmp_path), "-v"]) == 0
     assert "failed to configure" not in capsys.readouterr().out
 
 
@@ -338,11 +340,11 @@ def test_a_definition_of_another_folder_serves_its_version(tmp_path: Path, capsy
     for folder in ("manifests", "examples"):
         (tmp_path / folder).mkdir()
     (tmp_path / "examples" / "job.yaml").write_text(job)
-    assert run(["audit", str(tmp_path)]) == 1
+    assert run_command_line(["audit", str(tmp_path)]) == 1
     assert "Training Operator 1.9 no longer serves" in capsys.readouterr().out
     definition = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: m}, spec: "
     (tmp_path / "manifests" / "crd.yaml").write_text(f"{definition}{crd}}}")
-    assert run(["audit", str(tmp_path)]) == 0
+    assert run_command_line(["audit", str(tmp_path)]) == 0
 
 
 def test_a_message_about_a_runtime_names_its_file(tmp_path: Path, capsys) -> None:
@@ -355,7 +357,7 @@ def test_a_message_about_a_runtime_names_its_file(tmp_path: Path, capsys) -> Non
     reference = "{apiGroup: trainer.kubeflow.org, kind: TrainingRuntime, name: torch}"
     spec = f"{{runtimeRef: {reference}, initializer: {{dataset: {{storageUri: 'hf://a/b'}}}}}}"
     (tmp_path / "job.yaml").write_text(f"{head}TrainJob, spec: {spec}}}")
-    assert run(["audit", str(tmp_path)]) == 1
+    assert run_command_line(["audit", str(tmp_path)]) == 1
     assert f"TrainingRuntime `torch` in {tmp_path / 'runtime.yaml'}" in capsys.readouterr().out
 
 
@@ -365,5 +367,5 @@ def test_a_message_about_a_flavor_names_its_file(tmp_path: Path, capsys) -> None
     files |= {"queues": f"{cluster_queue(8)}\n---\n{local_queue(namespace='team')}"}
     for name, text in files.items():
         (tmp_path / f"{name}.yaml").write_text(text)
-    run(["audit", str(tmp_path)])
+    run_command_line(["audit", str(tmp_path)])
     assert f"flavor `a100` in {tmp_path / 'flavor.yaml'} does not fit" in capsys.readouterr().out

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cli import run
+from webhook.cli import run_command_line
 from webhook.commands import demo
 from webhook.errors import ConfigurationError
 
@@ -15,7 +15,7 @@ SAMPLES = Path(__file__).parents[2] / "deploy" / "samples"
 
 def test_the_whole_way(tmp_path, capfd):
     state = tmp_path / "state"
-    assert run(["demo", "--dir", str(state)]) == 0
+    assert run_command_line(["demo", "--dir", str(state)]) == 0
     out, err = capfd.readouterr()
     assert err == ""
     shown = [line.split()[2] for line in out.splitlines() if line.startswith("$ claimgate ")]
@@ -27,7 +27,7 @@ def test_the_whole_way(tmp_path, capfd):
     assert "add …/resources/limits/nvidia.com~1gpu" in out
     assert "objects in" in out
     assert '"message": "ready"' in (state / "server.log").read_text()
-    assert run(["demo", "--dir", str(state)]) == 0
+    assert run_command_line(["demo", "--dir", str(state)]) == 0
     assert "$ claimgate certs rotate" in capfd.readouterr().out
 
 
@@ -35,7 +35,7 @@ def test_a_server_that_does_not_start_is_an_error(tmp_path, capfd):
     state = tmp_path / "state"
     state.mkdir()
     (state / "tls.crt").write_text("nothing")
-    assert run(["demo", "--dir", str(state)]) == 2
+    assert run_command_line(["demo", "--dir", str(state)]) == 2
     assert "error: " in capfd.readouterr().err
 
 
@@ -45,9 +45,9 @@ def test_a_server_that_ends_is_not_waited_for(tmp_path):
     with subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"]) as process:
         process.wait()
         with pytest.raises(ConfigurationError, match="the server ended with code 3: it said why"):
-            demo._ready(process, log)
+            demo._wait_for_port(process, log)
 
 
 def test_short_pointers():
-    assert demo._short("/a/b") == "/a/b"
-    assert demo._short("/spec/containers/0/resources") == "…/containers/0/resources"
+    assert demo._end_of_pointer("/a/b") == "/a/b"
+    assert demo._end_of_pointer("/spec/containers/0/resources") == "…/containers/0/resources"

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cli import run
+from webhook.cli import run_command_line
 
 ROOT = Path(__file__).parents[2]
 JOB = ROOT / "tests" / "data" / "commands" / "denials" / "ten-mistakes.yaml"
 
 
 def test_audit_finds_ten_at_once(capsys):
-    assert run(["audit", str(JOB), "-o", "ndjson"]) == 1
+    assert run_command_line(["audit", str(JOB), "-o", "ndjson"]) == 1
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     failed = [each for each in found if each["result"] == "fail"]
     assert len(failed) == 10
@@ -22,7 +22,7 @@ def test_audit_finds_ten_at_once(capsys):
 
 @pytest.mark.parametrize("phase", ["auto", "mutate"])
 def test_replay_tells_ten_and_denies_as_before(phase, capsys):
-    assert run(["replay", str(JOB), "--phase", phase, "-o", "ndjson"]) == 1
+    assert run_command_line(["replay", str(JOB), "--phase", phase, "-o", "ndjson"]) == 1
     [answer] = map(json.loads, capsys.readouterr().out.splitlines())
     assert (answer["code"], answer["reason"]) == (400, "BadRequest")
     head, *problems = answer["message"].split("\n* ")
@@ -33,7 +33,7 @@ def test_replay_tells_ten_and_denies_as_before(phase, capsys):
 
 
 def test_the_page_shows_what_replay_tells(capsys):
-    run(["replay", str(JOB)])
+    run_command_line(["replay", str(JOB)])
     page = (ROOT / "docs" / "denials.md").read_text()
     told = [line.strip() for line in capsys.readouterr().out.splitlines() if line.startswith("    * ")]
     assert len(told) == 10
@@ -44,7 +44,7 @@ def test_what_was_mutated_is_not_told_as_a_problem(tmp_path, capsys):
     """Of a container beside the refused one, `gpu: 1` is changed before the rest is looked at."""
     file = tmp_path / "job.yaml"
     file.write_text(JOB.read_text().replace("nvidia.com/gpu: 500m", "gpu: 1"))
-    assert run(["replay", str(file), "-o", "ndjson"]) == 1
+    assert run_command_line(["replay", str(file), "-o", "ndjson"]) == 1
     [answer] = map(json.loads, capsys.readouterr().out.splitlines())
     assert "Worker.template.spec.containers[0].resources.limits.gpu" not in answer["message"]
     assert answer["message"].startswith("9 problems (8 of them")

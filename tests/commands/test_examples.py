@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from webhook.cli import run
+from webhook.cli import run_command_line
 
 TEAM = Path(__file__).parents[2] / "examples" / "research-team"
 TOLD = {
@@ -26,7 +26,7 @@ TOLD = {
 
 
 def test_every_broken_object_is_told_its_reason_and_no_good_one_gets_a_word(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["audit", str(TEAM), "--context-is-whole", "-o", "json"]) == 1
+    assert run_command_line(["audit", str(TEAM), "--context-is-whole", "-o", "json"]) == 1
     told: dict[str, set[str]] = {}
     for finding in json.loads(capsys.readouterr().out)["findings"]:
         if finding["result"] != "pass":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cli import EXIT_CODES, run
+from webhook.cli import EXIT_CODES, run_command_line
 
 ROOT = Path(__file__).parents[2]
 HERE = ROOT / "tests" / "data" / "commands"
@@ -92,7 +92,7 @@ def folder(tmp_path, monkeypatch):
     ids=lambda value: " ".join(map(os.path.basename, value)) if isinstance(value, tuple) else str(value),
 )
 def test_the_code_of_a_command(code, arguments, folder, capsys):
-    assert run(arguments) == code
+    assert run_command_line(arguments) == code
     told = "".join(capsys.readouterr())
     assert "Traceback" not in told
     assert told or code == 0
@@ -100,24 +100,27 @@ def test_the_code_of_a_command(code, arguments, folder, capsys):
 
 def test_every_code_has_rows_and_stands_in_help(capsys):
     assert {code for code, _ in ROWS} == set(EXIT_CODES)
-    run(["--help"])
+    run_command_line(["--help"])
     listed = re.findall(r"^ +(\d)  (.*)$", capsys.readouterr().out, re.MULTILINE)
     assert {int(code): meaning for code, meaning in listed} == EXIT_CODES
 
 
 def test_findings_are_counted_where_not_everything_could_be_read(folder, capsys):
-    assert run(["audit", *ONLY, "half.yaml", "warned.yaml"]) == 2
+    assert run_command_line(["audit", *ONLY, "half.yaml", "warned.yaml"]) == 2
     out, err = capsys.readouterr()
     assert "2 findings in what could be read" in err
     assert "✖ fail" in out
 
 
 def test_several_outputs_in_one_run_and_only_one_on_stdout(folder, capsys):
-    assert run(["audit", *ONLY, "denied.yaml", "-o", "sarif=a.sarif", "-o", "github", "-o", "junit=b.xml"]) == 1
+    assert (
+        run_command_line(["audit", *ONLY, "denied.yaml", "-o", "sarif=a.sarif", "-o", "github", "-o", "junit=b.xml"])
+        == 1
+    )
     assert capsys.readouterr().out.startswith("::error ")
     assert (folder / "a.sarif").read_text().startswith("{")
     assert (folder / "b.xml").read_text().startswith("<?xml")
-    assert run(["audit", *ONLY, "denied.yaml", "-o", "text", "-o", "json"]) == 2
+    assert run_command_line(["audit", *ONLY, "denied.yaml", "-o", "text", "-o", "json"]) == 2
     assert "only one format can go to stdout" in capsys.readouterr().err
 
 

@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from webhook.cli import run
+from webhook.cli import run_command_line
 from webhook.explanation import Outcome
 
 HERE = Path(__file__).parents[1] / "data" / "commands" / "explain"
@@ -25,7 +25,7 @@ def stable(text: str) -> str:
 
 
 def explained(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[list[dict[str, object]]]:
-    run(["replay", *arguments, "--explain", "-o", "ndjson"])
+    run_command_line(["replay", *arguments, "--explain", "-o", "ndjson"])
     return [json.loads(line)["explanations"] for line in capsys.readouterr().out.splitlines()]
 
 
@@ -34,7 +34,7 @@ def test_a_table_for_each_phase(
 ) -> None:
     """A Pod that is warned of, one that is denied, a template in a Job, and a Service that nobody minds."""
     monkeypatch.chdir(HERE)
-    assert run([*FIXED, "--explain"]) == 1
+    assert run_command_line([*FIXED, "--explain"]) == 1
     actual = stable(capsys.readouterr().out)
     golden = HERE / "explained.txt"
     if request.config.getoption("--update-golden"):
@@ -46,7 +46,7 @@ def test_nothing_else_changes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     monkeypatch.chdir(HERE)
     answers = []
     for flags in ([], ["--explain"]):
-        assert run([*FIXED, *flags, "-o", "json"]) == 1
+        assert run_command_line([*FIXED, *flags, "-o", "json"]) == 1
         answers.append(json.loads(capsys.readouterr().out))
     plain, told = answers
     assert all("explanations" not in answer for answer in plain)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from webhook import __version__
-from webhook.cli import run
+from webhook.cli import run_command_line
 from webhook.facts.registry import SHIPPED, rules_of_package
 
 
 def test_a_rule_is_explained_with_both_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["explain", "gpu-portable/all"]) == 0
+    assert run_command_line(["explain", "gpu-portable/all"]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("gpu-portable/all\n\n`gpu` is not the word all.")
     assert shown.index("Bad: ") < shown.index("Good: ")
@@ -19,7 +19,7 @@ def test_a_rule_is_explained_with_both_examples(capsys: pytest.CaptureFixture[st
 
 def test_every_rule_of_checks_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     ids = [rule.id for package in SHIPPED.packages for rule in rules_of_package(package)]
-    assert run(["explain", *ids]) == 0
+    assert run_command_line(["explain", *ids]) == 0
     shown = capsys.readouterr().out
     assert [name for name in ids if f"{name}\n\n" not in shown] == []
 
@@ -33,12 +33,12 @@ def test_every_rule_of_checks_is_explained(capsys: pytest.CaptureFixture[str]) -
     ],
 )
 def test_a_rule_that_does_not_exist(name: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["explain", name]) == 2
+    assert run_command_line(["explain", name]) == 2
     assert expected in capsys.readouterr().err
 
 
 def test_the_version_and_short_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["version"]) == 0
+    assert run_command_line(["version"]) == 0
     assert capsys.readouterr().out.startswith(f"claimgate {__version__}\nKubernetes 1.")
-    assert run(["audit", "-h"]) == 0
+    assert run_command_line(["audit", "-h"]) == 0
     assert "Report every finding" in capsys.readouterr().out

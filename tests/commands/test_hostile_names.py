@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from webhook import yamlfile
-from webhook.cli import guarded, run
+from webhook.cli import run_command_line, run_with_traceback
 from webhook.commands import demo
 
 HOSTILE = "a\x1b[2J\x9b1m\u202e\u2028\u200b\n::error file=x::y\r\n  ::error::z\n##[error]w [bold]b[/]\ud800"
@@ -91,7 +91,7 @@ def assert_harmless(text: str) -> None:
 
 def door(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     """The exit code and everything that was printed, once it is found to be harmless."""
-    code = guarded(lambda: run(arguments))
+    code = run_with_traceback(lambda: run_command_line(arguments))
     captured = capsys.readouterr()
     assert_harmless(captured.out + captured.err)
     return code, captured.out + captured.err
@@ -222,12 +222,12 @@ def test_a_fault_of_our_own(capsys: pytest.CaptureFixture[str]) -> None:
     def fail() -> int:
         raise ValueError(HOSTILE)
 
-    assert guarded(fail) == 3
+    assert run_with_traceback(fail) == 3
     assert_harmless(capsys.readouterr().err)
 
 
 def test_the_table_of_the_demo_reads_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
-    demo._print(demo._table([("[bold]x[/]", "denied", "400", "[/nothing]", "")]))
+    demo._print_table(demo._table_of_rows([("[bold]x[/]", "denied", "400", "[/nothing]", "")]))
     said = capsys.readouterr().out
     assert "[bold]x[/]" in said
     assert "[/nothing]" in said

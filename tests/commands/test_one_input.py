@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from webhook.cli import run
+from webhook.cli import run_command_line
 
 TEMPLATE = """\
 apiVersion: resource.k8s.io/v1
@@ -39,7 +39,7 @@ CREATED = yaml.safe_dump({"operation": "CREATE", "object": yaml.safe_load(TEMPLA
 def test_a_template_of_the_same_input_is_there(command: str, other: str, tmp_path: Path, capsys):
     file = tmp_path / "all.yaml"
     file.write_text(f"{POD}---\n{other}")
-    assert run([command, str(file)]) == 0
+    assert run_command_line([command, str(file)]) == 0
     assert "not found" not in capsys.readouterr().out
 
 
@@ -47,14 +47,14 @@ def test_a_template_of_the_same_input_is_there(command: str, other: str, tmp_pat
 def test_what_is_not_there_but_only_warned_of_does_not_change_the_exit_code(command: str, tmp_path: Path, capsys):
     file = tmp_path / "pod.yaml"
     file.write_text(POD)
-    assert run([command, str(file)]) == 0
+    assert run_command_line([command, str(file)]) == 0
     assert "ResourceClaimTemplate single not found" in capsys.readouterr().out
 
 
 def test_a_template_that_a_compute_domain_promises_is_no_finding(tmp_path: Path, capsys):
     file = tmp_path / "domain.yaml"
     file.write_text(f"{POD.replace(', request: main', '')}---\n{DOMAIN}")
-    assert run(["audit", str(file)]) == 0
+    assert run_command_line(["audit", str(file)]) == 0
     assert "not found" not in capsys.readouterr().out
 
 
@@ -65,13 +65,13 @@ TWICE = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n 
 def test_a_key_that_stands_twice_is_told_by_replay_and_the_last_is_reviewed(tmp_path: Path, capsys):
     file = tmp_path / "pod.yaml"
     file.write_text(TWICE + "\n    ".join(LIMITS))
-    assert run(["replay", str(file)]) == 1
+    assert run_command_line(["replay", str(file)]) == 1
     out, err = capsys.readouterr()
     assert err.count("\n") == 1
     assert f"warning: {file}:9:5: spec.containers[0]: key `resources` appears twice in one mapping" in err
     assert "`half` must be a whole number" in out
     file.write_text(TWICE + "\n    ".join(reversed(LIMITS)))
-    assert run(["replay", str(file)]) == 0
+    assert run_command_line(["replay", str(file)]) == 0
     assert "must be a whole number" not in capsys.readouterr().out
 
 
@@ -80,7 +80,7 @@ def test_a_key_that_stands_twice_is_a_finding_of_audit(tmp_path: Path, capsys):
     file.write_text(
         f"kind: ConfigMap\napiVersion: v1\nmetadata: {{name: c}}\n---\n{TWICE}" + "\n    ".join(LIMITS[::-1])
     )
-    assert run(["audit", str(file)]) == 1
+    assert run_command_line(["audit", str(file)]) == 1
     out, err = capsys.readouterr()
     assert err == ""
     assert (
@@ -91,7 +91,7 @@ def test_a_key_that_stands_twice_is_a_finding_of_audit(tmp_path: Path, capsys):
     ) in out
     assert "1 warn" in out
     file.write_text(TWICE + LIMITS[0])
-    assert run(["audit", str(file)]) == 0
+    assert run_command_line(["audit", str(file)]) == 0
 
 
 def test_a_key_that_stands_twice_in_a_list_is_told_of_its_object(tmp_path: Path, capsys):
@@ -100,7 +100,7 @@ def test_a_key_that_stands_twice_in_a_list_is_told_of_its_object(tmp_path: Path,
     first = f'{{{head}: {{"name": "a"}}, "data": {{"k": "1"}}}}'
     second = f'{{{head}: {{"name": "b"}}, "data": {{"k": "1", "k": "2"}}}}'
     file.write_text(f'{{"kind": "List", "apiVersion": "v1", "items": [{first},\n{second}]}}')
-    assert run(["audit", "--output", "json", str(file)]) == 1
+    assert run_command_line(["audit", "--output", "json", str(file)]) == 1
     findings = json.loads(capsys.readouterr().out)["findings"]
     (found,) = (each for each in findings if each["result"] == "warn")
     assert (found["path"], found["line"], found["object"]["name"], found["rule"]) == (
@@ -114,5 +114,5 @@ def test_a_key_that_stands_twice_in_a_list_is_told_of_its_object(tmp_path: Path,
 def test_a_key_that_stands_twice_outside_objects_is_told_beside_the_report(tmp_path: Path, capsys):
     (tmp_path / "values.yaml").write_text("image: a\nimage: b\n")
     (tmp_path / "c.yaml").write_text("kind: ConfigMap\napiVersion: v1\nmetadata: {name: c}\n")
-    assert run(["audit", str(tmp_path)]) == 0
+    assert run_command_line(["audit", str(tmp_path)]) == 0
     assert "values.yaml:2:1: key `image` appears twice in one mapping" in capsys.readouterr().err

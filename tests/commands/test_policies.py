@@ -10,7 +10,7 @@ import pytest
 
 from tests.literals import mutating, validating
 from webhook import shipped, yamlfile
-from webhook.cli import run
+from webhook.cli import run_command_line
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = Path(__file__).parents[2] / "deploy/samples/reviews/07-pod-delete.json"
@@ -18,7 +18,7 @@ POLICIES = str(Path(__file__).parents[1] / "data" / "commands" / "policies")
 
 
 def test_list_names_policies_actions_and_files(capsys):
-    assert run(["policies", "list", POLICIES]) == 0
+    assert run_command_line(["policies", "list", POLICIES]) == 0
     heading, *rows = capsys.readouterr().out.splitlines()
     assert heading.split() == ["NAME", "KIND", "ACTIONS", "SEVERITY", "FILE"]
     assert [row.split()[:4] for row in rows] == [
@@ -30,7 +30,7 @@ def test_list_names_policies_actions_and_files(capsys):
 
 
 def test_check_says_coverage_and_portability(capsys):
-    assert run(["policies", "check", POLICIES, "-o", "json"]) == 1
+    assert run_command_line(["policies", "check", POLICIES, "-o", "json"]) == 1
     found = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
     assert (found["warns"]["covers"], found["warns"]["portable"]) == (["pods"], True)
     assert "pytorchjobs.kubeflow.org" in found["denies"]["covers"]
@@ -47,9 +47,9 @@ def test_check_in_text_sums_up(capsys):
         f"fails (ValidatingAdmissionPolicy, {shipped.path_as_shown(POLICIES)}/policies.yaml): compiles\n"
         "    fails for every object: `object.spec.absent` does not exist in Pod\n"
     )
-    assert run(["policies", "check", POLICIES]) == 1
+    assert run_command_line(["policies", "check", POLICIES]) == 1
     assert capsys.readouterr().out == f"{verdict}{wrong}"
-    assert run(["policies", "check", POLICIES, "-v"]) == 1
+    assert run_command_line(["policies", "check", POLICIES, "-v"]) == 1
     out = capsys.readouterr().out
     assert out.startswith(verdict)
     assert "    covers: pods, and the pod templates of " in out
@@ -64,7 +64,7 @@ def test_check_in_text_sums_up(capsys):
 def test_check_says_what_no_export_can_help(tmp_path, capsys):
     text = yamlfile.dump(yamlfile.read(Path(POLICIES) / "policies.yaml")[0].value)
     (tmp_path / "p.yaml").write_text(text.replace("claimgate.dev/expand: pods", "claimgate.dev/facts: gpu"))
-    assert run(["policies", "check", "--verbose", str(tmp_path)]) == 1
+    assert run_command_line(["policies", "check", "--verbose", str(tmp_path)]) == 1
     out = capsys.readouterr().out
     assert "    portable: no: uses facts (gpu), which only claimgate computes\n" in out
     assert out.startswith("1 policy compiles, 0 portable; 1 may be wrong\n")
@@ -94,7 +94,7 @@ def test_check_names_fields_that_no_kind_has(expression, told, tmp_path, capsys)
     made = validating(expression, variables=pod, rule=DEPLOYMENTS)
     (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, made)))
     fails = bool(told) and "has(" not in expression and ".?" not in expression
-    assert run(["policies", "check", str(tmp_path)]) == int(fails)
+    assert run_command_line(["policies", "check", str(tmp_path)]) == int(fails)
     out = capsys.readouterr().out
     assert ("    fails for every object: " in out, "    field: " in out) == (fails, bool(told) and not fails)
     assert told in out
@@ -105,7 +105,7 @@ def test_a_field_that_some_kinds_may_have_is_not_named(resources, tmp_path, caps
     expression = "!has(object.spec.updateStrategy) || has(object.spec.strategy)"
     made = validating(expression, rule={**DEPLOYMENTS, "resources": resources})
     (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, made)))
-    assert run(["policies", "check", str(tmp_path)]) == 0
+    assert run_command_line(["policies", "check", str(tmp_path)]) == 0
     assert "    field: " not in capsys.readouterr().out
 
 
@@ -114,7 +114,7 @@ def test_check_says_what_a_server_needs_and_what_cannot_be_converted(tmp_path, c
     asks = validating("authorizer.requestResource.check('get').allowed()", name="asks", rule=rule)
     old = validating("true", name="old", rule={**rule, "apiVersions": ["v1beta1"]})
     (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, [*asks, *old])))
-    assert run(["policies", "check", str(tmp_path)]) == 0
+    assert run_command_line(["policies", "check", str(tmp_path)]) == 0
     told = capsys.readouterr().out
     assert "2 portable; 2 may be wrong; 1 only with `claimgate serve --authorizer`\n" in told
     assert "    it asks `authorizer`: `claimgate serve` takes it only with --authorizer; " in told
@@ -126,7 +126,7 @@ def test_check_says_what_is_hard_to_read(tmp_path, capsys):
     policy["spec"]["validations"] = [{"expression": " && ".join(["true"] * 70)}]
     policy["spec"]["variables"] = [{"name": f"v{number}", "expression": "1"} for number in range(13)]
     (tmp_path / "p.yaml").write_text(yamlfile.dump(policy))
-    assert run(["policies", "check", "-v", str(tmp_path)]) == 1
+    assert run_command_line(["policies", "check", "-v", str(tmp_path)]) == 1
     out = capsys.readouterr().out
     assert "    hard to read: an expression of 556 characters, more than 400\n" in out
     assert "    hard to read: 13 variables, more than 12\n" in out
@@ -141,7 +141,7 @@ def test_a_rule_in_params_that_does_not_exist_is_an_error(tmp_path, capsys):
     line = text[: text.index('"off":')].count("\n") + 1
     told = "data.off: unknown rule `pod-resources/limit-require`: did you mean `pod-resources/limit-required`?\n"
     for command in (["policies", "check", str(folder)], ["replay", "-", "--only", str(folder)]):
-        assert run(command) == 2
+        assert run_command_line(command) == 2
         assert capsys.readouterr() == ("", f"error: {params}:{line}:3: {told}")
 
 
@@ -150,7 +150,7 @@ def test_the_list_that_is_called_off_now_is_an_error(tmp_path, capsys):
     shutil.copytree(Path(shipped.policies_folder()) / "gpu-limits", folder)
     params = folder / "params.yaml"
     params.write_text(params.read_text().replace('"off": ""', 'ignore: ""'))
-    assert run(["policies", "check", str(folder)]) == 2
+    assert run_command_line(["policies", "check", str(folder)]) == 2
     assert capsys.readouterr().err.endswith('data.ignore: unknown list of rules `ignore`: write `"off"`\n')
 
 
@@ -161,25 +161,25 @@ def test_a_param_of_the_context_is_read_as_strictly(tmp_path, capsys):
         "data:\n  deny: storage/read-write-one\n"
     )
     review = str(SAMPLE)
-    assert run(["replay", review, "--context", str(context)]) == 2
+    assert run_command_line(["replay", review, "--context", str(context)]) == 2
     told = "data.deny: unknown rule `storage/read-write-one`: did you mean `storage/read-write-once`?\n"
     assert capsys.readouterr().err == f"error: {context}:5:3: {told}"
     for verb in ("replay", "audit"):  # an input that is a param; the others are reviewed all the same
-        assert run([verb, str(context)]) == 2
+        assert run_command_line([verb, str(context)]) == 2
         assert f"error: {context}:5:3: {told}" in capsys.readouterr().err
     context.write_text(context.read_text().replace("namespace: claimgate-system", "namespace: other"))
-    assert run(["replay", review, "--context", str(context)]) == 0  # no binding names it
+    assert run_command_line(["replay", review, "--context", str(context)]) == 0  # no binding names it
 
 
 def test_rules_are_printed_with_their_examples(capsys):
-    assert run(["policies", "rules", str(Path(shipped.policies_folder()) / "gpu-limits")]) == 0
+    assert run_command_line(["policies", "rules", str(Path(shipped.policies_folder()) / "gpu-limits")]) == 0
     out = capsys.readouterr().out
     assert "\n## pod-resources/limit-required\n" in out
     assert "Bad: a request without a limit is denied\n" in out
 
 
 def test_one_rule_is_printed(capsys):
-    assert run(["policies", "rules", "--rule", "gpu-portable/all"]) == 0
+    assert run_command_line(["policies", "rules", "--rule", "gpu-portable/all"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("## gpu-portable/all\n")
     assert out.count("\n## ") == 0
@@ -194,27 +194,27 @@ def test_one_rule_is_printed(capsys):
     ],
 )
 def test_a_rule_that_no_policy_states_is_said(rule, hint, capsys):
-    assert run(["policies", "rules", "--rule", rule]) == 2
+    assert run_command_line(["policies", "rules", "--rule", rule]) == 2
     assert capsys.readouterr() == ("", f"error: no policy states the rule `{rule}`: {hint}\n")
 
 
 def test_pages_of_rules_are_written(tmp_path, capsys):
     """Also of own policies, whose rules have an index of their own."""
     folder = str(Path(shipped.policies_folder()) / "claims-exactly-one")
-    assert run(["policies", "rules", folder, "--pages", str(tmp_path / "pages")]) == 0
+    assert run_command_line(["policies", "rules", folder, "--pages", str(tmp_path / "pages")]) == 0
     assert capsys.readouterr().out == ""
     assert {path.name for path in (tmp_path / "pages").iterdir()} == {"README.md", "claims-exactly-one.md"}
     assert "(claims-exactly-one.md#claims-exactly-oneone-source)" in (tmp_path / "pages" / "README.md").read_text()
 
 
 def test_one_kind_of_reference_is_printed_at_once(capsys):
-    assert run(["policies", "rules", "--late", "--rule", "gpu-portable/all"]) == 2
+    assert run_command_line(["policies", "rules", "--late", "--rule", "gpu-portable/all"]) == 2
     assert "--rule, --pages and --late exclude each other" in capsys.readouterr().err
 
 
 def test_late_failures_are_printed_as_tables(capsys):
     folder = str(Path(shipped.policies_folder()) / "gpu-limits")
-    assert run(["policies", "rules", "--late", folder]) == 0
+    assert run_command_line(["policies", "rules", "--late", folder]) == 0
     out = capsys.readouterr().out
     assert "\n## GPU requests\n" in out
     assert (
@@ -222,23 +222,23 @@ def test_late_failures_are_printed_as_tables(capsys):
         in out
     )
     assert "\n## Not covered\n" not in out  # which is about the shipped policies as a whole
-    assert run(["policies", "rules", "--late"]) == 0
+    assert run_command_line(["policies", "rules", "--late"]) == 0
     assert "\n## Not covered\n" in capsys.readouterr().out
 
 
 def test_check_reads_standard_input(monkeypatch, capsys):
     text = (Path(POLICIES) / "policies.yaml").read_bytes()
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
-    assert run(["policies", "check", "-", "-v"]) == 1
+    assert run_command_line(["policies", "check", "-", "-v"]) == 1
     assert "    portable: no: expands to the pod templates" in capsys.readouterr().out
 
 
 def test_a_policy_without_binding_is_found(tmp_path, capsys):
     text = yamlfile.read(Path(POLICIES) / "policies.yaml")[0].value
     (tmp_path / "p.yaml").write_text(yamlfile.dump(text))
-    assert run(["policies", "check", str(tmp_path)]) == 1
+    assert run_command_line(["policies", "check", str(tmp_path)]) == 1
     assert "never evaluated: no binding names it" in capsys.readouterr().out
-    assert run(["policies", "list", str(tmp_path)]) == 0
+    assert run_command_line(["policies", "list", str(tmp_path)]) == 0
     out, err = capsys.readouterr()
     assert "  unbound  " in out
     assert err.startswith("warning: policy `denies` (")
@@ -249,7 +249,7 @@ def test_mistakes_are_all_named_with_their_places(tmp_path, capsys):
     (tmp_path / "p.yaml").write_text(
         text.replace("policyName: warns", "policyName: wrans").replace("object.spec", "objekt.spec")
     )
-    assert run(["policies", "check", str(tmp_path)]) == 2
+    assert run_command_line(["policies", "check", str(tmp_path)]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count(f"error: {tmp_path}/p.yaml:") == 2
@@ -258,7 +258,7 @@ def test_mistakes_are_all_named_with_their_places(tmp_path, capsys):
 
 
 def test_export_is_what_a_cluster_can_take(capsys):
-    assert run(["policies", "export", POLICIES]) == 0
+    assert run_command_line(["policies", "export", POLICIES]) == 0
     out, err = capsys.readouterr()
     names = [(one.value["kind"], one.value["metadata"]["name"]) for one in yamlfile.load(out)]
     kind = "ValidatingAdmissionPolicy"
@@ -279,9 +279,9 @@ def test_export_is_what_a_cluster_can_take(capsys):
 
 
 def test_exported_policies_need_nothing_of_this_project(tmp_path, capsys):
-    assert run(["policies", "export"]) == 0
+    assert run_command_line(["policies", "export"]) == 0
     (tmp_path / "p.yaml").write_text(capsys.readouterr().out)
-    assert run(["policies", "export", str(tmp_path)]) == 0
+    assert run_command_line(["policies", "export", str(tmp_path)]) == 0
     out, err = capsys.readouterr()
     assert (sorted(out.split("---\n")), err) == (sorted((tmp_path / "p.yaml").read_text().split("---\n")), "")
 
@@ -291,7 +291,7 @@ def test_a_name_that_is_taken_is_named(tmp_path, capsys):
     (tmp_path / "p.yaml").write_text(
         text.replace("Name: fails", "Name: denies-templates").replace("{name: fails}", "{name: denies-templates}")
     )
-    assert run(["policies", "export", str(tmp_path)]) == 0
+    assert run_command_line(["policies", "export", str(tmp_path)]) == 0
     out, err = capsys.readouterr()
     assert "not exported: denies: its expansion cannot be rewritten: one part would have the name of the" in err
     assert "name: denies\n" not in out
@@ -302,7 +302,7 @@ def test_what_cannot_be_rewritten_is_named(tmp_path, capsys):
     (tmp_path / "p.yaml").write_text(
         text.replace('\'!("deny" in object.', '\'[1].all(object, true) || !("deny" in object.')
     )
-    assert run(["policies", "export", str(tmp_path)]) == 0
+    assert run_command_line(["policies", "export", str(tmp_path)]) == 0
     assert capsys.readouterr().err.startswith(
         "not exported: denies: its expansion cannot be rewritten: a macro has a variable"
     )
@@ -311,7 +311,7 @@ def test_what_cannot_be_rewritten_is_named(tmp_path, capsys):
 def test_policies_on_standard_input_are_asked_for_by_file(capsys, monkeypatch):
     text = (Path(POLICIES) / "policies.yaml").read_bytes()
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
-    assert run(["policies", "export", "-"]) == 2
+    assert run_command_line(["policies", "export", "-"]) == 2
     assert "name their file or folder" in capsys.readouterr().err
 
 
@@ -319,12 +319,12 @@ def test_only_what_cannot_be_rewritten_is_a_reason_to_leave_a_policy_out(tmp_pat
     text = (Path(POLICIES) / "policies.yaml").read_text()
     uses = "claimgate.dev/updates: spec, claimgate.dev/facts: gpu, "
     (tmp_path / "p.yaml").write_text(text.replace("annotations: {", "annotations: {" + uses, 1))
-    assert run(["policies", "export", str(tmp_path)]) == 0
+    assert run_command_line(["policies", "export", str(tmp_path)]) == 0
     assert "not exported: denies: uses facts (gpu), which only claimgate computes\n" in capsys.readouterr().err
 
 
 def test_of_the_shipped_policies_export_prints_the_one_that_readme_names(capsys):
-    assert run(["policies", "export"]) == 0
+    assert run_command_line(["policies", "export"]) == 0
     exported = re.findall(r"^  name: (.+)$", capsys.readouterr().out, re.MULTILINE)
     assert [name for name in exported if not name.startswith("claims-exactly-one")] == []
     assert "only `claims-exactly-one` remains" in (ROOT / "docs" / "limits.md").read_text()
@@ -335,7 +335,7 @@ def test_a_mutating_policy_that_expands_is_named(tmp_path, capsys):
     (tmp_path / "p.yaml").write_text(
         text.replace("{name: marks}", "{name: marks, annotations: {claimgate.dev/expand: pods}}", 1)
     )
-    assert run(["policies", "export", str(tmp_path)]) == 0
+    assert run_command_line(["policies", "export", str(tmp_path)]) == 0
     assert (
         "not exported: marks: expands to the pod templates of workloads (claimgate.dev/expand), which is rewritten for"
         in capsys.readouterr().err
@@ -370,7 +370,7 @@ def test_export_takes_the_params_that_bindings_refer_to(selector, tmp_path, caps
         *({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}} for name in ("wanted", "other")),
     ]  # fmt: skip
     (tmp_path / "p.yaml").write_text("---\n".join(map(yamlfile.dump, manifests)))
-    assert run(["policies", "export", str(tmp_path)]) == 0
+    assert run_command_line(["policies", "export", str(tmp_path)]) == 0
     names = [one.value["metadata"]["name"] for one in yamlfile.load(capsys.readouterr().out)]
     assert names == ["p", "b", "wanted", *(["other"] if selector else [])]
 
@@ -393,7 +393,7 @@ def test_check_names_fields_that_a_mutation_cannot_set(mutation, told, tmp_path,
     """kube-apiserver 1.36 takes such a policy, and answers 403 to every request that it changes."""
     (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, mutating(mutation))))
     fails = bool(told) and "has(" not in mutation
-    assert run(["policies", "check", str(tmp_path)]) == int(fails)
+    assert run_command_line(["policies", "check", str(tmp_path)]) == int(fails)
     out = capsys.readouterr().out
     assert ("    fails for every object: " in out, "    field: " in out) == (fails, bool(told) and not fails)
     assert told in out
@@ -417,7 +417,7 @@ def test_check_names_fields_that_a_mutation_cannot_set(mutation, told, tmp_path,
 def test_check_names_what_crashes_the_api_server(expression, told, tmp_path, capsys):
     """kube-apiserver 1.36.2 drops the connection over which such a policy is created."""
     (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, validating(expression))))
-    assert run(["policies", "check", str(tmp_path)]) == 0
+    assert run_command_line(["policies", "check", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert ("kube-apiserver 1.36 crashes" in out) is bool(told)
     assert told in out
@@ -436,6 +436,6 @@ def test_check_names_patches_that_crash_the_api_server(value, told, tmp_path, ca
     """kube-apiserver 1.36.2 drops the connection over which an object comes that the policy is asked about."""
     patch = f"[JSONPatch{{op: 'add', path: '/spec/k', value: {value}}}]"
     (tmp_path / "policy.yaml").write_text("---\n".join(map(yamlfile.dump, mutating(patch))))
-    run(["policies", "check", str(tmp_path)])
+    run_command_line(["policies", "check", str(tmp_path)])
     out = capsys.readouterr().out
     assert (told in out) if told else ("must not be inside" not in out)

@@ -4,7 +4,7 @@ import pytest
 
 from tests.literals import CONFIG_MAPS, mutating, validating
 from webhook import yamlfile
-from webhook.cli import run
+from webhook.cli import run_command_line
 
 MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
 SIDECAR = '[JSONPatch{op: "add", path: "/spec/containers/-", value: Object.spec.containers{name: "x", image: "y"}}]'
@@ -19,7 +19,7 @@ NO_REFERENCE = "binding v-b has no paramRef, so `params` is null and reading it 
 def checked(manifests, folder, capsys):
     """What is said of policies, and the exit code."""
     (folder / "policies.yaml").write_text("---\n".join(map(yamlfile.dump, manifests)))
-    code = run(["policies", "check", str(folder)])
+    code = run_command_line(["policies", "check", str(folder)])
     told, errors = capsys.readouterr()
     return code, told + errors
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.server import ApiServer
-from webhook.cli import run
+from webhook.cli import run_command_line
 from webhook.commands import publishing
 from webhook.report import object_report
 
@@ -46,7 +46,7 @@ def publish(server, tmp_path, capsys):
     def published(*arguments):
         config = str(server.kubeconfig(tmp_path))
         server.written.clear()
-        code = run(["audit", *POLICIES, "--kubeconfig", config, "--publish", "openreports", *arguments])
+        code = run_command_line(["audit", *POLICIES, "--kubeconfig", config, "--publish", "openreports", *arguments])
         return code, [f"{verb} {path.rpartition('/')[2]}" for verb, path, _ in server.written], capsys.readouterr().err
 
     return published

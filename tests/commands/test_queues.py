@@ -11,7 +11,7 @@ import pytest
 
 from tests.cluster.server import ApiServer, page, resources
 from webhook import yamlfile
-from webhook.cli import run
+from webhook.cli import run_command_line
 
 FOLDER = Path(__file__).parents[1] / "data" / "commands" / "queues"
 FILE = str(FOLDER / "queues.yaml")
@@ -53,12 +53,12 @@ used: as the status of the ClusterQueues says
 
 
 def test_the_tree_is_shown_with_what_each_queue_could_have(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["queues", FILE, "--context-is-whole"]) == 1
+    assert run_command_line(["queues", FILE, "--context-is-whole"]) == 1
     assert capsys.readouterr().out == TEXT
 
 
 def test_json_has_the_same_rows(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["queues", FILE, "-o", "json"]) == 1
+    assert run_command_line(["queues", FILE, "-o", "json"]) == 1
     found = json.loads(capsys.readouterr().out)
     vision = next(each for each in found["queues"] if each["name"] == "vision")
     assert vision["amounts"][0] == {
@@ -90,7 +90,7 @@ status:
     clusterQueue: language
     podSetAssignments: [{name: main, count: 2, flavors: {nvidia.com/gpu: a100}, resourceUsage: {nvidia.com/gpu: 10}}]
 """)
-    assert run(["queues", FILE, str(file), "-o", "text", "-o", f"json={tmp_path / 'q.json'}"]) == 1
+    assert run_command_line(["queues", FILE, str(file), "-o", "text", "-o", f"json={tmp_path / 'q.json'}"]) == 1
     shown = capsys.readouterr().out
     assert "16 nominal    lends at most 8  24 potential  10 used" in shown
     assert "6 used" not in shown
@@ -99,7 +99,7 @@ status:
 
 
 def test_the_picture_has_every_queue_and_is_well_formed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["queues", FILE, "-o", "svg"]) == 1
+    assert run_command_line(["queues", FILE, "-o", "svg"]) == 1
     root = ET.fromstring(capsys.readouterr().out)
     texts = [each.text or "" for each in root.iter("{http://www.w3.org/2000/svg}text")]
     assert {"ClusterQueue vision", "LocalQueue team-a/main", "8 + 4 = 12 nvidia.com/gpu (6 in use) of a100"} <= {*texts}
@@ -119,7 +119,7 @@ def test_the_picture_cuts_names_before_the_bars(tmp_path: Path, capsys: pytest.C
   spec: {{namespaceSelector: {{}}, resourceGroups: [{{coveredResources: [cpu], flavors: [{flavors}]}}]}}
 - {{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {{name: main, namespace: team}}, spec: {{clusterQueue: {name}}}}}
 """)
-    assert run(["queues", str(file), "-o", "svg"]) == 0
+    assert run_command_line(["queues", str(file), "-o", "svg"]) == 0
     texts = [*ET.fromstring(capsys.readouterr().out).iter("{http://www.w3.org/2000/svg}text")]
     (shown,) = (each for each in texts if (each.text or "").startswith("ClusterQueue"))
     bars_at = min(int(each.attrib["x"]) for each in texts if (each.text or "").startswith("1 cpu"))
@@ -135,7 +135,7 @@ def test_cohorts_with_a_cycle_are_told(tmp_path: Path, capsys: pytest.CaptureFix
 - {apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {name: q}, spec: {cohortName: b, namespaceSelector: {}}}
 - {apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: main, namespace: team}, spec: {clusterQueue: q}}
 """)
-    assert run(["queues", str(file)]) == 1
+    assert run_command_line(["queues", str(file)]) == 1
     shown = capsys.readouterr().out
     assert shown.count("its parents lead back to a cohort below them") == 3
     assert "LocalQueue team/main" in shown
@@ -152,14 +152,14 @@ def test_cohorts_with_a_cycle_are_told(tmp_path: Path, capsys: pytest.CaptureFix
     ids=["nothing is named", "both are named", "a file that is not there", "an unknown format"],
 )
 def test_mistakes_are_told(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["queues", *arguments]) == 2
+    assert run_command_line(["queues", *arguments]) == 2
     assert told in capsys.readouterr().err
 
 
 def test_a_key_that_stands_twice_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "queues.yaml"
     file.write_text("apiVersion: kueue.x-k8s.io/v1beta2\nkind: Cohort\nmetadata: {name: a, name: b}\nspec: {}\n")
-    assert run(["queues", str(file)]) == 0
+    assert run_command_line(["queues", str(file)]) == 0
     out, err = capsys.readouterr()
     assert err.startswith(f"warning: {file}:3:21: metadata: key `name` appears twice in one mapping")
     assert "Cohort b" in out
@@ -168,7 +168,7 @@ def test_a_key_that_stands_twice_is_told(tmp_path: Path, capsys: pytest.CaptureF
 def test_no_queues_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "q.yaml"
     file.write_text("{apiVersion: v1, kind: Namespace, metadata: {name: n}}")
-    assert run(["queues", str(file)]) == 0
+    assert run_command_line(["queues", str(file)]) == 0
     assert capsys.readouterr().err == "note: there are no queues\n"
 
 
@@ -203,7 +203,7 @@ def test_a_cluster_shows_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[
     server = ApiServer()
     try:
         served(server)
-        assert run(["queues", "--kubeconfig", str(server.kubeconfig(tmp_path))]) == 1
+        assert run_command_line(["queues", "--kubeconfig", str(server.kubeconfig(tmp_path))]) == 1
     finally:
         server.shutdown()
         server.server_close()
@@ -211,7 +211,7 @@ def test_a_cluster_shows_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_files_lack_nothing_unless_they_are_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    run(["queues", FILE])
+    run_command_line(["queues", FILE])
     out = capsys.readouterr().out
     assert "FlavorNotFound" in TEXT
     assert "its ClusterQueue nowhere does not exist" in TEXT

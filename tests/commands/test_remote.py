@@ -16,7 +16,7 @@ from certs import keep
 from certs.store import Folder
 from webhook.admission.fixtures import attributes_of_object
 from webhook.attributes import Phase
-from webhook.cli import run
+from webhook.cli import run_command_line
 from webhook.commands.remote import Remote
 from webhook.errors import CallError
 
@@ -65,9 +65,9 @@ def ready(log):
 def test_the_server_gives_the_same_answers(fixtures, phase, server, certificates, tmp_path):
     here, there = tmp_path / "here.ndjson", tmp_path / "there.ndjson"
     reviews = [str(file) for file in ([fixtures] if fixtures.is_file() else sorted(fixtures.glob("*.json")))]
-    run(["replay", *reviews, "--phase", phase, "--context", CONTEXT, "-o", f"ndjson={here}"])
+    run_command_line(["replay", *reviews, "--phase", phase, "--context", CONTEXT, "-o", f"ndjson={here}"])
     trust = ["--server", server, "--ca", str(certificates / "ca.crt")]
-    run(["replay", *reviews, "--phase", phase, *trust, "-o", f"ndjson={there}"])
+    run_command_line(["replay", *reviews, "--phase", phase, *trust, "-o", f"ndjson={there}"])
     local, remote = ([json.loads(line) for line in file.read_text().splitlines()] for file in (here, there))
     assert len(local) == len(reviews)
     for one, other in zip(local, remote, strict=True):
@@ -76,14 +76,14 @@ def test_the_server_gives_the_same_answers(fixtures, phase, server, certificates
 
 def test_decisions_stay_in_the_server(server, certificates, capsys):
     review = str(SAMPLES / "reviews" / "06-trainjob-unknown-runtime.json")
-    assert run(["replay", review, "--server", server, "--ca", str(certificates / "ca.crt")]) == 0
+    assert run_command_line(["replay", review, "--server", server, "--ca", str(certificates / "ca.crt")]) == 0
     assert "not evaluated" not in capsys.readouterr().out
 
 
 def test_a_server_of_another_authority_is_not_trusted(server, certificates, tmp_path, capsys):
     keep.issue(Folder(tmp_path), ["localhost"], now=datetime.now(UTC), days=keep.Days())
     review = str(SAMPLES / "reviews" / "01-pod-with-claim.json")
-    assert run(["replay", review, "--server", server, "--ca", str(tmp_path / "ca.crt")]) == 2
+    assert run_command_line(["replay", review, "--server", server, "--ca", str(tmp_path / "ca.crt")]) == 2
     err = capsys.readouterr().err
     assert "/mutate: certificate verify failed" in err
     assert "_ssl" not in err
@@ -101,7 +101,7 @@ def test_a_server_of_another_authority_is_not_trusted(server, certificates, tmp_
     ],
 )
 def test_addresses_that_cannot_be_used(url, message, capsys):
-    assert run(["replay", str(SAMPLES / "reviews" / "01-pod-with-claim.json"), "--server", url]) == 2
+    assert run_command_line(["replay", str(SAMPLES / "reviews" / "01-pod-with-claim.json"), "--server", url]) == 2
     assert message in capsys.readouterr().err
 
 
@@ -112,7 +112,9 @@ def test_certificates_that_cannot_be_used(tmp_path, capsys):
         ("absent.crt", ": no such file or directory"),
         ("bad.crt", " does not contain a PEM certificate"),
     ):
-        assert run(["replay", review, "--server", "https://localhost:1", "--ca", str(tmp_path / file)]) == 2
+        assert (
+            run_command_line(["replay", review, "--server", "https://localhost:1", "--ca", str(tmp_path / file)]) == 2
+        )
         assert capsys.readouterr().err == f"error: --ca: {tmp_path / file}{reason}\n"
 
 
@@ -170,5 +172,5 @@ def test_what_a_server_would_not_answer_is_3(tmp_path, capsys, monkeypatch):
     )
     monkeypatch.setattr(Remote, "connect", lambda *_: Remote(client))
     review = SAMPLES / "reviews" / "01-pod-with-claim.json"
-    assert run(["replay", str(review), "--server", "https://h"]) == 3
+    assert run_command_line(["replay", str(review), "--server", "https://h"]) == 3
     assert capsys.readouterr().err == f"error: {review}:1:1: the server answered HTTP 500: down\n"

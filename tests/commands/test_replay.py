@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from webhook import shipped, yamlfile
-from webhook.cli import run
+from webhook.cli import run_command_line
 from webhook.patch import jsonpatch
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "research-team"
@@ -34,7 +34,7 @@ def write(tmp_path, value, name="fixture.json"):
 
 
 def replay(*arguments):
-    return run(["replay", *POLICIES, *arguments])
+    return run_command_line(["replay", *POLICIES, *arguments])
 
 
 def lines(capsys):
@@ -66,7 +66,7 @@ def test_an_absent_file_and_a_broken_policy_are_2(tmp_path, capsys):
     assert replay(str(tmp_path / "absent.json")) == 2
     assert "no such file or folder" in capsys.readouterr().err
     broken = write(tmp_path, "kind: ValidatingAdmissionPolicy\napiVersion: admissionregistration.k8s.io/v1\n", "p.yaml")
-    assert run(["replay", "--only", broken, write(tmp_path, pod())]) == 2
+    assert run_command_line(["replay", "--only", broken, write(tmp_path, pod())]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert "p.yaml" in err
@@ -194,7 +194,7 @@ def test_long_patch_values_are_cut_in_text_only(tmp_path, capsys):
     value = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
     policy = (HERE / "policies" / "policies.yaml").read_text().replace('"seen": "yes"', f'"seen": "{"y" * 300}"')
     policies = write(tmp_path, policy, "p.yaml")
-    run(["replay", "--only", policies, write(tmp_path, value)])
+    run_command_line(["replay", "--only", policies, write(tmp_path, value)])
     patch = next(line for line in capsys.readouterr().out.splitlines() if "patch:" in line)
     assert patch.endswith("…")
     assert len(patch) < 220
@@ -230,7 +230,7 @@ def test_the_second_engine_agrees(tmp_path, capsys):
         policies = write(
             tmp_path, policy.replace("object.?metadata.?labels.orValue({})", "object.metadata.labels"), "p.yaml"
         )
-        run(["replay", "--only", policies, fixture, "--cel-engine", engine, "-o", "ndjson"])
+        run_command_line(["replay", "--only", policies, fixture, "--cel-engine", engine, "-o", "ndjson"])
         answers.append([(one["allowed"], one["warnings"]) for one in lines(capsys)])
     assert answers[0] == answers[1]
 
@@ -262,7 +262,7 @@ def test_advice_is_shown_on_request(tmp_path, capsys):
     outputs = {}
     for verb in ("replay", "audit"):
         for flags in ([], ["--advice"]):
-            assert run([verb, *arguments, *flags]) == 0
+            assert run_command_line([verb, *arguments, *flags]) == 0
             outputs[verb, *flags] = capsys.readouterr().out
     told = "claim `scratch` is ReadWriteOnce"
     assert [told in out for out in outputs.values()] == [False, True, False, True]
@@ -287,9 +287,9 @@ def test_a_suite_may_expect_advice(tmp_path, capsys):
         "expect": {"allowed": True, "warnings": [], "advice": [told]},
     }
     (folder / "suite.yaml").write_text(json.dumps({"cases": [case]}))
-    assert run(["test", str(folder)]) == 0
+    assert run_command_line(["test", str(folder)]) == 0
     assert "advice" not in capsys.readouterr().err
-    assert run(["test", str(folder), "--advice"]) == 0
+    assert run_command_line(["test", str(folder), "--advice"]) == 0
     assert "note: 1 case: advice: spec.pytorchReplicaSpecs.Master.template.spec.volumes[0]" in capsys.readouterr().err
 
 
@@ -329,8 +329,8 @@ spec: {policyName: nulls, validationActions: [Deny]}
 def test_objects_are_as_an_api_server_sends_them(fixture, code, tmp_path):
     policies = write(tmp_path, NULLS, "policies.yaml")
     file = write(tmp_path, fixture)
-    assert run(["replay", "--only", policies, file]) == code
-    assert code or run(["audit", "--only", policies, file]) == 0
+    assert run_command_line(["replay", "--only", policies, file]) == code
+    assert code or run_command_line(["audit", "--only", policies, file]) == 0
 
 
 def test_an_object_is_not_in_its_own_context(tmp_path, capsys):
@@ -348,7 +348,7 @@ def test_an_object_is_not_in_its_own_context(tmp_path, capsys):
     context = write(tmp_path, [queue("org", "root", **running), queue("root", "", state="Open")], "context.json")
     for number, fixture in enumerate((alone, [*alone, *others], [*others, *alone])):
         file = write(tmp_path, fixture, f"{number}.json")
-        assert run(["replay", file, "--context", context, "-o", "ndjson"]) == 1
+        assert run_command_line(["replay", file, "--context", context, "-o", "ndjson"]) == 1
         [denied] = [line for line in lines(capsys) if not line["allowed"]]
         assert fixture[denied["index"]] is alone[0]
         assert "`org` runs 3 pods now" in denied["message"]

@@ -23,7 +23,7 @@ import pytest
 from certs.keep import Days, issue
 from certs.store import Folder
 from tests.server.asgi import review_of
-from webhook.cli import run
+from webhook.cli import run_command_line
 
 BASE = [
     sys.executable,
@@ -316,5 +316,5 @@ def test_a_bad_start_is_code_2_and_says_why(
     (tmp_path / "broken.yaml").write_text("kind: [")
     shutil.copytree(pair, tmp_path / "pair")
     given = ["--tls-cert", "pair/tls.crt", "--tls-key", "pair/tls.key"] if flags[:1] == ["PAIR"] else flags
-    assert run(["serve", *given, *flags[1:]] if flags[:1] == ["PAIR"] else ["serve", *given]) == 2
+    assert run_command_line(["serve", *given, *flags[1:]] if flags[:1] == ["PAIR"] else ["serve", *given]) == 2
     assert message in capsys.readouterr().err

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from webhook import shipped, yamlfile
-from webhook.cli import run
+from webhook.cli import run_command_line
 from webhook.report.case import CaseResult
 from webhook.report.finding import Result
 from webhook.report.formats import writers_of_cases
@@ -57,7 +57,7 @@ def failures(capsys):
     ],
 )  # fmt: skip
 def test_own_suites(case, suite, capsys):
-    assert run(["test", suite({"name": "a case", **case}), "-o", "json"]) == 0
+    assert run_command_line(["test", suite({"name": "a case", **case}), "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
         "total": 1,
         "passed": 1,
@@ -71,7 +71,7 @@ def test_input_and_context_may_be_files(suite, tmp_path, capsys):
     folder = suite({"name": "a case", "input": "cases/pod.yaml", "context": ["cases"], "expect": {"allowed": False}})
     (tmp_path / "policy" / "cases").mkdir()
     (tmp_path / "policy" / "cases" / "pod.yaml").write_text(yamlfile.dump(pod(deny="1")))
-    assert run(["test", folder]) == 0
+    assert run_command_line(["test", folder]) == 0
     assert capsys.readouterr().out.endswith("1 case: 1 passed, 0 failed\n")
 
 
@@ -95,7 +95,7 @@ def test_a_suite_names_no_file_outside_the_folder_of_the_run(name, suite, tmp_pa
     (tmp_path / "policy" / "folder").symlink_to(tmp_path)
     (tmp_path / "policy" / "loop").symlink_to("loop")
     folder = suite({"name": "a case", "input": name.format(out=tmp_path), "expect": {"allowed": True}})
-    assert run(["test", folder]) == 2
+    assert run_command_line(["test", folder]) == 2
     said = "".join(capsys.readouterr())
     assert ("is outside" in said and "name the folder that holds both" in said) or "loop" in name
     assert "s3cret" not in said
@@ -110,8 +110,8 @@ def test_a_suite_may_name_files_of_the_folder_above_when_that_is_the_one_of_the_
         "expect": {"allowed": False},
     }
     folder = suite(case)
-    assert run(["test", str(tmp_path)]) == 0
-    assert run(["test", f"{folder}/suite.yaml"]) == 1
+    assert run_command_line(["test", str(tmp_path)]) == 0
+    assert run_command_line(["test", f"{folder}/suite.yaml"]) == 1
     capsys.readouterr()
 
 
@@ -119,8 +119,8 @@ def test_a_policy_that_is_a_link_out_of_the_folder_of_the_run_is_not_read(suite,
     folder = suite({"name": "a case", "input": pod(), "expect": {"allowed": True}})
     (tmp_path / "policy" / "policy.yaml").rename(tmp_path / "policies.yaml")
     (tmp_path / "policy" / "policy.yaml").symlink_to("../policies.yaml")
-    assert run(["test", str(tmp_path)]) == 0
-    assert run(["test", folder]) == 2
+    assert run_command_line(["test", str(tmp_path)]) == 0
+    assert run_command_line(["test", folder]) == 2
     assert "policy.yaml` is outside" in capsys.readouterr().err
 
 
@@ -131,8 +131,8 @@ def test_suites_of_others_share_files_inside_the_folder_of_the_run(folder, file,
     text = (SUITES / folder / file).read_text()
     (tmp_path / "suites" / file).unlink()
     (tmp_path / "suites" / "tests" / file).write_text(re.sub(r"([\w-]+\.yaml)\b", r"../\1", text))
-    assert run(["test", str(tmp_path / "suites")]) == 0
-    assert run(["test", str(tmp_path / "suites" / "tests")]) != 0
+    assert run_command_line(["test", str(tmp_path / "suites")]) == 0
+    assert run_command_line(["test", str(tmp_path / "suites" / "tests")]) != 0
     assert "is outside" in "".join(capsys.readouterr())
 
 
@@ -142,7 +142,7 @@ def test_a_failure_says_what_differs(suite, capsys):
         {"name": "wrong", "input": pod(deny="1"), "expect": {"allowed": True}},
         {"name": "lost", "input": "absent.yaml", "expect": {"allowed": True}},
     )
-    assert run(["test", folder]) == 1
+    assert run_command_line(["test", folder]) == 1
     assert capsys.readouterr().out == (
         f"✖ {folder}/suite.yaml: 1 of 3 passed\n"
         f"  ✖ policy/wrong  {folder}/suite.yaml:11\n"
@@ -171,7 +171,7 @@ def test_a_failure_says_what_differs(suite, capsys):
     ],
 )  # fmt: skip
 def test_mistakes_of_a_suite_are_exit_2_with_their_place(text, message, suite, capsys):
-    assert run(["test", suite(text=text)]) == 2
+    assert run_command_line(["test", suite(text=text)]) == 2
     err = capsys.readouterr().err
     assert message in err
     assert "suite.yaml:" in err
@@ -180,7 +180,7 @@ def test_mistakes_of_a_suite_are_exit_2_with_their_place(text, message, suite, c
 def test_policies_that_do_not_load_are_exit_2(suite, tmp_path, capsys):
     folder = suite({"name": "x", "input": pod(), "expect": {"allowed": True}})
     (tmp_path / "policy" / "policy.yaml").write_text(POLICIES.replace("expression", "expresion", 1))
-    assert run(["test", folder, "-o", "json"]) == 2
+    assert run_command_line(["test", folder, "-o", "json"]) == 2
     out, err = capsys.readouterr()
     assert "expresion" in json.loads(out)["errors"][0]["why"]
     assert "expresion" in err
@@ -191,18 +191,21 @@ def test_a_delete_needs_no_input_beside_what_goes(suite, capsys):
         "cases:\n- {name: goes, operation: DELETE, oldInput: {apiVersion: v1, kind: Pod}, expect: {allowed: true}}\n"
         "- {name: goes too, operation: DELETE, input: {apiVersion: v1, kind: Pod}, expect: {allowed: true}}\n"
     )
-    assert run(["test", suite(text=text)]) == 0
-    assert run(["test", suite(text=text.replace("DELETE", "UPDATE"))]) == 2
+    assert run_command_line(["test", suite(text=text)]) == 0
+    assert run_command_line(["test", suite(text=text.replace("DELETE", "UPDATE"))]) == 2
     assert ":2:3: cases[0].input: is required; a DELETE may have oldInput instead" in capsys.readouterr().err
 
 
 def test_an_input_that_is_no_object_fails_its_case(suite, capsys):
-    assert run(["test", suite({"name": "x", "input": {"a": 1}, "expect": {"allowed": True}}), "-o", "json"]) == 1
+    assert (
+        run_command_line(["test", suite({"name": "x", "input": {"a": 1}, "expect": {"allowed": True}}), "-o", "json"])
+        == 1
+    )
     assert "input: apiVersion: expected a string" in failures(capsys)[0]["why"]
 
 
 def test_suites_of_kyverno_and_gator(capsys):
-    assert run(["test", str(SUITES), "-o", "json"]) == 0
+    assert run_command_line(["test", str(SUITES), "-o", "json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["total"], report["passed"]) == (19, 18)
     assert report["skipped"] == [{"id": "gator/required labels/not run", "why": "the suite skips it"}]
@@ -224,18 +227,18 @@ def test_a_wrong_expectation_of_theirs_is_found(folder, file, before, after, why
     for source in (SUITES / folder).iterdir():
         text = source.read_text()
         (tmp_path / source.name).write_text(text.replace(before, after) if source.name == file else text)
-    assert run(["test", str(tmp_path), "-o", "json"]) == 1
+    assert run_command_line(["test", str(tmp_path), "-o", "json"]) == 1
     assert any(why in one["why"] for one in failures(capsys))
 
 
 def test_recorded_cases(tmp_path, capsys):
     line = (DATA / "policies" / "dra-admission.cases.jsonl").read_text().splitlines()[0]
     (tmp_path / "some.cases.jsonl").write_text(f"{line}\n\n")
-    assert run(["test", str(tmp_path)]) == 0
+    assert run_command_line(["test", str(tmp_path)]) == 0
     capsys.readouterr()
     (tmp_path / "bad.cases.jsonl").write_text('{"id": "x"}\n')
     (tmp_path / "worse.cases.jsonl").write_text("nothing\n")
-    assert run(["test", str(tmp_path), "-o", "json"]) == 2
+    assert run_command_line(["test", str(tmp_path), "-o", "json"]) == 2
     out, err = capsys.readouterr()
     report = json.loads(out)
     assert (report["total"], report["passed"]) == (3, 1)
@@ -275,13 +278,13 @@ def gator_suite(folder, *replacements, name="suite.yaml"):
 )  # fmt: skip
 def test_cases_of_gator_that_cannot_run_are_skipped(replacement, counts, why, tmp_path, capsys):
     gator_suite(tmp_path, replacement, name="any.yml")
-    assert run(["test", str(tmp_path), "-o", "json"]) == (2 if counts[3] else 0)
+    assert run_command_line(["test", str(tmp_path), "-o", "json"]) == (2 if counts[3] else 0)
     assert outcomes(capsys) == (counts, why)
 
 
 def test_a_beta_review_of_a_suite_is_read_and_noted(tmp_path, capsys):
     gator_suite(tmp_path, ("review.yaml", "admission.k8s.io/v1\n", "admission.k8s.io/v1beta1\n"))
-    assert run(["test", str(tmp_path)]) == 0
+    assert run_command_line(["test", str(tmp_path)]) == 0
     assert "note: 1 case: apiVersion `admission.k8s.io/v1beta1` of a review is read as" in capsys.readouterr().err
 
 
@@ -306,7 +309,7 @@ def own_kinds(tmp_path):
 
 
 def test_results_of_kyvernos_own_kinds_are_skipped_and_counted(own_kinds, capsys):
-    assert run(["test", str(own_kinds.parent)]) == 0
+    assert run_command_line(["test", str(own_kinds.parent)]) == 0
     out, err = capsys.readouterr()
     assert out == (
         f"○ {own_kinds}/kyverno-test.yaml: 4 skipped\n"
@@ -323,7 +326,7 @@ def test_results_of_kyvernos_own_kinds_are_skipped_and_counted(own_kinds, capsys
 def test_a_named_file_of_which_nothing_is_run_is_exit_2(text, own_kinds, capsys):
     file = own_kinds / "kyverno-test.yaml"
     file.write_text(text)
-    assert run(["test", str(file), str(SUITES)]) == 2
+    assert run_command_line(["test", str(file), str(SUITES)]) == 2
     assert f"error: {file}: no case of this file was run; name a folder" in capsys.readouterr().err
 
 
@@ -331,7 +334,7 @@ def test_one_bad_result_of_kyvernos_leaves_the_others_alone(tmp_path, capsys):
     shutil.copytree(SUITES / "kyverno" / "with-params", tmp_path / "suite")
     file = tmp_path / "suite" / "kyverno-test.yaml"
     file.write_text(f"{file.read_text().rstrip()}\n- {{policy: x}}\n- a word\n")
-    assert run(["test", str(tmp_path), "-o", "json"]) == 2
+    assert run_command_line(["test", str(tmp_path), "-o", "json"]) == 2
     assert outcomes(capsys) == ([2, 0, 0, 2], set())
 
 
@@ -339,7 +342,7 @@ def test_one_bad_case_leaves_the_others_alone(suite, tmp_path, capsys):
     good = {"name": "good", "input": pod(), "expect": {"allowed": True}}
     folder = suite(good, {"name": "bad", "input": pod(), "expect": {"alowed": True}}, good)
     kept = tmp_path / "junit.xml"
-    assert run(["test", folder, "-o", "text", "-o", f"junit={kept}"]) == 2
+    assert run_command_line(["test", folder, "-o", "text", "-o", f"junit={kept}"]) == 2
     out, err = capsys.readouterr()
     assert out.endswith("suite.yaml: 1 of 1 passed, 2 not readable\n3 cases: 1 passed, 0 failed, 2 not readable\n")
     assert "cases[1].expect.alowed: unknown field" in err
@@ -347,17 +350,17 @@ def test_one_bad_case_leaves_the_others_alone(suite, tmp_path, capsys):
 
 
 def test_a_suite_that_cannot_be_read_is_an_error_of_junit(suite, capsys):
-    assert run(["test", suite(text="cases: [\n"), "-o", "junit"]) == 2
+    assert run_command_line(["test", suite(text="cases: [\n"), "-o", "junit"]) == 2
     root = ET.fromstring(capsys.readouterr().out.encode())
     assert root.attrib == {"tests": "1", "failures": "0", "errors": "1"}
     assert "not YAML" in next(root.iter("error")).get("message")
 
 
 def test_no_case_at_all_is_only_wrong_when_tests_are_required(tmp_path, capsys):
-    assert run(["test", str(tmp_path)]) == 0
-    assert run(["test", str(tmp_path), "--require-tests"]) == 1
+    assert run_command_line(["test", str(tmp_path)]) == 0
+    assert run_command_line(["test", str(tmp_path), "--require-tests"]) == 1
     assert "no case found" in capsys.readouterr().err
-    assert run(["test", str(tmp_path / "absent")]) == 2
+    assert run_command_line(["test", str(tmp_path / "absent")]) == 2
 
 
 def test_junit_is_well_formed_whatever_a_message_holds(suite, tmp_path):
@@ -369,12 +372,17 @@ def test_junit_is_well_formed_whatever_a_message_holds(suite, tmp_path):
     assert failure.get("message") == 'first "line"'
     assert "second" in failure.text
     kept = tmp_path / "junit.xml"
-    assert run(["test", suite({"name": "x", "input": pod(), "expect": {"allowed": True}}), "-o", f"junit={kept}"]) == 0
+    assert (
+        run_command_line(
+            ["test", suite({"name": "x", "input": pod(), "expect": {"allowed": True}}), "-o", f"junit={kept}"]
+        )
+        == 0
+    )
     assert ET.parse(kept).getroot().attrib == {"tests": "1", "failures": "0", "errors": "0"}
 
 
 def test_shipped_policies_pass_their_suites(capsys):
-    assert run(["test", "--require-tests", "-o", "json"]) == 0, capsys.readouterr().out
+    assert run_command_line(["test", "--require-tests", "-o", "json"]) == 0, capsys.readouterr().out
 
 
 def test_a_param_of_a_case_that_names_no_rule_is_a_mistake_of_the_case(tmp_path, capsys):
@@ -385,7 +393,7 @@ def test_a_param_of_a_case_that_names_no_rule_is_a_mistake_of_the_case(tmp_path,
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "team"}}
     case = {"name": "misspelt", "input": pod, "params": [param], "expect": {"allowed": True}}
     (folder / "suite.yaml").write_text(json.dumps({"cases": [case]}))
-    assert run(["test", str(folder)]) == 2
+    assert run_command_line(["test", str(folder)]) == 2
     told = "data.deny: unknown rule `storage/claim-exist`: did you mean `storage/claim-exists`?"
     assert f"{folder}/suite.yaml: storage/misspelt: {told}" in capsys.readouterr().err
 
@@ -395,7 +403,7 @@ def test_verbose_names_every_case_with_its_line_and_the_rules_that_none_breaks(s
         {"name": "fine", "input": pod(), "expect": {"allowed": True}},
         {"name": "denied", "input": pod(deny="1"), "expect": {"allowed": False}},
     )
-    assert run(["test", folder, "-v"]) == 0
+    assert run_command_line(["test", folder, "-v"]) == 0
     lines = capsys.readouterr().out.splitlines()
     named = [re.sub(r"  \d+ ms$", "", line) for line in lines]
     assert named[0] == f"✔ {folder}/suite.yaml: 2 of 2 passed"
@@ -408,12 +416,12 @@ def test_only_cases_that_match_are_run(suite, capsys):
         {"name": "fine", "input": pod(), "expect": {"allowed": True}},
         {"name": "wrong", "input": pod(deny="1"), "expect": {"allowed": True}},
     )
-    assert run(["test", folder, "--run", "^policy/f"]) == 0
+    assert run_command_line(["test", folder, "--run", "^policy/f"]) == 0
     assert capsys.readouterr().out.endswith("1 case: 1 passed, 0 failed; 1 case not run\n")
-    assert run(["test", folder, "--run", "nothing"]) == 0
+    assert run_command_line(["test", folder, "--run", "nothing"]) == 0
     assert "--run: no case has a match of `nothing`" in capsys.readouterr().err
-    assert run(["test", folder, "--run", "nothing", "--require-tests"]) == 1
-    assert run(["test", folder, "--run", "("]) == 2
+    assert run_command_line(["test", folder, "--run", "nothing", "--require-tests"]) == 1
+    assert run_command_line(["test", folder, "--run", "("]) == 2
     assert "--run: `(` is not a regular expression" in capsys.readouterr().err
 
 
@@ -424,7 +432,7 @@ def test_a_mistake_in_a_policy_is_told_once(suite, capsys):
         "spec: {matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], "
         "resources: [pods]}]}, validations: [{expression: 'object.'}]}\n"
     )
-    assert run(["test", folder]) == 2
+    assert run_command_line(["test", folder]) == 2
     out, err = capsys.readouterr()
     assert len([line for line in err.splitlines() if line.startswith("error:")]) == 1
     assert err.count("broken.yaml") == 1

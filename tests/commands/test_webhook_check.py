@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cli import run
+from webhook.cli import run_command_line
 
 BASE = Path(__file__).parents[2] / "deploy" / "base"
 
 
 def test_the_base_cannot_block_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["webhook-config", "--check", str(BASE)]) == 0
+    assert run_command_line(["webhook-config", "--check", str(BASE)]) == 0
     assert capsys.readouterr().out == "nothing can block the cluster\n"
 
 
 def test_what_fails_closed_without_a_bundle_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["webhook-config", "--failure-policy", "Fail"]) == 0
+    assert run_command_line(["webhook-config", "--failure-policy", "Fail"]) == 0
     file = tmp_path / "enforced.yaml"
     file.write_text(capsys.readouterr().out)
-    assert run(["webhook-config", "--check", str(file)]) == 1
+    assert run_command_line(["webhook-config", "--check", str(file)]) == 1
     assert capsys.readouterr().out.count("no call of it can succeed, because it has no caBundle") == 10
 
 
@@ -36,5 +36,5 @@ def test_what_fails_closed_without_a_bundle_is_told(tmp_path: Path, capsys: pyte
     ],
 )
 def test_what_cannot_be_checked(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["webhook-config", *arguments]) == 2
+    assert run_command_line(["webhook-config", *arguments]) == 2
     assert expected in capsys.readouterr().err

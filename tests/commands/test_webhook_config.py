@@ -10,7 +10,7 @@ import pytest
 
 from tests.yamldata import document, documents
 from webhook import assembly
-from webhook.cli import run
+from webhook.cli import run_command_line
 from webhook.settings.shared import Settings
 from webhook.workloads import table
 from webhook.yamlfile import dump
@@ -44,7 +44,7 @@ def validating(annotations: str = "{}", operation: str = "CREATE") -> str:
 
 def printed(capsys: Capture, *flags: str) -> dict[str, dict[str, Any]]:
     """The webhook of each configuration that has no conditions, or is the only one, by the configuration's kind."""
-    assert run(["webhook-config", *flags]) == 0
+    assert run_command_line(["webhook-config", *flags]) == 0
     found = {}
     for manifest in documents(capsys.readouterr().out):
         assert manifest["apiVersion"] == "admissionregistration.k8s.io/v1"
@@ -82,7 +82,7 @@ def _covered(rules: list[dict[str, Any]], group: str, version: str, resource: st
 
 
 def test_every_kind_with_pod_templates_is_covered_in_both_phases(capsys: Capture) -> None:
-    assert run(["webhook-config"]) == 0
+    assert run_command_line(["webhook-config"]) == 0
     for manifest in documents(capsys.readouterr().out):
         webhook = {"rules": [rule for each in manifest["webhooks"] for rule in each["rules"]]}
         assert _covered(webhook["rules"], "", "v1", "pods", "CREATE")
@@ -207,7 +207,7 @@ def test_refused(
     (tmp_path / "text").write_text("hello")
     (tmp_path / "empty").mkdir()
     (tmp_path / "unbound.yaml").write_text(UNBOUND)
-    assert run(["webhook-config", *flags]) == 2
+    assert run_command_line(["webhook-config", *flags]) == 2
     assert message in capsys.readouterr().err
 
 
@@ -245,7 +245,7 @@ def test_the_role_has_what_policies_look_up_under_its_own_name(
     }  # fmt: skip
     (tmp_path / "p.yaml").write_text(f"{dump(policy)}---\n{dump(chosen)}")
     named = ["--only", str(tmp_path / "p.yaml"), "--workloads", str(tmp_path / "rows.yaml"), "--name", "own"]
-    assert run(["webhook-config", "--rbac", *named]) == 0
+    assert run_command_line(["webhook-config", "--rbac", *named]) == 0
     role = document(capsys.readouterr().out)
     assert (role["kind"], role["metadata"]) == ("ClusterRole", {"name": "own"})
     verbs = ["get", "list", "watch"]
@@ -262,10 +262,10 @@ def test_the_role_has_what_policies_look_up_under_its_own_name(
 
 
 def test_what_is_left_out_is_said_by_name(capsys: Capture) -> None:
-    assert run(["webhook-config"]) == 0
+    assert run_command_line(["webhook-config"]) == 0
     assert (
         "not asked about Pods and workloads without a device, a claim or a queue: kueue-not-now/"
         in capsys.readouterr().err
     )
-    assert run(["webhook-config", "--any-pod"]) == 0
+    assert run_command_line(["webhook-config", "--any-pod"]) == 0
     assert capsys.readouterr().err == ""

@@ -6,7 +6,7 @@ import pytest
 
 from tests.yamldata import documents
 from webhook import yamlfile
-from webhook.cli import run
+from webhook.cli import run_command_line
 
 ROW = """\
 - group: example.org
@@ -39,25 +39,25 @@ def files(tmp_path):
 
 def test_replay_and_audit_look_into_the_templates(files, capsys):
     flag, fleet = files
-    assert run(["replay", fleet]) == 0
+    assert run_command_line(["replay", fleet]) == 0
     capsys.readouterr()
-    assert run(["replay", *flag, fleet, "-o", "json"]) == 1
+    assert run_command_line(["replay", *flag, fleet, "-o", "json"]) == 1
     (answer,) = json.loads(capsys.readouterr().out)
     assert answer["message"].startswith(FOUND)
-    assert run(["audit", *flag, fleet]) == 1
+    assert run_command_line(["audit", *flag, fleet]) == 1
     assert FOUND in capsys.readouterr().out
 
 
 def test_the_environment_names_the_file_too(files, capsys, monkeypatch):
     flag, fleet = files
     monkeypatch.setenv("CLAIMGATE_WORKLOADS", flag[1])
-    assert run(["replay", fleet]) == 1
+    assert run_command_line(["replay", fleet]) == 1
     assert FOUND in capsys.readouterr().out
 
 
 def test_the_api_server_is_told_to_call_for_the_kind(files, capsys):
     flag, _ = files
-    assert run(["webhook-config", *flag]) == 0
+    assert run_command_line(["webhook-config", *flag]) == 0
     for configuration in documents(capsys.readouterr().out):
         (rule,) = [each for each in configuration["webhooks"][0]["rules"] if each["apiGroups"] == ["example.org"]]
         assert (rule["resources"], rule["apiVersions"]) == (["fleets"], ["v1"])
@@ -65,7 +65,7 @@ def test_the_api_server_is_told_to_call_for_the_kind(files, capsys):
 
 def test_exported_policies_speak_of_the_kind(files, capsys):
     flag, _ = files
-    assert run(["policies", "export", *flag]) == 0
+    assert run_command_line(["policies", "export", *flag]) == 0
     rules = [
         rule
         for made in documents(capsys.readouterr().out)
@@ -80,13 +80,13 @@ def test_a_row_for_a_known_kind_replaces_it(tmp_path, capsys):
     (tmp_path / "rows.yaml").write_text(row)
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}
     (tmp_path / "job.yaml").write_text(yamlfile.dump({**job, "spec": {"template": FLEET["spec"]["ships"][0]["pod"]}}))
-    assert run(["replay", str(tmp_path / "job.yaml")]) == 1
-    assert run(["replay", str(tmp_path / "job.yaml"), "--workloads", str(tmp_path / "rows.yaml")]) == 0
+    assert run_command_line(["replay", str(tmp_path / "job.yaml")]) == 1
+    assert run_command_line(["replay", str(tmp_path / "job.yaml"), "--workloads", str(tmp_path / "rows.yaml")]) == 0
 
 
 def test_a_bad_row_is_said_before_anything_is_done(tmp_path, capsys):
     (tmp_path / "rows.yaml").write_text(ROW.replace("templates: mutable", "templates: sometimes"))
-    assert run(["audit", str(tmp_path), "--workloads", str(tmp_path / "rows.yaml")]) == 2
+    assert run_command_line(["audit", str(tmp_path), "--workloads", str(tmp_path / "rows.yaml")]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err == (

@@ -9,7 +9,7 @@ import pytest
 
 from tests.rows import all_rows
 from webhook import assembly
-from webhook.cli import run
+from webhook.cli import run_command_line
 from webhook.configuration import leave_alone
 from webhook.configuration.model import configuration_schema
 from webhook.configuration.read import read_configuration
@@ -45,7 +45,7 @@ def write(folder, text, name="claimgate.yaml"):
 
 def found(capsys, *arguments):
     """The findings of an audit of the job by their rules."""
-    code = run(["audit", str(JOB), "-o", "ndjson", *arguments])
+    code = run_command_line(["audit", str(JOB), "-o", "ndjson", *arguments])
     lines = capsys.readouterr()
     return code, {each["rule"]: each for each in map(json.loads, lines.out.splitlines())}, lines.err
 
@@ -86,20 +86,20 @@ def test_a_rule_that_nobody_has_is_an_error_everywhere(text, place, tmp_path, ca
     file = write(tmp_path, text)
     for verb in (["audit", str(JOB)], ["replay", str(JOB)], ["config", "check"], ["policies", "list"]):
         told = ["--config", str(file)] if verb[0] != "config" else [str(file)]
-        assert run([*verb, *told]) == 2, verb
+        assert run_command_line([*verb, *told]) == 2, verb
         err = capsys.readouterr().err
         assert f"{place}: unknown rule `pod-resources/whole-numbr`: did you mean `{NUMBER}`?" in err
 
 
 def test_a_group_that_nobody_has_is_an_error(tmp_path, capsys):
     file = write(tmp_path, "levels: {groups: {pod-resource: warn}}")
-    assert run(["audit", str(JOB), "--config", str(file)]) == 2
+    assert run_command_line(["audit", str(JOB), "--config", str(file)]) == 2
     assert "unknown group `pod-resource`: did you mean `pod-resources`?" in capsys.readouterr().err
 
 
 def test_flags_name_rules_that_exist(folder, capsys):
     for flag in ("--rule", "--skip"):
-        assert run(["audit", str(JOB), flag, "pod-resources/whole-numbr"]) == 2
+        assert run_command_line(["audit", str(JOB), flag, "pod-resources/whole-numbr"]) == 2
         assert f"{flag}: unknown rule, group or policy" in capsys.readouterr().err
 
 
@@ -115,7 +115,7 @@ def test_the_file_of_the_working_directory_decides_what_rules_do(folder, capsys)
 
 def test_a_rule_of_a_cel_policy_can_be_chosen_too(folder, capsys):
     write(folder, "levels: {rules: {gpu-portable/all: warn}}\n")
-    assert run(["replay", str(JOB), "-o", "ndjson", "--phase", "mutate"]) == 0
+    assert run_command_line(["replay", str(JOB), "-o", "ndjson", "--phase", "mutate"]) == 0
     [answer] = map(json.loads, capsys.readouterr().out.splitlines())
     assert "(gpu-portable/all)" in answer["warnings"][0]
 
@@ -126,7 +126,7 @@ def test_an_exception_lets_pass_and_is_reported(folder, capsys):
     assert now[NUMBER]["result"] == "skip"
     assert now[NUMBER]["exception"] == "excepted until 2999-01-31 by ml-platform: fractions for now"
     assert "nothing here needs" not in err
-    assert run(["replay", str(JOB), "-o", "ndjson"]) == 1
+    assert run_command_line(["replay", str(JOB), "-o", "ndjson"]) == 1
     assert NUMBER not in json.loads(capsys.readouterr().out)["message"]
 
 
@@ -171,7 +171,7 @@ def test_objects_may_except_themselves_only_where_the_configuration_allows_it(
     job = tmp_path / "job.yaml"
     annotation = f"  annotations:\n    claimgate.dev/ignore: {json.dumps(text)}\n"
     job.write_text(JOB.read_text().replace("  namespace: default\n", f"  namespace: default\n{annotation}"))
-    run(["audit", str(job), "--config", str(file), "-o", "ndjson"])
+    run_command_line(["audit", str(job), "--config", str(file), "-o", "ndjson"])
     lines = list(map(json.loads, capsys.readouterr().out.splitlines()))
     assert [each["result"] for each in lines if each["rule"] == NUMBER] == [result]
     assert any(told in each["message"] for each in lines)
@@ -189,15 +189,15 @@ def test_what_is_left_alone_has_no_finding(ignore, tmp_path, capsys):
     file = write(tmp_path, f"ignore: {{{ignore}}}")
     job = tmp_path / "job.yaml"
     job.write_text(JOB.read_text().replace("  namespace: default\n", "  namespace: default\n  labels: {team: a}\n"))
-    assert run(["audit", str(job), "--config", str(file)]) == 0
-    assert run(["replay", str(job), "--config", str(file)]) == 0
+    assert run_command_line(["audit", str(job), "--config", str(file)]) == 0
+    assert run_command_line(["replay", str(job), "--config", str(file)]) == 0
 
 
 def test_a_namespace_may_be_left_alone_by_its_labels(tmp_path, capsys):
     context = write(tmp_path, "{apiVersion: v1, kind: Namespace, metadata: {name: default, labels: {x: a}}}", "ns.yaml")
     file = write(tmp_path, "ignore: {namespaceSelector: {matchLabels: {x: a}}}")
-    assert run(["audit", str(JOB), "--config", str(file), "--context", str(context)]) == 0
-    assert run(["audit", str(JOB), "--config", str(file)]) == 1
+    assert run_command_line(["audit", str(JOB), "--config", str(file), "--context", str(context)]) == 0
+    assert run_command_line(["audit", str(JOB), "--config", str(file)]) == 1
 
 
 def test_keys_of_params_count_above_the_config_map(tmp_path, capsys):
@@ -207,7 +207,7 @@ def test_keys_of_params_count_above_the_config_map(tmp_path, capsys):
         "spec: {containers: [{name: c, image: d, resources: {limits: {gpu: 1}}}]}}"
     )
     file = write(tmp_path, "params: {gpu-portable: {resource: amd.com/gpu}}")
-    run(["replay", str(job), "--config", str(file), "-o", "ndjson"])
+    run_command_line(["replay", str(job), "--config", str(file), "-o", "ndjson"])
     [answer] = map(json.loads, capsys.readouterr().out.splitlines())
     assert "amd.com~1gpu" in json.dumps(answer["patch"])
 
@@ -245,7 +245,7 @@ def test_the_shipped_policies_can_be_left_out_by_the_file(folder, capsys):
 def test_show_names_the_origin_of_what_holds(folder, capsys, monkeypatch):
     write(folder, "{kubernetesVersion: '1.35', levels: {groups: {pod-resources: warn}}}")
     monkeypatch.setitem(os.environ, "CLAIMGATE_API_SERVER_TEXT", "yes")
-    assert run(["config", "show", "--context-is-whole"]) == 0
+    assert run_command_line(["config", "show", "--context-is-whole"]) == 0
     out = capsys.readouterr().out
     assert "\nconfig: claimgate.yaml  # the working directory\n" in out
     assert "kubernetes-version: 1.35  # claimgate.yaml\n" in out
@@ -255,7 +255,7 @@ def test_show_names_the_origin_of_what_holds(folder, capsys, monkeypatch):
 
 
 def test_the_schema_is_published_and_printed(capsys):
-    assert run(["config", "schema"]) == 0
+    assert run_command_line(["config", "schema"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed == configuration_schema() == json.loads((ROOT / "docs" / "claimgate.schema.json").read_text())
 
@@ -268,5 +268,5 @@ def test_the_schema_takes_what_the_reader_takes(tmp_path):
     page = (ROOT / "docs" / "configuration.md").read_text()
     example = page.split("```yaml\n", 1)[1].split("```", 1)[0]
     file = write(tmp_path, example)
-    validator.validate(json.loads(json.dumps(read_configuration(file).document.value)))
+    validator.validate(json.loads(json.dumps(read_configuration(file).document.pruned_value)))
     assert not validator.is_valid({"level": {}})

@@ -10,7 +10,7 @@ import pytest
 
 from tests.yamldata import document, documents
 from webhook import __version__, assembly
-from webhook.cli import run
+from webhook.cli import run_command_line
 from webhook.export.cluster_role import cluster_role
 from webhook.server import memory_bounds
 from webhook.settings.serving import ServerSettings
@@ -46,12 +46,12 @@ def test_every_file_is_in_the_kustomization() -> None:
 
 
 def test_webhooks_are_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["webhook-config"]) == 0
+    assert run_command_line(["webhook-config"]) == 0
     assert (BASE / "webhooks.yaml").read_text() == capsys.readouterr().out, "the policies changed: run make deploy"
 
 
 def test_the_server_may_read_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["webhook-config", "--rbac"]) == 0
+    assert run_command_line(["webhook-config", "--rbac"]) == 0
     assert (BASE / "lookups.yaml").read_text() == capsys.readouterr().out, "the policies changed: run make deploy"
     binding = one("ClusterRoleBinding", "claimgate")
     assert binding["roleRef"]["name"] == one("ClusterRole", "claimgate")["metadata"]["name"]
@@ -91,7 +91,7 @@ def test_arguments_are_ones_the_command_knows(pod: dict[str, Any], capsys: pytes
     for container in pod["containers"]:
         words = [word for word in container["args"] if not word.startswith("-")]
         flags = [word.partition("=")[0] for word in container["args"] if word.startswith("-")]
-        assert run([*words, "--help"]) == 0
+        assert run_command_line([*words, "--help"]) == 0
         shown = capsys.readouterr().out
         assert all(f"{flag} " in shown for flag in flags), shown
 

@@ -14,7 +14,7 @@ from tests.dra_variants import claim, template
 from tests.e2e import apiserver
 from webhook.attributes import GroupVersionKind, GroupVersionResource
 from webhook.deadline import Deadline
-from webhook.evaluation.conversions import in_version
+from webhook.evaluation.conversions import convert_to_version
 from webhook.policy.matching import Match
 
 pytestmark = pytest.mark.e2e
@@ -73,7 +73,7 @@ def test_an_object_is_converted_as_the_api_server_converts_it(server: apiserver.
     for wanted, other in (("v1beta1", "v1"), ("v1", "v1beta1"), ("v1beta1", "v1beta2"), ("v1beta2", "v1beta1")):
         resource = GroupVersionResource(GROUP, wanted, plural)
         match = Match(resource, GroupVersionKind(GROUP, wanted, sent["kind"]), "fields")
-        assert in_version(shown[other], match, Deadline()) == shown[wanted], (wanted, other)
+        assert convert_to_version(shown[other], match, Deadline()) == shown[wanted], (wanted, other)
 
 
 def get(server: apiserver.ApiServer, plural: str, version: str, name: str) -> Any:

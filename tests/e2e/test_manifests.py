@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cli import run
+from webhook.cli import run_command_line
 
 ROOT = Path(__file__).parents[2]
 REPORT_CRDS = ROOT / "tests" / "data" / "reports" / "crds"
@@ -18,7 +18,7 @@ def test_policy_reports_are_stored_as_written(cluster, tmp_path):
     kubectl("apply", "-f", str(REPORT_CRDS))
     kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(REPORT_CRDS))
     report = tmp_path / "report.yaml"
-    run(["audit", str(ROOT / "deploy" / "samples" / "manifests"), "-o", f"policyreport={report}"])
+    run_command_line(["audit", str(ROOT / "deploy" / "samples" / "manifests"), "-o", f"policyreport={report}"])
     for line in report.read_text().splitlines():
         if line.startswith("  namespace: "):
             kubectl("create", "namespace", line.split()[1], code=None)
@@ -28,7 +28,7 @@ def test_policy_reports_are_stored_as_written(cluster, tmp_path):
 
 
 def test_exported_policies_are_accepted(cluster, capsys):
-    run(["policies", "export"])
+    run_command_line(["policies", "export"])
     exported = capsys.readouterr().out
     assert "ValidatingAdmissionPolicy" in exported
     cluster.server.kubectl("create", "--dry-run=server", "--validate=strict", "-f", "-", given=exported)

@@ -19,7 +19,7 @@ from webhook.attributes import GroupVersionKind
 from webhook.cluster.connection import connect_to_cluster
 from webhook.cluster.freshness import WatchTimes
 from webhook.cluster.interest import Interest
-from webhook.cluster.live import Watched
+from webhook.cluster.live import WatchedCluster
 from webhook.cluster.watch import WatchCluster
 from webhook.logs import Log
 
@@ -117,10 +117,10 @@ def test_a_watch_through_a_silent_proxy_is_told_given_up_and_resumed(cluster: Cl
             cluster.server.apply(config_map("unheard"))
             eventually(lambda: view.age_s > TIMES.stale_s)
             assert view.get(CONFIG_MAP, "default", "unheard") is None
-            assert "nothing was heard from the API server for" in Watched(view).failures()
+            assert "nothing was heard from the API server for" in WatchedCluster(view).failures()
 
             proxy.is_silent = False
             eventually(lambda: view.get(CONFIG_MAP, "default", "unheard"))
-            assert Watched(view).failures() == ""
+            assert WatchedCluster(view).failures() == ""
         finally:
             view.close()

@@ -13,8 +13,8 @@ from webhook.attributes import GroupVersionKind, GroupVersionResource, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
-from webhook.evaluation.conversions import in_version
-from webhook.evaluation.validating import validate
+from webhook.evaluation.conversions import convert_to_version
+from webhook.evaluation.validating import validating_decisions
 from webhook.policy.matching import Match
 
 GROUP = "resource.k8s.io"
@@ -27,7 +27,7 @@ def match(kind, version, conversion="fields"):
 
 
 def converted(obj, version, conversion="fields"):
-    return in_version(obj, match(obj["kind"], version, conversion), Deadline())
+    return convert_to_version(obj, match(obj["kind"], version, conversion), Deadline())
 
 
 def device_slice(version, *listed):
@@ -80,20 +80,20 @@ def test_only_the_version_changes_where_the_fields_are_the_same():
         "apiVersion": f"{GROUP}/v1beta2",
     }
     assert converted(BOTH["a claim"][0], "v1beta1", "impossible") == BOTH["a claim"][0]
-    assert in_version(None, match("ResourceClaim", "v1"), Deadline()) is None
+    assert convert_to_version(None, match("ResourceClaim", "v1"), Deadline()) is None
 
 
 def test_a_long_list_is_charged_to_the_deadline():
     long = claim({"devices": {"requests": [NEW] * 1_000}})
     with pytest.raises(BudgetExceeded):
-        in_version(long, match("ResourceClaim", "v1beta1"), Deadline(0.0, BudgetExceeded))
+        convert_to_version(long, match("ResourceClaim", "v1beta1"), Deadline(0.0, BudgetExceeded))
 
 
 def test_each_resource_that_is_converted_field_by_field_has_its_conversion():
     rows = json.loads((Path(policy.__file__).parent / "equivalent_resources.json").read_text(encoding="utf-8"))
     for row in rows:
         if row["conversion"] == "fields":
-            assert in_version({}, match(row["kind"], "v1"), Deadline()) == {"apiVersion": f"{GROUP}/v1"}
+            assert convert_to_version({}, match(row["kind"], "v1"), Deadline()) == {"apiVersion": f"{GROUP}/v1"}
 
 
 def test_a_policy_for_v1beta1_is_asked_about_a_v1_claim_in_its_own_version():
@@ -101,5 +101,5 @@ def test_a_policy_for_v1beta1_is_asked_about_a_v1_claim_in_its_own_version():
     text = "object.apiVersion + ' ' + object.spec.devices.requests.map(r, r.deviceClassName).join(' ')"
     found = policies(validating({"expression": "false", "messageExpression": text}, rule=rule))
     sent = request(claim({"devices": {"requests": [NEW, EITHER]}}))
-    (decision,) = validate(sent, found, FilesCluster([]), Phase.VALIDATE)
+    (decision,) = validating_decisions(sent, found, FilesCluster([]), Phase.VALIDATE)
     assert decision.message == "resource.k8s.io/v1beta1 gpu"

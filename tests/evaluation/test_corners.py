@@ -20,12 +20,12 @@ from webhook.cel.values import Duration
 from webhook.cluster.files import FilesCluster
 from webhook.errors import EvaluationError, PatchError
 from webhook.evaluation import patch_values as patchvalues
-from webhook.evaluation.cost_budget import CostBudget, Variables
+from webhook.evaluation.cost_budget import CostBudget, LazyVariables
 from webhook.evaluation.mutating import apply_mutating_policies
-from webhook.evaluation.object_decoding import Undecodable, decode_patched_object
+from webhook.evaluation.object_decoding import UndecodableObject, decode_patched_object
 from webhook.evaluation.rewriting import refresh_target, with_changed_pod
-from webhook.evaluation.target import Target
-from webhook.evaluation.validating import validate
+from webhook.evaluation.target import EvaluationTarget
+from webhook.evaluation.validating import validating_decisions
 from webhook.policy.compiled import Expression
 from webhook.policy.matching import match_of_unconverted
 from webhook.workloads.podsets import pod_templates
@@ -69,7 +69,7 @@ def test_text_where_a_map_belongs_is_named_with_its_go_type():
         ({"containers": [{"name": "a"}], "hostAliases": "x"}, r"PodSpec.spec.hostAliases of type \[\]v1.HostAlias"),
         ({"containers": [{"name": True}]}, "Container.spec.containers.name of type string"),
     ):
-        with pytest.raises(Undecodable, match=text):
+        with pytest.raises(UndecodableObject, match=text):
             decode_patched_object({**before, "spec": patched}, before, POD_KIND)
 
 
@@ -84,7 +84,7 @@ class Names(dict[str, object]):
 
 def test_a_variable_that_did_not_compile_is_an_error_that_is_kept():
     budget = CostBudget(RUNTIME_BUDGET, None)
-    variables = Variables({"x": Expression("1 +", error="compilation failed")}, Names(), budget)
+    variables = LazyVariables({"x": Expression("1 +", error="compilation failed")}, Names(), budget)
     for _ in range(2):
         with pytest.raises(EvaluationError, match='composited variable "x" fails to compile'):
             variables["x"]
@@ -96,7 +96,7 @@ def test_a_variable_that_did_not_compile_is_an_error_that_is_kept():
 def test_a_failing_audit_annotation_is_left_out_under_ignore():
     audits = [{"key": "k", "valueExpression": "string(object.x)"}]
     found = policies(validating("true", auditAnnotations=audits, failurePolicy="Ignore"))
-    (decision,) = validate(request(pod()), found, CLUSTER, Phase.VALIDATE)
+    (decision,) = validating_decisions(request(pod()), found, CLUSTER, Phase.VALIDATE)
     assert decision.audit_annotations == {}
 
 
@@ -106,7 +106,7 @@ def test_a_fact_that_no_expression_reads_is_not_computed():
         name := validating("podSets.size() == 1", name="p", annotations={"facts": "podSets, gpu"}),
     )
     assert name
-    decisions = validate(request(pod(containers=[])), found, CLUSTER, Phase.VALIDATE)
+    decisions = validating_decisions(request(pod(containers=[])), found, CLUSTER, Phase.VALIDATE)
     assert {decision.evaluation for decision in decisions} == {"admit"}
 
 
@@ -114,7 +114,7 @@ def test_a_template_that_is_no_object_any_more_is_left_alone():
     obj = job()
     (podset,) = pod_templates(obj, TABLE)
     sent = request(obj)
-    target = Target(
+    target = EvaluationTarget(
         sent,
         match_of_unconverted(sent),
         obj,
@@ -124,7 +124,7 @@ def test_a_template_that_is_no_object_any_more_is_left_alone():
     )
     assert refresh_target(target, {**obj, "spec": {"template": "text"}}) is None
     changed = refresh_target(target, {**obj, "spec": {"template": {"spec": {"a": 1}}}})
-    assert changed.object["spec"] == {"a": 1}
+    assert changed.find_in_object["spec"] == {"a": 1}
     assert with_changed_pod(obj, target, target.object) is obj
 
 

@@ -15,7 +15,7 @@ from webhook.cluster import Cluster
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.decisions import Decision
-from webhook.evaluation.validating import validate
+from webhook.evaluation.validating import validating_decisions
 from webhook.policy.policy_set import PolicySet
 
 NOWHERE = FilesCluster()
@@ -25,7 +25,7 @@ NO_HOST = {"expression": "!has(object.spec.hostPID)"}
 
 def denials(loaded: PolicySet, obj: Any, cluster: Cluster = NOWHERE) -> list[tuple[str, str]]:
     """What denies an object as an API server sends it, and in which words."""
-    said: tuple[Decision, ...] = validate(request(obj, is_decoded=True), loaded, cluster, Phase.VALIDATE)
+    said: tuple[Decision, ...] = validating_decisions(request(obj, is_decoded=True), loaded, cluster, Phase.VALIDATE)
     return [(each.evaluation, each.message) for each in said if each.action == "deny"]
 
 
@@ -72,7 +72,7 @@ def config(**data: str) -> JSON:
 
 def decided(loaded: PolicySet, obj: JSON, view: Cluster, **changes: JSON) -> list[tuple[str, str]]:
     """What is decided with which parameter."""
-    said = validate(request(obj, is_decoded=True, **changes), loaded, view, Phase.VALIDATE)
+    said = validating_decisions(request(obj, is_decoded=True, **changes), loaded, view, Phase.VALIDATE)
     return [(each.action, each.param) for each in said]
 
 
@@ -124,7 +124,7 @@ def test_a_pod_is_judged_alike_whoever_sends_it() -> None:
                 [
                     replace(each, elapsed_s=0.0)
                     for phase in Phase
-                    for each in validate(replace(sent, is_decoded=is_decoded), loaded, view, phase)
+                    for each in validating_decisions(replace(sent, is_decoded=is_decoded), loaded, view, phase)
                 ]
                 for is_decoded in (True, False)
             )

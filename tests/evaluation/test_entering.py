@@ -9,7 +9,7 @@ from tests.workloads.test_embedded import optimization, wrapper
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.errors import PolicyError
-from webhook.evaluation.validating import validate
+from webhook.evaluation.validating import validating_decisions
 from webhook.export.webhook_rules import webhook_rules
 
 ENTER = {"expand": "objects"}
@@ -25,7 +25,7 @@ CLUSTER = FilesCluster([namespace()])
 def decide(*said, obj, old=None, operation="CREATE", rule=RULE, annotations=ENTER):
     found = policies(validating(*said, rule=rule, annotations=annotations))
     obj = obj and {**obj, "metadata": {"name": "o", "namespace": "team"}}
-    return validate(request(obj, operation=operation, old=old), found, CLUSTER, Phase.VALIDATE)
+    return validating_decisions(request(obj, operation=operation, old=old), found, CLUSTER, Phase.VALIDATE)
 
 
 JOB = {"spec": {"trainer": {"numNodes": 2}}}

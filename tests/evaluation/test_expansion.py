@@ -7,7 +7,7 @@ from webhook.admission.review import answer_request
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.evaluation.mutating import apply_mutating_policies
-from webhook.evaluation.validating import validate
+from webhook.evaluation.validating import validating_decisions
 
 EXPAND = {"expand": "pods"}
 CLUSTER = FilesCluster([namespace()])
@@ -26,7 +26,7 @@ DENIED = {"expression": "!has(object.spec.hostNetwork)", "message": "spec.hostNe
 
 
 def decide(found, attributes, phase=Phase.VALIDATE):
-    return validate(attributes, found, CLUSTER, phase)
+    return validating_decisions(attributes, found, CLUSTER, phase)
 
 
 def test_every_template_is_asked_and_named():
@@ -101,7 +101,7 @@ def test_what_the_installed_trainer_drops_of_a_patch_does_not_exist(release, wra
     cluster = FilesCluster([namespace(), installed])
     train_job = request(wrap(patched(resourceClaims=[{"name": "gpu"}])))
     found = policies(validating(NO_CLAIMS, annotations=PATCHES))
-    said = [each.evaluation for each in validate(train_job, found, cluster, Phase.VALIDATE)]
+    said = [each.evaluation for each in validating_decisions(train_job, found, cluster, Phase.VALIDATE)]
     assert ("deny" in said) is denied
 
 
@@ -110,7 +110,7 @@ def test_a_release_that_nobody_can_read_is_an_error_of_the_policy():
     installed["metadata"] = {"name": "trainer", "namespace": "claimgate-system"}
     found = policies(validating(NO_CLAIMS, annotations=PATCHES))
     cluster = FilesCluster([namespace(), installed])
-    (said,) = validate(request(patched(resourceClaims=[])), found, cluster, Phase.VALIDATE)
+    (said,) = validating_decisions(request(patched(resourceClaims=[])), found, cluster, Phase.VALIDATE)
     assert said.message == (
         "failed to configure policy: the policy cannot be asked: data.trainer of ConfigMap `trainer` is `latest`: "
         "write a release such as 2.3 there"

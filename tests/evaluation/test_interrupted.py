@@ -17,7 +17,7 @@ from webhook.errors import BudgetExceeded, InlineBudgetSpent
 from webhook.evaluation.decision_list import MOST_ADMITTED, MOST_SPOKEN, DecisionList
 from webhook.evaluation.mutating import apply_mutating_policies
 from webhook.evaluation.request_context import RequestContext
-from webhook.evaluation.validating import validate
+from webhook.evaluation.validating import validating_decisions
 
 EXPAND = {"expand": "pods"}
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
@@ -46,7 +46,7 @@ def ray(number, **spec):
 
 
 def checked(found, number=300, deadline=None):
-    return validate(request(ray(number)), found, CLUSTER, Phase.VALIDATE, deadline or Deadline(PAST))
+    return validating_decisions(request(ray(number)), found, CLUSTER, Phase.VALIDATE, deadline or Deadline(PAST))
 
 
 @pytest.mark.parametrize(("failure", "action", "code"), [("Fail", "deny", 422), ("Ignore", "admit", 0)])
@@ -99,7 +99,7 @@ def test_an_interrupted_review_leaves_nothing_for_the_garbage_collector(looks, o
     gc.collect()
     gc.disable()
     try:
-        for act in (apply_mutating_policies, partial(validate, phase=Phase.VALIDATE)):
+        for act in (apply_mutating_policies, partial(validating_decisions, phase=Phase.VALIDATE)):
             with contextlib.suppress(InlineBudgetSpent):
                 act(request(ray(300)), found, CLUSTER, deadline=After(looks, overrun))
         assert [each for each in gc.get_objects() if isinstance(each, RequestContext | BudgetExceeded)] == []

@@ -8,7 +8,7 @@ from tests.literals import pod, request, shipped_policies
 from webhook.admission.review import answer_request
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
-from webhook.evaluation.messages import MAX_BYTES, usable_message
+from webhook.evaluation.messages import MAX_BYTES, message_or_empty
 
 
 @pytest.mark.parametrize("count", [20, 60, 2000])
@@ -40,10 +40,10 @@ def test_every_wrong_claim_is_named_or_counted(count: int) -> None:
     ids=["a word", "sentences without paths", "a first sentence that is too long", "several lines"],
 )
 def test_what_is_no_list_gives_way_to_the_message(text: str) -> None:
-    assert usable_message(text) == ""
+    assert message_or_empty(text) == ""
 
 
 def test_characters_of_several_bytes_are_not_cut() -> None:
-    said = usable_message("; ".join(f"spec.a[{each}]: `ü{'é' * 40}`" for each in range(100)))
+    said = message_or_empty("; ".join(f"spec.a[{each}]: `ü{'é' * 40}`" for each in range(100)))
     assert said.endswith("é`; and 48 more")
     assert len(said.encode()) <= MAX_BYTES

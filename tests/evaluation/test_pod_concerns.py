@@ -14,7 +14,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.evaluation.review_options import ReviewOptions
-from webhook.evaluation.trace import Trace
+from webhook.evaluation.trace import ReviewTrace
 from webhook.export.concerns import concerns_condition
 from webhook.manifests.annotations import RESOURCE_CONCERNS
 
@@ -75,7 +75,7 @@ def test_a_policy_without_conditions_is_asked_about_every_pod():
 
 
 def test_an_explanation_names_what_the_pod_has_not():
-    trace = Trace()
+    trace = ReviewTrace()
     told = answer(request(ROWS["nothing"][0]), concerned("claims, devices"), trace=trace).explanations
     assert [(each.outcome, each.reason) for each in told] == [
         ("condition is false", "annotation `claimgate.dev/concerns`: the pod has no claims or devices")

@@ -85,5 +85,5 @@ def test_nobody_is_asked_twice_about_what_is_allowed(monkeypatch: pytest.MonkeyP
     def never(*_: object) -> None:
         raise AssertionError("the old object was reviewed")
 
-    monkeypatch.setattr("webhook.evaluation.stored_problems._before", never)
+    monkeypatch.setattr("webhook.evaluation.stored_problems._context_of_old_object", never)
     assert update(deployment(GOOD), deployment({**GOOD, "image": "y"})).allowed

@@ -8,14 +8,14 @@ from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.decisions import ValidationAction
 from webhook.errors import LookupFailed
-from webhook.evaluation.validating import validate
+from webhook.evaluation.validating import validating_decisions
 
 CLUSTER = FilesCluster([namespace()])
 POD = pod(hostNetwork=True)
 
 
 def decide(found, attributes=None, cluster=CLUSTER, phase=Phase.VALIDATE, **more):
-    return validate(attributes or request(POD), found, cluster, phase, **more)
+    return validating_decisions(attributes or request(POD), found, cluster, phase, **more)
 
 
 class Unknowing:

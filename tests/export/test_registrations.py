@@ -12,7 +12,7 @@ from tests.export.asked import COMMON, CONDITIONS, REGISTERED, SHIPPED, asked, i
 from tests.literals import PODS, policies, validating
 from webhook.admission import phases
 from webhook.attributes import Phase
-from webhook.cli import run
+from webhook.cli import run_command_line
 from webhook.export.concerns import MEANINGS
 from webhook.export.registrations import webhook_registrations
 from webhook.manifests.annotations import CONCERNS
@@ -27,7 +27,7 @@ NATIVE = {policy.name for policy in SHIPPED.policies if policy.concerns == ("cus
 def answered():
     """Every review of suites and of recorded and public objects, with what the shipped policies answered."""
     found = []
-    ask = phases.Local.answer
+    ask = phases.LocalAnswerer.answer
 
     def answer(door, attributes, phase):
         verdict = ask(door, attributes, phase)
@@ -35,10 +35,10 @@ def answered():
         return verdict
 
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()):
-        patch.setattr(phases.Local, "answer", answer)
+        patch.setattr(phases.LocalAnswerer, "answer", answer)
         with contextlib.chdir(ROOT), contextlib.redirect_stderr(io.StringIO()):
             for source in SOURCES:
-                run([*source, "-o", "json"])
+                run_command_line([*source, "-o", "json"])
     return [(attributes, phase, verdict) for attributes, phase, verdict in found if is_common(attributes)]
 
 

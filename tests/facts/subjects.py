@@ -9,10 +9,10 @@ from webhook.admission import fixtures
 from webhook.attributes import JSON
 from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
-from webhook.facts.assumptions import Assumptions
-from webhook.facts.fact import Result
+from webhook.facts.assumptions import ClusterAssumptions
+from webhook.facts.fact import FactResult
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.schema import decode_object
 
 POD: Mapping[str, JSON] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
@@ -34,13 +34,13 @@ def subject(
         object=decoded.value,
         old_object=decode_object(old, attributes.kind).value,
         attributes=attributes,
-        cluster=View(cluster or FilesCluster(context, is_whole=is_whole), attributes.namespace),
+        cluster=ClusterView(cluster or FilesCluster(context, is_whole=is_whole), attributes.namespace),
         table=TABLE,
-        assumptions=Assumptions(trainer=trainer, resources=resources),
+        assumptions=ClusterAssumptions(trainer=trainer, resources=resources),
         omitted=frozenset(decoded.unfilled),
     )
 
 
-def with_missing(value: JSON, view: View) -> JSON:
+def with_missing(value: JSON, view: ClusterView) -> JSON:
     """The value of a fact, and under `missing` what it could not be computed from."""
-    return {**value, "missing": [str(each) for each in Result(value, view.missing()).lacks()]}
+    return {**value, "missing": [str(each) for each in FactResult(value, view.missing()).lacks()]}

@@ -5,27 +5,27 @@ from __future__ import annotations
 import pytest
 
 from webhook.errors import LookupFailed
-from webhook.facts.assumptions import Assumptions, read_assumptions
+from webhook.facts.assumptions import ClusterAssumptions, read_assumptions
 
 
 @pytest.mark.parametrize(
     ("param", "expected"),
     [
-        (None, Assumptions()),
-        ({"kind": "ConfigMap"}, Assumptions()),
-        ({"data": None}, Assumptions()),
-        ({"data": {"trainer": "2.2"}}, Assumptions(trainer=(2, 2))),
+        (None, ClusterAssumptions()),
+        ({"kind": "ConfigMap"}, ClusterAssumptions()),
+        ({"data": None}, ClusterAssumptions()),
+        ({"data": {"trainer": "2.2"}}, ClusterAssumptions(trainer=(2, 2))),
         (
             {"data": {"trainer": "v2.1.3-rc.1", "kubernetes": "1.34", "other": "x"}},
-            Assumptions(trainer=(2, 1), kubernetes=(1, 34)),
+            ClusterAssumptions(trainer=(2, 1), kubernetes=(1, 34)),
         ),
         (
             {"data": {"featureGates": "A=true, B,C=false,", "dynamicResourceAllocation": "true"}},
-            Assumptions(feature_gates=frozenset("AB"), device_claims=True),
+            ClusterAssumptions(feature_gates=frozenset("AB"), device_claims=True),
         ),
     ],
 )
-def test_a_param_says_what_a_cluster_has(param: object, expected: Assumptions) -> None:
+def test_a_param_says_what_a_cluster_has(param: object, expected: ClusterAssumptions) -> None:
     assert read_assumptions(param) == expected
 
 

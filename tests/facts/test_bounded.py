@@ -11,12 +11,12 @@ from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.facts.command_lines import shell
 from webhook.facts.command_lines.command import launch_of_json
-from webhook.facts.command_lines.shell import Variables, split_into_commands
+from webhook.facts.command_lines.shell import ScriptVariables, split_into_commands
 from webhook.facts.dra.inventory import describe_matching_devices
-from webhook.facts.gpu.device_pods import devices_of
+from webhook.facts.gpu.device_pods import devices_of_container
 from webhook.facts.gpu.extended_resources import device_container
 from webhook.facts.sandbox import shards
-from webhook.facts.view import _MOST_COMPARED, View
+from webhook.facts.view import _MOST_COMPARED, ClusterView
 from webhook.similar_names import nearest_name
 from webhook.typed.pods import Container
 from webhook.typed.view import Reading
@@ -46,7 +46,7 @@ def test_a_command_line_ends_in_time():
 
 
 def test_a_sourced_file_may_set_any_variable_that_was_known():
-    variables = Variables({"A": "1"})
+    variables = ScriptVariables({"A": "1"})
     taken = [
         variables.take(command) for command in split_into_commands("B=2; . ./env; C=3; run $A $B $C; source x; run $C")
     ]
@@ -58,7 +58,7 @@ def test_options_that_add_up_are_joined_once():
         {"command": ["mpirun", *["--mca", "a", "b"] * 3, *["--mca", "rmaps", "oversubscribe"], "python"]}
     )
     assert said.oversubscribed
-    assert shell.Reading().left == shell.Reading.MOST
+    assert shell.ReadingBudget().left == shell.ReadingBudget.MOST
 
 
 def test_a_name_longer_than_names_are_is_near_none():
@@ -67,7 +67,7 @@ def test_a_name_longer_than_names_are_is_near_none():
 
 
 def test_one_fact_compares_so_many_names_and_no_more():
-    view = View(FilesCluster(), "team")
+    view = ClusterView(FilesCluster(), "team")
     others = [f"name-{i:06}" for i in range(_MOST_COMPARED)]
     assert view.nearest("abcdefg", ["abcdefh"]) == "abcdefh"
     assert view.nearest("qwertyu", others) == ""
@@ -77,14 +77,16 @@ def test_one_fact_compares_so_many_names_and_no_more():
 def test_a_claim_that_stands_twice_in_a_template_is_told_of_once_per_difference():
     claims = [{"name": "a"}, {"name": "a", "resourceClaimName": "x"}]
     template = {"spec": {"containers": [], "resourceClaims": claims}}
-    found = shards.Template(template).notes({"spec": {"hostname": "x"}}, ("at",))
+    found = shards.ShardTemplate(template).notes({"spec": {"hostname": "x"}}, ("at",))
     assert [note.what for note in found] == ["sources"]
-    assert shards.Template({"spec": {"resourceClaims": claims[1:]}}).notes({"spec": {"hostname": "x"}}, ("at",)) == []
+    assert (
+        shards.ShardTemplate({"spec": {"resourceClaims": claims[1:]}}).notes({"spec": {"hostname": "x"}}, ("at",)) == []
+    )
 
 
 def test_a_container_that_a_patch_names_as_it_is_has_nothing_to_tell():
     template = {"spec": {"containers": [{"name": "a", "image": "i"}, {"name": "b", "image": "i"}]}}
-    assert shards.Template(template).notes({"spec": {"containers": [{"name": "b", "image": "i"}]}}, ("at",)) == []
+    assert shards.ShardTemplate(template).notes({"spec": {"containers": [{"name": "b", "image": "i"}]}}, ("at",)) == []
 
 
 def test_the_clock_is_read_for_each_name_that_is_compared_with_all_known_ones():
@@ -130,7 +132,7 @@ def test_time_that_ends_in_a_selector_is_no_failure_of_the_selector():
     for looks in range(8):
         with pytest.raises(BudgetExceeded):
             describe_matching_devices(
-                replace(asked, cluster=View(FilesCluster([SLICE], is_whole=True), "team", Late(looks)))
+                replace(asked, cluster=ClusterView(FilesCluster([SLICE], is_whole=True), "team", Late(looks)))
             )
 
 
@@ -143,7 +145,7 @@ def test_what_is_listed_once_is_not_listed_again():
             return super().list(gvk, namespace)
 
     cluster = Counting()
-    view = View(cluster, "team")
+    view = ClusterView(cluster, "team")
     for _ in range(3):
         assert not view.objects(GroupVersionKind("", "v1", "Namespace"))
         assert not view.is_whole()
@@ -169,7 +171,9 @@ class Looks(Deadline):
 def test_names_of_resources_are_charged_for_what_they_are_compared_with():
     looks = Looks()
     limits = {f"example.com/{number}": "1" for number in range(1000)}
-    devices_of(Container.of({"name": "a", "resources": {"limits": limits}}, (), Reading(looks, frozenset(), False)))
+    devices_of_container(
+        Container.of({"name": "a", "resources": {"limits": limits}}, (), Reading(looks, frozenset(), False))
+    )
     assert looks.count >= 90
 
 

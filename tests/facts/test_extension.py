@@ -10,10 +10,10 @@ from tests.literals import job, policies, request, validating
 from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.errors import PolicyError
-from webhook.evaluation.validating import validate
+from webhook.evaluation.validating import validating_decisions
 from webhook.facts import reference
-from webhook.facts.packages import Package
-from webhook.facts.registry import SHIPPED, Registry
+from webhook.facts.packages import FactPackage
+from webhook.facts.registry import SHIPPED, FactRegistry
 from webhook.policy.interests import interests_of_policies
 
 FACT = '''
@@ -22,7 +22,7 @@ FACT = '''
 from webhook.attributes import GroupVersionKind
 from webhook.cel.types import BOOL, STRING
 from webhook.cluster.interest import interest_in_fields
-from webhook.facts.fact import Fact, Result, declare_structure
+from webhook.facts.fact import Fact, FactResult, declare_structure
 
 KIND = GroupVersionKind("example.com", "v1", "Quota")
 QUOTA = declare_structure("Quota", name=(STRING, "of the quota"), found=(BOOL, "whether it is there"))
@@ -31,7 +31,7 @@ QUOTA = declare_structure("Quota", name=(STRING, "of the quota"), found=(BOOL, "
 def compute(subject):
     view, name = subject.view(), subject.object["metadata"]["name"]
     found = view.of("found").get(KIND, name) is not None
-    return Result({"name": name, "found": found}, view.missing())
+    return FactResult({"name": name, "found": found}, view.missing())
 
 
 FACTS = (
@@ -49,28 +49,28 @@ FACTS = (
 
 
 @pytest.fixture
-def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FactRegistry:
     """The shipped packages and the one of the new fact."""
     (tmp_path / "quota").mkdir()
     (tmp_path / "quota" / "fact.py").write_text(FACT)
     monkeypatch.syspath_prepend(tmp_path)
-    return Registry((*SHIPPED.packages, Package(module="quota", facts=("quota",))))
+    return FactRegistry((*SHIPPED.packages, FactPackage(module="quota", facts=("quota",))))
 
 
 RULE = {"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["jobs"]}
 
 
-def test_a_policy_reads_a_new_fact(registry: Registry) -> None:
+def test_a_policy_reads_a_new_fact(registry: FactRegistry) -> None:
     rule = 'quota.found && quota.name == "j"'
     found = policies(validating(rule, annotations={"facts": "quota"}, rule=RULE), registry=registry)
     quota = {"apiVersion": "example.com/v1", "kind": "Quota", "metadata": {"name": "j", "namespace": "team"}}
     for objects, action in (([quota], "admit"), ([], "deny")):
-        (decision,) = validate(request(job()), found, FilesCluster(objects), Phase.VALIDATE)
+        (decision,) = validating_decisions(request(job()), found, FilesCluster(objects), Phase.VALIDATE)
         assert decision.action == action
     assert "example.com" in {each.gvk.group for each in interests_of_policies(found.policies, registry)}
     assert "## quota" in reference.facts_as_markdown(registry)
 
 
-def test_a_misspelt_field_of_it_is_found_when_the_policy_is_loaded(registry: Registry) -> None:
+def test_a_misspelt_field_of_it_is_found_when_the_policy_is_loaded(registry: FactRegistry) -> None:
     with pytest.raises(PolicyError, match="undefined field 'size'"):
         policies(validating("quota.size", annotations={"facts": "quota"}, rule=RULE), registry=registry)

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from webhook.facts.packages import Package
+from webhook.facts.packages import FactPackage
 from webhook.facts.registry import SHIPPED, rules_of_package
 from webhook.problems.rule import Rule
 from webhook.suites.rule_homes import Homes
@@ -94,7 +94,7 @@ def ranks(rule: Rule, folder: str) -> Iterator[tuple[tuple[int, ...], str]]:
         yield (not is_of_group, not may_be, -len(shared), len(others), first), f"{folder}/{module}.py"
 
 
-def guesses(rule: Rule, package: Package) -> list[str]:
+def guesses(rule: Rule, package: FactPackage) -> list[str]:
     """The modules that a reader would open first; several where their names fit as well."""
     folder = package.module.rsplit(".", 1)[1]
     folders = [folder, "train_job_pods"] if folder == "trainer" else [folder]

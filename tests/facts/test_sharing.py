@@ -15,7 +15,7 @@ from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.evaluation.activation import fact_as_cel_value
 from webhook.evaluation.request_context import RequestContext, request_context
-from webhook.evaluation.target import Target
+from webhook.evaluation.target import EvaluationTarget
 from webhook.facts.dra.pod_claims import pod_claims
 from webhook.facts.train_job_pods.merged_train_job import merge_train_job as merged
 from webhook.policy.static_params import Param, param_of
@@ -36,8 +36,8 @@ class Counting(FilesCluster):
         return super().get(gvk, namespace, name)
 
 
-def target_of(obj: JSON, context: RequestContext) -> Target:
-    return Target(request(obj), context.objects.sent, obj, None, obj)
+def target_of(obj: JSON, context: RequestContext) -> EvaluationTarget:
+    return EvaluationTarget(request(obj), context.objects.sent, obj, None, obj)
 
 
 def param(data: JSON = None) -> Param:

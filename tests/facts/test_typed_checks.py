@@ -31,7 +31,7 @@ CHARGES_BY_HAND = {
 }
 GUARDS = {"items", "text", "mapping", "whole", "names", "get"}
 SHAPES = {"dict", "list"}
-CHARGES = {"each", "paced", "spend", "spend_text", "look", "look_ahead", "pieces"}
+CHARGES = {"each", "items_with_clock_checks", "spend", "spend_text", "look", "look_ahead", "pieces"}
 
 
 def modules():

@@ -6,7 +6,7 @@ from webhook.attributes import GroupVersionKind
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, LookupFailed
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.typed.limit_ranges import LimitRange
 
 
@@ -26,19 +26,19 @@ OBJECTS = [limit_range("a", "team"), limit_range("b", "other"), limit_range("c",
 
 @pytest.mark.parametrize(("namespace", "expected"), [("team", ["a", "c"]), (None, ["a", "b", "c"]), ("none", [])])
 def test_objects_of_a_namespace_are_listed(namespace, expected):
-    view = View(FilesCluster(OBJECTS), "team")
+    view = ClusterView(FilesCluster(OBJECTS), "team")
     assert sorted(found.name for found in view.list(LimitRange, namespace)) == expected
     assert view.missing() == {}
 
 
 def test_what_cannot_be_listed_is_noted():
-    view = View(Unreadable(OBJECTS), "team")
+    view = ClusterView(Unreadable(OBJECTS), "team")
     assert len(view.list(LimitRange, "team")) == 0
     assert [missing.kind for missing in view.every_missing_object()] == ["LimitRange"]
 
 
 def test_many_objects_are_charged():
     many = [limit_range(f"l{index}", "team") for index in range(500)]
-    view = View(FilesCluster(many), "team", Deadline(at=0))
+    view = ClusterView(FilesCluster(many), "team", Deadline(at=0))
     with pytest.raises(BudgetExceeded):
         view.list(LimitRange, "team")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.playground.asking import evaluated
 from webhook import yamlfile
-from webhook.cli import run
+from webhook.cli import run_command_line
 from webhook.manifests.models import MODELS
 from webhook.playground.samples import read_samples
 
@@ -24,7 +24,7 @@ def replayed(sample, folder, capsys):
         if objects:
             (folder / f"{name}.yaml").write_text("---\n".join(map(yamlfile.dump, objects)))
             arguments += [f"--{name}", str(folder / f"{name}.yaml")]
-    assert run([*arguments, *(["--context-is-whole"] if sample.get("isWhole") else [])]) in (0, 1, 3)
+    assert run_command_line([*arguments, *(["--context-is-whole"] if sample.get("isWhole") else [])]) in (0, 1, 3)
     named = capsys.readouterr().out.replace(str(folder / "context.yaml"), "cluster")
     return json.loads(named.replace(str(folder / "object.yaml"), "object"))
 

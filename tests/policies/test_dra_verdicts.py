@@ -19,7 +19,7 @@ from tests.e2e.dra_verdicts import FILE, fingerprint
 from tests.literals import TABLE, shipped_policies
 from webhook import paths
 from webhook.admission import fixtures
-from webhook.admission.phases import Local, Outcome, run_phases
+from webhook.admission.phases import LocalAnswerer, PhasesOutcome, run_phases
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 
@@ -47,12 +47,12 @@ IGNORED_NULLS = {
 }
 
 
-def judged(name: str) -> Outcome:
+def judged(name: str) -> PhasesOutcome:
     return judge(OBJECTS[name])
 
 
-def judge(obj: Any) -> Outcome:
-    door = Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster([PLAIN])))
+def judge(obj: Any) -> PhasesOutcome:
+    door = LocalAnswerer(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster([PLAIN])))
     return run_phases(fixtures.attributes_of_object(obj, TABLE.row), "validate", door)
 
 

@@ -14,7 +14,7 @@ from tests.literals import TABLE, shipped_policies
 from tests.policies.test_portable_kinds import TEMPLATES, merged, planted
 from tests.rows import all_rows
 from webhook.admission import fixtures
-from webhook.admission.phases import Local, Outcome, run_phases
+from webhook.admission.phases import LocalAnswerer, PhasesOutcome, run_phases
 from webhook.attributes import JSON
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -23,9 +23,9 @@ from webhook.workloads.rows import PodSetRule, Row
 POLICIES = shipped_policies()
 
 
-def answer(obj: JSON) -> Outcome:
+def answer(obj: JSON) -> PhasesOutcome:
     attributes = fixtures.attributes_of_object(obj, TABLE.row)
-    return run_phases(attributes, "auto", Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster())))
+    return run_phases(attributes, "auto", LocalAnswerer(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster())))
 
 
 def workload(row: Row, version: str, rule: PodSetRule, spec: JSON) -> JSON:

@@ -12,7 +12,7 @@ import yaml
 
 from tests.literals import TABLE, shipped_policies
 from webhook.admission import fixtures
-from webhook.admission.phases import Local, run_phases
+from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.cluster.files import FilesCluster
 
 PAGE = (Path(__file__).parents[2] / "docs" / "gitops.md").read_text()
@@ -45,7 +45,7 @@ def documented():
 
 def reviewed(obj, *params):
     """What becomes of an object in both phases, by all shipped policies."""
-    door = Local(policies=shipped_policies(), cluster=FilesCluster([NAMESPACE, *params]))
+    door = LocalAnswerer(policies=shipped_policies(), cluster=FilesCluster([NAMESPACE, *params]))
     return run_phases(fixtures.attributes_of_object(obj, TABLE.row), "auto", door)
 
 

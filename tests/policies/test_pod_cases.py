@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.literals import TABLE, shipped_policies
 from tests.rows import all_rows
 from webhook.admission import fixtures
-from webhook.admission.phases import Local, run_phases
+from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 
@@ -44,7 +44,7 @@ def answer(obj: dict, phase: str) -> tuple[bool, str]:
     outcome = run_phases(
         fixtures.attributes_of_object(obj, TABLE.row),
         phase,
-        Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster())),
+        LocalAnswerer(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster())),
     )
     status = outcome.verdict.status
     return outcome.verdict.allowed, status.message if status else ""

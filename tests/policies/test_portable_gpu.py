@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.literals import TABLE, shipped_policies
 from tests.rows import all_rows
 from webhook.admission import fixtures
-from webhook.admission.phases import Local, run_phases
+from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.cluster.files import FilesCluster
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "cases" / "opensandbox_gpu.json").read_text())
@@ -52,7 +52,7 @@ def review(limits: dict, place: str) -> tuple[str, dict]:
         },
     }
     attributes = fixtures.attributes_of_object(obj, TABLE.row)
-    outcome = run_phases(attributes, "auto", Local(policies=POLICIES, cluster=FilesCluster([NAMESPACE])))
+    outcome = run_phases(attributes, "auto", LocalAnswerer(policies=POLICIES, cluster=FilesCluster([NAMESPACE])))
     if not outcome.verdict.allowed:
         return str(outcome.verdict.status.code), limits
     found = outcome.patched_object["spec"][place]

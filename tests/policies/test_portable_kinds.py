@@ -7,7 +7,7 @@ import pytest
 from tests.literals import TABLE, shipped_policies
 from tests.rows import all_rows
 from webhook.admission import fixtures
-from webhook.admission.phases import Local, Outcome, run_phases
+from webhook.admission.phases import LocalAnswerer, PhasesOutcome, run_phases
 from webhook.attributes import JSON, Operation
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -86,11 +86,11 @@ def workload(row: Row, version: str, rule: PodSetRule, gpu: JSON) -> JSON:
     return merged(obj, planted(rule.template, embedded(rule, gpu)) if rule.template else embedded(rule, gpu))
 
 
-def answer(obj: JSON, before: JSON = None) -> Outcome:
+def answer(obj: JSON, before: JSON = None) -> PhasesOutcome:
     """What is said of an object that is created, or that was another before."""
     operation = Operation.CREATE if before is None else Operation.UPDATE
     attributes = fixtures.attributes_of_object(obj, TABLE.row, operation=operation, old_object=before)
-    return run_phases(attributes, "auto", Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster())))
+    return run_phases(attributes, "auto", LocalAnswerer(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster())))
 
 
 @all_rows(("row", "version", "rule"), TEMPLATES)

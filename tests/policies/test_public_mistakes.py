@@ -13,7 +13,7 @@ import pytest
 from tests.literals import OPTIONS, TABLE
 from webhook import shipped, yamlfile
 from webhook.admission import fixtures
-from webhook.admission.phases import Local, run_phases
+from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.attributes import JSON, Operation
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -37,7 +37,7 @@ def told(row: JSON, obj: JSON) -> Iterator[str]:
     attributes = fixtures.attributes_of_object(obj, TABLE.row)
     if "old" in row:
         attributes = replace(attributes, operation=Operation.UPDATE, old_object=row["old"])
-    verdict = run_phases(attributes, "auto", Local(policies=shipped_policies(), cluster=files)).verdict
+    verdict = run_phases(attributes, "auto", LocalAnswerer(policies=shipped_policies(), cluster=files)).verdict
     for decision in verdict.decisions:
         assert decision.evaluation != "error", decision.message
         if {"Deny", "Warn"} & {*decision.actions}:

@@ -6,7 +6,7 @@ import pytest
 
 from webhook import shipped
 from webhook.admission import fixtures
-from webhook.admission.phases import Local, Outcome, run_phases
+from webhook.admission.phases import LocalAnswerer, PhasesOutcome, run_phases
 from webhook.attributes import JSON
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -22,13 +22,13 @@ ROWS = {
 }
 
 
-def review(row: Row, gpus: JSON) -> Outcome:
+def review(row: Row, gpus: JSON) -> PhasesOutcome:
     spec = {"image": {"repository": "nvcr.io/nim/meta/llama"}, "resources": {"limits": gpus}}
     obj = {"apiVersion": "apps.nvidia.com/v1alpha1", "kind": "NIMService", "metadata": {"name": "n"}, "spec": spec}
     table = Table((row,))
     policies = load_policy_set([shipped.policies_folder()], Options(table=table))
     attributes = fixtures.attributes_of_object(obj, table.row)
-    return run_phases(attributes, "auto", Local(policies=policies, cluster=AssumedNamespaces(FilesCluster())))
+    return run_phases(attributes, "auto", LocalAnswerer(policies=policies, cluster=AssumedNamespaces(FilesCluster())))
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=name) for name, row in ROWS.items()])

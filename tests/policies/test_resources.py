@@ -15,7 +15,7 @@ import pytest
 from tests.literals import TABLE, shipped_policies
 from tests.rows import all_rows
 from webhook.admission import fixtures
-from webhook.admission.phases import Local, run_phases
+from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 
@@ -52,7 +52,9 @@ def difference(row: Any) -> str:
 def judged(obj: Any) -> tuple[bool, list[str]]:
     """Whether the object is allowed, and why not."""
     attributes = fixtures.attributes_of_object(obj, TABLE.row)
-    outcome = run_phases(attributes, "validate", Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster())))
+    outcome = run_phases(
+        attributes, "validate", LocalAnswerer(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster()))
+    )
     denied = [made for _, made in outcome.decisions if made.action == "deny"]
     assert [made.message for made in denied if made.evaluation == "error"] == []
     return outcome.verdict.allowed, [made.message for made in denied]

@@ -17,14 +17,14 @@ from tests.rows import all_rows
 from tests.thorough import some
 from tests.yamldata import documents
 from webhook.admission import fixtures
-from webhook.admission.phases import Local, run_phases
+from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.attributes import JSON
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 
 POLICIES = shipped_policies("pod-template-shape", "training-jobs", "service-mesh")
 MESH = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": {"istio-injection": "enabled"}}}
-DOOR = Local(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster([MESH])))
+DOOR = LocalAnswerer(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster([MESH])))
 KINDS = ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
 MANIFESTS = Path(__file__).parents[1] / "data" / "manifests"
 OTHERS = (None, "text", 7, True, ["x"], {"x": 1})

@@ -13,7 +13,7 @@ import pytest
 
 from tests.literals import TABLE, shipped_policies
 from webhook.admission import fixtures
-from webhook.admission.phases import Local, run_phases
+from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.attributes import JSON, Operation
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -23,7 +23,7 @@ CASES = [
     json.loads(line)
     for line in (Path(__file__).parents[1] / "data" / "training" / "upstream.jsonl").read_text().splitlines()
 ]
-DOOR = Local(
+DOOR = LocalAnswerer(
     policies=shipped_policies("training-jobs"),
     cluster=AssumedNamespaces(FilesCluster()),
 )

@@ -18,11 +18,11 @@ from tests.rows import all_rows
 from tests.thorough import some
 from webhook import paths
 from webhook.admission import fixtures
-from webhook.admission.phases import Local, run_phases
+from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 
-DOOR = Local(policies=shipped_policies(), cluster=AssumedNamespaces(FilesCluster()))
+DOOR = LocalAnswerer(policies=shipped_policies(), cluster=AssumedNamespaces(FilesCluster()))
 SHAPES: tuple[Any, ...] = (None, "x", "", 1, -1.5, True, [], {}, [None], ["x"], [{}], {"a": 1}, "${X}")
 TEMPLATE = {
     "metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}},

@@ -16,7 +16,7 @@ from tests.policies.test_manifests import FOLDERS, objects
 from tests.thorough import some
 from webhook import paths
 from webhook.admission import fixtures
-from webhook.admission.phases import Local, run_phases
+from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.attributes import JSON, Operation
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -146,7 +146,7 @@ def failed(obj: JSON, old: JSON = None) -> list[str]:
     """Expressions that failed on an object that is created, or that was another before."""
     operation = Operation.CREATE if old is None else Operation.UPDATE
     attributes = fixtures.attributes_of_object(obj, TABLE.row, operation=operation, old_object=old)
-    outcome = run_phases(attributes, "auto", Local(policies=POLICIES, cluster=VIEW))
+    outcome = run_phases(attributes, "auto", LocalAnswerer(policies=POLICIES, cluster=VIEW))
     return [f"{made.policy}: {made.message}" for _, made in outcome.decisions if made.evaluation == "error"]
 
 

@@ -11,7 +11,7 @@ from webhook.attributes import POD, Attributes, Operation, Phase
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.decisions import Decision
-from webhook.evaluation.validating import validate
+from webhook.evaluation.validating import validating_decisions
 from webhook.facts.registry import SHIPPED
 from webhook.policy.load import Options, load_policy_set
 from webhook.policy.policy_set import PolicySet
@@ -28,7 +28,7 @@ def _recorded_pods() -> list[Attributes]:
 
 
 def _decisions(attributes: Attributes, policies: PolicySet) -> list[Decision]:
-    return [replace(each, elapsed_s=0) for each in validate(attributes, policies, CLUSTER, Phase.VALIDATE)]
+    return [replace(each, elapsed_s=0) for each in validating_decisions(attributes, policies, CLUSTER, Phase.VALIDATE)]
 
 
 def test_asking_all_checks_says_the_same() -> None:

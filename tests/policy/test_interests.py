@@ -7,7 +7,7 @@ from tests.rows import all_rows
 from webhook.admission.review import answer_request
 from webhook.attributes import GroupVersionKind, Phase
 from webhook.cluster.files import FilesCluster
-from webhook.cluster.interest import Interest, Scope
+from webhook.cluster.interest import Interest, ObjectScope
 from webhook.manifests.label_selectors import compile_selector
 from webhook.manifests.models import LabelSelector
 from webhook.policy.interests import CRD
@@ -28,10 +28,10 @@ def of_params(found):
 @pytest.mark.parametrize(
     "reference, scope",
     [
-        pytest.param({"name": "x", "namespace": "n"}, Scope(name="x", namespace="n"), id="a name in a namespace"),
-        pytest.param({"name": "x"}, Scope(name="x"), id="a name in the namespace of the request"),
-        pytest.param({"selector": {"matchLabels": {"a": "b"}}}, Scope(labels="a in (b)"), id="a selector"),
-        pytest.param({"selector": {}, "namespace": "n"}, Scope(namespace="n"), id="everything in a namespace"),
+        pytest.param({"name": "x", "namespace": "n"}, ObjectScope(name="x", namespace="n"), id="a name in a namespace"),
+        pytest.param({"name": "x"}, ObjectScope(name="x"), id="a name in the namespace of the request"),
+        pytest.param({"selector": {"matchLabels": {"a": "b"}}}, ObjectScope(labels="a in (b)"), id="a selector"),
+        pytest.param({"selector": {}, "namespace": "n"}, ObjectScope(namespace="n"), id="everything in a namespace"),
     ],
 )
 def test_parameters_are_held_whole_and_by_reference(reference, scope):
@@ -48,8 +48,8 @@ def test_a_shipped_parameter_is_hidden_by_the_clusters_own_though_not_selected()
     other = {"apiVersion": "example.com/v1", "kind": "ConfigMap", "metadata": {"name": "t"}}
     held = PolicySet(validating=found.validating, mutating=(), params=(shipped, other), table=found.table)
     assert [each.scope for each in of_params(held)] == [
-        Scope(name="s", namespace="n"),
-        Scope(namespace="n", labels="a in (b)"),
+        ObjectScope(name="s", namespace="n"),
+        ObjectScope(namespace="n", labels="a in (b)"),
     ]
 
 
@@ -126,5 +126,5 @@ LAYS_OVER, PATCHES = "Object{metadata: Object.metadata{}}", "[JSONPatch{op: 'rem
 def test_a_policy_that_lays_over_custom_kinds_needs_their_definitions(expression, groups, resources, names):
     rule = {**PODS, "apiGroups": groups, "resources": resources}
     found = [each for each in policies(mutating(expression, rule=rule)).interests() if each.gvk == CRD]
-    assert [each.scope for each in found] == [Scope(name=name) for name in names]
+    assert [each.scope for each in found] == [ObjectScope(name=name) for name in names]
     assert all(each.fields == {"spec.versions.name", "spec.versions.schema"} for each in found)

@@ -181,13 +181,13 @@ def test_a_lazy_policy_is_compiled_when_it_is_asked_and_its_mistakes_are_errors_
 
     from tests.literals import namespace
     from webhook.cluster.files import FilesCluster
-    from webhook.evaluation.validating import validate
+    from webhook.evaluation.validating import validating_decisions
     from webhook.yamlfile import Document
 
     lazy = replace(OPTIONS, lazy=True)
     documents = [Document(value) for value in validating("object.metadata.name == 'p'", "1 +")]
     found = load_documents(documents, lazy)
-    good, bad = validate(request(pod()), found, FilesCluster([namespace()]), Phase.VALIDATE)
+    good, bad = validating_decisions(request(pod()), found, FilesCluster([namespace()]), Phase.VALIDATE)
     assert (good.action, bad.action, bad.evaluation) == ("admit", "deny", "error")
     assert "Syntax error" in bad.message
     assert found.validating[0].body() is found.validating[0].body()

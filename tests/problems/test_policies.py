@@ -17,14 +17,16 @@ from webhook.cel import Environment, compiled_engine
 from webhook.cluster.files import FilesCluster
 from webhook.errors import PolicyError
 from webhook.evaluation.review_options import ReviewOptions
-from webhook.evaluation.validating import validate
-from webhook.facts.packages import Package
-from webhook.facts.registry import SHIPPED, Registry
+from webhook.evaluation.validating import validating_decisions
+from webhook.facts.packages import FactPackage
+from webhook.facts.registry import SHIPPED, FactRegistry
 from webhook.policy.declarations import with_problems
 from webhook.policy.load import Options, load_documents
 from webhook.problems.declarations import PROBLEM
 
-REGISTRY = Registry((Package(module="tests.problems.shop", facts=("shop",), groups=("shop",), rules=("checks",)),))
+REGISTRY = FactRegistry(
+    (FactPackage(module="tests.problems.shop", facts=("shop",), groups=("shop",), rules=("checks",)),)
+)
 EVERY = """
 - expression: problems.size() == 0
   messageExpression: problems
@@ -70,7 +72,7 @@ def article(**data):
 
 def said(found, obj, *context, operation=Operation.CREATE):
     attributes = attributes_of_object(obj, TABLE.row, operation=operation)
-    return validate(attributes, found, FilesCluster(context), Phase.VALIDATE)
+    return validating_decisions(attributes, found, FilesCluster(context), Phase.VALIDATE)
 
 
 def codes(decision):
@@ -339,6 +341,6 @@ def test_a_fault_of_a_check_is_reported_as_such():
     attributes = replace(attributes_of_object(article(price=5), TABLE.row), is_decoded=True)
     absorbs = policies('- {expression: "object == null || problems.size() == 0", message: closed}')
     for loaded, error in ((policies(), "AttributeError"), (absorbs, "RuntimeError")):
-        (decision,) = validate(attributes, loaded, FilesCluster([param()]), Phase.VALIDATE)
+        (decision,) = validating_decisions(attributes, loaded, FilesCluster([param()]), Phase.VALIDATE)
         assert (decision.action, decision.evaluation) == ("deny", "error")
         assert f"failed ({error} in " in decision.message

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from webhook import yamlfile
-from webhook.cli import run
+from webhook.cli import run_command_line
 from webhook.errors import Problem
 from webhook.report import github, gitlab, markdown, sarif
 from webhook.report.writer import Totals
@@ -33,7 +33,7 @@ def pods(tmp_path: Path) -> str:
 
 
 def audited(form: str, pods: str, capsys: pytest.CaptureFixture[str]) -> str:
-    assert run(["audit", *POLICIES, pods, "-o", form]) == 1
+    assert run_command_line(["audit", *POLICIES, pods, "-o", form]) == 1
     return capsys.readouterr().out
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from webhook import yamlfile
-from webhook.cli import run
+from webhook.cli import run_command_line
 from webhook.commands import output
 from webhook.report import formats
 from webhook.report.formats import FORMATS, Format
@@ -48,7 +48,7 @@ DENIED = "denies\tfail\tPod default/bad\n"
 
 @pytest.mark.parametrize("verb", ["audit", "replay"])
 def test_a_format_that_is_added_writes_audits_and_replays(verb, rows, pods, capsys):
-    assert run([verb, *POLICIES, pods, "-o", "rows"]) == 1
+    assert run_command_line([verb, *POLICIES, pods, "-o", "rows"]) == 1
     out = capsys.readouterr().out
     assert out.startswith(("4 rules\n", "5 rules\n"))
     assert DENIED in out
@@ -61,7 +61,7 @@ def test_a_format_that_is_added_writes_tests(rows, tmp_path, capsys):
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
     cases = [{"name": str(allowed), "input": pod, "expect": {"allowed": allowed}} for allowed in (True, False)]
     (tmp_path / "suite.yaml").write_text(yamlfile.dump({"cases": cases}))
-    assert run(["test", str(tmp_path), "-o", "rows"]) == 1
+    assert run_command_line(["test", str(tmp_path), "-o", "rows"]) == 1
     suite = tmp_path / "suite.yaml"
     outcomes = [
         f"{suite}\t{outcome}\tCase {tmp_path.name}/{name}" for outcome, name in (("pass", True), ("fail", False))
@@ -72,14 +72,14 @@ def test_a_format_that_is_added_writes_tests(rows, tmp_path, capsys):
 @pytest.mark.parametrize("name", formats.names())
 @pytest.mark.parametrize("verb", ["audit", "replay"])
 def test_every_format_writes_what_a_verb_reports(verb, name, pods, capsys):
-    assert run([verb, *POLICIES, pods, "-o", name]) == 1
+    assert run_command_line([verb, *POLICIES, pods, "-o", name]) == 1
     assert "is not allowed; remove it" in capsys.readouterr().out
 
 
 def test_a_run_that_cannot_start_leaves_the_file_as_it_is(tmp_path, pods):
     kept = tmp_path / "kept.json"
     kept.write_text("before")
-    assert run(["audit", "--only", str(tmp_path / "absent"), pods, "-o", f"json={kept}"]) == 2
+    assert run_command_line(["audit", "--only", str(tmp_path / "absent"), pods, "-o", f"json={kept}"]) == 2
     assert kept.read_text() == "before"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from webhook import __version__
-from webhook.cli import run
+from webhook.cli import run_command_line
 from webhook.report import formats
 
 HERE = Path(__file__).parents[1] / "data" / "reports"
@@ -38,7 +38,7 @@ WHOLE = (("replay", "json"), ("replay", "ndjson"))
 def written(arguments, monkeypatch, capsys):
     """What the command writes on stdout in the folder of the data."""
     monkeypatch.chdir(HERE)
-    run(arguments)
+    run_command_line(arguments)
     return capsys.readouterr().out.replace(__version__, "VERSION")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cli import run
+from webhook.cli import run_command_line
 
 POLICIES = ["--only", str(Path(__file__).parents[1] / "data" / "commands" / "policies")]
 VOID = {"meta", "input", "br"}
@@ -46,7 +46,7 @@ def page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
         return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": HOSTILE, "labels": labels}}
 
     (tmp_path / "pods.json").write_text(json.dumps([pod("good"), pod("bad", deny="1"), pod('"><b', deny="1")]))
-    assert run(["audit", *POLICIES, str(tmp_path), "-o", "html"]) == 1
+    assert run_command_line(["audit", *POLICIES, str(tmp_path), "-o", "html"]) == 1
     return capsys.readouterr().out
 
 

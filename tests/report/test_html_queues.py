@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.report.test_html import HOSTILE, Page
-from webhook.cli import run
+from webhook.cli import run_command_line
 from webhook.facts.queue_overview import Amount, Overview, Row
 from webhook.report.html_queues import queue_sections
 from webhook.report.queued_jobs import MOST_JOBS, Demand, QueuedJob, QueueKey, QueueTrees
@@ -81,7 +81,7 @@ def test_names_are_text_and_nothing_else():
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_audit_draws_the_queues_of_its_files(tmp_path, jobs):
     file = tmp_path / "report.html"
-    run(["audit", str(EXAMPLE), "--context-is-whole", "--jobs", jobs, "-o", f"html={file}"])
+    run_command_line(["audit", str(EXAMPLE), "--context-is-whole", "--jobs", jobs, "-o", f"html={file}"])
     told = text(file.read_text())
     assert "PyTorchJob research/finetune-large: 128 cpu, 1Ti memory, 32 nvidia.com/gpu (can never be admitted)" in told
     assert "MPIJob research/allreduce-slots: 33 cpu, 129Gi memory, 8 nvidia.com/gpu (is denied)" in told
@@ -92,7 +92,7 @@ def test_an_audit_draws_the_queues_of_its_files(tmp_path, jobs):
 
 def test_context_has_queues_too(tmp_path):
     file = tmp_path / "report.html"
-    run(["audit", str(EXAMPLE / "good"), "--context", str(EXAMPLE / "cluster"), "-o", f"html={file}"])
+    run_command_line(["audit", str(EXAMPLE / "good"), "--context", str(EXAMPLE / "cluster"), "-o", f"html={file}"])
     told = text(file.read_text())
     assert "ClusterQueue research in science" in told
     assert "Queues of Volcano" in told
@@ -100,5 +100,5 @@ def test_context_has_queues_too(tmp_path):
 
 def test_a_report_of_no_queues_says_nothing_of_them(tmp_path):
     (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: []}\n")
-    run(["audit", str(tmp_path / "pod.yaml"), "-o", f"html={tmp_path / 'report.html'}"])
+    run_command_line(["audit", str(tmp_path / "pod.yaml"), "-o", f"html={tmp_path / 'report.html'}"])
     assert "Queues of" not in (tmp_path / "report.html").read_text()

@@ -14,7 +14,7 @@ import httpx
 from webhook.attributes import Attributes, Phase
 from webhook.cel.library.authorizer import Authorizer
 from webhook.deadline import Deadline
-from webhook.decisions import Status, Verdict
+from webhook.decisions import DenialStatus, Verdict
 from webhook.logs import Log
 from webhook.server.application import compose
 from webhook.server.counters import Counters
@@ -46,7 +46,9 @@ class Given:
         return self.answer(attributes, phase, deadline)
 
     def interrupt(self, _attributes: Attributes, _phase: Phase, because: str) -> Verdict:
-        return Verdict(allowed=False, status=Status(code=422, reason="Invalid", message=f"not evaluated, {because}"))
+        return Verdict(
+            allowed=False, status=DenialStatus(code=422, reason="Invalid", message=f"not evaluated, {because}")
+        )
 
 
 def review_of(uid: str = "U", **request: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ def test_work_uses_a_slice_up():
     used = InlineSlice()
     used.allow(0.01, inf)
     with pytest.raises(InlineBudgetSpent):
-        deque(used.paced(repeat(0)), maxlen=0)
+        deque(used.items_with_clock_checks(repeat(0)), maxlen=0)
     assert used.spent() >= 0.01
 
 

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.server.asgi import Running, review_of
 from webhook import __version__
-from webhook.decisions import Decision, Status, ValidationAction, Verdict
+from webhook.decisions import Decision, DenialStatus, ValidationAction, Verdict
 from webhook.server.counters import Counters
 from webhook.server.metrics import Exposition, _pieces
 from webhook.server.readiness import Readiness
@@ -127,7 +127,7 @@ def test_metrics_count_reviews_as_the_api_server_names_them() -> None:
         Decision(policy="p", binding="b", action="admit", evaluation="unknown"),
         Decision(policy="m", binding="b", action="admit", evaluation="admit", kind="mutating", elapsed_s=0.02),
     )
-    status = Status(code=422, reason="Invalid", message="m")
+    status = DenialStatus(code=422, reason="Invalid", message="m")
     running = Running(lambda *_: Verdict(allowed=False, decisions=decisions, status=status))
     running.post("/validate", review_of())
     running.post("/mutate", b"{")

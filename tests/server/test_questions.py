@@ -13,7 +13,7 @@ import pytest
 from tests.server.asgi import Running, review_of
 from webhook.attributes import UserInfo
 from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQuestion, Authorizer
-from webhook.decisions import Status, Verdict
+from webhook.decisions import DenialStatus, Verdict
 from webhook.errors import EvaluationError
 from webhook.server.review_handler import INLINE_BYTES
 from webhook.server.tenants import Tenant
@@ -53,7 +53,7 @@ def asks(*paths: str) -> Any:
         try:
             answers = [authorizer.decide(AuthorizationQuestion(user="alice", verb="get", path=path)) for path in paths]
         except EvaluationError as error:
-            return Verdict(allowed=False, status=Status(code=422, reason="Invalid", message=str(error)))
+            return Verdict(allowed=False, status=DenialStatus(code=422, reason="Invalid", message=str(error)))
         return Verdict(allowed=all(answer.allowed for answer in answers))
 
     return review

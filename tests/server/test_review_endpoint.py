@@ -17,7 +17,7 @@ from tests.rows import all_rows
 from tests.server.asgi import Running, allow, review_of
 from webhook.attributes import Attributes, Phase
 from webhook.deadline import Deadline
-from webhook.decisions import Decision, Status, ValidationAction, Verdict
+from webhook.decisions import Decision, DenialStatus, ValidationAction, Verdict
 from webhook.errors import CallError
 from webhook.server.review_endpoint import Limits, ReviewEndpoint
 
@@ -147,7 +147,7 @@ def test_paths_are_phases() -> None:
 
 
 def test_a_denial_is_http_200() -> None:
-    status = Status(code=422, reason="Invalid", message="no")
+    status = DenialStatus(code=422, reason="Invalid", message="no")
     answer = Running(lambda *_: Verdict(allowed=False, status=status)).post("/validate", review_of())
     assert answer.status_code == 200
     assert answer.json()["response"]["status"]["code"] == 422
@@ -178,7 +178,7 @@ class _Noted:
     def refused(self, _phase: Phase, error: CallError) -> None:
         raise error
 
-    def failed(self, _phase: Phase, error: Exception) -> Status:
+    def failed(self, _phase: Phase, error: Exception) -> DenialStatus:
         raise error
 
 
@@ -267,7 +267,7 @@ def test_a_line_has_the_beginning_of_what_a_user_made_long() -> None:
 
 
 def test_a_denied_line_has_its_code_and_subresource() -> None:
-    status = Status(code=403, reason="Forbidden", message="m")
+    status = DenialStatus(code=403, reason="Forbidden", message="m")
     running = Running(lambda *_: Verdict(allowed=False, status=status))
     running.post("/validate", review_of(subResource="status"))
     (line,) = running.lines()

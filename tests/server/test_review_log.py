@@ -8,11 +8,11 @@ from tests.server.asgi import review_of
 from webhook.admission.decode import decode_review_bytes
 from webhook.attributes import Phase
 from webhook.commands.serve import _logs_denials
-from webhook.decisions import Status, Verdict
+from webhook.decisions import DenialStatus, Verdict
 from webhook.server.review_log import line
 from webhook.settings.serving import ServerSettings
 
-DENIED = Verdict(allowed=False, status=Status(code=400, reason="BadRequest", message="spec.x: is `hunter2`"))
+DENIED = Verdict(allowed=False, status=DenialStatus(code=400, reason="BadRequest", message="spec.x: is `hunter2`"))
 
 
 def fields(verdict=DENIED, *, with_denial=False, **request):
@@ -37,7 +37,7 @@ def test_the_message_of_a_denial_is_there_where_it_is_asked_for():
 
 
 def test_a_long_message_is_cut():
-    status = Status(code=400, reason="BadRequest", message="x" * 1_000_000)
+    status = DenialStatus(code=400, reason="BadRequest", message="x" * 1_000_000)
     assert len(fields(Verdict(allowed=False, status=status), with_denial=True)["denial"]) <= 4096
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cli import run
+from webhook.cli import run_command_line
 from webhook.facts.registry import SHIPPED
 from webhook.simulation.aspects import _RULES, ASPECTS, aspect_of, groups
 
@@ -16,7 +16,7 @@ WHOLE = ("--context", str(EXAMPLES / "cluster"), "--context-is-whole")
 
 def simulated(capsys, *arguments):
     """The exit code, and each answer."""
-    code = run(["simulate", *map(str, arguments), "-o", "json"])
+    code = run_command_line(["simulate", *map(str, arguments), "-o", "json"])
     return code, json.loads(capsys.readouterr().out)
 
 
@@ -145,7 +145,7 @@ def test_a_job_without_a_namespace_is_in_the_one_that_is_named(capsys, tmp_path)
 )  # fmt: skip
 def test_input_that_cannot_be_simulated_is_exit_2(text, arguments, message, tmp_path, capsys):
     (tmp_path / "x.yaml").write_text(text)
-    assert run(["simulate", str(tmp_path / "x.yaml"), *arguments]) == 2
+    assert run_command_line(["simulate", str(tmp_path / "x.yaml"), *arguments]) == 2
     assert message in capsys.readouterr().err
 
 
@@ -154,7 +154,7 @@ def test_what_people_read(job, monkeypatch, capsys, request):
     monkeypatch.chdir(EXAMPLES.parent.parent)
     monkeypatch.setenv("COLUMNS", "100")
     context = ("--context", "examples/research-team/cluster", *(["--context-is-whole"] if "broken" in job else []))
-    run(["simulate", f"examples/research-team/{job}.yaml", *context])
+    run_command_line(["simulate", f"examples/research-team/{job}.yaml", *context])
     golden, text = HERE / f"{job.replace('/', '-')}.txt", capsys.readouterr().out
     if request.config.getoption("--update-golden"):
         golden.write_text(text)

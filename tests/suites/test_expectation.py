@@ -5,18 +5,20 @@ from dataclasses import replace
 import pytest
 
 from tests.rows import all_rows
-from webhook.admission.phases import Outcome
+from webhook.admission.phases import PhasesOutcome
 from webhook.attributes import Phase
-from webhook.decisions import Decision, Status, Verdict
+from webhook.decisions import Decision, DenialStatus, Verdict
 from webhook.suites.expectation import Expectation
 
-DENIED = Status(code=422, reason="Invalid", message="spec.x: is bad (policy p)")
+DENIED = DenialStatus(code=422, reason="Invalid", message="spec.x: is bad (policy p)")
 
 
 def outcome(allowed=True, decisions=(), changed=None, **verdict):
     status = None if allowed else DENIED
     made = Verdict(allowed=allowed, status=status, decisions=tuple(decisions), patched_object=changed, **verdict)
-    return Outcome(verdict=made, decisions=tuple((Phase.VALIDATE, one) for one in decisions), patched_object=changed)
+    return PhasesOutcome(
+        verdict=made, decisions=tuple((Phase.VALIDATE, one) for one in decisions), patched_object=changed
+    )
 
 
 def said(evaluation, message):

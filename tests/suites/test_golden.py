@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from webhook import yamlfile
-from webhook.cli import run
+from webhook.cli import run_command_line
 from webhook.confidential import without_confidential
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "research-team"
@@ -30,7 +30,7 @@ spec:
 
 
 def record(folder, *arguments):
-    return run(["replay", *map(str, arguments), "--record", str(folder)])
+    return run_command_line(["replay", *map(str, arguments), "--record", str(folder)])
 
 
 def expected(folder):
@@ -48,7 +48,7 @@ def test_a_recorded_review_is_answered_alike(tmp_path, capsys):
     )
     held = sorted(each.stem for each in (file.parent / "cluster").glob("*.yaml"))
     assert {"ClusterQueue", "LocalQueue", "ResourceFlavor"} <= set(held)
-    assert run(["test", str(tmp_path)]) == 0
+    assert run_command_line(["test", str(tmp_path)]) == 0
     assert "1 case: 1 passed" in capsys.readouterr().out
 
 
@@ -57,7 +57,7 @@ def test_a_denial_is_recorded_with_its_message(tmp_path):
     _, answer = expected(tmp_path)
     assert (answer["code"], answer["reason"]) == (422, "Invalid")
     assert "slotsPerWorker" in answer["message"]
-    assert run(["test", str(tmp_path)]) == 0
+    assert run_command_line(["test", str(tmp_path)]) == 0
 
 
 def test_an_answer_that_differs_is_a_failure_until_it_is_updated(tmp_path, capsys):
@@ -66,19 +66,19 @@ def test_an_answer_that_differs_is_a_failure_until_it_is_updated(tmp_path, capsy
     before = file.read_text()
     file.write_text(before.replace("code: 422", "code: 400"))
     capsys.readouterr()
-    assert run(["test", str(tmp_path)]) == 1
+    assert run_command_line(["test", str(tmp_path)]) == 1
     out = capsys.readouterr().out
     assert "the answer differs:" in out
     assert "-code: 400" in out
     assert "+code: 422" in out
-    assert run(["test", str(tmp_path), "--update-golden"]) == 0
+    assert run_command_line(["test", str(tmp_path), "--update-golden"]) == 0
     assert file.read_text() == before
 
 
 def test_golden_folders_ask_the_policies_that_hold(tmp_path, capsys):
     record(tmp_path, EXAMPLES / "broken" / "mpijob-slots.yaml", *CONTEXT)
     only = Path(__file__).parents[1] / "data" / "commands" / "policies"
-    assert run(["test", str(tmp_path), "--only", str(only)]) == 1
+    assert run_command_line(["test", str(tmp_path), "--only", str(only)]) == 1
     assert "+allowed: true" in capsys.readouterr().out
 
 
@@ -89,7 +89,7 @@ def test_confidential_values_are_left_out(tmp_path, capsys):
     written = [each.read_text() for each in (tmp_path / "recorded").rglob("*.yaml")]
     assert len(written) > 1
     assert not [text for text in written if "hunter2" in text or "eth0" in text]
-    assert run(["test", str(tmp_path / "recorded")]) == 0
+    assert run_command_line(["test", str(tmp_path / "recorded")]) == 0
 
 
 def test_it_is_said_where_the_answer_rests_on_such_a_value(tmp_path, capsys):
@@ -136,7 +136,7 @@ def test_a_folder_with_mistakes_is_a_failure_that_names_them(name, text, message
     record(tmp_path, EXAMPLES / "broken" / "mpijob-slots.yaml", *CONTEXT)
     file, _ = expected(tmp_path)
     (file.parent / name).write_text(text)
-    assert run(["test", str(tmp_path)]) == 1
+    assert run_command_line(["test", str(tmp_path)]) == 1
     assert message in capsys.readouterr().out
 
 

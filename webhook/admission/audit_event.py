@@ -22,7 +22,7 @@ _CREATED: Final = 201
 _REFUSED: Final = 400
 
 
-class NoRequest(Exception):
+class EventWithoutRequest(Exception):
     """The error for an event without an object for a webhook; the text gives the reason.
 
     is_read: it changes nothing, so that nobody misses it.
@@ -33,7 +33,7 @@ class NoRequest(Exception):
         self.is_read = is_read
 
 
-class _Reference(msgspec.Struct, rename="camel"):
+class _ObjectReference(msgspec.Struct, rename="camel"):
     resource: str = ""
     namespace: str = ""
     name: str = ""
@@ -43,11 +43,11 @@ class _Reference(msgspec.Struct, rename="camel"):
     subresource: str = ""
 
 
-class _Status(msgspec.Struct):
+class _ResponseStatus(msgspec.Struct):
     code: int = 0
 
 
-class _Event(msgspec.Struct, rename="camel"):
+class _AuditEvent(msgspec.Struct, rename="camel"):
     kind: str = ""
     api_version: str = ""
     level: str = ""
@@ -56,37 +56,37 @@ class _Event(msgspec.Struct, rename="camel"):
     verb: str = ""
     request_uri: str = msgspec.field(default="", name="requestURI")
     user: dict[str, Any] = {}
-    object_ref: _Reference | None = None
-    response_status: _Status | None = None
+    object_ref: _ObjectReference | None = None
+    response_status: _ResponseStatus | None = None
     request_object: msgspec.Raw = msgspec.Raw()
     response_object: msgspec.Raw = msgspec.Raw()
 
 
-_EVENT: Final = msgspec.json.Decoder(_Event)
+_EVENT: Final = msgspec.json.Decoder(_AuditEvent)
 
 
 def request_of_audit_event(line: bytes) -> Attributes:
     """Return the request of one line of an audit log.
 
     Raises:
-        NoRequest: it is a read, has no object, or was refused by the API server.
+        EventWithoutRequest: it is a read, has no object, or was refused by the API server.
         ValueError: it is no event of audit.k8s.io.
     """
     event = _EVENT.decode(line)
     if event.kind != "Event" or not event.api_version.startswith("audit.k8s.io/"):
         raise ValueError(f"expected an Event of audit.k8s.io, found kind `{event.kind[:80]}`")
-    return _decoded(event, _object(event))
+    return _attributes_of_event(event, _admitted_object(event))
 
 
-def _decoded(event: _Event, obj: dict[str, Any]) -> Attributes:
+def _attributes_of_event(event: _AuditEvent, obj: dict[str, Any]) -> Attributes:
     """Return the attributes of an event about an object."""
-    reference = event.object_ref or _Reference()
+    reference = event.object_ref or _ObjectReference()
     group, _, version = str(obj.get("apiVersion")).rpartition("/")
     metadata = obj["metadata"] if isinstance(obj.get("metadata"), dict) else {}
     operation = _OPERATIONS[event.verb]
     if event.verb == "patch" and event.response_status is not None and event.response_status.code == _CREATED:
         operation = "CREATE"  # of server-side apply
-    return _attributes(
+    return _decode_or_refuse(
         {
             "uid": event.audit_id or "none",
             "kind": {"group": group, "version": version, "kind": obj.get("kind")},
@@ -105,32 +105,34 @@ def _decoded(event: _Event, obj: dict[str, Any]) -> Attributes:
     )
 
 
-def _attributes(review: JSON) -> Attributes:
+def _decode_or_refuse(review: JSON) -> Attributes:
     try:
         return decode_request(review)
     except CallError as error:
-        raise NoRequest(f"the object cannot be read: {error.message.partition(':')[0]}") from None
+        raise EventWithoutRequest(f"the object cannot be read: {error.message.partition(':')[0]}") from None
 
 
-def _object(event: _Event) -> dict[str, Any]:
+def _admitted_object(event: _AuditEvent) -> dict[str, Any]:
     """Return the object that admission saw, or for a patch its result."""
     if event.verb in _READS or event.stage != "ResponseComplete":
-        raise NoRequest("reads, and events of other stages", is_read=True)
+        raise EventWithoutRequest("reads, and events of other stages", is_read=True)
     if event.verb not in _OPERATIONS:
-        raise NoRequest(f"verb {event.verb[:40]}, which has no object")
+        raise EventWithoutRequest(f"verb {event.verb[:40]}, which has no object")
     if event.object_ref is None or not event.object_ref.resource:
-        raise NoRequest("no object of the API")
+        raise EventWithoutRequest("no object of the API")
     if event.object_ref.subresource:
-        raise NoRequest(f"subresource {event.object_ref.subresource[:40]}")
+        raise EventWithoutRequest(f"subresource {event.object_ref.subresource[:40]}")
     if "dryRun=" in event.request_uri:
-        raise NoRequest("dry runs")
+        raise EventWithoutRequest("dry runs")
     if event.response_status is not None and event.response_status.code >= _REFUSED:
-        raise NoRequest("refused by the API server")
+        raise EventWithoutRequest("refused by the API server")
     written = event.response_object if event.verb == "patch" else event.request_object
     if not bytes(written) or bytes(written) == b"null":
         needed = "RequestResponse" if event.verb == "patch" else "Request or RequestResponse"
-        raise NoRequest(f"{event.verb} at level {event.level[:20] or 'unknown'}; the object needs level {needed}")
+        raise EventWithoutRequest(
+            f"{event.verb} at level {event.level[:20] or 'unknown'}; the object needs level {needed}"
+        )
     value = msgspec.json.decode(written)
     if not isinstance(value, dict) or not isinstance(value.get("kind"), str) or value["kind"] == "Status":
-        raise NoRequest(f"{event.verb} without a whole object")
+        raise EventWithoutRequest(f"{event.verb} without a whole object")
     return value

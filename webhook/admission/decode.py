@@ -35,21 +35,21 @@ def decode_review_bytes(body: bytes) -> Attributes:
         CallError: 400 when the body is not JSON, not an AdmissionReview of a known version, or lacks what every
             request has.
     """
-    json_bounds.bound_depth(body)
+    json_bounds.refuse_deep_json(body)
     try:
         review = _REVIEW.decode(body)
     except msgspec.ValidationError as error:
-        raise _refuse(wire.explain_parse_error(error)) from None
+        raise _bad_request_error(wire.explain_parse_error(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _refuse(f"the body is not JSON: {_lower(error)}; {wire.EXPECTED}") from None
+        raise _bad_request_error(f"the body is not JSON: {_error_in_lower_case(error)}; {wire.EXPECTED}") from None
     if review.request is not None and json_bounds.has_long_number(body):
         try:
             json_bounds.integers_outside_int64_as_doubles(
                 (review.request.object, review.request.old_object, review.request.options)
             )
         except OverflowError:
-            raise _refuse("the body holds a number that no double can") from None
-    return _attributes(review)
+            raise _bad_request_error("the body holds a number that no double can") from None
+    return _attributes_of_review(review)
 
 
 def decode_head(body: bytes) -> Attributes | None:
@@ -60,19 +60,19 @@ def decode_head(body: bytes) -> Attributes | None:
     """
     cut = body.find(b'"object"', 0, _HEAD_BYTES)
     if cut >= 0:
-        head = _head(body[:cut].rstrip(b", \t\r\n") + b"}}")
+        head = _decode_head_or_none(body[:cut].rstrip(b", \t\r\n") + b"}}")
         if head is not None:
             return head
-    return _head(body) if len(body) <= _WHOLE_BYTES else None
+    return _decode_head_or_none(body) if len(body) <= _WHOLE_BYTES else None
 
 
-def _head(text: bytes) -> Attributes | None:
+def _decode_head_or_none(text: bytes) -> Attributes | None:
     try:
         review = _HEAD.decode(text)
         if review.request is None or not review.request.operation:
             return None
         fields = {name: getattr(review.request, name) for name in wire.RequestHead.__struct_fields__}
-        return _request(wire.Request(**fields))
+        return _attributes_of_request(wire.Request(**fields))
     except (CallError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None  # whoever decodes the whole body says what is wrong with it
 
@@ -84,9 +84,9 @@ def decode_review(review: JSON) -> Attributes:
         CallError: 400, as `decode`.
     """
     try:
-        return _attributes(msgspec.convert(review, wire.Review))
+        return _attributes_of_review(msgspec.convert(review, wire.Review))
     except msgspec.ValidationError as error:
-        raise _refuse(wire.explain_parse_error(error)) from None
+        raise _bad_request_error(wire.explain_parse_error(error)) from None
 
 
 def decode_request(request: JSON) -> Attributes:
@@ -96,36 +96,38 @@ def decode_request(request: JSON) -> Attributes:
         CallError: 400, as `decode`.
     """
     try:
-        return _request(msgspec.convert(request, wire.Request))
+        return _attributes_of_request(msgspec.convert(request, wire.Request))
     except msgspec.ValidationError as error:
-        raise _refuse(wire.explain_parse_error(error, root="request")) from None
+        raise _bad_request_error(wire.explain_parse_error(error, root="request")) from None
 
 
-def _attributes(review: wire.Review) -> Attributes:
+def _attributes_of_review(review: wire.Review) -> Attributes:
     group, _, version = (review.api_version or "").rpartition("/")
     if review.kind != wire.KIND or group != wire.GROUP:
-        given = f"apiVersion `{_shown(review.api_version)}` and kind `{_shown(review.kind)}`"
-        raise _refuse(f"the body is not an AdmissionReview: found {given}, {wire.EXPECTED}")
+        given = f"apiVersion `{_shortened(review.api_version)}` and kind `{_shortened(review.kind)}`"
+        raise _bad_request_error(f"the body is not an AdmissionReview: found {given}, {wire.EXPECTED}")
     if version != "v1":
         hint = "list `v1` in admissionReviewVersions of the webhook configuration"
-        raise _refuse(
-            f"apiVersion: `{_shown(review.api_version)}` is not served, expected `{wire.API_VERSION}`; {hint}"
+        raise _bad_request_error(
+            f"apiVersion: `{_shortened(review.api_version)}` is not served, expected `{wire.API_VERSION}`; {hint}"
         )
     if review.request is None:
-        raise _refuse("request: expected an object, found none; the body must carry the request to be reviewed")
-    return _request(review.request)
+        raise _bad_request_error(
+            "request: expected an object, found none; the body must carry the request to be reviewed"
+        )
+    return _attributes_of_request(review.request)
 
 
-def _request(request: wire.Request) -> Attributes:
+def _attributes_of_request(request: wire.Request) -> Attributes:
     if not request.uid:
-        raise _refuse("request.uid: expected a string, found none; the answer must echo it")
+        raise _bad_request_error("request.uid: expected a string, found none; the answer must echo it")
     operation = _OPERATIONS.get(request.operation or "")
     if operation is None:
-        given = f"`{_shown(request.operation)}`" if request.operation else "none"
-        raise _refuse(f"request.operation: expected one of {', '.join(_OPERATIONS)}, found {given}")
-    kind = _kind(request.kind, "request.kind")
-    resource = _resource(request.resource, "request.resource")
-    sub_resource = _name_at(request.sub_resource or "", "request.subResource")
+        given = f"`{_shortened(request.operation)}`" if request.operation else "none"
+        raise _bad_request_error(f"request.operation: expected one of {', '.join(_OPERATIONS)}, found {given}")
+    kind = _group_version_kind(request.kind, "request.kind")
+    resource = _group_version_resource(request.resource, "request.resource")
+    sub_resource = _name_within_bounds(request.sub_resource or "", "request.subResource")
     was_kind, was_resource = request.request_kind, request.request_resource
     same_kind = was_kind is None or was_kind == request.kind
     same_resource = was_resource is None or was_resource == request.resource
@@ -135,12 +137,14 @@ def _request(request: wire.Request) -> Attributes:
         resource=resource,
         operation=operation,
         sub_resource=sub_resource,
-        request_kind=kind if same_kind else _kind(was_kind, "request.requestKind"),
-        request_resource=resource if same_resource else _resource(was_resource, "request.requestResource"),
+        request_kind=kind if same_kind else _group_version_kind(was_kind, "request.requestKind"),
+        request_resource=resource
+        if same_resource
+        else _group_version_resource(was_resource, "request.requestResource"),
         request_sub_resource=sub_resource if was_resource is None else request.request_sub_resource or "",
-        name=request.name or _name(request, operation),
-        namespace=_name_at(request.namespace or "", "request.namespace"),
-        user_info=_user(request.user_info),
+        name=request.name or _name_of_unnamed_request(request, operation),
+        namespace=_name_within_bounds(request.namespace or "", "request.namespace"),
+        user_info=_user_info(request.user_info),
         object=request.object,
         old_object=request.old_object,
         options=request.options,
@@ -149,7 +153,7 @@ def _request(request: wire.Request) -> Attributes:
     )
 
 
-def _name(request: wire.Request, operation: Operation) -> str:
+def _name_of_unnamed_request(request: wire.Request, operation: Operation) -> str:
     """Return the name of a request that names none: that of the deleted object of deletecollection, else ""."""
     named = request.old_object if operation is Operation.DELETE else request.object
     metadata = named.get("metadata") if named else None
@@ -157,48 +161,48 @@ def _name(request: wire.Request, operation: Operation) -> str:
     return name if isinstance(name, str) and not request.sub_resource else ""
 
 
-def _kind(kind: wire.Kind | None, path: str) -> GroupVersionKind:
+def _group_version_kind(kind: wire.Kind | None, path: str) -> GroupVersionKind:
     if kind is None or not kind.kind or not kind.version:
-        raise _refuse(f"{path}: expected group, version and kind, found none or empty ones")
+        raise _bad_request_error(f"{path}: expected group, version and kind, found none or empty ones")
     named = GroupVersionKind(kind.group or "", kind.version, kind.kind)
-    return named if sum(map(len, named)) <= _LONGEST_NAME else _bounded(named, path)
+    return named if sum(map(len, named)) <= _LONGEST_NAME else _names_within_bounds(named, path)
 
 
-def _resource(resource: wire.Resource | None, path: str) -> GroupVersionResource:
+def _group_version_resource(resource: wire.Resource | None, path: str) -> GroupVersionResource:
     if resource is None or not resource.resource or not resource.version:
-        raise _refuse(f"{path}: expected group, version and resource, found none or empty ones")
+        raise _bad_request_error(f"{path}: expected group, version and resource, found none or empty ones")
     named = GroupVersionResource(resource.group or "", resource.version, resource.resource)
-    return named if sum(map(len, named)) <= _LONGEST_NAME else _bounded(named, path)
+    return named if sum(map(len, named)) <= _LONGEST_NAME else _names_within_bounds(named, path)
 
 
-def _bounded(names: Names, path: str) -> Names:
+def _names_within_bounds(names: Names, path: str) -> Names:
     """Return the names after checking that none is too long, because policies are looked up by them."""
     longest = max(map(len, names))
     if longest > _LONGEST_NAME:
-        raise _refuse(f"{path}: expected at most {_LONGEST_NAME} characters in a name, found {longest}")
+        raise _bad_request_error(f"{path}: expected at most {_LONGEST_NAME} characters in a name, found {longest}")
     return names
 
 
-def _name_at(name: str, path: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else _bounded((name,), path)[0]
+def _name_within_bounds(name: str, path: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else _names_within_bounds((name,), path)[0]
 
 
-def _user(user: wire.User | None) -> UserInfo:
+def _user_info(user: wire.User | None) -> UserInfo:
     if user is None:
         return NOBODY
     extra = {key: tuple(values or ()) for key, values in user.extra.items()} if user.extra else NOBODY.extra
     return UserInfo(user.username or "", user.uid or "", tuple(user.groups or ()), extra)
 
 
-def _shown(given: str | None) -> str:
+def _shortened(given: str | None) -> str:
     """Return a shortened text of a wrong value, because a message with 2 MB of it would be logged and sent."""
     return text_of_at_most(given or "", _LONGEST_NAME)
 
 
-def _refuse(message: str) -> CallError:
+def _bad_request_error(message: str) -> CallError:
     return CallError(400, "BadRequest", message)
 
 
-def _lower(error: Exception) -> str:
+def _error_in_lower_case(error: Exception) -> str:
     text = str(error).removeprefix("JSON is malformed: ")
     return text[:1].lower() + text[1:]

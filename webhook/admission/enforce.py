@@ -13,7 +13,15 @@ from dataclasses import dataclass
 
 from webhook import paths
 from webhook.attributes import JSON, Attributes
-from webhook.decisions import Cause, Decision, Details, Status, ValidationAction, Verdict, severity_rank
+from webhook.decisions import (
+    Decision,
+    DenialCause,
+    DenialDetails,
+    DenialStatus,
+    ValidationAction,
+    Verdict,
+    severity_rank,
+)
 from webhook.problems import text
 from webhook.wording import counted
 
@@ -56,44 +64,50 @@ def verdict_of_decisions(
         return Verdict(allowed=True, decisions=tuple(decisions), patched_object=attributes.object)
     failed = [decision for decision in decisions if decision.action == "deny"]
     denied = [each for each in failed if each.is_enforced]
-    warned = _warned(failed)
+    warned = _warnings_of(failed)
     status = None
     if denied:
         status = (
-            _native_status(denied[0], attributes) if api_server_text else status_of_denials(denied, attributes, further)
+            _native_status_of_denial(denied[0], attributes)
+            if api_server_text
+            else status_of_denials(denied, attributes, further)
         )
     texts = [
-        *(map(native_warning, warned) if api_server_text else _sentences(warned)),
-        *_sentences(_let_pass(decisions)),
+        *(map(native_warning, warned) if api_server_text else _messages_as_sentences(warned)),
+        *_messages_as_sentences(_decisions_let_pass(decisions)),
     ]
     return Verdict(
         allowed=not denied,
         decisions=tuple(decisions),
         status=status,
-        warnings=_passed_on(texts) if api_server_text else bounded_warnings(texts),
+        warnings=_native_warnings(texts) if api_server_text else bounded_warnings(texts),
         audit_annotations=audit_annotations(decisions),
         patched_object=attributes.object,
     )
 
 
-def _warned(decisions: Iterable[Decision]) -> Sequence[Decision]:
+def _warnings_of(decisions: Iterable[Decision]) -> Sequence[Decision]:
     return [each for each in decisions if each.action == "deny" and ValidationAction.WARN in each.actions]
 
 
-def _let_pass(decisions: Iterable[Decision]) -> Sequence[Decision]:
+def _decisions_let_pass(decisions: Iterable[Decision]) -> Sequence[Decision]:
     return [each for each in decisions if each.is_told and each.action == "admit"]
 
 
-def _sentences(decisions: Iterable[Decision]) -> Iterator[str]:
+def _messages_as_sentences(decisions: Iterable[Decision]) -> Iterator[str]:
     return (each.text for each in _messages_by_severity(decisions))
 
 
 def warnings_of_decisions(decisions: Sequence[Decision]) -> tuple[str, ...]:
     """Return the warnings of decisions in our own words."""
-    return bounded_warnings([*_sentences(_warned(decisions)), *_sentences(_let_pass(decisions))])
+    return bounded_warnings(
+        [*_messages_as_sentences(_warnings_of(decisions)), *_messages_as_sentences(_decisions_let_pass(decisions))]
+    )
 
 
-def status_of_denials(denied: Sequence[Decision], attributes: Attributes, further: Sequence[Decision] = ()) -> Status:
+def status_of_denials(
+    denied: Sequence[Decision], attributes: Attributes, further: Sequence[Decision] = ()
+) -> DenialStatus:
     """Return the status with every denial and its rule, and problems that did not deny; shortened when there are many.
 
     Users find first what they can mend themselves, and of that the most severe. The message has a line for each
@@ -101,46 +115,46 @@ def status_of_denials(denied: Sequence[Decision], attributes: Attributes, furthe
     reason Invalid (docs/decisions/0012-how-denials-read.md).
     """
     enforced = {each.text: each for each in _for_users_first(denied)}
-    besides = {each.text: each for each in _for_users_first(each for each in further if _is_denial(each))}
+    besides = {each.text: each for each in _for_users_first(each for each in further if _is_enforced_denial(each))}
     told = list((enforced | {text: each for text, each in besides.items() if text not in enforced}).values())
     first = min(denied, key=lambda decision: decision.code != _BAD_REQUEST)
     said = text.texts_that_fit([each.text for each in told], MAX_MESSAGE)
     note = _BESIDES.format(count=len(told) - len(enforced)) if len(told) > len(enforced) else ""
-    return Status(
+    return DenialStatus(
         code=first.code,
         reason=first.reason,
         message=text.itemized_text(said, len(told) - len(said), note),
-        details=Details(
+        details=DenialDetails(
             group=attributes.kind.group,
             kind=attributes.kind.kind,
-            name=_name(attributes),
-            causes=tuple(_cause(each, attributes) for each in told[: len(said)]),
+            name=_name_in_denial(attributes),
+            causes=tuple(_cause_of_denial(each, attributes) for each in told[: len(said)]),
         ),
     )
 
 
-def _is_denial(decision: Decision) -> bool:
+def _is_enforced_denial(decision: Decision) -> bool:
     return decision.action == "deny" and decision.is_enforced
 
 
-def _for_users_first(decisions: Iterable[Decision]) -> Iterable[_Told]:
+def _for_users_first(decisions: Iterable[Decision]) -> Iterable[_DenialMessage]:
     return sorted(_messages_by_severity(decisions), key=lambda each: each.is_for_administrators)
 
 
-def _cause(told: _Told, attributes: Attributes) -> Cause:
+def _cause_of_denial(told: _DenialMessage, attributes: Attributes) -> DenialCause:
     """Return the cause of a denial; its field is the kind for the object as a whole, because `kubectl` prints
     it first.
     """
-    return Cause(field=told.field or attributes.kind.kind, message=told.message, reason=told.rule)
+    return DenialCause(field=told.field or attributes.kind.kind, message=told.message, reason=told.rule)
 
 
-def _native_status(denied: Decision, attributes: Attributes) -> Status:
-    said = text.text_of_at_most(native_text(denied, attributes), MAX_MESSAGE)
-    return Status(code=denied.code, reason=denied.reason, message=said)
+def _native_status_of_denial(denied: Decision, attributes: Attributes) -> DenialStatus:
+    said = text.text_of_at_most(native_denial_text(denied, attributes), MAX_MESSAGE)
+    return DenialStatus(code=denied.code, reason=denied.reason, message=said)
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _DenialMessage:
     """The message of one problem: as a sentence with its rule, and with the field separate."""
 
     text: str
@@ -150,11 +164,11 @@ class _Told:
     is_for_administrators: bool = False
 
 
-def _messages_by_severity(decisions: Iterable[Decision]) -> Iterator[_Told]:
+def _messages_by_severity(decisions: Iterable[Decision]) -> Iterator[_DenialMessage]:
     """Yield the messages of decisions, one for each problem, the most severe decision first."""
     for decision in sorted(decisions, key=lambda decision: severity_rank(decision.severity)):
         for problem in decision.problems:
-            yield _Told(
+            yield _DenialMessage(
                 text=f"{text.problem_as_sentence(problem)} ({problem.code})",
                 field=problem.path,
                 message=f"{text.without_path(problem)} (claimgate: {problem.code})",
@@ -167,10 +181,10 @@ def _messages_by_severity(decisions: Iterable[Decision]) -> Iterator[_Told]:
             named = rule if "/" in rule else f"policy {rule}"
             at, rest = paths.path_at_start(said)
             message = f"{rest.removeprefix(':').strip()} (claimgate: {named})"
-            yield _Told(text=f"{said} ({named})", field=paths.path_as_text(at), message=message, rule=rule)
+            yield _DenialMessage(text=f"{said} ({named})", field=paths.path_as_text(at), message=message, rule=rule)
 
 
-def native_text(decision: Decision, attributes: Attributes) -> str:
+def native_denial_text(decision: Decision, attributes: Attributes) -> str:
     """Return the text of the first denial in the API server's own words."""
     if decision.code == 500:
         return f"Internal error occurred: {decision.message}"
@@ -183,10 +197,10 @@ def native_text(decision: Decision, attributes: Attributes) -> str:
     said = said if decision.binding else f"'{decision.policy}' {denied}"
     resource = attributes.request_resource
     full = f"{resource.resource}.{resource.group}" if resource.group else resource.resource
-    return f"{full} {json.dumps(_name(attributes))} is forbidden: ValidatingAdmissionPolicy {said}"
+    return f"{full} {json.dumps(_name_in_denial(attributes))} is forbidden: ValidatingAdmissionPolicy {said}"
 
 
-def _name(attributes: Attributes) -> str:
+def _name_in_denial(attributes: Attributes) -> str:
     """Return the name in a denial (k8s.io/apiserver v0.36 pkg/admission/errors.go, extractResourceName)."""
     metadata = (attributes.object or {}).get("metadata") or {}
     named = metadata if isinstance(metadata, dict) else {}
@@ -201,7 +215,7 @@ def native_warning(decision: Decision) -> str:
     )
 
 
-def _passed_on(texts: Iterable[str]) -> tuple[str, ...]:
+def _native_warnings(texts: Iterable[str]) -> tuple[str, ...]:
     """Return warnings in the API server's own words, none twice, as many as it passes on: it shortens them itself."""
     kept: list[str] = []
     remaining = MAX_WARNINGS
@@ -246,12 +260,12 @@ def audit_annotations(decisions: Sequence[Decision]) -> Mapping[str, str]:
         for key, value in decision.audit_annotations.items() if decision.audit_annotations else ():
             published.setdefault(f"{decision.policy}/{key}", {})[value] = None
         if not failure and decision.action == "deny" and ValidationAction.AUDIT in decision.actions:
-            failure = _failure(decision)
+            failure = _audit_failure(decision)
     annotations = {key: text.text_of_at_most(", ".join(values), MAX_ANNOTATION) for key, values in published.items()}
     return {**annotations, FAILURE_KEY: failure} if failure else annotations
 
 
-def _failure(decision: Decision) -> str:
+def _audit_failure(decision: Decision) -> str:
     value: JSON = {
         "message": text.text_of_at_most(decision.message, MAX_MESSAGE),
         "policy": decision.policy,
@@ -259,10 +273,10 @@ def _failure(decision: Decision) -> str:
         "expressionIndex": decision.index or 0,
         "validationActions": list(decision.actions),
     }
-    return _go_json([value])
+    return _json_as_go_writes([value])
 
 
-def _go_json(value: JSON) -> str:
+def _json_as_go_writes(value: JSON) -> str:
     """Return JSON as Go's encoding/json writes it: compact, with <, > and & escaped for HTML."""
     encoded = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":

@@ -18,16 +18,16 @@ NOT_APPLIED: Final = "not-applied"
 _QUIET: Final = frozenset((ValidationAction.ADVICE, ValidationAction.AUDIT))
 
 
-def at_most(decisions: Iterable[Decision], most: EnforcementAction) -> tuple[Decision, ...]:
+def limit_actions(decisions: Iterable[Decision], most: EnforcementAction) -> tuple[Decision, ...]:
     """Return the decisions, none with a stricter action than `most`.
 
     A denial becomes a warning, and both become audit annotations. A mutation that failed denies under failurePolicy
     Fail whatever its binding says: it is told as a warning, or not at all.
     """
-    return tuple(decisions) if most == "deny" else tuple(_at_most(each, most) for each in decisions)
+    return tuple(decisions) if most == "deny" else tuple(_limit_action(each, most) for each in decisions)
 
 
-def _at_most(decision: Decision, most: EnforcementAction) -> Decision:
+def _limit_action(decision: Decision, most: EnforcementAction) -> Decision:
     warns = most == "warn"
     if decision.kind == "mutating" and decision.action == "deny":
         return replace(decision, action="admit", is_told=warns)

@@ -12,27 +12,29 @@ from dataclasses import replace
 from webhook.attributes import NAMESPACE, Attributes
 from webhook.cluster import Cluster
 from webhook.configuration.leave_alone import ANNOTATION, ObjectExceptions, is_ignored
-from webhook.configuration.model import EMPTY, Configuration, Ignore
+from webhook.configuration.model import EMPTY, FileConfiguration, IgnoredObjects
 from webhook.decisions import Decision, ValidationAction
 from webhook.errors import LookupFailed
 from webhook.manifests.label_selectors import Labels, labels_of
 from webhook.problem import Problem
 from webhook.problems import text
 
-_NOTHING = Ignore()
+_NOTHING = IgnoredObjects()
 POLICY = "exceptions"
 """The policy name of decisions about exceptions themselves."""
 
 
-def is_left_alone(attributes: Attributes, configuration: Configuration, cluster: Cluster) -> bool:
+def is_left_alone(attributes: Attributes, configuration: FileConfiguration, cluster: Cluster) -> bool:
     """Return whether a request is ignored, so that no policy is evaluated."""
     if configuration is EMPTY or configuration.ignore == _NOTHING:
         return False
     obj = attributes.object if attributes.object is not None else attributes.old_object
-    return is_ignored(configuration.ignore, attributes.namespace, obj, lambda: _labels(attributes.namespace, cluster))
+    return is_ignored(
+        configuration.ignore, attributes.namespace, obj, lambda: _labels_of_namespace(attributes.namespace, cluster)
+    )
 
 
-def _labels(namespace: str, cluster: Cluster) -> Labels:
+def _labels_of_namespace(namespace: str, cluster: Cluster) -> Labels:
     try:
         obj = cluster.get(NAMESPACE, "", namespace)
     except LookupFailed:
@@ -41,26 +43,28 @@ def _labels(namespace: str, cluster: Cluster) -> Labels:
 
 
 def with_exceptions_applied(
-    decisions: Sequence[Decision], attributes: Attributes, configuration: Configuration
+    decisions: Sequence[Decision], attributes: Attributes, configuration: FileConfiguration
 ) -> tuple[Decision, ...]:
     """Return the decisions; those about excepted rules let the object pass."""
     if configuration is EMPTY:
         return tuple(decisions)
     obj = attributes.object if attributes.object is not None else attributes.old_object
-    exceptions = ObjectExceptions(configuration, attributes.kind.kind, attributes.namespace, _name(attributes), obj)
+    exceptions = ObjectExceptions(
+        configuration, attributes.kind.kind, attributes.namespace, _name_of_object(attributes), obj
+    )
     if not exceptions:
         return tuple(decisions)
-    made = [each for decision in decisions for each in _excepted(decision, exceptions)]
-    return (*made, *_mistaken(exceptions.mistake))
+    made = [each for decision in decisions for each in _apply_exceptions(decision, exceptions)]
+    return (*made, *_warnings_of_mistake(exceptions.mistake))
 
 
-def _excepted(decision: Decision, exceptions: ObjectExceptions) -> Iterator[Decision]:
+def _apply_exceptions(decision: Decision, exceptions: ObjectExceptions) -> Iterator[Decision]:
     if decision.evaluation == "admit":
         yield decision
         return
     if not decision.problems:
         exception = exceptions.of(decision.rule or decision.policy)
-        yield decision if exception is None else _let_pass(decision, exception.described)
+        yield decision if exception is None else _excepted_decision(decision, exception.described)
         return
     kept: list[Problem] = []
     passed: dict[str, list[Problem]] = {}
@@ -68,11 +72,13 @@ def _excepted(decision: Decision, exceptions: ObjectExceptions) -> Iterator[Deci
         exception = exceptions.of(problem.code)
         (kept if exception is None else passed.setdefault(exception.described, [])).append(problem)
     if kept:
-        yield decision if not passed else _about(decision, kept)
-    yield from (_let_pass(_about(decision, problems), why) for why, problems in passed.items())
+        yield decision if not passed else _decision_about_problems(decision, kept)
+    yield from (
+        _excepted_decision(_decision_about_problems(decision, problems), why) for why, problems in passed.items()
+    )
 
 
-def _about(decision: Decision, problems: Sequence[Problem]) -> Decision:
+def _decision_about_problems(decision: Decision, problems: Sequence[Problem]) -> Decision:
     """Return the decision with only some of its problems."""
     return replace(
         decision,
@@ -89,11 +95,11 @@ def _about(decision: Decision, problems: Sequence[Problem]) -> Decision:
 _LONGEST = 5 * 1024
 
 
-def _let_pass(decision: Decision, why: str) -> Decision:
+def _excepted_decision(decision: Decision, why: str) -> Decision:
     return replace(decision, action="admit", is_told=False, exception=why, reason="", code=0)
 
 
-def _mistaken(mistake: str) -> Iterable[Decision]:
+def _warnings_of_mistake(mistake: str) -> Iterable[Decision]:
     """Yield a warning about an annotation that has no effect."""
     if mistake:
         yield Decision(
@@ -107,7 +113,7 @@ def _mistaken(mistake: str) -> Iterable[Decision]:
         )
 
 
-def _name(attributes: Attributes) -> str:
+def _name_of_object(attributes: Attributes) -> str:
     metadata = attributes.object.get("metadata") if isinstance(attributes.object, dict) else None
     named = metadata if isinstance(metadata, dict) else {}
     return attributes.name or str(named.get("name") or named.get("generateName") or "")

@@ -21,7 +21,7 @@ from webhook.wording import shown
 from webhook.workloads.plurals import plural_of_kind
 
 
-class KnownKind(Protocol):
+class KindRow(Protocol):
     """What the workload table knows about a kind."""
 
     @property
@@ -37,7 +37,7 @@ class KnownKind(Protocol):
 
 _BETA: Final = f"{wire.GROUP}/v1beta1"
 
-RowOf = Callable[[str, str], KnownKind | None]
+RowOf = Callable[[str, str], KindRow | None]
 """Returns what is known about a group and kind; `Table.row` is one such function."""
 
 
@@ -51,7 +51,7 @@ def is_request(value: JSON) -> bool:
     return isinstance(value, dict) and "operation" in value and "apiVersion" not in value
 
 
-def is_call(value: JSON) -> bool:
+def is_review_or_request(value: JSON) -> bool:
     """Return whether this is a review or a request, which hold an object, and not an object itself."""
     return is_review(value) or is_request(value)
 
@@ -77,9 +77,9 @@ def attributes_of_fixture(
         CallError: 400 when it is none of the three, or one that cannot be read.
     """
     if is_review(value):
-        return decode_review(_readable(value, row))
+        return decode_review(_completed_review(value, row))
     if is_request(value):
-        return decode_request(_completed(value, row))
+        return decode_request(_completed_request(value, row))
     return attributes_of_object(value, row, operation=operation)
 
 
@@ -88,12 +88,12 @@ def note_on_fixture(value: JSON) -> str:
 
     k8s.io/api/admission/v1beta1 has the fields of v1, and means the same by them.
     """
-    if not (is_review(value) and _is_beta(value)):
+    if not (is_review(value) and _is_v1beta1(value)):
         return ""
     return f"apiVersion `{_BETA}` of a review is read as `{wire.API_VERSION}`, the only version that a server answers"
 
 
-def _is_beta(review: Mapping[str, Any]) -> bool:
+def _is_v1beta1(review: Mapping[str, Any]) -> bool:
     return review.get("apiVersion") == _BETA
 
 
@@ -125,9 +125,9 @@ def attributes_of_object(
     known = row(kind.group, kind.kind) if row else None
     resource = GroupVersionResource(kind.group, kind.version, known.resource if known else plural_of_kind(kind.kind))
     metadata = value.get("metadata") if isinstance(value.get("metadata"), dict) else {}
-    name = _text(metadata, "name")
+    name = _metadata_text(metadata, "name")
     namespaced = known.namespaced if known else not is_cluster_scoped(kind)
-    where = (_text(metadata, "namespace") or namespace) if namespaced else ""
+    where = (_metadata_text(metadata, "namespace") or namespace) if namespaced else ""
     if (kind.group, kind.kind) == ("", "Namespace"):
         where = name
     now, before, is_decoded = _objects_as_sent(value, value if old_object is None else old_object, kind)
@@ -142,7 +142,7 @@ def attributes_of_object(
         namespace=where,
         object=None if operation is Operation.DELETE else now,
         old_object=before if operation in (Operation.UPDATE, Operation.DELETE) else None,
-        options=_options(operation),
+        options=_options_of_operation(operation),
         is_decoded=is_decoded,
         is_plain=True,
     )
@@ -173,14 +173,16 @@ def kind_of(value: JSON) -> GroupVersionKind:
     return GroupVersionKind(group, version, value["kind"])
 
 
-def _readable(review: Mapping[str, Any], row: RowOf | None) -> Mapping[str, Any]:
+def _completed_review(review: Mapping[str, Any], row: RowOf | None) -> Mapping[str, Any]:
     """Return a review in version v1; a hand-written one is completed from its object."""
     request = review.get("request")
-    completed = {"request": _completed(request, row)} if isinstance(request, dict) and request.get("operation") else {}
-    return {**review, **completed, **({"apiVersion": wire.API_VERSION} if _is_beta(review) else {})}
+    completed = (
+        {"request": _completed_request(request, row)} if isinstance(request, dict) and request.get("operation") else {}
+    )
+    return {**review, **completed, **({"apiVersion": wire.API_VERSION} if _is_v1beta1(review) else {})}
 
 
-def _completed(request: Mapping[str, Any], row: RowOf | None) -> Mapping[str, Any]:
+def _completed_request(request: Mapping[str, Any], row: RowOf | None) -> Mapping[str, Any]:
     """Return a hand-written request with kind, resource, namespace and uid from its object where they are missing."""
     if all(request.get(key) for key in ("uid", "kind", "resource")):
         return request
@@ -194,12 +196,12 @@ def _completed(request: Mapping[str, Any], row: RowOf | None) -> Mapping[str, An
     return {**request, **{key: value for key, value in missing.items() if not request.get(key)}}
 
 
-def _options(operation: Operation) -> JSON:
+def _options_of_operation(operation: Operation) -> JSON:
     if operation is Operation.CONNECT:
         return None
     return {"apiVersion": "meta.k8s.io/v1", "kind": f"{operation.title()}Options"}
 
 
-def _text(metadata: Mapping[str, Any], key: str) -> str:
+def _metadata_text(metadata: Mapping[str, Any], key: str) -> str:
     value = metadata.get(key)
     return value if isinstance(value, str) else ""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webhook.admission.enforcement_action import at_most
+from webhook.admission.enforcement_action import limit_actions
 from webhook.attributes import Attributes, Phase
 from webhook.cluster import Cluster
-from webhook.decisions import Decision, Status, Verdict
+from webhook.decisions import Decision, DenialStatus, Verdict
 from webhook.evaluation.interrupted import errors_of_interrupted_policies
 from webhook.evaluation.review_options import EnforcementAction
 from webhook.policy.policy_set import PolicySet
@@ -30,7 +30,7 @@ def answer_unevaluated_request(
     most: EnforcementAction = "deny",
 ) -> Verdict:
     """Answer one request that was not evaluated; `because` says why, such as `it took longer than 9 s`."""
-    decisions = at_most(errors_of_interrupted_policies(attributes, policies, cluster, phase), most)
+    decisions = limit_actions(errors_of_interrupted_policies(attributes, policies, cluster, phase), most)
     if not decisions:
         return Verdict(allowed=True, decisions=decisions, patched_object=attributes.object)
     denying = [each for each in decisions if each.action == "deny" and each.is_enforced]
@@ -38,12 +38,13 @@ def answer_unevaluated_request(
         said = f"claimgate did not evaluate this object, {because}; {_FIX}"
         told = () if most == "audit" else (said,)
         return Verdict(allowed=True, decisions=decisions, warnings=told, patched_object=attributes.object)
-    text = f"not evaluated, {because}, and failurePolicy Fail denies what {_names(denying)} did not evaluate; {_FIX}"
-    status = Status(code=denying[0].code, reason=denying[0].reason, message=text)
+    names = _policy_names_as_text(denying)
+    text = f"not evaluated, {because}, and failurePolicy Fail denies what {names} did not evaluate; {_FIX}"
+    status = DenialStatus(code=denying[0].code, reason=denying[0].reason, message=text)
     return Verdict(allowed=False, decisions=decisions, status=status)
 
 
-def _names(decisions: Sequence[Decision]) -> str:
+def _policy_names_as_text(decisions: Sequence[Decision]) -> str:
     names = list(dict.fromkeys(each.policy for each in decisions))
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     plural = "policy" if len(names) == 1 else "policies"

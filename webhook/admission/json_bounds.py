@@ -92,7 +92,7 @@ _STRETCH: Final = 32
 _ROUNDS: Final = 8
 
 
-def bound_depth(body: bytes) -> None:
+def refuse_deep_json(body: bytes) -> None:
     """Refuse JSON nested deeper than MAX_DEPTH before anything recurses into it.
 
     Bodies with few brackets, nearly all of them, are settled by counting: an object that follows another one in a list
@@ -120,7 +120,7 @@ def bound_depth(body: bytes) -> None:
 
 def _depth_after(steps: bytes, depth: int) -> int:
     """Return the depth after some brackets that begin at a depth."""
-    rest, rounds = _collapsed(steps)
+    rest, rounds = _without_innermost_pairs(steps)
     down = rest.count(b"\x01")
     if depth + down + rounds <= MAX_DEPTH:
         return depth + 2 * down - len(rest)
@@ -134,7 +134,7 @@ def _depth_after(steps: bytes, depth: int) -> int:
     return depth
 
 
-def _collapsed(steps: bytes) -> tuple[bytes, int]:
+def _without_innermost_pairs(steps: bytes) -> tuple[bytes, int]:
     """Return the brackets without innermost pairs, and the number of rounds, which is how much deeper they were at
     most.
     """

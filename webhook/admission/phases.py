@@ -16,14 +16,14 @@ from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.decisions import Decision, Verdict
 from webhook.evaluation.review_options import DEFAULT, ReviewOptions
-from webhook.evaluation.trace import Trace
+from webhook.evaluation.trace import ReviewTrace
 from webhook.explanation import Explanation
 from webhook.policy.policy_set import PolicySet
 
 PhaseName: TypeAlias = Literal["auto", "mutate", "validate"]
 
 
-class Door(Protocol):
+class ReviewAnswerer(Protocol):
     """Answers one review in one phase."""
 
     def answer(self, attributes: Attributes, phase: Phase) -> Verdict:
@@ -32,7 +32,7 @@ class Door(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Local:
+class LocalAnswerer:
     """Answers with the core in this process. `timeout_s` bounds one review, as the API server's default for a webhook
     does.
 
@@ -57,12 +57,12 @@ class Local:
             deadline=Deadline(monotonic() + self.timeout_s),
             authorizer=self.authorizer,
             api_server_text=self.api_server_text,
-            options=replace(self.options, trace=Trace()) if self.explains else self.options,
+            options=replace(self.options, trace=ReviewTrace()) if self.explains else self.options,
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class PhasesOutcome:
     """The combined result of the requested phases, as one webhook would give it.
 
     `further` is what the validating phase would have said of a request that the mutating phase denied.
@@ -75,24 +75,24 @@ class Outcome:
     further: tuple[tuple[Phase, Decision], ...] = ()
 
 
-def run_phases(attributes: Attributes, phase: PhaseName, door: Door) -> Outcome:
+def run_phases(attributes: Attributes, phase: PhaseName, door: ReviewAnswerer) -> PhasesOutcome:
     """Run one phase, or with `auto` both; a denial in the first one ends the run."""
     if phase != "auto":
         return _verdict_of_phases(attributes, (Phase(phase), door.answer(attributes, Phase(phase))))
     first = door.answer(attributes, Phase.MUTATE)
     if not first.allowed:
         return _verdict_of_phases(attributes, (Phase.MUTATE, first))
-    changed = replace(attributes, object=_patched(attributes, first))
+    changed = replace(attributes, object=_object_after_patch(attributes, first))
     return _verdict_of_phases(attributes, (Phase.MUTATE, first), (Phase.VALIDATE, door.answer(changed, Phase.VALIDATE)))
 
 
-def _patched(attributes: Attributes, verdict: Verdict) -> JSON:
+def _object_after_patch(attributes: Attributes, verdict: Verdict) -> JSON:
     if verdict.patch and attributes.operation is not Operation.DELETE:
         return verdict.patched_object
     return attributes.object
 
 
-def _verdict_of_phases(attributes: Attributes, *answered: tuple[Phase, Verdict]) -> Outcome:
+def _verdict_of_phases(attributes: Attributes, *answered: tuple[Phase, Verdict]) -> PhasesOutcome:
     """Return several phases as one verdict: the last decides, the first changes, warnings are not repeated."""
     first, last = answered[0][1], answered[-1][1]
     joined = Verdict(
@@ -102,13 +102,13 @@ def _verdict_of_phases(attributes: Attributes, *answered: tuple[Phase, Verdict])
         warnings=tuple(dict.fromkeys(text for _, verdict in answered for text in verdict.warnings)),
         audit_annotations={key: text for _, verdict in answered for key, text in verdict.audit_annotations.items()},
         patch=first.patch if last.allowed else (),
-        patched_object=_patched(attributes, first) if last.allowed else None,
+        patched_object=_object_after_patch(attributes, first) if last.allowed else None,
         further=last.further,
     )
     decisions = tuple((phase, decision) for phase, verdict in answered for decision in verdict.decisions)
     explanations = tuple((phase, each) for phase, verdict in answered for each in verdict.explanations)
     further = tuple((Phase.MUTATE if each.kind == "mutating" else Phase.VALIDATE, each) for each in joined.further)
-    return Outcome(
+    return PhasesOutcome(
         verdict=joined,
         decisions=decisions,
         patched_object=joined.patched_object,

@@ -15,7 +15,7 @@ from webhook.errors import DependencyChanged
 _SHAPE: Final = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<given>[^`]+)`(?: - at `(?P<path>[^`]+)`)?")
 
 
-class Mismatch(NamedTuple):
+class TypeMismatch(NamedTuple):
     """The type mismatch in an error of msgspec: both types in its words, and the path, "$" for the whole."""
 
     wanted: str
@@ -23,10 +23,10 @@ class Mismatch(NamedTuple):
     path: str
 
 
-def type_mismatch_in_error(error: msgspec.ValidationError) -> Mismatch | None:
+def type_mismatch_in_error(error: msgspec.ValidationError) -> TypeMismatch | None:
     """Return the type mismatch in an error, None if the error is about something else."""
     match = _SHAPE.search(str(error))
-    return Mismatch(match["wanted"], match["given"], match["path"] or "$") if match else None
+    return TypeMismatch(match["wanted"], match["given"], match["path"] or "$") if match else None
 
 
 def check() -> None:
@@ -38,6 +38,6 @@ def check() -> None:
     try:
         msgspec.json.decode(b'{"a": [1]}', type=dict[str, list[str]])
     except msgspec.ValidationError as error:
-        if type_mismatch_in_error(error) == Mismatch("str", "int", "$[...][0]"):
+        if type_mismatch_in_error(error) == TypeMismatch("str", "int", "$[...][0]"):
             return
     raise DependencyChanged("msgspec", "the wording of ValidationError")

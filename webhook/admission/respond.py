@@ -15,7 +15,7 @@ import msgspec
 
 from webhook.admission import wire
 from webhook.attributes import Operation, Phase
-from webhook.decisions import Details, Status, Verdict
+from webhook.decisions import DenialDetails, DenialStatus, Verdict
 
 _ENCODER: Final = msgspec.json.Encoder()
 _HEAD: Final = f'{{"apiVersion":"{wire.API_VERSION}","kind":"{wire.KIND}","response":'.encode()
@@ -34,7 +34,7 @@ def encode_response(uid: str, verdict: Verdict, phase: Phase, operation: Operati
     """
     response: dict[str, Any] = {"uid": uid, "allowed": verdict.allowed}
     if not verdict.allowed:
-        response["status"] = failure_status(_status(verdict))
+        response["status"] = failure_status(_status_of_verdict(verdict))
     elif verdict.patch and phase is Phase.MUTATE and operation is not Operation.DELETE:
         response["patchType"] = "JSONPatch"
         response["patch"] = base64.b64encode(_ENCODER.encode(verdict.patch)).decode()
@@ -45,26 +45,26 @@ def encode_response(uid: str, verdict: Verdict, phase: Phase, operation: Operati
     return _HEAD + _ENCODER.encode(response) + b"}"
 
 
-def failure_status(status: Status) -> dict[str, Any]:
+def failure_status(status: DenialStatus) -> dict[str, Any]:
     """Return the metav1.Status of a failure, without apiVersion and kind, but always with code and reason."""
     return {
         "metadata": {},
         "status": "Failure",
         "message": status.message,
         "reason": status.reason,
-        **({"details": _details(status.details)} if status.details else {}),
+        **({"details": _details_as_json(status.details)} if status.details else {}),
         "code": status.code,
     }
 
 
-def _details(details: Details) -> dict[str, Any]:
+def _details_as_json(details: DenialDetails) -> dict[str, Any]:
     """Return the metav1.StatusDetails; an empty name or group is left out, as in Go."""
     causes = [{"reason": each.reason, "message": each.message, "field": each.field} for each in details.causes]
     about = {"name": details.name, "group": details.group, "kind": details.kind}
     return {**{name: text for name, text in about.items() if text}, "causes": causes}
 
 
-def status_body(status: Status) -> bytes:
+def status_body(status: DenialStatus) -> bytes:
     """Return a whole metav1.Status as JSON, which the API server shows for an answer that is not a review."""
     return _ENCODER.encode({"kind": "Status", "apiVersion": "v1", **failure_status(status)})
 
@@ -76,11 +76,11 @@ def audit_annotations(given: Mapping[str, str]) -> dict[str, str]:
     for key, value in given.items():
         name = _FOREIGN.sub("_", key).strip("._-")[:MAX_KEY].rstrip("._-")
         if name:
-            kept[free_name(name, kept, last)] = value
+            kept[next_free_name(name, kept, last)] = value
     return kept
 
 
-def free_name(name: str, taken: Mapping[str, str], last: dict[str, int]) -> str:
+def next_free_name(name: str, taken: Mapping[str, str], last: dict[str, int]) -> str:
     """Return the name, or the name with the next free number; `last` holds the numbers given out."""
     candidate, stem = name, name[: MAX_KEY - _SUFFIX]
     while candidate in taken:
@@ -90,8 +90,8 @@ def free_name(name: str, taken: Mapping[str, str], last: dict[str, int]) -> str:
     return candidate
 
 
-def _status(verdict: Verdict) -> Status:
+def _status_of_verdict(verdict: Verdict) -> DenialStatus:
     """Return the verdict's status; without one, a status with code 400."""
     if verdict.status is None:
-        return Status(code=400, reason="BadRequest", message="denied without explanation")
+        return DenialStatus(code=400, reason="BadRequest", message="denied without explanation")
     return verdict.status

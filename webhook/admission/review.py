@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from webhook.admission.enforce import verdict_of_decisions
-from webhook.admission.enforcement_action import at_most, without_patch
+from webhook.admission.enforcement_action import limit_actions, without_patch
 from webhook.admission.exceptions import is_left_alone, with_exceptions_applied
 from webhook.admission.rule_links import with_rule_links
 from webhook.attributes import Attributes, Phase
@@ -34,7 +34,7 @@ from webhook.evaluation.mutation_decisions import decisions_of_unfinished_mutati
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.review_options import DEFAULT, ReviewOptions
 from webhook.evaluation.typed_input import is_mistyped
-from webhook.evaluation.validating import validate
+from webhook.evaluation.validating import validating_decisions
 from webhook.patch.diff import operations_between
 from webhook.policy.policy_set import PolicySet
 
@@ -71,13 +71,13 @@ def answer_request(
     """
     until = deadline or Deadline()
     context = request_context(policies, attributes, cluster, until, authorizer, options=options)
-    verdict = _review(context, phase, authorizer, api_server_text=api_server_text)
+    verdict = _review_in_context(context, phase, authorizer, api_server_text=api_server_text)
     if context.faults and is_mistyped(attributes, until):  # so it was not an API server that sent it
         if options.trace is not None:
             options.trace.forget()
         undecoded = replace(attributes, is_decoded=False)
         context = request_context(policies, undecoded, cluster, until, authorizer, options=options)
-        verdict = _review(context, phase, authorizer, api_server_text=api_server_text)
+        verdict = _review_in_context(context, phase, authorizer, api_server_text=api_server_text)
     if options.docs_address:
         verdict = with_rule_links(verdict, policies, options.docs_address)
     if options.trace is not None:
@@ -85,12 +85,16 @@ def answer_request(
     return replace(verdict, faults=tuple(context.faults)) if context.faults else verdict
 
 
-def _review(context: RequestContext, phase: Phase, authorizer: Authorizer | None, *, api_server_text: bool) -> Verdict:
+def _review_in_context(
+    context: RequestContext, phase: Phase, authorizer: Authorizer | None, *, api_server_text: bool
+) -> Verdict:
     attributes, policies, cluster, deadline = context.attributes, context.policies, context.cluster, context.deadline
     most = context.options.enforcement_action
     if policies.configuration is not EMPTY and is_left_alone(attributes, policies.configuration, context.cluster):
         return verdict_of_decisions((), attributes)
-    decisions = _with_settings(validate(attributes, policies, cluster, phase, context=context), context)
+    decisions = _decisions_with_site_settings(
+        validating_decisions(attributes, policies, cluster, phase, context=context), context
+    )
     verdict = verdict_of_decisions(decisions, attributes, api_server_text=api_server_text)
     if phase is Phase.VALIDATE:
         return verdict
@@ -98,14 +102,14 @@ def _review(context: RequestContext, phase: Phase, authorizer: Authorizer | None
     changed, applied = apply_mutating_policies(
         attributes, policies, cluster, deadline, authorizer=authorizer, context=context
     )
-    mutations = _with_settings(applied, context)
+    mutations = _decisions_with_site_settings(applied, context)
     if mutations and not was_denied:
         decisions = (*decisions, *mutations)
         verdict = verdict_of_decisions(decisions, attributes, api_server_text=api_server_text)
     if changed is not attributes.object and most == "audit":
         return without_patch(verdict)
     if not verdict.allowed:
-        further = _further(replace(attributes, object=changed), context, authorizer)
+        further = _validating_decisions_after_change(replace(attributes, object=changed), context, authorizer)
         if further is None:
             return verdict
         further = (*mutations, *further) if was_denied else further
@@ -116,20 +120,20 @@ def _review(context: RequestContext, phase: Phase, authorizer: Authorizer | None
     try:
         patch = operations_between(attributes.object, changed, deadline)
     except BudgetExceeded as error:
-        late = (*decisions, *at_most(decisions_of_unfinished_mutations(policies, mutations, str(error)), most))
+        late = (*decisions, *limit_actions(decisions_of_unfinished_mutations(policies, mutations, str(error)), most))
         return verdict_of_decisions(late, attributes, api_server_text=api_server_text)
     return replace(verdict, patch=patch, patched_object=changed)
 
 
-def _with_settings(decisions: Sequence[Decision], context: RequestContext) -> Sequence[Decision]:
+def _decisions_with_site_settings(decisions: Sequence[Decision], context: RequestContext) -> Sequence[Decision]:
     """Return the decisions with the site's exceptions, none stricter than what the caller asks for."""
     most, configuration = context.options.enforcement_action, context.policies.configuration
     if configuration is not EMPTY:
         decisions = with_exceptions_applied(decisions, context.attributes, configuration)
-    return decisions if most == "deny" else at_most(decisions, most)
+    return decisions if most == "deny" else limit_actions(decisions, most)
 
 
-def _further(
+def _validating_decisions_after_change(
     changed: Attributes, context: RequestContext, authorizer: Authorizer | None
 ) -> tuple[Decision, ...] | None:
     """Return the validating phase's decisions on the object with the mutations that succeeded; None if there is no
@@ -138,5 +142,5 @@ def _further(
     policies, cluster, deadline = context.policies, context.cluster, context.deadline
     untold = replace(context.options, trace=None)  # an explanation says why the verdict is what it is
     then = request_context(policies, changed, cluster, deadline, authorizer, faults=context.faults, options=untold)
-    decisions = validate(changed, policies, cluster, Phase.VALIDATE, context=then)
+    decisions = validating_decisions(changed, policies, cluster, Phase.VALIDATE, context=then)
     return None if deadline.is_over else with_exceptions_applied(decisions, changed, policies.configuration)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from webhook.admission.enforce import MAX_WARNINGS
-from webhook.decisions import Status, Verdict
+from webhook.decisions import DenialStatus, Verdict
 from webhook.policy.policy_set import PolicySet
 from webhook.problems.rule import page_address
 
@@ -22,22 +22,22 @@ def with_rule_links(verdict: Verdict, policies: PolicySet, docs_address: str) ->
     if verdict.status is None and not verdict.warnings:
         return verdict
     status = verdict.status and _linked_status(verdict.status, policies, docs_address)
-    warnings = tuple(_linked(each, policies, docs_address) for each in verdict.warnings)
+    warnings = tuple(_text_with_links(each, policies, docs_address) for each in verdict.warnings)
     is_short = sum(map(len, warnings)) <= MAX_WARNINGS
     return replace(verdict, status=status, warnings=warnings if is_short else verdict.warnings)
 
 
-def _linked_status(status: Status, policies: PolicySet, docs_address: str) -> Status:
+def _linked_status(status: DenialStatus, policies: PolicySet, docs_address: str) -> DenialStatus:
     if status.details is None:
         return status
     causes = tuple(
-        replace(each, message=_linked(each.message, policies, docs_address)) for each in status.details.causes
+        replace(each, message=_text_with_links(each.message, policies, docs_address)) for each in status.details.causes
     )
-    message = _linked(status.message, policies, docs_address)
+    message = _text_with_links(status.message, policies, docs_address)
     return replace(status, message=message, details=replace(status.details, causes=causes))
 
 
-def _linked(text: str, policies: PolicySet, docs_address: str) -> str:
+def _text_with_links(text: str, policies: PolicySet, docs_address: str) -> str:
     return "\n".join(_linked_line(line, policies, docs_address) for line in text.split("\n"))
 
 

@@ -38,7 +38,7 @@ from webhook.cel.syntax.tree import Call, ListNode, Macro, MapNode, Node, Select
 from webhook.cel.types import Type
 from webhook.cel.values import MAPS, NANOSECONDS, Duration, Timestamp, TypeValue, UInt, make_map, map_items, type_name
 from webhook.deadline import Deadline
-from webhook.errors import BudgetExceeded, CompileError, EvaluationError, Issue, ReviewPaused
+from webhook.errors import BudgetExceeded, CompileError, CompileIssue, EvaluationError, ReviewPaused
 
 MACROS = frozenset(("all", "exists", "exists_one", "map", "filter"))
 """Macros that cel-python has, with one variable and one expression."""
@@ -177,10 +177,10 @@ class CelpyProgram:
         return runner
 
 
-def _unsupported_issue(source: str, offset: int, what: str) -> Issue:
+def _unsupported_issue(source: str, offset: int, what: str) -> CompileIssue:
     line_start = source.rfind("\n", 0, offset) + 1
     message = f"cel-python lacks {what}: use the compiled engine for this policy"
-    return Issue(message, source.count("\n", 0, offset) + 1, offset - line_start)
+    return CompileIssue(message, source.count("\n", 0, offset) + 1, offset - line_start)
 
 
 def _new_runner(source: str) -> Any:
@@ -194,7 +194,7 @@ def _new_runner(source: str) -> Any:
     try:
         tree = environment.compile(source)
     except CELParseError as error:
-        issue = Issue("cel-python cannot read this expression", error.line or 0, (error.column or 1) - 1)
+        issue = CompileIssue("cel-python cannot read this expression", error.line or 0, (error.column or 1) - 1)
         raise CompileError(source, (issue,)) from None
     return environment.program(tree, functions={"duration": _parse_duration})
 

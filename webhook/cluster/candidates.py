@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from webhook.attributes import JSON
 from webhook.cluster.cluster_scoped import CLUSTER_SCOPED
-from webhook.cluster.naming import AS_WRITTEN, Naming, group_kind
+from webhook.cluster.naming import AS_WRITTEN, NameChanges, group_kind
 from webhook.object_lists import objects_of_list
 from webhook.paths import get as at
 from webhook.placeholders import is_placeholder
@@ -25,7 +25,7 @@ UNSAID: Final = None
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class FileObject:
     """An object of a file.
 
     Args:
@@ -43,38 +43,38 @@ class Candidate:
     is_named: bool = True
 
 
-class Candidates:
+class FileObjects:
     """Objects indexed by kind and name, in the order in which they were read."""
 
-    def __init__(self, objects: Iterable[Candidate]) -> None:
-        self._kinds: Final[dict[Kind, dict[str, list[Candidate]]]] = {}
+    def __init__(self, objects: Iterable[FileObject]) -> None:
+        self._kinds: Final[dict[Kind, dict[str, list[FileObject]]]] = {}
         self.files: Final[dict[int, str]] = {}
         for each in objects:
             self._kinds.setdefault(group_kind(each.value), {}).setdefault(each.name, []).append(each)
             self.files[id(each.value)] = each.file
 
-    def named(self, kind: Kind, name: str) -> Sequence[Candidate]:
+    def named(self, kind: Kind, name: str) -> Sequence[FileObject]:
         """Return the objects of a kind and a name."""
         return self._kinds.get(kind, {}).get(name, ())
 
-    def of_kind(self, kind: Kind) -> Mapping[str, Sequence[Candidate]]:
+    def of_kind(self, kind: Kind) -> Mapping[str, Sequence[FileObject]]:
         """Return the objects of a kind, by name."""
         return self._kinds.get(kind, {})
 
 
-def candidates_of_file(file: str, values: Iterable[JSON], naming: Naming = AS_WRITTEN) -> Iterator[Candidate]:
+def candidates_of_file(file: str, values: Iterable[JSON], naming: NameChanges = AS_WRITTEN) -> Iterator[FileObject]:
     """Yield the objects of a file, with the names that kustomizations give them."""
     for value in values:
         for _, obj in objects_of_list(value):
             if isinstance(obj, dict) and "kind" in obj:
-                yield from _candidate(file, naming.applied(obj), naming)
+                yield from _file_object(file, naming.applied(obj), naming)
 
 
-def _candidate(file: str, obj: JSON, naming: Naming) -> Iterator[Candidate]:
+def _file_object(file: str, obj: JSON, naming: NameChanges) -> Iterator[FileObject]:
     kind, namespace = group_kind(obj), at(obj, ("metadata", "namespace"))
     name = "" if kind in NAMELESS else at(obj, ("metadata", "name"))
     is_scoped = kind in CLUSTER_SCOPED or kind in NAMELESS
     if isinstance(name, str) and not is_placeholder(name):
         says = isinstance(namespace, str) and namespace and naming.is_known
         where = "" if is_scoped else namespace if says else UNSAID
-        yield Candidate(file, where, name, obj, naming.is_known)
+        yield FileObject(file, where, name, obj, naming.is_known)

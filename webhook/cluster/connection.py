@@ -18,9 +18,9 @@ from typing import Any, Final, Protocol
 from urllib.parse import urlencode
 
 from webhook.attributes import JSON
-from webhook.cluster.decoding import LARGEST, Listed, decode_json
+from webhook.cluster.decoding import LARGEST, ListDecoder, decode_json
 from webhook.cluster.private_api import connection_pool
-from webhook.cluster.unreachable import Unreachable, describe_connection_error
+from webhook.cluster.unreachable import ServerUnreachable, describe_connection_error
 from webhook.errors import ConfigurationError, LookupFailed
 
 CONNECT_S = 5.0
@@ -54,7 +54,7 @@ class ServerRefused(LookupFailed):
         self.continues = continues
 
 
-class Page(Protocol):
+class ListPage(Protocol):
     """One page of a list while it arrives: its items, and after the last one the list's `metadata`."""
 
     @property
@@ -65,7 +65,7 @@ class Page(Protocol):
     def __iter__(self) -> Iterator[JSON]: ...
 
 
-class Lines(Protocol):
+class LineStream(Protocol):
     """An answer that arrives line by line; stop() ends it from another thread."""
 
     def __iter__(self) -> Iterator[JSON]: ...
@@ -100,11 +100,11 @@ class Connection(Protocol):
         """Send a JSON Patch and return the answer. Raises LookupFailed."""
         ...
 
-    def page(self, path: str, query: Mapping[str, str], accept: str = WHOLE) -> Page:
+    def page(self, path: str, query: Mapping[str, str], accept: str = WHOLE) -> ListPage:
         """Return one page of a list, object by object. Raises LookupFailed."""
         ...
 
-    def stream(self, path: str, query: Mapping[str, str], read_s: float, accept: str = WHOLE) -> Lines:
+    def stream(self, path: str, query: Mapping[str, str], read_s: float, accept: str = WHOLE) -> LineStream:
         """Return an answer line by line, as a watch sends it. Raises LookupFailed."""
         ...
 
@@ -127,11 +127,13 @@ def connect_to_cluster(kubeconfig: Path | None = None, context: str | None = Non
             file = str(kubeconfig) if kubeconfig else None
             package.config.load_kube_config(config_file=file, context=context, client_configuration=configuration)
     except Exception as error:  # noqa: BLE001 - the package checks no types: a file of another form raises anything
-        raise ConfigurationError(f"{_unusable(kubeconfig, error)}; name one with --kubeconfig") from None
+        raise ConfigurationError(
+            f"{_reason_of_unusable_kubeconfig(kubeconfig, error)}; name one with --kubeconfig"
+        ) from None
     return _HttpConnection(configuration, connection_pool(configuration))
 
 
-def _unusable(kubeconfig: Path | None, error: Exception) -> str:
+def _reason_of_unusable_kubeconfig(kubeconfig: Path | None, error: Exception) -> str:
     """Return why this kubeconfig, or the default one, cannot be used."""
     from kubernetes.config import ConfigException
 
@@ -153,27 +155,31 @@ class _HttpConnection:
     pool: Any
 
     def get(self, path: str, query: Mapping[str, str]) -> JSON:
-        return self._answer(path, self._request(path, query, READ_S))
+        return self._decode_answer(path, self._send_request(path, query, READ_S))
 
     def post(self, path: str, body: JSON, read_s: float, query: Mapping[str, str] = NOTHING) -> JSON:
-        return self._answer(path, self._request(path, query, read_s, body=body, method="POST"))
+        return self._decode_answer(path, self._send_request(path, query, read_s, body=body, method="POST"))
 
     def apply(self, path: str, body: JSON, manager: str, read_s: float) -> JSON:
         query = {"fieldManager": manager, "force": "true"}
-        return self._answer(path, self._request(path, query, read_s, body=body, method="PATCH", content=APPLIED))
+        return self._decode_answer(
+            path, self._send_request(path, query, read_s, body=body, method="PATCH", content=APPLIED)
+        )
 
     def patch(self, path: str, operations: JSON, manager: str, read_s: float) -> JSON:
         query = {"fieldManager": manager}
-        return self._answer(path, self._request(path, query, read_s, body=operations, method="PATCH", content=PATCHED))
+        return self._decode_answer(
+            path, self._send_request(path, query, read_s, body=operations, method="PATCH", content=PATCHED)
+        )
 
     def delete(self, path: str, read_s: float) -> None:
         try:
-            self._answer(path, self._request(path, NOTHING, read_s, method="DELETE"))
+            self._decode_answer(path, self._send_request(path, NOTHING, read_s, method="DELETE"))
         except ServerRefused as error:
             if error.code != HTTPStatus.NOT_FOUND:
                 raise
 
-    def _answer(self, path: str, response: Any) -> JSON:
+    def _decode_answer(self, path: str, response: Any) -> JSON:
         try:
             return json.loads(response.data)
         except ValueError:
@@ -181,13 +187,13 @@ class _HttpConnection:
         finally:
             response.release_conn()
 
-    def page(self, path: str, query: Mapping[str, str], accept: str = WHOLE) -> Page:
-        return _HttpPage(self._request(path, query, READ_S, accept), path)
+    def page(self, path: str, query: Mapping[str, str], accept: str = WHOLE) -> ListPage:
+        return _HttpPage(self._send_request(path, query, READ_S, accept), path)
 
-    def stream(self, path: str, query: Mapping[str, str], read_s: float, accept: str = WHOLE) -> Lines:
-        return _HttpLines(self._request(path, query, read_s, accept), path)
+    def stream(self, path: str, query: Mapping[str, str], read_s: float, accept: str = WHOLE) -> LineStream:
+        return _HttpLines(self._send_request(path, query, read_s, accept), path)
 
-    def _request(
+    def _send_request(
         self,
         path: str,
         query: Mapping[str, str],
@@ -217,15 +223,15 @@ class _HttpConnection:
                 **written,
             )
         except urllib3.exceptions.HTTPError as error:
-            raise Unreachable(self.configuration.host, error) from None
+            raise ServerUnreachable(self.configuration.host, error) from None
         if response.status not in (HTTPStatus.OK, HTTPStatus.CREATED):
-            status = _status(response)
+            status = _status_of_refusal(response)
             message = status.get("message") or f"HTTP {response.status}"
-            raise ServerRefused(response.status, f"{path}: {message}", _text(status, "metadata", "continue"))
+            raise ServerRefused(response.status, f"{path}: {message}", _text_of_status(status, "metadata", "continue"))
         return response
 
 
-def _status(response: Any) -> Mapping[str, Any]:
+def _status_of_refusal(response: Any) -> Mapping[str, Any]:
     """Return the metav1.Status of a refusal; an empty one if the body is none."""
     try:
         status = json.loads(response.data)
@@ -234,7 +240,7 @@ def _status(response: Any) -> Mapping[str, Any]:
     return status if isinstance(status, dict) else {}
 
 
-def _text(status: Mapping[str, Any], part: str, name: str) -> str:
+def _text_of_status(status: Mapping[str, Any], part: str, name: str) -> str:
     held = status.get(part)
     return str(held.get(name) or "") if isinstance(held, dict) else ""
 
@@ -246,7 +252,7 @@ class _HttpPage:
     metadata: JSON = None
 
     def __iter__(self) -> Iterator[JSON]:
-        listed = Listed(_chunks(self.response, self.path))
+        listed = ListDecoder(_body_chunks(self.response, self.path))
         try:
             yield from listed
         except ValueError as error:
@@ -256,7 +262,7 @@ class _HttpPage:
         self.metadata = listed.fields["metadata"]
 
 
-def _chunks(response: Any, path: str) -> Iterator[bytes]:
+def _body_chunks(response: Any, path: str) -> Iterator[bytes]:
     import urllib3
 
     try:
@@ -273,7 +279,7 @@ class _HttpLines:
     def __iter__(self) -> Iterator[JSON]:
         rest = bytearray()
         try:
-            for chunk in _chunks(self.response, self.path):
+            for chunk in _body_chunks(self.response, self.path):
                 *lines, last = chunk.split(b"\n")
                 for line in lines:
                     rest += line

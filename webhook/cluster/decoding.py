@@ -25,15 +25,15 @@ _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]"]', re.DOTALL)
 
 
-def _number(digits: str) -> int | float:
+def _int_or_float(digits: str) -> int | float:
     return int(digits) if len(digits) <= _DIGITS else float(digits)
 
 
-_READ: Final = json.JSONDecoder(parse_int=_number).raw_decode
+_READ: Final = json.JSONDecoder(parse_int=_int_or_float).raw_decode
 
 
 @dataclass(slots=True)
-class Listed:
+class ListDecoder:
     """Decodes the items of a list while it arrives; `fields` has its other fields, complete after the last item.
 
     Raises ValueError where the text is no such list.
@@ -48,49 +48,49 @@ class Listed:
     )
 
     def __iter__(self) -> Iterator[JSON]:
-        self._take("{")
-        while self._next() != "}":
-            key = self._value()
-            self._take(":")
-            if key == "items" and self._next() == "[":
-                yield from self._items()
+        self._require_character("{")
+        while self._next_character() != "}":
+            key = self._decode_value()
+            self._require_character(":")
+            if key == "items" and self._next_character() == "[":
+                yield from self._decode_items()
             else:
-                self.fields[key] = self._value()
-            if self._next() == ",":
-                self._take(",")
+                self.fields[key] = self._decode_value()
+            if self._next_character() == ",":
+                self._require_character(",")
 
-    def _items(self) -> Iterator[JSON]:
-        self._take("[")
-        while self._next() != "]":
-            yield self._value()
-            if self._next() == ",":
-                self._take(",")
-        self._take("]")
+    def _decode_items(self) -> Iterator[JSON]:
+        self._require_character("[")
+        while self._next_character() != "]":
+            yield self._decode_value()
+            if self._next_character() == ",":
+                self._require_character(",")
+        self._require_character("]")
 
-    def _next(self) -> str:
+    def _next_character(self) -> str:
         """Return the next character that is not white space."""
         while True:
             blank = _SPACE.match(self._text, self._at)
             self._at = blank.end() if blank else self._at
             if self._at < len(self._text):
                 return self._text[self._at]
-            self._more()
+            self._read_more()
 
-    def _take(self, wanted: str) -> None:
-        if self._next() != wanted:
+    def _require_character(self, wanted: str) -> None:
+        if self._next_character() != wanted:
             raise ValueError(f"expected {wanted}, found {self._text[self._at]}")
         self._at += 1
 
-    def _value(self) -> JSON:
-        self._next()
+    def _decode_value(self) -> JSON:
+        self._next_character()
         while True:
-            read = _read(self._text, self._at)
+            read = _value_and_end(self._text, self._at)
             if read is not None and read[1] < len(self._text):  # or a number may go on
                 value, self._at = read
                 return value
-            self._more()
+            self._read_more()
 
-    def _more(self) -> None:
+    def _read_more(self) -> None:
         """Read at least as much again as there is, so that an object is tried only a few times, however small the
         chunks.
         """
@@ -112,24 +112,24 @@ class Listed:
 def decode_json(text: bytes) -> JSON:
     """Decode a text as one JSON value. Raises ValueError if it is not JSON."""
     whole = text.decode(errors="replace")
-    read = _read(whole, 0)
+    read = _value_and_end(whole, 0)
     if read is None:
         raise ValueError("not JSON")
     return read[0]
 
 
-def _read(text: str, at: int) -> tuple[JSON, int] | None:
+def _value_and_end(text: str, at: int) -> tuple[JSON, int] | None:
     """Return a value and its end; None if it is cut off or not JSON."""
     try:
         return _READ(text, at)
     except RecursionError:
-        shallow, end = _shallow(text, at)
+        shallow, end = _text_without_depth(text, at)
         return (_READ(shallow)[0], end) if end else None
     except ValueError:
         return None
 
 
-def _shallow(text: str, at: int) -> tuple[str, int]:
+def _text_without_depth(text: str, at: int) -> tuple[str, int]:
     """Return the text of a value with null for what is too deep, and its end, 0 if it is cut off."""
     parts: list[str] = []
     depth, since = 0, at

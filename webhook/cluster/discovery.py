@@ -17,12 +17,12 @@ from webhook.errors import LookupFailed
 NOT_SERVED: Final = "not served by the API server; install its CustomResourceDefinition"
 
 
-class NotServed(LookupFailed):
+class KindNotServed(LookupFailed):
     """The API server does not serve this kind."""
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class ServedResource:
     """A kind as it is served: the path of its group and version, its plural, and the version of its objects."""
 
     root: str
@@ -42,16 +42,16 @@ def group_root(group: str, version: str) -> str:
     return f"/apis/{group}/{version}" if group else f"/api/{version}"
 
 
-def discover_resource(connection: Connection, gvk: GroupVersionKind) -> Resource:
+def discover_resource(connection: Connection, gvk: GroupVersionKind) -> ServedResource:
     """Ask the API server where a kind is served.
 
     Raises:
-        NotServed: nowhere.
+        KindNotServed: nowhere.
         LookupFailed: nobody can say.
     """
     versions = [gvk.version]
     if gvk.group:
-        versions += _versions(connection, gvk.group)
+        versions += _versions_of_group(connection, gvk.group)
     for version in versions:
         api_version = f"{gvk.group}/{version}" if gvk.group else version
         root = group_root(gvk.group, version)
@@ -63,11 +63,11 @@ def discover_resource(connection: Connection, gvk: GroupVersionKind) -> Resource
             continue
         for resource in resources:
             if resource["kind"] == gvk.kind and "/" not in resource["name"]:
-                return Resource(root, resource["name"], api_version, bool(resource["namespaced"]))
-    raise NotServed(NOT_SERVED)
+                return ServedResource(root, resource["name"], api_version, bool(resource["namespaced"]))
+    raise KindNotServed(NOT_SERVED)
 
 
-def _versions(connection: Connection, group: str) -> list[str]:
+def _versions_of_group(connection: Connection, group: str) -> list[str]:
     """Return the versions of a group that the API server serves, the preferred one first."""
     try:
         served = connection.get(f"/apis/{group}", {})

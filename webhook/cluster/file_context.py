@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from webhook.attributes import CRD, JSON, NAMESPACE, GroupVersionKind
-from webhook.cluster.candidates import UNSAID, Candidate, Candidates
+from webhook.cluster.candidates import UNSAID, FileObject, FileObjects
 from webhook.cluster.lookup import describe_lookup
-from webhook.errors import Ambiguous, PlaceUnknown
+from webhook.errors import AmbiguousObject, UnknownPlace
 
 DEFAULT: Final = "default"
 Place: TypeAlias = tuple[str, str]
@@ -35,7 +35,7 @@ class FileContext:
 
     def __init__(
         self,
-        layers: Sequence[Candidates],
+        layers: Sequence[FileObjects],
         *,
         unsaid: str = "",
         is_whole: bool = False,
@@ -53,16 +53,16 @@ class FileContext:
         """Return the object, or None if none of the files has it.
 
         Raises:
-            PlaceUnknown: the namespace or the name of one that may be meant is unknown.
+            UnknownPlace: the namespace or the name of one that may be meant is unknown.
             Ambiguous: several objects may be meant.
         """
         if gvk == NAMESPACE and name == self._unsaid:
             return None
-        where = self._known(namespace)
+        where = self._known_namespace(namespace)
         for layer in self._layers:
             if named := layer.named((gvk.group, gvk.kind), name):
-                if meant := [each for each in named if namespace == "" or self._namespace(each) == where]:
-                    return self._one(meant, describe_lookup(gvk, namespace, name)).value
+                if meant := [each for each in named if namespace == "" or self._namespace_of_object(each) == where]:
+                    return self._only_object(meant, describe_lookup(gvk, namespace, name)).value
                 self._check_namespaces(named, where, describe_lookup(gvk, namespace, name))
         return None
 
@@ -76,15 +76,15 @@ class FileContext:
             return self._definitions
         known = self._listed.get((gvk, namespace))
         if known is None:
-            known = self._listed[gvk, namespace] = self._list(gvk, namespace)
+            known = self._listed[gvk, namespace] = self._objects_of_namespace(gvk, namespace)
         return known
 
-    def _list(self, gvk: GroupVersionKind, namespace: str | None) -> Sequence[JSON]:
-        listed: dict[Place, Candidate] = {}
+    def _objects_of_namespace(self, gvk: GroupVersionKind, namespace: str | None) -> Sequence[JSON]:
+        listed: dict[Place, FileObject] = {}
         for layer in self._layers:
-            for place, meant in self._places(gvk, layer, namespace).items():
+            for place, meant in self._objects_by_place(gvk, layer, namespace).items():
                 if place not in listed:
-                    listed[place] = self._one(meant, describe_lookup(gvk, *place))
+                    listed[place] = self._only_object(meant, describe_lookup(gvk, *place))
         return tuple(listed[place].value for place in sorted(listed))
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
@@ -109,45 +109,45 @@ class FileContext:
         """Return the name of the file that an object was read from."""
         return next((layer.files[id(obj)] for layer in self._layers if id(obj) in layer.files), "")
 
-    def _known(self, namespace: str) -> str | None:
+    def _known_namespace(self, namespace: str) -> str | None:
         return UNSAID if self._unsaid and namespace == self._unsaid else namespace
 
-    def _namespace(self, each: Candidate) -> str | None:
+    def _namespace_of_object(self, each: FileObject) -> str | None:
         return DEFAULT if self._is_whole and each.namespace is UNSAID else each.namespace
 
-    def _one(self, meant: Sequence[Candidate], what: str) -> Candidate:
+    def _only_object(self, meant: Sequence[FileObject], what: str) -> FileObject:
         """Return the object that a name refers to; raise Ambiguous if there are different ones."""
         first = meant[0]
         if any(not each.is_named for each in meant):
-            raise PlaceUnknown(f"{what}: kustomizations may give the one in {first.file} another name")
+            raise UnknownPlace(f"{what}: kustomizations may give the one in {first.file} another name")
         if any(each.value != first.value for each in meant[1:]):
             files = list(dict.fromkeys(each.file for each in meant))
             self._tell(what, files)
-            raise Ambiguous(f"{what} is defined differently in {' and '.join(files)}")
+            raise AmbiguousObject(f"{what} is defined differently in {' and '.join(files)}")
         return first
 
-    def _check_namespaces(self, named: Iterable[Candidate], where: str | None, what: str) -> None:
-        """Raise PlaceUnknown if it is not known whether an object is in the namespace."""
+    def _check_namespaces(self, named: Iterable[FileObject], where: str | None, what: str) -> None:
+        """Raise UnknownPlace if it is not known whether an object is in the namespace."""
         for each in named:
-            if (self._namespace(each) is UNSAID) != (where is UNSAID):
-                raise PlaceUnknown(f"{what}: the one in {each.file} may be in another namespace")
+            if (self._namespace_of_object(each) is UNSAID) != (where is UNSAID):
+                raise UnknownPlace(f"{what}: the one in {each.file} may be in another namespace")
 
-    def _places(
-        self, gvk: GroupVersionKind, layer: Candidates, namespace: str | None
-    ) -> Mapping[Place, Sequence[Candidate]]:
+    def _objects_by_place(
+        self, gvk: GroupVersionKind, layer: FileObjects, namespace: str | None
+    ) -> Mapping[Place, Sequence[FileObject]]:
         """Return the objects of a kind by namespace and name, without those whose presence is not known."""
-        places: dict[Place, list[Candidate]] = {}
-        for each in self._visible(gvk, layer):
-            where = self._namespace(each)
+        places: dict[Place, list[FileObject]] = {}
+        for each in self._visible_objects(gvk, layer):
+            where = self._namespace_of_object(each)
             shown = self._unsaid if where is UNSAID else where
             if namespace is None or namespace == shown:
                 places.setdefault((shown, each.name), []).append(each)
         return places
 
-    def _visible(self, gvk: GroupVersionKind, layer: Candidates) -> Iterator[Candidate]:
+    def _visible_objects(self, gvk: GroupVersionKind, layer: FileObjects) -> Iterator[FileObject]:
         for named in layer.of_kind((gvk.group, gvk.kind)).values():
             for each in named:
-                where = self._namespace(each)
+                where = self._namespace_of_object(each)
                 is_namesake = gvk == NAMESPACE and each.name == self._unsaid
                 if not is_namesake and (where is not UNSAID or self._unsaid) and (where != self._unsaid or not where):
                     yield each

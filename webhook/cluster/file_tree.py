@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from webhook.attributes import CRD, JSON
-from webhook.cluster.candidates import Candidates, candidates_of_file
+from webhook.cluster.candidates import FileObjects, candidates_of_file
 from webhook.cluster.file_context import FileContext
-from webhook.cluster.naming import Naming, group_kind
-from webhook.cluster.units import Unit, Units, normalize_path
+from webhook.cluster.naming import NameChanges, group_kind
+from webhook.cluster.units import FileUnits, Unit, normalize_path
 from webhook.object_lists import objects_of_list
 
 
@@ -31,16 +31,19 @@ class FileTree:
         context: Iterable[tuple[str, JSON]] = (),
         is_whole: bool = False,
     ) -> None:
-        self._documents: Final = _by_file(objects, files)
-        self._units: Final = Units(self._documents)
-        of_context = _by_file(context)
-        self._context: Final = Candidates(each for item in of_context.items() for each in candidates_of_file(*item))
+        self._documents: Final = _objects_by_file(objects, files)
+        self._units: Final = FileUnits(self._documents)
+        of_context = _objects_by_file(context)
+        self._context: Final = FileObjects(each for item in of_context.items() for each in candidates_of_file(*item))
         self._of_context: Final = tuple((file, obj) for file, held in of_context.items() for obj in held)
-        self._definitions: Final = (*_definitions(of_context), *_definitions(self._documents))
+        self._definitions: Final = (
+            *_custom_resource_definitions(of_context),
+            *_custom_resource_definitions(self._documents),
+        )
         self._differing: Final = dict[str, Sequence[str]]()
         self._recorded: Final = set[str]()
-        self._of_units: Final[dict[Unit, Candidates]] = {}
-        self._of_all: Candidates | None = None
+        self._of_units: Final[dict[Unit, FileObjects]] = {}
+        self._of_all: FileObjects | None = None
         # an object with another name may be the one that seems to be absent
         self.is_whole: Final = is_whole and all(self._units.naming(file).is_known for file in self._documents)
 
@@ -66,15 +69,15 @@ class FileTree:
             unsaid: the namespace of the request where that of the object is unknown.
         """
         path = normalize_path(file)
-        layers = [self._context, *(self._layers(path) if path in self._documents else ())]
+        layers = [self._context, *(self._layers_of_file(path) if path in self._documents else ())]
         if self.is_whole:
-            layers.append(self._all())
+            layers.append(self._all_objects())
         return FileContext(
             layers,
             unsaid="" if self.is_whole else unsaid,
             is_whole=self.is_whole,
             definitions=self._definitions,
-            tell=self._differs,
+            tell=self._note_difference,
         )
 
     def objects(self) -> Iterator[JSON]:
@@ -110,36 +113,36 @@ class FileTree:
             self._differing.setdefault(what, files)
         self._recorded.update(recorded)
 
-    def _differs(self, what: str, files: Sequence[str]) -> None:
+    def _note_difference(self, what: str, files: Sequence[str]) -> None:
         if len(files) > 1:  # of two in one file none can be named
             self._differing.setdefault(what, files)
 
-    def _layers(self, path: str) -> tuple[Candidates, Candidates]:
+    def _layers_of_file(self, path: str) -> tuple[FileObjects, FileObjects]:
         unit = self._units.of(path)
         if unit not in self._of_units:
-            self._of_units[unit] = self._candidates(*self._units.files(unit).items())
-        return self._candidates((path, self._units.naming(path))), self._of_units[unit]
+            self._of_units[unit] = self._objects_of_files(*self._units.files(unit).items())
+        return self._objects_of_files((path, self._units.naming(path))), self._of_units[unit]
 
-    def _candidates(self, *files: tuple[str, Naming]) -> Candidates:
+    def _objects_of_files(self, *files: tuple[str, NameChanges]) -> FileObjects:
         whole = ((file, naming) for file, naming in files if not self._units.is_patch(file))
-        return Candidates(
+        return FileObjects(
             each for file, naming in whole for each in candidates_of_file(file, self._documents[file], naming)
         )
 
-    def _all(self) -> Candidates:
+    def _all_objects(self) -> FileObjects:
         if self._of_all is None:
-            self._of_all = self._candidates(*((file, self._units.naming(file)) for file in self._documents))
+            self._of_all = self._objects_of_files(*((file, self._units.naming(file)) for file in self._documents))
         return self._of_all
 
 
-def _by_file(objects: Iterable[tuple[str, JSON]], files: Iterable[str] = ()) -> Mapping[str, list[JSON]]:
+def _objects_by_file(objects: Iterable[tuple[str, JSON]], files: Iterable[str] = ()) -> Mapping[str, list[JSON]]:
     documents: dict[str, list[JSON]] = {normalize_path(file): [] for file in files}
     for file, obj in objects:
         documents.setdefault(normalize_path(file), []).append(obj)
     return documents
 
 
-def _definitions(documents: Mapping[str, Sequence[JSON]]) -> Iterator[JSON]:
+def _custom_resource_definitions(documents: Mapping[str, Sequence[JSON]]) -> Iterator[JSON]:
     """Yield the CustomResourceDefinitions of some files."""
     for values in documents.values():
         for value in values:

@@ -73,20 +73,20 @@ class FilesCluster:
 
 def object_identity(obj: JSON) -> tuple[tuple[str, str], tuple[str, str]]:
     """Return group and kind, and namespace and name, which identify an object."""
-    kind = _group(obj), _text(obj.get("kind"))
+    kind = _group_of_object(obj), _text_or_empty(obj.get("kind"))
     namespace = None if kind in CLUSTER_SCOPED else at(obj, ("metadata", "namespace"))
-    return kind, (_namespace(namespace), _text(at(obj, ("metadata", "name"))))
+    return kind, (_namespace_or_default(namespace), _text_or_empty(at(obj, ("metadata", "name"))))
 
 
-def _group(obj: JSON) -> str:
+def _group_of_object(obj: JSON) -> str:
     group, slash, _ = str(obj.get("apiVersion") or "").partition("/")
     return group if slash else ""
 
 
-def _namespace(namespace: JSON) -> str:
-    return _text(namespace) or "default"
+def _namespace_or_default(namespace: JSON) -> str:
+    return _text_or_empty(namespace) or "default"
 
 
-def _text(value: JSON) -> str:
+def _text_or_empty(value: JSON) -> str:
     """Return a name, or "" for another value, such as the `{name}` of an unfilled template."""
     return value if isinstance(value, str) else ""

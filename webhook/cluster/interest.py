@@ -20,7 +20,7 @@ MOST_NAMED: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Scope:
+class ObjectScope:
     """A scope of objects: one namespace or all, one name or all, and a labelSelector or none."""
 
     namespace: str = ""
@@ -31,13 +31,13 @@ class Scope:
         """Return whether the object is certainly in the scope; labels are not known."""
         return not self.labels and self.namespace in ("", namespace) and self.name in ("", name)
 
-    def covers(self, other: Scope) -> bool:
+    def covers(self, other: ObjectScope) -> bool:
         """Return whether every object of the other scope is also in this one."""
         pairs = ((self.namespace, other.namespace), (self.name, other.name), (self.labels, other.labels))
         return all(mine in ("", theirs) for mine, theirs in pairs)
 
 
-EVERY: Final = Scope()
+EVERY: Final = ObjectScope()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class Interest:
 
     gvk: GroupVersionKind
     fields: Fields = None
-    scope: Scope = field(default=EVERY, kw_only=True)
-    only: frozenset[Scope] = field(default=frozenset(), kw_only=True)
+    scope: ObjectScope = field(default=EVERY, kw_only=True)
+    only: frozenset[ObjectScope] = field(default=frozenset(), kw_only=True)
 
     @property
     def kind(self) -> tuple[str, str]:
@@ -84,45 +84,45 @@ def covers_interest(fields: Fields, wanted: Fields) -> bool:
     """Return whether the first fields include all wanted ones."""
     if fields is None or wanted is None:
         return fields is None
-    return all(_has(fields, path) for path in wanted)
+    return all(_includes_field(fields, path) for path in wanted)
 
 
-def _has(fields: Iterable[str], path: str) -> bool:
+def _includes_field(fields: Iterable[str], path: str) -> bool:
     return any(path == each or path.startswith(f"{each}.") for each in fields)
 
 
 def combine_interests(interests: Iterable[Interest]) -> tuple[Interest, ...]:
     """Return the interests without duplicates, in a stable order, the narrowest of a kind first."""
-    joined: dict[tuple[tuple[str, str], Scope, frozenset[Scope]], Interest] = {}
-    for each in sorted(interests, key=_order):
+    joined: dict[tuple[tuple[str, str], ObjectScope, frozenset[ObjectScope]], Interest] = {}
+    for each in sorted(interests, key=_sort_key):
         key = each.kind, each.scope, each.only
         known = joined.get(key)
-        joined[key] = replace(known, fields=_union(known.fields, each.fields)) if known else each
+        joined[key] = replace(known, fields=_union_of_fields(known.fields, each.fields)) if known else each
     kinds: dict[tuple[str, str], list[Interest]] = {}
     for each in joined.values():
         kinds.setdefault(each.kind, []).append(each)
-    return tuple(each for of_kind in kinds.values() for each in _bounded(_outer(of_kind)))
+    return tuple(each for of_kind in kinds.values() for each in _with_joined_names(_without_covered(of_kind)))
 
 
-def _order(interest: Interest) -> tuple[object, ...]:
+def _sort_key(interest: Interest) -> tuple[object, ...]:
     """Return the sort key: kind and version, then names before labels, namespaces and everything."""
     scope = interest.scope
     place = not scope.name, not scope.namespace, not scope.labels, scope
     return (*interest.kind, interest.gvk.version, *place)
 
 
-def _outer(interests: Sequence[Interest]) -> list[Interest]:
+def _without_covered(interests: Sequence[Interest]) -> list[Interest]:
     return [each for each in interests if not any(other is not each and other.covers(each) for other in interests)]
 
 
-def _union(one: Fields, other: Fields) -> Fields:
+def _union_of_fields(one: Fields, other: Fields) -> Fields:
     if one is None or other is None:
         return None
     both = one | other
-    return frozenset(path for path in both if not _has(both - {path}, path))
+    return frozenset(path for path in both if not _includes_field(both - {path}, path))
 
 
-def _bounded(interests: Sequence[Interest]) -> Iterator[Interest]:
+def _with_joined_names(interests: Sequence[Interest]) -> Iterator[Interest]:
     """Yield the interests, with many names joined into watches of their namespaces."""
     named = [each for each in interests if each.scope.name]
     if len(named) > MOST_NAMED:
@@ -133,8 +133,8 @@ def _bounded(interests: Sequence[Interest]) -> Iterator[Interest]:
             inside = [each for each in named if namespace in ("", each.scope.namespace)]
             fields = inside[0].fields
             for each in inside:
-                fields = _union(fields, each.fields)
+                fields = _union_of_fields(fields, each.fields)
             only = frozenset(each.scope for each in inside)
-            yield Interest(inside[0].gvk, fields, scope=Scope(namespace=namespace), only=only)
+            yield Interest(inside[0].gvk, fields, scope=ObjectScope(namespace=namespace), only=only)
         interests = [each for each in interests if not each.scope.name]
     yield from interests

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, Naming
+from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, NameChanges
 
 FILES: Final = frozenset(("kustomization.yaml", "kustomization.yml", "Kustomization"))
 _TAKEN: Final = ("resources", "bases", "components", "crds")
@@ -35,7 +35,7 @@ class Kustomization:
 
     folder: str
     taken: tuple[str, ...]
-    naming: Naming
+    naming: NameChanges
     components: tuple[str, ...] = ()
     patches: tuple[str, ...] = ()
 
@@ -45,28 +45,32 @@ def read_kustomization(file: str, value: JSON) -> Kustomization | None:
     if posixpath.basename(file) not in FILES or not isinstance(value, dict):
         return None
     folder = posixpath.dirname(file)
-    taken = tuple(dict.fromkeys(path for field in _TAKEN for path in _paths(folder, value.get(field))))
-    components = tuple(_paths(folder, value.get("components")))
-    patches = tuple(_paths(folder, [_patch_file(each) for each in _patches(value)]))
-    return Kustomization(folder=folder, taken=taken, naming=_naming(value), components=components, patches=patches)
+    taken = tuple(dict.fromkeys(path for field in _TAKEN for path in _paths_of_entries(folder, value.get(field))))
+    components = tuple(_paths_of_entries(folder, value.get("components")))
+    patches = tuple(_paths_of_entries(folder, [_patch_file(each) for each in _patch_entries(value)]))
+    return Kustomization(
+        folder=folder, taken=taken, naming=_naming_of_kustomization(value), components=components, patches=patches
+    )
 
 
-def _paths(folder: str, entries: JSON) -> Iterator[str]:
-    for each in _listed(entries):
+def _paths_of_entries(folder: str, entries: JSON) -> Iterator[str]:
+    for each in _list_or_empty(entries):
         if isinstance(each, str):
             yield posixpath.normpath(posixpath.join(folder, each))
 
 
-def _naming(value: Mapping[str, JSON]) -> Naming:
-    if any(value.get(field) for field in _MAY_NAME) or any(map(_names, _patches(value))):
+def _naming_of_kustomization(value: Mapping[str, JSON]) -> NameChanges:
+    if any(value.get(field) for field in _MAY_NAME) or any(map(_may_rename, _patch_entries(value))):
         return UNKNOWN
-    namespace, prefix, suffix = (_text(value.get(field)) for field in ("namespace", "namePrefix", "nameSuffix"))
-    return Naming(namespace=namespace, prefix=prefix, suffix=suffix)
+    namespace, prefix, suffix = (
+        _text_or_empty(value.get(field)) for field in ("namespace", "namePrefix", "nameSuffix")
+    )
+    return NameChanges(namespace=namespace, prefix=prefix, suffix=suffix)
 
 
-def _patches(value: Mapping[str, JSON]) -> Iterator[JSON]:
+def _patch_entries(value: Mapping[str, JSON]) -> Iterator[JSON]:
     for field in _PATCHES:
-        yield from _listed(value.get(field))
+        yield from _list_or_empty(value.get(field))
 
 
 def _patch_file(patch: JSON) -> JSON:
@@ -74,15 +78,15 @@ def _patch_file(patch: JSON) -> JSON:
     return patch.get("path") if isinstance(patch, dict) else patch
 
 
-def _names(patch: JSON) -> bool:
+def _may_rename(patch: JSON) -> bool:
     return any(each in str(patch) for each in _NAMING_PATCH)
 
 
-def _listed(value: JSON) -> Sequence[JSON]:
+def _list_or_empty(value: JSON) -> Sequence[JSON]:
     return value if isinstance(value, list) else ()
 
 
-def _text(value: JSON) -> str:
+def _text_or_empty(value: JSON) -> str:
     return value if isinstance(value, str) else ""
 
 
@@ -102,16 +106,16 @@ class Kustomizations:
         """Return the folder of the outermost kustomization that certainly uses a file; None if there is none, or
         several.
         """
-        above, seen = self._only_taker(file), dict[str, None]()
+        above, seen = self._only_user_of(file), dict[str, None]()
         while above is not None and above not in seen:
             seen[above] = None
-            above = self._only_taker(above)
+            above = self._only_user_of(above)
         return [*seen][-1] if seen else None
 
-    def files(self, root: str) -> Mapping[str, Naming]:
+    def files(self, root: str) -> Mapping[str, NameChanges]:
         """Return the files that a kustomization uses, itself or through others, and the names of their objects."""
-        files: dict[str, Naming] = {}
-        waiting, seen = [(root, self._outer(root), frozenset((root,)))], set[tuple[str, Naming]]()
+        files: dict[str, NameChanges] = {}
+        waiting, seen = [(root, self._naming_above(root), frozenset((root,)))], set[tuple[str, NameChanges]]()
         while waiting:
             folder, outer, above = waiting.pop()
             taker = self._by_folder[folder]
@@ -129,21 +133,27 @@ class Kustomizations:
     def is_ambiguous(self, file: str) -> bool:
         """Return whether several kustomizations use a file, one of which may name its objects differently."""
         takers = self._takers.get(file, ())
-        return len(takers) > 1 and any(self._by_folder[each].naming != AS_WRITTEN for each in self._above(file))
+        return len(takers) > 1 and any(
+            self._by_folder[each].naming != AS_WRITTEN for each in self._kustomizations_above(file)
+        )
 
     def is_patch(self, file: str) -> bool:
         """Return whether a file is merged into the objects of others, and not used as objects of its own."""
         return file in self._patches and file not in self._takers
 
-    def _only_taker(self, path: str) -> str | None:
+    def _only_user_of(self, path: str) -> str | None:
         takers = self._takers.get(path, ())
         return takers[0] if len(takers) == 1 else None
 
-    def _outer(self, root: str) -> Naming:
+    def _naming_above(self, root: str) -> NameChanges:
         """Return the naming by kustomizations above the outermost certain one: unknown if one of them sets names."""
-        return UNKNOWN if any(self._by_folder[each].naming != AS_WRITTEN for each in self._above(root)) else AS_WRITTEN
+        return (
+            UNKNOWN
+            if any(self._by_folder[each].naming != AS_WRITTEN for each in self._kustomizations_above(root))
+            else AS_WRITTEN
+        )
 
-    def _above(self, path: str) -> Iterator[str]:
+    def _kustomizations_above(self, path: str) -> Iterator[str]:
         """Yield all kustomizations that use something as a resource, directly or through another one."""
         waiting, seen = [path], {path}
         while waiting:

@@ -18,13 +18,13 @@ WAIT_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedCluster:
     """The live view and its readiness."""
 
     cluster: WatchCluster
 
     @classmethod
-    def start(cls, kubeconfig: Path | None, interests: Iterable[Interest], log: Log) -> Watched:
+    def start(cls, kubeconfig: Path | None, interests: Iterable[Interest], log: Log) -> WatchedCluster:
         """Connect, and wait for the first lists.
 
         Raises:

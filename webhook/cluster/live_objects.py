@@ -13,7 +13,7 @@ from typing import Final
 
 from webhook.attributes import JSON, GroupVersionKind, GroupVersionResource
 from webhook.cluster.connection import Connection, ServerRefused
-from webhook.cluster.discovery import Resource, group_root
+from webhook.cluster.discovery import ServedResource, group_root
 
 PAGE: Final = 250
 """How many objects one page has: an API server holds all of them at once, and each has up to 1.5 MB."""
@@ -26,7 +26,7 @@ class ServedKind:
     """A kind whose objects can be listed."""
 
     kind: GroupVersionKind
-    resource: Resource
+    resource: ServedResource
 
     @property
     def gvr(self) -> GroupVersionResource:
@@ -45,11 +45,11 @@ def served_kinds(connection: Connection, wanted: Iterable[tuple[str, str]]) -> I
         LookupFailed: nobody can say.
     """
     pairs = sorted(set(wanted))
-    for group, versions in [("", ["v1"]), *_groups(connection)]:
+    for group, versions in [("", ["v1"]), *_groups_with_versions(connection)]:
         plurals = {plural for each, plural in pairs if each in (group, "*")}
         seen: set[str] = set()
         for version in versions if plurals else ():
-            for kind in _listable(connection, group, version):
+            for kind in _listable_kinds(connection, group, version):
                 plural = kind.resource.plural
                 if plural not in seen and (plural in plurals or "*" in plurals):
                     seen.add(plural)
@@ -58,7 +58,9 @@ def served_kinds(connection: Connection, wanted: Iterable[tuple[str, str]]) -> I
                 break
 
 
-def objects(connection: Connection, kind: ServedKind, *, namespace: str = "", selector: str = "") -> Iterator[JSON]:
+def objects_of_kind(
+    connection: Connection, kind: ServedKind, *, namespace: str = "", selector: str = ""
+) -> Iterator[JSON]:
     """Yield the objects of a kind in a namespace, or in all with "", that match a label selector.
 
     Raises:
@@ -83,7 +85,7 @@ def objects(connection: Connection, kind: ServedKind, *, namespace: str = "", se
             return
 
 
-def _groups(connection: Connection) -> Iterator[tuple[str, Sequence[str]]]:
+def _groups_with_versions(connection: Connection) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield the groups of an API server with their versions, the preferred one first."""
     for group in connection.get("/apis", {}).get("groups") or []:
         preferred = (group.get("preferredVersion") or {}).get("version")
@@ -91,7 +93,7 @@ def _groups(connection: Connection) -> Iterator[tuple[str, Sequence[str]]]:
         yield group["name"], sorted(versions, key=lambda version: version != preferred)
 
 
-def _listable(connection: Connection, group: str, version: str) -> Iterator[ServedKind]:
+def _listable_kinds(connection: Connection, group: str, version: str) -> Iterator[ServedKind]:
     root = group_root(group, version)
     try:
         resources = connection.get(root, {}).get("resources") or []
@@ -102,4 +104,4 @@ def _listable(connection: Connection, group: str, version: str) -> Iterator[Serv
     for each in resources:
         if "/" not in each["name"] and "list" in (each.get("verbs") or ()):
             kind = GroupVersionKind(group, version, each["kind"])
-            yield ServedKind(kind, Resource(root, each["name"], kind.api_version, bool(each["namespaced"])))
+            yield ServedKind(kind, ServedResource(root, each["name"], kind.api_version, bool(each["namespaced"])))

@@ -22,7 +22,7 @@ _KEEP_NAMES: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Naming:
+class NameChanges:
     """The changes of an object's name by the kustomizations that use it.
 
     Args:
@@ -36,9 +36,9 @@ class Naming:
     suffix: str = ""
     is_known: bool = True
 
-    def inside(self, outer: Naming) -> Naming:
+    def inside(self, outer: NameChanges) -> NameChanges:
         """Return the naming if another kustomization uses the result; its namespace takes precedence."""
-        return Naming(
+        return NameChanges(
             namespace=outer.namespace or self.namespace,
             prefix=f"{outer.prefix}{self.prefix}",
             suffix=f"{self.suffix}{outer.suffix}",
@@ -60,8 +60,8 @@ class Naming:
         return obj if named == metadata else {**obj, "metadata": named}
 
 
-AS_WRITTEN: Final = Naming()
-UNKNOWN: Final = Naming(is_known=False)
+AS_WRITTEN: Final = NameChanges()
+UNKNOWN: Final = NameChanges(is_known=False)
 
 
 def group_kind(obj: Mapping[str, JSON]) -> tuple[str, str]:

@@ -28,12 +28,12 @@ def projection_of_fields(fields: Fields) -> Callable[[JSON], JSON]:
     managers.
     """
     if fields is None:
-        return _whole
-    tree = _tree(fields | _ALWAYS)
+        return _whole_object
+    tree = _tree_of_fields(fields | _ALWAYS)
     return lambda obj: _kept_fields(obj, tree)
 
 
-def _tree(fields: frozenset[str]) -> Tree:
+def _tree_of_fields(fields: frozenset[str]) -> Tree:
     tree: dict[str, Any] = {}
     for path in sorted(fields, key=len, reverse=True):  # a field is cut where a shorter path keeps all of it
         *above, last = map(intern, path.split("."))
@@ -46,7 +46,7 @@ def _tree(fields: frozenset[str]) -> Tree:
 
 def _kept_fields(value: JSON, tree: Tree) -> JSON:
     if not tree:
-        return _lean(value, 0)
+        return _with_interned_keys(value, 0)
     if isinstance(value, dict):
         return {name: _kept_fields(value[name], below) for name, below in tree.items() if name in value}
     if isinstance(value, list):
@@ -54,16 +54,16 @@ def _kept_fields(value: JSON, tree: Tree) -> JSON:
     return value
 
 
-def _whole(obj: JSON) -> JSON:
+def _whole_object(obj: JSON) -> JSON:
     metadata = {key: value for key, value in obj["metadata"].items() if key != _UNREAD}
-    return _lean({**obj, "metadata": metadata}, 0)
+    return _with_interned_keys({**obj, "metadata": metadata}, 0)
 
 
-def _lean(value: JSON, depth: int) -> JSON:
+def _with_interned_keys(value: JSON, depth: int) -> JSON:
     """Return the value with interned keys, so that equal keys of all objects share memory."""
     if depth < _DEEPEST:
         if isinstance(value, dict):
-            return {intern(key): _lean(below, depth + 1) for key, below in value.items()}
+            return {intern(key): _with_interned_keys(below, depth + 1) for key, below in value.items()}
         if isinstance(value, list):
-            return [_lean(each, depth + 1) for each in value]
+            return [_with_interned_keys(each, depth + 1) for each in value]
     return value

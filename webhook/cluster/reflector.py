@@ -17,13 +17,13 @@ from time import monotonic
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.cluster.connection import METADATA, METADATA_LIST, WHOLE, Connection, Lines, ServerRefused
-from webhook.cluster.discovery import NotServed, Resource, discover_resource
+from webhook.cluster.connection import METADATA, METADATA_LIST, WHOLE, Connection, LineStream, ServerRefused
+from webhook.cluster.discovery import KindNotServed, ServedResource, discover_resource
 from webhook.cluster.freshness import DEFAULT_TIMES, WatchTimes
 from webhook.cluster.interest import Interest
 from webhook.cluster.projection import projection_of_fields
-from webhook.cluster.store import Place, Store
-from webhook.cluster.unreachable import Outages, Unreachable
+from webhook.cluster.store import ObjectStore, Place
+from webhook.cluster.unreachable import OutageLog, ServerUnreachable
 from webhook.errors import LookupFailed
 from webhook.logs import Log
 
@@ -35,7 +35,7 @@ fill the memory of the server. Parameters that people write have some KB; etcd t
 
 
 @dataclass(frozen=True, slots=True)
-class _TooLarge:
+class _TooLargeObject:
     """Stands for an object that exists and is too large to be kept."""
 
     size_bytes: int
@@ -52,20 +52,20 @@ class Reflector:
     interest: Interest
     connection: Connection
     log: Log
-    outages: Outages
+    outages: OutageLog
     backoff_s: tuple[float, float]
     before: Reflector | None = None
     times: WatchTimes = DEFAULT_TIMES
     heard_at: float = 0.0
     failure: str = "not synced yet"
     failed: int = 0
-    resource: Resource | None = None
+    resource: ServedResource | None = None
     settled: threading.Event = field(default_factory=threading.Event)
-    _store: Store = field(default_factory=Store)
+    _store: ObjectStore = field(default_factory=ObjectStore)
     _earlier: int = 0
     _project: Callable[[JSON], JSON] = field(init=False)
     _stopped: threading.Event = field(default_factory=threading.Event)
-    _lines: Lines | None = None
+    _lines: LineStream | None = None
     _wait_s: float = 0.0
 
     def __post_init__(self) -> None:
@@ -73,7 +73,7 @@ class Reflector:
 
     def start(self) -> None:
         """Start the thread that lists the objects and watches them."""
-        threading.Thread(target=self._run, name=f"watch-{self.interest.gvk.kind}", daemon=True).start()
+        threading.Thread(target=self._list_and_watch, name=f"watch-{self.interest.gvk.kind}", daemon=True).start()
 
     def stop(self) -> None:
         """Tell the thread to end, and close its stream."""
@@ -87,17 +87,17 @@ class Reflector:
     @property
     def is_synced(self) -> bool:
         """Return whether the objects were listed, so that lookups are answered."""
-        return self._answering._store.objects is not None  # noqa: SLF001 - of the same class
+        return self._answering_reflector._store.objects is not None  # noqa: SLF001 - of the same class
 
     @property
     def age_s(self) -> float:
         """Return the seconds since the API server sent what lookups return; 0 before the first list."""
-        return monotonic() - self._answering.heard_at if self.is_synced else 0.0
+        return monotonic() - self._answering_reflector.heard_at if self.is_synced else 0.0
 
     @property
-    def _answering(self) -> Reflector:
+    def _answering_reflector(self) -> Reflector:
         before = self.before
-        return before._answering if before is not None and self._store.objects is None else self  # noqa: SLF001
+        return before._answering_reflector if before is not None and self._store.objects is None else self  # noqa: SLF001
 
     @property
     def changes(self) -> int:
@@ -107,31 +107,33 @@ class Reflector:
 
     def get(self, namespace: str, name: str) -> JSON | None:
         """Return the object, or None when there is none. Raises LookupFailed."""
-        answering = self._answering
+        answering = self._answering_reflector
         objects = answering._store.objects  # noqa: SLF001 - of the same class
         if objects is None:
             raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
-        return self._log_state(objects.get((namespace if answering.is_namespaced else "", name)), f"{namespace}/{name}")
+        return self._object_or_none(
+            objects.get((namespace if answering.is_namespaced else "", name)), f"{namespace}/{name}"
+        )
 
     def list(self, namespace: str | None) -> Sequence[JSON]:
         """Return the objects of a namespace or of all. Raises LookupFailed."""
-        answering = self._answering
+        answering = self._answering_reflector
         if answering._store.objects is None:  # noqa: SLF001 - of the same class
             raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
         listed = answering._store.list(namespace if answering.is_namespaced else None)  # noqa: SLF001 - of the same class
-        if self._is_anywhere:
+        if self._keeps_objects_of_all_namespaces:
             for obj in listed:
-                self._log_state(obj, f"in {namespace}")
+                self._object_or_none(obj, f"in {namespace}")
         return listed
 
-    def _log_state(self, obj: JSON, where: str) -> JSON:
-        if isinstance(obj, _TooLarge):
+    def _object_or_none(self, obj: JSON, where: str) -> JSON:
+        if isinstance(obj, _TooLargeObject):
             told = f"it has {obj.size_bytes} bytes and more than {LARGEST_WHOLE} are not held: make it smaller"
             raise LookupFailed(f"{self.interest.gvk.kind} {where}: {told}")
         return obj
 
     @property
-    def _is_anywhere(self) -> bool:
+    def _keeps_objects_of_all_namespaces(self) -> bool:
         """Return whether whole objects of all namespaces are kept, which anybody may have written."""
         return self.interest.fields is None and not self.interest.scope.namespace
 
@@ -140,58 +142,60 @@ class Reflector:
         """Return whether objects of the kind have namespaces; true until the API server was asked."""
         return self.resource is None or self.resource.is_namespaced
 
-    def _run(self) -> None:
+    def _list_and_watch(self) -> None:
         """List and watch until stopped; after every failure, wait and try again."""
         while not self._stopped.is_set():
             try:
                 self.resource = discover_resource(self.connection, self.interest.gvk)
-                version = self._replace(self.resource)
-                self._succeeded()
-                self._follow(self.resource, version)
+                version = self._list_and_replace(self.resource)
+                self._reset_failures()
+                self._watch_from_version(self.resource, version)
             except LookupFailed as error:
-                self._back_off(error)
+                self._note_failure_and_wait(error)
             except Exception as error:  # noqa: BLE001 - a thread that ends would leave a view that nobody updates
-                self._back_off(LookupFailed(f"the API server sent an answer that cannot be read: {error!r}"))
+                self._note_failure_and_wait(
+                    LookupFailed(f"the API server sent an answer that cannot be read: {error!r}")
+                )
 
-    def _back_off(self, error: LookupFailed) -> None:
+    def _note_failure_and_wait(self, error: LookupFailed) -> None:
         """Note a failure and wait before the next try."""
         if not self._stopped.is_set():
-            self._note(error)
-            self._pause()
+            self._note_failure(error)
+            self._wait_before_next_try()
 
-    def _pause(self) -> None:
+    def _wait_before_next_try(self) -> None:
         """Wait before the next try, twice as long after every failure in a row."""
         first, longest = self.backoff_s
         self._wait_s = min(self._wait_s * 2, longest) or first
         self._stopped.wait(self._wait_s * random.uniform(1, 2))  # noqa: S311 - spreads load, hides nothing
 
-    def _note(self, error: LookupFailed) -> None:
+    def _note_failure(self, error: LookupFailed) -> None:
         """Note a failure; if the kind is not served or forbidden, stop waiting for it."""
         is_new = self.failure != str(error)
         self.failure, self.failed = str(error), self.failed + 1
-        if isinstance(error, NotServed):
+        if isinstance(error, KindNotServed):
             self._store.replace(None)
-            self._hand_over()
-        if isinstance(error, NotServed | ServerRefused):
+            self._drop_previous_reflector()
+        if isinstance(error, KindNotServed | ServerRefused):
             self.settled.set()
             self.outages.log_end()
-        if isinstance(error, Unreachable):
+        if isinstance(error, ServerUnreachable):
             self.outages.log_begin(error)
         elif is_new:  # a kind that is not served is asked for every half a minute
-            self._tell(error)
+            self._log_failure(error)
 
-    def _tell(self, error: LookupFailed) -> None:
+    def _log_failure(self, error: LookupFailed) -> None:
         gvk = self.interest.gvk
         with suppress(OSError, ValueError):  # a log that nobody can write to is not this thread's to mend
             self.log.warning("watch failed", group=gvk.group, kind=gvk.kind, error=str(error))
 
-    def _succeeded(self) -> None:
+    def _reset_failures(self) -> None:
         """Reset the failures and the wait after a success."""
         self.failure, self._wait_s = "", 0.0
         self.heard_at = monotonic()
         self.outages.log_end()
 
-    def _hand_over(self) -> None:
+    def _drop_previous_reflector(self) -> None:
         """Drop the previous reflector, because this one can answer alone now."""
         before = self.before
         if before is not None:
@@ -199,23 +203,23 @@ class Reflector:
             self.before = None
             before.stop()
 
-    def _query(self) -> dict[str, str]:
+    def _query_of_scope(self) -> dict[str, str]:
         """Return the query by which the API server sends only the objects of the scope."""
         scope = self.interest.scope
         by_name = {"fieldSelector": f"metadata.name={scope.name}"} if scope.name else {}
         return by_name | ({"labelSelector": scope.labels} if scope.labels else {})
 
-    def _replace(self, resource: Resource) -> str:
+    def _list_and_replace(self, resource: ServedResource) -> str:
         """List everything, page by page, replace the objects, and return the resourceVersion to watch from."""
         objects: dict[Place, JSON] = {}
-        path, selectors = resource.path(self.interest.scope.namespace), {**self._query(), "limit": PAGE}
+        path, selectors = resource.path(self.interest.scope.namespace), {**self._query_of_scope(), "limit": PAGE}
         accept = METADATA_LIST if self.interest.is_metadata else WHOLE
         query = selectors
         while True:
             page = self.connection.page(path, query, accept)
             for item in page:
-                if self._is_kept(place := _place(item)):
-                    objects[place] = self._store.known(place, self._cut(item, resource))
+                if self._is_in_scope(place := _place_of_object(item)):
+                    objects[place] = self._store.known(place, self._kept_fields_of_object(item, resource))
             version, more = page.metadata["resourceVersion"], page.metadata.get("continue")
             if not more:
                 break
@@ -224,38 +228,38 @@ class Reflector:
         self._store.replace(objects)
         self.failure = ""
         self.settled.set()
-        self._hand_over()
+        self._drop_previous_reflector()
         return str(version)
 
-    def _cut(self, obj: JSON, resource: Resource) -> JSON:
+    def _kept_fields_of_object(self, obj: JSON, resource: ServedResource) -> JSON:
         """Return the fields of an object that are read, with the right apiVersion and kind."""
         kept = self._project({**obj, "apiVersion": resource.api_version, "kind": self.interest.gvk.kind})
-        if self._is_anywhere and resource.is_namespaced:
+        if self._keeps_objects_of_all_namespaces and resource.is_namespaced:
             size_bytes = len(json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode(errors="replace"))
-            return _TooLarge(size_bytes) if size_bytes > LARGEST_WHOLE else kept
+            return _TooLargeObject(size_bytes) if size_bytes > LARGEST_WHOLE else kept
         return kept
 
-    def _is_kept(self, place: Place) -> bool:
+    def _is_in_scope(self, place: Place) -> bool:
         return not self.interest.only or self.interest.includes(*place)
 
-    def _follow(self, resource: Resource, version: str) -> None:
+    def _watch_from_version(self, resource: ServedResource, version: str) -> None:
         """Watch from a resourceVersion on; resume a broken stream, and return when it is too old (410)."""
         while not self._stopped.is_set():
             try:
-                for event in self._events(resource, version):
-                    version = self._take(event, resource)
-                    self._succeeded()
+                for event in self._events_of_watch(resource, version):
+                    version = self._apply_event(event, resource)
+                    self._reset_failures()
             except ServerRefused as error:
                 if error.code == HTTPStatus.GONE:
                     return
                 raise
             except LookupFailed as error:
-                self._back_off(error)
+                self._note_failure_and_wait(error)
 
-    def _events(self, resource: Resource, version: str) -> Iterator[JSON]:
+    def _events_of_watch(self, resource: ServedResource, version: str) -> Iterator[JSON]:
         """Yield the events of one watch."""
         query = {
-            **self._query(),
+            **self._query_of_scope(),
             "watch": "true",
             "resourceVersion": version,
             "allowWatchBookmarks": "true",
@@ -275,18 +279,18 @@ class Reflector:
             self._lines = None
         self.heard_at = monotonic()
         if count < 0 and monotonic() - begun < lasting_s / 2:
-            self._pause()  # or a server that ends every watch at once would be asked without end
+            self._wait_before_next_try()  # or a server that ends every watch at once would be asked without end
 
-    def _take(self, event: JSON, resource: Resource) -> str:
+    def _apply_event(self, event: JSON, resource: ServedResource) -> str:
         """Apply one event to the store, and return the resourceVersion to go on from."""
         changed = event["object"]
-        if event["type"] in ("ADDED", "MODIFIED", "DELETED") and self._is_kept(place := _place(changed)):
+        if event["type"] in ("ADDED", "MODIFIED", "DELETED") and self._is_in_scope(place := _place_of_object(changed)):
             if event["type"] == "DELETED":
                 self._store.drop(place)
             else:
-                self._store.put(place, self._cut(changed, resource))
+                self._store.put(place, self._kept_fields_of_object(changed, resource))
         return str(changed["metadata"]["resourceVersion"])
 
 
-def _place(obj: JSON) -> Place:
+def _place_of_object(obj: JSON) -> Place:
     return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]

@@ -17,7 +17,7 @@ Place: TypeAlias = tuple[str, str]
 """Namespace, "" for a cluster-scoped object, and name."""
 
 
-class Store:
+class ObjectStore:
     """Objects by place; `objects` is None until they were listed. `changes` counts the changes."""
 
     __slots__ = ("_listed", "changes", "objects")
@@ -30,7 +30,7 @@ class Store:
     def known(self, place: Place, obj: JSON) -> JSON:
         """Return the stored object if it equals this one, else this one."""
         held = (self.objects or {}).get(place)
-        return held if held is not None and _is_same(held, obj) else obj
+        return held if held is not None and _is_same_json(held, obj) else obj
 
     def replace(self, objects: dict[Place, JSON] | None) -> None:
         """Replace all objects by these."""
@@ -58,7 +58,7 @@ class Store:
         return listed[1].get(namespace, ())
 
 
-def _is_same(held: JSON, obj: JSON) -> bool:
+def _is_same_json(held: JSON, obj: JSON) -> bool:
     """Return whether two objects have the same values; to Python 1, 1.0 and true are equal, to CEL they are not."""
     return bool(held == obj) and json.dumps(held, default=repr) == json.dumps(obj, default=repr)
 

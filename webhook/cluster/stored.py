@@ -30,10 +30,10 @@ def view_before_request(cluster: Cluster, attributes: Attributes) -> Cluster:
     old = None if attributes.operation is Operation.CREATE else attributes.old_object
     if (held is None and old is None) or _says_nothing_else(held, old):
         return cluster
-    return StoredCluster(cluster, (kind.group, kind.kind), (namespace, name), held, old)
+    return ClusterWithChange(cluster, (kind.group, kind.kind), (namespace, name), held, old)
 
 
-class StoredCluster:
+class ClusterWithChange:
     """A view in which one object has another value, or does not exist."""
 
     def __init__(

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from webhook import charts
 from webhook.attributes import JSON
 from webhook.cluster.kustomizations import Kustomizations, read_kustomization
-from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, Naming
+from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, NameChanges
 
 NEVER_APPLIED: Final = frozenset(("vendor", "testdata", "node_modules", "third_party"))
 """Folders whose files are context only for files inside them."""
@@ -22,7 +22,7 @@ Unit: TypeAlias = tuple[str, str]
 """The kind of a group of files, `kustomization`, `chart`, `folder` or `file`, and its path."""
 
 
-class Units:
+class FileUnits:
     """The files of a tree and their units, each file by its normal path (`normal`)."""
 
     def __init__(self, documents: Mapping[str, list[JSON]]) -> None:
@@ -31,8 +31,8 @@ class Units:
         self._kustomizations: Final = Kustomizations(
             each for file, value in firsts if (each := read_kustomization(file, value))
         )
-        self._taken: Final[dict[str, Mapping[str, Naming]]] = {}
-        self._units: Final = {file: self._unit(file) for file in documents}
+        self._taken: Final[dict[str, Mapping[str, NameChanges]]] = {}
+        self._units: Final = {file: self._find_unit(file) for file in documents}
         self._listed: Final[dict[Unit, list[str]]] = {}
         for file, unit in self._units.items():
             self._listed.setdefault(unit, []).append(file)
@@ -43,30 +43,32 @@ class Units:
         """Return the unit that a file belongs to."""
         return self._units[file]
 
-    def naming(self, file: str) -> Naming:
+    def naming(self, file: str) -> NameChanges:
         """Return how the names of a file's objects change when the file is applied, as by a namePrefix."""
         kind, path = self._units[file]
         if kind == "kustomization":
-            return self._taken_by(path)[file]
+            return self._files_used_by_kustomization(path)[file]
         return UNKNOWN if self._kustomizations.is_ambiguous(file) else AS_WRITTEN
 
     def is_patch(self, file: str) -> bool:
         """Return whether the objects of a file are patches, which a kustomization merges."""
         return self._kustomizations.is_patch(file)
 
-    def files(self, unit: Unit) -> Mapping[str, Naming]:
+    def files(self, unit: Unit) -> Mapping[str, NameChanges]:
         """Return the files that are applied together, with the names of their objects."""
         kind, path = unit
         if kind == "kustomization":
-            return {file: naming for file, naming in self._taken_by(path).items() if file in self._units}
+            return {
+                file: naming for file, naming in self._files_used_by_kustomization(path).items() if file in self._units
+            }
         return {file: self.naming(file) for file in self._listed[unit]}
 
-    def _taken_by(self, root: str) -> Mapping[str, Naming]:
+    def _files_used_by_kustomization(self, root: str) -> Mapping[str, NameChanges]:
         if root not in self._taken:
             self._taken[root] = self._kustomizations.files(root)
         return self._taken[root]
 
-    def _unit(self, file: str) -> Unit:
+    def _find_unit(self, file: str) -> Unit:
         root, chart, folder = self._kustomizations.root(file), charts.chart_of(Path(file)), posixpath.dirname(file)
         if root is not None:
             return "kustomization", root

@@ -12,7 +12,7 @@ from webhook.errors import LookupFailed
 from webhook.logs import Log
 
 
-class Unreachable(LookupFailed):
+class ServerUnreachable(LookupFailed):
     """The API server sent no answer."""
 
     def __init__(self, server: str, error: BaseException) -> None:
@@ -21,7 +21,7 @@ class Unreachable(LookupFailed):
 
 def describe_connection_error(error: BaseException) -> str:
     """Return the system's text of a failed connection, without the libraries' wrapping."""
-    for each in _chain(error):
+    for each in _error_and_causes(error):
         if isinstance(each, ssl.SSLCertVerificationError):
             return f"its certificate is not trusted: {each.verify_message}"
         if isinstance(each, socket.gaierror):
@@ -33,7 +33,7 @@ def describe_connection_error(error: BaseException) -> str:
     return "it did not answer in time" if "timed out" in str(error) else str(error)
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def _error_and_causes(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and its causes; urllib3's ProtocolError has the cause among its arguments."""
     each: BaseException | None = error
     for _ in range(10):
@@ -44,7 +44,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         each = each.__cause__ or each.__context__
 
 
-class Outages:
+class OutageLog:
     """Logs once that the API server is away, and once that it is back, however many watches notice."""
 
     def __init__(self, log: Log) -> None:
@@ -52,19 +52,19 @@ class Outages:
         self._lock = threading.Lock()
         self._is_away = False
 
-    def log_begin(self, error: Unreachable) -> None:
+    def log_begin(self, error: ServerUnreachable) -> None:
         """Log that the API server is away, unless that was logged before."""
-        if self._turns(to=True):
+        if self._changes_state(to=True):
             with suppress(OSError, ValueError):  # a log that nobody can write to is not a watch's to mend
                 self._log.warning("API server unreachable", error=str(error))
 
     def log_end(self) -> None:
         """Log that the API server is back, if it was away."""
-        if self._turns(to=False):
+        if self._changes_state(to=False):
             with suppress(OSError, ValueError):
                 self._log.info("API server reachable again")
 
-    def _turns(self, *, to: bool) -> bool:
+    def _changes_state(self, *, to: bool) -> bool:
         if self._is_away is to:  # as nearly always
             return False
         with self._lock:

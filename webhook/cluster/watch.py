@@ -16,7 +16,7 @@ from webhook.cluster.freshness import DEFAULT_TIMES, WatchTimes, describe_stalen
 from webhook.cluster.interest import Interest, combine_interests, covers_interest
 from webhook.cluster.lookup import describe_lookup, place_of
 from webhook.cluster.reflector import Reflector
-from webhook.cluster.unreachable import Outages
+from webhook.cluster.unreachable import OutageLog
 from webhook.errors import LookupFailed
 from webhook.logs import Log
 
@@ -38,7 +38,7 @@ class WatchCluster:
     ) -> None:
         self._connection = connection
         self._log = log
-        self._outages = Outages(log)
+        self._outages = OutageLog(log)
         self._backoff_s = backoff_s
         self._times = times
         self._reflectors: dict[Interest, Reflector] = {}
@@ -56,7 +56,7 @@ class WatchCluster:
     def watch(self, interests: Iterable[Interest]) -> None:
         """Watch exactly these interests from now on; present watches stay and answer until new ones are ready."""
         old = self._reflectors
-        made = {each: old.get(each) or self._reflector(each) for each in combine_interests(interests)}
+        made = {each: old.get(each) or self._new_reflector(each) for each in combine_interests(interests)}
         kinds: dict[tuple[str, str], tuple[Reflector, ...]] = {}
         for each, reflector in made.items():
             kinds[each.kind] = (*kinds.get(each.kind, ()), reflector)
@@ -71,8 +71,8 @@ class WatchCluster:
             if each not in old:
                 reflector.start()
 
-    def _reflector(self, interest: Interest) -> Reflector:
-        before = next((each for known, each in self._reflectors.items() if _answers(known, interest)), None)
+    def _new_reflector(self, interest: Interest) -> Reflector:
+        before = next((each for known, each in self._reflectors.items() if _covers_interest(known, interest)), None)
         before = before if self._started else None
         return Reflector(interest, self._connection, self._log, self._outages, self._backoff_s, before, self._times)
 
@@ -117,7 +117,7 @@ class WatchCluster:
         Raises:
             LookupFailed: the object is not watched, its kind is not served, or not synced yet.
         """
-        reflectors = self._of(gvk)
+        reflectors = self._reflectors_of_kind(gvk)
         for each in reflectors:
             if each.interest.includes(namespace, name):
                 return each.get(namespace, name)
@@ -132,7 +132,7 @@ class WatchCluster:
         Raises:
             LookupFailed: not all of them are watched, the kind is not served, or not synced yet.
         """
-        reflectors = self._of(gvk)
+        reflectors = self._reflectors_of_kind(gvk)
         for wanted in (labels, ""):
             for each in reflectors:
                 scope = each.interest.scope
@@ -148,7 +148,7 @@ class WatchCluster:
         Raises:
             LookupFailed: the kind is not watched, not served, or nobody has said yet.
         """
-        reflectors = self._of(gvk)
+        reflectors = self._reflectors_of_kind(gvk)
         known = next((each.resource for each in reflectors if each.resource is not None), None)
         if known is None:
             raise LookupFailed(f"{gvk.kind}: {reflectors[0].failure}")
@@ -172,14 +172,14 @@ class WatchCluster:
         """Return "": objects of a live cluster come from no file."""
         return ""
 
-    def _of(self, gvk: GroupVersionKind) -> Sequence[Reflector]:
+    def _reflectors_of_kind(self, gvk: GroupVersionKind) -> Sequence[Reflector]:
         reflectors = self._kinds.get((gvk.group, gvk.kind), ())
         if not reflectors:
             raise LookupFailed(f"{gvk.kind}: {_UNWATCHED}")
         return reflectors
 
 
-def _answers(known: Interest, wanted: Interest) -> bool:
+def _covers_interest(known: Interest, wanted: Interest) -> bool:
     """Return whether the objects of one interest answer another: the same objects, with no fewer fields."""
     same = (known.kind, known.scope, known.only) == (wanted.kind, wanted.scope, wanted.only)
     return same and covers_interest(known.fields, wanted.fields)

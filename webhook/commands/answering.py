@@ -27,7 +27,7 @@ _LONGEST_S: Final = 60.0
 _UNCHANGED: Final = "[gpu]: Invalid value"
 
 
-def _pod(resource: str) -> dict[str, Any]:
+def _restricted_pod_with_device(resource: str) -> dict[str, Any]:
     """Return a Pod with one device, which the Pod security standard `restricted` allows."""
     container = {
         "name": "main",
@@ -69,12 +69,12 @@ def problem_of_dry_run_answer(
     try:
         connection.post(
             f"/api/v1/namespaces/{namespace}/pods",
-            _pod("gpu" if is_changed else "nvidia.com/gpu"),
+            _restricted_pod_with_device("gpu" if is_changed else "nvidia.com/gpu"),
             _LONGEST_S,
             {"dryRun": "All"},
         )
     except ServerRefused as refused:
-        yield from _refused(refused, webhooks)
+        yield from _problems_of_refusal(refused, webhooks)
     yield from _warnings_about_duration(time.monotonic() - started, min(one.timeout_seconds for one in webhooks))
 
 
@@ -89,7 +89,7 @@ def _common_namespace(webhooks: Sequence[Webhook], namespaces: Namespaces) -> st
     return min(asked, key=lambda name: (name != "default", name), default="")
 
 
-def _refused(refused: ServerRefused, webhooks: Sequence[Webhook]) -> Iterator[str]:
+def _problems_of_refusal(refused: ServerRefused, webhooks: Sequence[Webhook]) -> Iterator[str]:
     """Yield the problem of a refusal; a denial by claimgate is an answer and yields nothing."""
     if refused.code >= HTTPStatus.INTERNAL_SERVER_ERROR:
         yield f"none: {refused}"
@@ -113,5 +113,7 @@ def _warnings_about_duration(took_s: float, waits_s: int) -> Iterator[str]:
 def translates_gpu_alone(loaded: PolicySet) -> bool:
     """Return whether the policies translate `gpu` in a cluster of which nothing is known."""
     view = AssumedNamespaces(FilesCluster(()))
-    patch = answer_request(attributes_of_fixture(_pod("gpu")), loaded, view, phase=Phase.MUTATE).patch
+    patch = answer_request(
+        attributes_of_fixture(_restricted_pod_with_device("gpu")), loaded, view, phase=Phase.MUTATE
+    ).patch
     return any(str(one["path"]).startswith("/spec/containers/0/resources") for one in patch)

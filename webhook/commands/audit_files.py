@@ -24,7 +24,7 @@ class FilesAudit:
     def __init__(
         self,
         audit: PartAudit,
-        assembled: assembly.Assembly,
+        assembled: assembly.ReviewAssembly,
         stream: DocumentStream,
         named: Sequence[str],
         *,
@@ -76,7 +76,7 @@ class FilesAudit:
         totals.finish(self._named, notes, is_interrupted=is_interrupted)
 
 
-def assembled_with(settings: Settings, stream: DocumentStream, *, unbound: bool) -> assembly.Assembly:
+def assembled_with(settings: Settings, stream: DocumentStream, *, unbound: bool) -> assembly.ReviewAssembly:
     """Return the policies, and the objects of the files that policies look up.
 
     Raises:
@@ -85,6 +85,6 @@ def assembled_with(settings: Settings, stream: DocumentStream, *, unbound: bool)
     """
     how, loaded = assembly.load_policies(settings, unbound=unbound)
     looked_up = index_files(stream, loaded.interests(), is_whole=settings.context_is_whole)
-    return assembly.with_files(
+    return assembly.assembly_with_files(
         settings, how, loaded, objects=looked_up.objects, files=looked_up.files, is_complete=looked_up.is_complete
     )

@@ -21,7 +21,7 @@ from webhook.cluster.candidates import NAMELESS
 from webhook.cluster.interest import Interest
 from webhook.cluster.naming import group_kind
 from webhook.document_stream import DocumentStream
-from webhook.facts.served_versions.removed_versions import removed_versions
+from webhook.facts.served_versions.removed_versions import read_removed_versions
 
 _HIDDEN: Final = re.compile(r"""\\(?:x|u00|U000000)6[bBeE49]|\?\s+["']?kind""")
 """Matches a letter of `kind` written as an escape, or an explicit key, so that neither hides an object."""
@@ -51,15 +51,15 @@ def index_files(stream: DocumentStream, interests: Iterable[Interest], *, is_who
         is_whole: whether absence counts, so that every file has to be readable.
     """
     kinds = {interest.kind for interest in interests} | NAMELESS
-    looks = _look({kind for _, kind in kinds})
-    groups = frozenset(group for group, _, _ in removed_versions())
+    looks = _pattern_for_kinds({kind for _, kind in kinds})
+    groups = frozenset(group for group, _, _ in read_removed_versions())
     kinds |= {(CRD.group, CRD.kind)}
     looked_up = AuditIndex(is_complete=not stream.problems)
     for part in stream.parts():
         text = part.part.text
         is_kustomization = posixpath.basename(part.source) in kustomizations.FILES
         has_definition = CRD.kind in text and any(group in text for group in groups)
-        some = text if is_whole or is_kustomization or has_definition else _some(text, looks)
+        some = text if is_whole or is_kustomization or has_definition else _documents_that_may_match(text, looks)
         if some != text:
             looked_up.files[yamlfile.shown(part.source)] = None
         if not some and part.problem is None:
@@ -67,24 +67,24 @@ def index_files(stream: DocumentStream, interests: Iterable[Interest], *, is_who
         read = document_stream.read_documents_of_part(replace(part, part=replace(part.part, text=some)))
         looked_up.is_complete &= not read.problems and not read.templates
         for each in read.documents:
-            if not fixtures.is_call(each.value):
+            if not fixtures.is_review_or_request(each.value):
                 looked_up.files[each.source] = None
-                if is_kustomization or _kind(each.value) in kinds:
+                if is_kustomization or _group_kind_or_empty(each.value) in kinds:
                     looked_up.objects.append((each.source, each.value))
     return looked_up
 
 
-def _some(text: str, looks: re.Pattern[str]) -> str:
+def _documents_that_may_match(text: str, looks: re.Pattern[str]) -> str:
     """Return the documents of a text that may have such an object; the whole text if only a parser can separate
     them.
     """
-    if not _may_have(text, looks):
+    if not _may_have_object(text, looks):
         return ""
     documents = yamlfile.documents_of(text)
-    return "".join(each for each in documents if _may_have(each, looks)) if documents else text
+    return "".join(each for each in documents if _may_have_object(each, looks)) if documents else text
 
 
-def _may_have(text: str, looks: re.Pattern[str]) -> bool:
+def _may_have_object(text: str, looks: re.Pattern[str]) -> bool:
     """Return whether a text may have such an object or a recorded review."""
     return (
         "operation" in text
@@ -93,11 +93,11 @@ def _may_have(text: str, looks: re.Pattern[str]) -> bool:
     )
 
 
-def _kind(value: JSON) -> tuple[str, str]:
+def _group_kind_or_empty(value: JSON) -> tuple[str, str]:
     return group_kind(value) if isinstance(value, dict) else ("", "")
 
 
-def _look(kinds: Iterable[str]) -> re.Pattern[str]:
+def _pattern_for_kinds(kinds: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern for texts with an object of these kinds, alone or in a list of its kind, or a recorded review.
 
     A value that does not begin with a letter may be anything: an alias, a tag, an escape.

@@ -18,7 +18,7 @@ from webhook.admission import fixtures
 from webhook.attributes import JSON, NAMESPACE, Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.cluster.connection import Connection
-from webhook.cluster.live_objects import PAGE, ServedKind, objects, served_kinds
+from webhook.cluster.live_objects import PAGE, ServedKind, objects_of_kind, served_kinds
 from webhook.commands.audit_part import PartResult, Stop
 from webhook.commands.audit_totals import AuditTotals
 from webhook.commands.audited_objects import ObjectAudit, Reviewed, decisions_of, qualified
@@ -87,7 +87,7 @@ class LiveAudit:
 
     def __init__(
         self,
-        assembled: assembly.Assembly,
+        assembled: assembly.ReviewAssembly,
         cluster: LiveCluster,
         scope: LiveScope,
         *,
@@ -107,7 +107,7 @@ class LiveAudit:
     def parts(self, stop: Stop) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
         """Yield groups of objects of one kind with their findings, which have to be read before the next group."""
         phases = (Phase.VALIDATE,) if self._audit.reviewed == "stored" else tuple(Phase)
-        wanted = {pair for phase in phases for pair in _wanted(self._audit.policies, phase)}
+        wanted = {pair for phase in phases for pair in _resources_of_policies(self._audit.policies, phase)}
         try:
             kinds = list(served_kinds(self._cluster.connection, wanted))
         except LookupFailed as error:
@@ -148,8 +148,8 @@ class LiveAudit:
         if scope.namespaces and not kind.resource.is_namespaced:
             return
         for namespace in scope.namespaces or ("",):
-            listed = objects(self._cluster.connection, kind, namespace=namespace, selector=scope.selector)
-            yield from (obj for obj in listed if scope.shard.has(_uid(obj)))
+            listed = objects_of_kind(self._cluster.connection, kind, namespace=namespace, selector=scope.selector)
+            yield from (obj for obj in listed if scope.shard.has(_uid_of_object(obj)))
 
     def _findings(self, kind: ServedKind, page: Iterable[JSON], result: PartResult) -> Iterator[Finding]:
         try:
@@ -161,7 +161,7 @@ class LiveAudit:
 
     def _of_object(self, kind: ServedKind, obj: JSON, result: PartResult) -> Iterator[Finding]:
         try:
-            attributes = _attributes(obj, kind)
+            attributes = _request_for_object(obj, kind)
         except CallError as error:
             result.problems.append(_unreadable(kind, error.message))
             return
@@ -182,19 +182,19 @@ def _unreadable(kind: ServedKind, why: str) -> Problem:
     return Problem(message=f"{qualified(kind.kind)}: {why}", file=CLUSTER)
 
 
-def _wanted(policies: PolicySet, phase: Phase) -> Iterator[tuple[str, str]]:
+def _resources_of_policies(policies: PolicySet, phase: Phase) -> Iterator[tuple[str, str]]:
     """Yield the resources that the policies of a phase apply to, without sub-resources."""
     for _, wish in wishes(policies, phase):
         if "/" not in wish.resource:
             yield wish.group, wish.resource
 
 
-def _attributes(obj: JSON, kind: ServedKind) -> Attributes:
+def _request_for_object(obj: JSON, kind: ServedKind) -> Attributes:
     """Return a request for an object that the API server has just sent."""
     made = fixtures.attributes_of_object(obj)
     namespace = obj["metadata"].get("namespace") or (made.name if kind.kind == NAMESPACE else "")
     return replace(made, resource=kind.gvr, request_resource=kind.gvr, namespace=namespace)
 
 
-def _uid(obj: JSON) -> str:
+def _uid_of_object(obj: JSON) -> str:
     return str((obj.get("metadata") or {}).get("uid") or "")

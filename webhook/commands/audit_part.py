@@ -52,7 +52,7 @@ class PartResult:
     problems: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     notes: Mapping[str, str] = field(default_factory=dict)
-    templates: Sequence[charts.Template] = ()
+    templates: Sequence[charts.ChartTemplate] = ()
     exceptions: set[str] = field(default_factory=set)
     passes: Counter[RuleName] = field(default_factory=Counter)
     demands: dict[QueueKey, Demand] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class PartAudit:
 
     def __init__(
         self,
-        assembled: assembly.Assembly,
+        assembled: assembly.ReviewAssembly,
         *,
         reviewed: Reviewed,
         details: ReviewOptions,
@@ -114,7 +114,7 @@ class PartAudit:
         result.skipped[:0] = map(_not_a_manifest, inputs.others)
         result.differing, result.recorded = self._files.take_new_findings()
 
-    def _tell(self, inputs: documents.Inputs, keys: RepeatedKeys, result: PartResult) -> None:
+    def _tell(self, inputs: documents.InputDocuments, keys: RepeatedKeys, result: PartResult) -> None:
         """Add the messages about a part before its objects are audited."""
         result.files = inputs.files
         result.templates = inputs.templates
@@ -130,7 +130,9 @@ class PartAudit:
         }
         result.notes = noted
 
-    def _findings_of_document(self, each: documents.Input, keys: RepeatedKeys, result: PartResult) -> Iterator[Finding]:
+    def _findings_of_document(
+        self, each: documents.InputDocument, keys: RepeatedKeys, result: PartResult
+    ) -> Iterator[Finding]:
         """Evaluate an object once and yield its findings."""
         if self._changes is not None and not self._changes.is_changed(each):
             result.unchanged += 1
@@ -142,7 +144,7 @@ class PartAudit:
             sent = self._submissions.of(each)
         except CallError as error:
             # what follows the semicolon tells a webhook's owner what to send, which nobody audits for
-            why, is_half = error.message.partition(";")[0], _is_half(each.value)
+            why, is_half = error.message.partition(";")[0], _has_part_of_object(each.value)
             result.skipped.append(SkippedDocument(place=each.place(), why=why, is_half=is_half))
             return
         result.entries += 1
@@ -178,6 +180,6 @@ def _not_a_manifest(problem: Problem) -> SkippedDocument:
     return SkippedDocument(place=place, why=f"not a Kubernetes manifest: {problem.message}", is_half=False)
 
 
-def _is_half(value: JSON) -> bool:
+def _has_part_of_object(value: JSON) -> bool:
     """Return whether a document that is not an object has a part of one, such as a kind without apiVersion."""
     return isinstance(value, dict) and ("kind" in value or ("apiVersion" in value and "metadata" in value))

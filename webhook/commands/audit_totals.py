@@ -52,7 +52,7 @@ class AuditTotals:
         self._unasked: Counter[str] = Counter()
         self._problems: list[Problem] = []
         self._noted: set[str] = set()
-        self._templates: dict[str, charts.Template] = {}
+        self._templates: dict[str, charts.ChartTemplate] = {}
 
     def reported(self, findings: Iterable[Finding]) -> Iterator[Finding]:
         """Yield the findings that are reported, and count them. They must come in the order of the input."""
@@ -88,15 +88,15 @@ class AuditTotals:
     def add_nothing(self, named: Sequence[str], stream: DocumentStream) -> None:
         """Report that the files had no objects, or nothing but templates, if that is so."""
         if not self.entries and not self._skipped and not self._unchanged:
-            read = documents.Inputs(
+            read = documents.InputDocuments(
                 documents=(),
                 files=len(stream.sources),
                 problems=tuple(self._problems),
                 templates=tuple(self._templates.values()),
                 excluded=stream.excluded,
             )
-            self.add_problems(documents.nothing_read(named, read, "object"))
-            self.add_problems(_only_templates(named, self._templates.values()))
+            self.add_problems(documents.problem_of_nothing_read(named, read, "object"))
+            self.add_problems(_problem_of_templates_alone(named, self._templates.values()))
 
     def finish(self, named: Sequence[str], notes: Iterable[str], *, is_interrupted: bool) -> None:
         """Report what is known after the last part: missing input, and entries that are out of date."""
@@ -149,7 +149,7 @@ class AuditTotals:
         sys.stderr.write(terminal.lines(lines))
 
 
-def _only_templates(named: Sequence[str], templates: Collection[charts.Template]) -> Sequence[Problem]:
+def _problem_of_templates_alone(named: Sequence[str], templates: Collection[charts.ChartTemplate]) -> Sequence[Problem]:
     """Return the problem that nothing was audited because everything is a template."""
     if not templates:
         return ()

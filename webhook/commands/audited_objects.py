@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from webhook.admission.phases import Local, Outcome, PhaseName, run_phases
+from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, run_phases
 from webhook.attributes import POD, Attributes, GroupVersionKind, Phase
 from webhook.cluster import Cluster
 from webhook.decisions import Decision
@@ -26,15 +26,15 @@ class ObjectAudit:
     reviewed: Reviewed
     details: ReviewOptions
 
-    def outcome(self, attributes: Attributes, cluster: Cluster) -> Outcome:
+    def outcome(self, attributes: Attributes, cluster: Cluster) -> PhasesOutcome:
         """Return what the policies make of an object."""
         if self.reviewed == "stored":
             attributes = as_submitted(attributes)
-        door = Local(policies=self.policies, cluster=cluster, options=self.details)
+        door = LocalAnswerer(policies=self.policies, cluster=cluster, options=self.details)
         return run_phases(attributes, _PHASES[self.reviewed], door)
 
 
-def decisions_of(outcome: Outcome) -> Sequence[tuple[Phase, Decision]]:
+def decisions_of(outcome: PhasesOutcome) -> Sequence[tuple[Phase, Decision]]:
     """Return all decisions on an object; () if no policy applies."""
     return (*outcome.decisions, *outcome.further)
 

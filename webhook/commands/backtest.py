@@ -71,29 +71,31 @@ def command(
     """
     outputs = output.parse_outputs(chosen, FORMATS)
     files, problems = log_lines.log_files(log)
-    backtest = BacktestPart(_sets(settings, against or (), unbound=unbound))
+    backtest = BacktestPart(_policy_sets_to_compare(settings, against or (), unbound=unbound))
     total = backtest.counted(LogPart(""))
-    _say(problems)
-    with Progress(_size_bytes(files), "requests") as bar, Interrupts() as interrupts:
-        for counts in _counted(backtest, files, jobs):
+    _print_problems(problems)
+    with Progress(_size_of_files(files), "requests") as bar, Interrupts() as interrupts:
+        for counts in _count_parts(backtest, files, jobs):
             named = len(total.broken_lines)
             total.add(counts)
-            _say((*counts.problems, *total.broken_lines[named:]))
+            _print_problems((*counts.problems, *total.broken_lines[named:]))
             bar.advance(counts.read_bytes, counts.requests)
             if interrupts.is_set:
                 break
     if further := total.broken - len(total.broken_lines):
         lines = counted(further, "further line is not an audit event", "further lines are not audit events")
         sys.stderr.write(f"error: {lines}\n")
-    problems = (*problems, *total.problems, *total.broken_lines, *_nothing(files, total))
-    _say(_nothing(files, total))
+    problems = (*problems, *total.problems, *total.broken_lines, *_problem_of_nothing_reviewed(files, total))
+    _print_problems(_problem_of_nothing_reviewed(files, total))
     if interrupts.is_set:
         sys.stderr.write(f"error: interrupted after {total.events} events; the report has these alone\n")
     output.write_to_outputs(outputs, {"text": lambda: backtest_text(total), "json": lambda: backtest_json(total)})
-    return EXIT_CODE if interrupts.is_set else _UNREADABLE if problems else _exit_code(total)
+    return EXIT_CODE if interrupts.is_set else _UNREADABLE if problems else _exit_code_of_counts(total)
 
 
-def _sets(settings: Settings, against: Sequence[Path], *, unbound: bool) -> dict[str, assembly.Assembly]:
+def _policy_sets_to_compare(
+    settings: Settings, against: Sequence[Path], *, unbound: bool
+) -> dict[str, assembly.ReviewAssembly]:
     """Return the policies, and those that they are compared with; name both on stderr."""
     sets = {"policies": assembly.assemble_policies_and_context(settings, unbound=unbound)}
     options.tell_policies(settings, sets["policies"].policies)
@@ -105,12 +107,12 @@ def _sets(settings: Settings, against: Sequence[Path], *, unbound: bool) -> dict
     return sets
 
 
-def _counted(backtest: BacktestPart, files: Sequence[str], jobs: int) -> Iterator[PartCounts]:
+def _count_parts(backtest: BacktestPart, files: Sequence[str], jobs: int) -> Iterator[PartCounts]:
     parts = (part for file in files for part in log_lines.log_parts(file))
     return map(backtest.counted, parts) if jobs == 1 else results_in_order(backtest.counted, parts, jobs)
 
 
-def _nothing(files: Sequence[str], total: PartCounts) -> tuple[Problem, ...]:
+def _problem_of_nothing_reviewed(files: Sequence[str], total: PartCounts) -> tuple[Problem, ...]:
     """Return the problem that there was nothing to review; () if there was something."""
     if total.requests or total.problems or total.broken or not files:
         return ()
@@ -118,15 +120,15 @@ def _nothing(files: Sequence[str], total: PartCounts) -> tuple[Problem, ...]:
     return (Problem(message=message, file=" ".join(files)),)
 
 
-def _exit_code(total: PartCounts) -> int:
+def _exit_code_of_counts(total: PartCounts) -> int:
     if any(each.denied for each in total.sides.values()):
         return 1
     return 3 if any(each.undecided for each in total.sides.values()) else 0
 
 
-def _size_bytes(files: Sequence[str]) -> int:
+def _size_of_files(files: Sequence[str]) -> int:
     return sum(Path(file).stat().st_size for file in files if file != "-" and Path(file).is_file())
 
 
-def _say(problems: Sequence[Problem]) -> None:
+def _print_problems(problems: Sequence[Problem]) -> None:
     sys.stderr.write(terminal.lines(f"error: {problem}" for problem in problems))

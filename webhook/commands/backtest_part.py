@@ -10,8 +10,8 @@ from typing import Final, TypeAlias
 import msgspec
 
 from webhook import assembly
-from webhook.admission.audit_event import NoRequest, request_of_audit_event
-from webhook.admission.phases import Local, run_phases
+from webhook.admission.audit_event import EventWithoutRequest, request_of_audit_event
+from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.attributes import Attributes
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.errors import Problem
@@ -108,7 +108,7 @@ class PartCounts:
 class BacktestPart:
     """Evaluates each set of policies on each request."""
 
-    def __init__(self, sets: Mapping[Side, assembly.Assembly]) -> None:
+    def __init__(self, sets: Mapping[Side, assembly.ReviewAssembly]) -> None:
         self._sets = {
             side: (each.policies, AssumedNamespaces(each.files.view()), rules(each.policies))
             for side, each in sets.items()
@@ -128,7 +128,7 @@ class BacktestPart:
         counts.events += 1
         try:
             attributes = request_of_audit_event(line)
-        except NoRequest as event:
+        except EventWithoutRequest as event:
             if event.is_read:
                 counts.reads += 1
             else:
@@ -143,13 +143,13 @@ class BacktestPart:
         counts.requests += 1
         denied = {side: self._judge(side, attributes, place, counts.sides[side]) for side in self._sets}
         if len(denied) > 1:
-            _compare(denied, f"{place} {subject(attributes)}", counts.changed)
+            _count_differing_denials(denied, f"{place} {subject(attributes)}", counts.changed)
 
     def _judge(self, side: Side, attributes: Attributes, place: Place, counts: SideCounts) -> Mapping[str, Finding]:
         """Count what a set does to a request, and return the findings that deny it, by rule."""
         policies, cluster, known = self._sets[side]
-        outcome = run_phases(attributes, "auto", Local(policies=policies, cluster=cluster))
-        made = _spoken(attributes, (*outcome.decisions, *outcome.further), place, known)
+        outcome = run_phases(attributes, "auto", LocalAnswerer(policies=policies, cluster=cluster))
+        made = _findings_of_decisions(attributes, (*outcome.decisions, *outcome.further), place, known)
         fails = {each.rule.id: each for each in made if each.result is Result.FAIL}
         warns = {each.rule.id: each for each in made if each.result is Result.WARN and not each.is_advice}
         undecided = {each.rule.id: each for each in made if each.is_undecided}
@@ -168,12 +168,16 @@ class BacktestPart:
         return fails
 
 
-def _spoken(attributes: Attributes, decisions: Sequence[object], place: Place, known: Rules) -> Sequence[Finding]:
+def _findings_of_decisions(
+    attributes: Attributes, decisions: Sequence[object], place: Place, known: Rules
+) -> Sequence[Finding]:
     """Return the findings about a request, passes aside."""
     return findings(decisions, subject(attributes), lambda _path: place, known, passes=Counter())  # type: ignore[arg-type]
 
 
-def _compare(denied: Mapping[Side, Mapping[str, Finding]], where: str, changed: dict[str, RuleCount]) -> None:
+def _count_differing_denials(
+    denied: Mapping[Side, Mapping[str, Finding]], where: str, changed: dict[str, RuleCount]
+) -> None:
     """Count requests that only one of the sets denies, by the rules that deny them."""
     old, new = denied["policies"], denied["against"]
     if bool(old) == bool(new):

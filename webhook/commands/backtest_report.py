@@ -19,12 +19,12 @@ _TITLES: Final = {"policies": "these policies", "against": "the policies of --ag
 
 def backtest_text(counts: PartCounts) -> str:
     """Return the tables for a person."""
-    return terminal.lines(_lines(counts))
+    return terminal.lines(_lines_of_report(counts))
 
 
 def backtest_json(counts: PartCounts) -> str:
     """Return all counts as JSON."""
-    sides = {side: _side(each) for side, each in counts.sides.items()}
+    sides = {side: _side_as_json(each) for side, each in counts.sides.items()}
     made = {
         "events": counts.events,
         "requests": counts.requests,
@@ -32,32 +32,32 @@ def backtest_json(counts: PartCounts) -> str:
         "broken": counts.broken,
         "skipped": dict(sorted(counts.skipped.items())),
         **sides,
-        **({"changed": _rules(counts.changed)} if len(sides) > 1 else {}),
+        **({"changed": _rules_as_json(counts.changed)} if len(sides) > 1 else {}),
     }
     return f"{terminal.exact_json(json.dumps(made, ensure_ascii=False, indent=2))}\n"
 
 
-def _side(counts: SideCounts) -> dict[str, Any]:
+def _side_as_json(counts: SideCounts) -> dict[str, Any]:
     return {
         "denied": counts.denied,
         "warned": counts.warned,
         "undecided": counts.undecided,
-        "rules": _rules(counts.rules),
-        "namespaces": dict(_ordered(counts.namespaces)),
-        "users": dict(_ordered(counts.users)),
+        "rules": _rules_as_json(counts.rules),
+        "namespaces": dict(_counts_in_order(counts.namespaces)),
+        "users": dict(_counts_in_order(counts.users)),
     }
 
 
-def _rules(rules: Mapping[str, RuleCount]) -> dict[str, Any]:
-    return {name: asdict(rules[name]) for name in _by_effect(rules)}
+def _rules_as_json(rules: Mapping[str, RuleCount]) -> dict[str, Any]:
+    return {name: asdict(rules[name]) for name in _rules_by_effect(rules)}
 
 
-def _lines(counts: PartCounts) -> Iterator[str]:
+def _lines_of_report(counts: PartCounts) -> Iterator[str]:
     for side, each in counts.sides.items():
         yield from _answers_of_side(_TITLES[side], each)
         yield ""
     if len(counts.sides) > 1:
-        yield from _changes(counts.changed)
+        yield from _lines_of_changes(counts.changed)
         yield ""
     yield f"{counted(counts.events, 'event')}: {counts.requests} reviewed, {counts.reads} reads"
     for why, number in sorted(counts.skipped.items(), key=lambda each: (-each[1], each[0])):
@@ -69,7 +69,7 @@ def _lines(counts: PartCounts) -> Iterator[str]:
 def _answers_of_side(title: str, counts: SideCounts) -> Iterator[str]:
     undecided = f", {counts.undecided} not decided" if counts.undecided else ""
     yield f"{title} would have denied {counted(counts.denied, 'request')} and warned of {counts.warned}{undecided}"
-    for name in _by_effect(counts.rules):
+    for name in _rules_by_effect(counts.rules):
         rule = counts.rules[name]
         effects = {"denied": rule.denied, "warned of": rule.warned, "not decided": rule.undecided}
         told = ", ".join(f"{word} {number}" for word, number in effects.items() if number)
@@ -77,24 +77,24 @@ def _answers_of_side(title: str, counts: SideCounts) -> Iterator[str]:
         yield f"      {rule.message}"
         yield f"      first: {rule.example}"
     for what, names in (("namespace", counts.namespaces), ("user", counts.users)):
-        listed = [f"{name} {number}" for name, number in _ordered(names)[:_MOST]]
+        listed = [f"{name} {number}" for name, number in _counts_in_order(names)[:_MOST]]
         more = [f"{len(names) - _MOST} more (-o json has all)"] if len(names) > _MOST else []
         if listed:
             yield f"  by {what}: {', '.join([*listed, *more])}"
 
 
-def _changes(changed: Mapping[str, RuleCount]) -> Iterator[str]:
+def _lines_of_changes(changed: Mapping[str, RuleCount]) -> Iterator[str]:
     if not changed:
         yield "both would have denied the same requests"
-    for name in _by_effect(changed):
+    for name in _rules_by_effect(changed):
         yield f"{name}: {counted(changed[name].denied, 'request')}"
         yield f"      {changed[name].message}"
         yield f"      first: {changed[name].example}"
 
 
-def _by_effect(rules: Mapping[str, RuleCount]) -> list[str]:
+def _rules_by_effect(rules: Mapping[str, RuleCount]) -> list[str]:
     return sorted(rules, key=lambda name: (-rules[name].denied, -rules[name].warned, name))
 
 
-def _ordered(names: Counter[str]) -> list[tuple[str, int]]:
+def _counts_in_order(names: Counter[str]) -> list[tuple[str, int]]:
     return sorted(names.items(), key=lambda each: (-each[1], each[0]))

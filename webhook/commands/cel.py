@@ -69,13 +69,15 @@ def command(
             raise ConfigurationError(
                 "an expression is required: give it as an argument, use --cases FILE, or start a prompt on a terminal"
             )
-        return _prompt(lambda text: _evaluate(text, environment, variables, made))
-    answer = _evaluate(expression, environment, variables, made)
-    output.write_to_outputs(outputs, {"text": lambda: _text(answer) + "\n", "json": lambda: json.dumps(answer) + "\n"})
-    return _exit_code(answer)
+        return _prompt_for_expressions(lambda text: _evaluate_expression(text, environment, variables, made))
+    answer = _evaluate_expression(expression, environment, variables, made)
+    output.write_to_outputs(
+        outputs, {"text": lambda: _answer_as_text(answer) + "\n", "json": lambda: json.dumps(answer) + "\n"}
+    )
+    return _exit_code_of_answer(answer)
 
 
-def _exit_code(answer: Mapping[str, JSON]) -> int:
+def _exit_code_of_answer(answer: Mapping[str, JSON]) -> int:
     if "error" not in answer:
         return 0
     return _REFUSED if answer["phase"] == "compile" else _FAILED
@@ -90,7 +92,9 @@ def _read_bindings(file: str | None) -> Mapping[str, JSON]:
     return documents[0].value
 
 
-def _evaluate(text: str, environment: Environment, variables: Mapping[str, Any], engine: Engine) -> dict[str, JSON]:
+def _evaluate_expression(
+    text: str, environment: Environment, variables: Mapping[str, Any], engine: Engine
+) -> dict[str, JSON]:
     meter = CostMeter()
     try:
         program = engine.compile(text, environment)
@@ -100,11 +104,11 @@ def _evaluate(text: str, environment: Environment, variables: Mapping[str, Any],
         value = program.evaluate(variables, meter)
     except EvaluationError as error:
         return {"error": str(error), "phase": "runtime", "type": str(program.result), "cost": meter.spent}
-    answer = {"value": _plain(value), "typed": typed_json.encode_value(value)}
+    answer = {"value": _value_as_plain_json(value), "typed": typed_json.encode_value(value)}
     return {**answer, "type": str(program.result), "cost": meter.spent}
 
 
-def _plain(value: Any) -> JSON:
+def _value_as_plain_json(value: Any) -> JSON:
     """Return the value as JSON; a value that JSON has no form for as a text."""
     try:
         plain = to_json(value)
@@ -114,7 +118,7 @@ def _plain(value: Any) -> JSON:
     return plain
 
 
-def _text(answer: Mapping[str, JSON]) -> str:
+def _answer_as_text(answer: Mapping[str, JSON]) -> str:
     if answer.get("phase") == "compile":
         return "\n".join(map(terminal.one_line, str(answer["error"]).split("\n")))
     value = json.dumps(answer.get("value"), ensure_ascii=False)
@@ -126,12 +130,12 @@ def _run_cases(file: Path, engine: Engine, outputs: tuple[output.Output, ...]) -
     counters = corpus.OutcomeCounters()
     for outcome in corpus.evaluate_rows(corpus.read_rows(file), engine):
         counters.count_outcome(outcome)
-    writers = {"text": lambda: _report(counters), "json": lambda: json.dumps(counters.to_json()) + "\n"}
+    writers = {"text": lambda: _report_of_counters(counters), "json": lambda: json.dumps(counters.to_json()) + "\n"}
     output.write_to_outputs(outputs, writers)
     return 1 if counters.failed else 0
 
 
-def _report(counters: corpus.OutcomeCounters) -> str:
+def _report_of_counters(counters: corpus.OutcomeCounters) -> str:
     lines = [
         line
         for each in counters.failed
@@ -152,8 +156,8 @@ def _lines_of_found_value(text: str) -> list[str]:
     return [f"  found    {first}", *(f"           {line}" for line in rest)]
 
 
-def _prompt(evaluate: Callable[[str], Mapping[str, JSON]]) -> int:
-    history = _history()
+def _prompt_for_expressions(evaluate: Callable[[str], Mapping[str, JSON]]) -> int:
+    history = _load_prompt_history()
     sys.stderr.write("an expression per line; exit with Ctrl-D\n")
     try:
         while True:
@@ -161,7 +165,7 @@ def _prompt(evaluate: Callable[[str], Mapping[str, JSON]]) -> int:
             if line in _FAREWELLS:
                 break
             if line:
-                typer.echo(_text(evaluate(line)))
+                typer.echo(_answer_as_text(evaluate(line)))
     except EOFError:
         typer.echo()
     finally:
@@ -169,7 +173,7 @@ def _prompt(evaluate: Callable[[str], Mapping[str, JSON]]) -> int:
     return 0
 
 
-def _history() -> Callable[[], None]:
+def _load_prompt_history() -> Callable[[], None]:
     """Load the prompt's history if the platform has readline; return the function that saves it."""
     try:
         import readline

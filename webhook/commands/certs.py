@@ -76,13 +76,13 @@ def issue(
     from certs import keep
     from certs.store import CA
 
-    with _complaints():
-        store = _store(directory, secret, kubeconfig)
-        names = _names(name, service) or ["localhost", "127.0.0.1", "::1"]
+    with _errors_as_usage_errors():
+        store = _certificate_store(directory, secret, kubeconfig)
+        names = _names_of_certificate(name, service) or ["localhost", "127.0.0.1", "::1"]
         lives = keep.Days(serving=days, authority=ca_days)
         keep.issue(store, names, now=datetime.now(UTC), days=lives, replace=replace)
-        typer.echo(_text(store))
-        _inject(inject, store.read()[CA], kubeconfig)
+        typer.echo(_facts_as_text(store))
+        _inject_bundle_into(inject, store.read()[CA], kubeconfig)
     return 0
 
 
@@ -98,15 +98,17 @@ def show(
     from certs.rotate import is_due
 
     now = datetime.now(UTC)
-    with _complaints():
-        store = _store(directory, secret, kubeconfig)
-        facts = _facts(store)
+    with _errors_as_usage_errors():
+        store = _certificate_store(directory, secret, kubeconfig)
+        facts = _facts_of_certificates(store)
         if not facts:
             raise CertificateError(
-                f"there is no certificate{_where(directory, secret)}; make one with `claimgate certs issue`"
+                f"there is no certificate{_place_of_store(directory, secret)}; make one with `claimgate certs issue`"
             )
         typer.echo(
-            json.dumps([_plain(file, one) for file, one in facts], indent=2) if output == "json" else _text(store)
+            json.dumps([_facts_as_json(file, one) for file, one in facts], indent=2)
+            if output == "json"
+            else _facts_as_text(store)
         )
     return 1 if any(is_due(one, now) for _, one in facts) else 0
 
@@ -139,16 +141,16 @@ def rotate(
 
     if every and dry_run:
         raise ConfigurationError("--every: a dry run looks once; leave out one of --every and --dry-run")
-    with _complaints():
-        store = _store(directory, secret, kubeconfig)
-        names, lives = _names(name, service), keep.Days(serving=days, authority=ca_days)
+    with _errors_as_usage_errors():
+        store = _certificate_store(directory, secret, kubeconfig)
+        names, lives = _names_of_certificate(name, service), keep.Days(serving=days, authority=ca_days)
 
         def look() -> None:
             plan, bundle = keep.rotate(store, names, now=datetime.now(UTC), days=lives, pretend=dry_run)
             for reason in plan.reasons or (() if every else ("nothing is due",)):
                 typer.echo(one_line(reason))
             if not dry_run:
-                _inject(inject, bundle, kubeconfig, owner, only_changes=bool(every))
+                _inject_bundle_into(inject, bundle, kubeconfig, owner, only_changes=bool(every))
 
         repeat(look, every) if every else look()
     return 0
@@ -170,18 +172,18 @@ def inject_bundle(
     """
     from certs.store import CA
 
-    with _complaints():
-        bundle = _store(directory, secret, kubeconfig).read().get(CA)
+    with _errors_as_usage_errors():
+        bundle = _certificate_store(directory, secret, kubeconfig).read().get(CA)
         if not bundle:
             raise CertificateError(
-                f"there is no ca.crt{_where(directory, secret)}; make one with `claimgate certs issue`"
+                f"there is no ca.crt{_place_of_store(directory, secret)}; make one with `claimgate certs issue`"
             )
-        _inject(configuration, bundle, kubeconfig)
+        _inject_bundle_into(configuration, bundle, kubeconfig)
     return 0
 
 
 @contextmanager
-def _complaints() -> Iterator[None]:
+def _errors_as_usage_errors() -> Iterator[None]:
     """Turn errors about certificates into errors of the command line: one line, exit code 2."""
     try:
         yield
@@ -189,45 +191,45 @@ def _complaints() -> Iterator[None]:
         raise ConfigurationError(str(error)) from None
 
 
-def _store(directory: Path | None, secret: str, kubeconfig: str | None) -> Store:
+def _certificate_store(directory: Path | None, secret: str, kubeconfig: str | None) -> Store:
     from certs.store import Folder, Secret
 
     if (directory is None) == (not secret):
         raise ConfigurationError("give either --dir or --secret, to say where the certificates are")
     if directory is not None:
         return Folder(directory)
-    namespace, name = _split("--secret", secret)
-    return Secret(namespace, name, _core(kubeconfig))
+    namespace, name = _split_namespace_and_name("--secret", secret)
+    return Secret(namespace, name, _core_api(kubeconfig))
 
 
-def _where(directory: Path | None, secret: str) -> str:
+def _place_of_store(directory: Path | None, secret: str) -> str:
     return f" in Secret {secret}" if secret else f" in {directory}"
 
 
-def _core(kubeconfig: str | None) -> Any:
+def _core_api(kubeconfig: str | None) -> Any:
     from certs.cluster import core
 
     return core(kubeconfig)
 
 
-def _names(names: list[str] | None, service: str) -> list[str]:
+def _names_of_certificate(names: list[str] | None, service: str) -> list[str]:
     from certs.issue import service_names
 
     given = list(names or ())
     if service:
-        namespace, name = _split("--service", service)
+        namespace, name = _split_namespace_and_name("--service", service)
         given = [*service_names(name, namespace), *given]
     return given
 
 
-def _split(flag: str, value: str) -> tuple[str, str]:
+def _split_namespace_and_name(flag: str, value: str) -> tuple[str, str]:
     namespace, separator, name = value.partition("/")
     if not (namespace and separator and name) or "/" in name:
         raise ConfigurationError(f"{flag}: expected NAMESPACE/NAME, found `{value}`")
     return namespace, name
 
 
-def _inject(
+def _inject_bundle_into(
     names: list[str] | None, bundle: bytes, kubeconfig: str | None, owner: str = "", *, only_changes: bool = False
 ) -> None:
     if not names:
@@ -242,7 +244,7 @@ def _inject(
         typer.echo(one_line(f"{done.kind.replace('_', ' ')} {done.name}: {changed}"), file=sys.stderr)
 
 
-def _facts(store: Store) -> list[tuple[str, Facts]]:
+def _facts_of_certificates(store: Store) -> list[tuple[str, Facts]]:
     from certs.issue import read
     from certs.keep import named
     from certs.store import CA, SERVING
@@ -255,7 +257,7 @@ def _facts(store: Store) -> list[tuple[str, Facts]]:
     return told
 
 
-def _plain(file: str, facts: Facts) -> dict[str, Any]:
+def _facts_as_json(file: str, facts: Facts) -> dict[str, Any]:
     return {
         "file": file,
         "subject": facts.subject,
@@ -268,9 +270,9 @@ def _plain(file: str, facts: Facts) -> dict[str, Any]:
     }
 
 
-def _text(store: Store) -> str:
+def _facts_as_text(store: Store) -> str:
     lines = []
-    for file, facts in _facts(store):
+    for file, facts in _facts_of_certificates(store):
         names = f"  for {', '.join(facts.names)}" if facts.names else ""
         lines.append(f"{file}  {facts.subject}  until {facts.not_after.date().isoformat()}{names}")
     return "\n".join(map(one_line, lines))

@@ -30,10 +30,10 @@ _DEFAULT: Final = "default"
 @options.with_settings(Settings)
 def show(*, settings: Settings) -> int:
     """Print what holds, and for each setting where that is from: a flag, a variable, the file, or the default."""
-    problem = _mistakes(settings)
+    problem = _report_mistakes(settings)
     written = settings.configuration.value.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     besides = {key: value for key, value in written.items() if key not in _SETTINGS}
-    sys.stdout.write(terminal.lines(_lines(settings)))
+    sys.stdout.write(terminal.lines(_lines_of_settings(settings)))
     if besides:
         sys.stdout.write(f"# of {settings.configuration.path}:\n{yamlfile.dump(besides)}")
     return problem
@@ -45,7 +45,7 @@ def check(
 ) -> int:
     """Say every mistake of a configuration file, with line and column, and which exceptions have expired."""
     settings = read_settings(Settings, {"config": file}, os.environ)
-    code = _mistakes(settings)
+    code = _report_mistakes(settings)
     where = settings.configuration.path or "no configuration file"
     sys.stdout.write(
         terminal.lines([f"{where}: no mistake found" if settings.configuration.path else f"{where} holds"])
@@ -63,7 +63,7 @@ def print_schema() -> int:
 _SETTINGS: Final = frozenset(("shipped", "policies", "context", "contextIsWhole", "workloads", "kubernetesVersion"))
 
 
-def _mistakes(settings: Settings) -> int:
+def _report_mistakes(settings: Settings) -> int:
     """Raise the mistakes in the rules that the file names, and print the expired exceptions."""
     assembly.policies_of_settings(settings, assembly.compile_options(settings))
     sys.stderr.write(
@@ -72,7 +72,7 @@ def _mistakes(settings: Settings) -> int:
     return 0
 
 
-def _lines(settings: Settings) -> Iterator[str]:
+def _lines_of_settings(settings: Settings) -> Iterator[str]:
     yield f"# policies: {assembly.describe_named_sets(settings)}"
     for each in declared_settings(Settings):
         value: Any = getattr(settings, each.name)

@@ -21,7 +21,7 @@ import typer
 
 from webhook import documents, shipped
 from webhook.admission import fixtures
-from webhook.admission.phases import Door, run_phases
+from webhook.admission.phases import ReviewAnswerer, run_phases
 from webhook.commands import audit, certs
 from webhook.commands.remote import Remote
 from webhook.errors import ConfigurationError
@@ -51,32 +51,32 @@ def command(
     Exits with 0 when every review was answered; that some are denied is the point.
     """
     samples = Path(shipped.path_as_shown(shipped.samples_folder()))
-    _issue(directory)
+    _issue_certificate(directory)
     if serve:
-        return _serve(directory, samples / "context")
-    with _serving(directory, samples / "context") as url:
-        _send(url, directory / "ca.crt", samples / "reviews")
-    _say("audit", str(samples / "manifests"))
+        return _replace_process_by_server(directory, samples / "context")
+    with _serve_until_done(directory, samples / "context") as url:
+        _send_reviews(url, directory / "ca.crt", samples / "reviews")
+    _print_command("audit", str(samples / "manifests"))
     code = audit.command([str(samples / "manifests")])
     sys.stdout.write(f"(exit code {code}: there are findings)\n" if code else "")
     return 0
 
 
-def _say(*arguments: str) -> None:
+def _print_command(*arguments: str) -> None:
     sys.stdout.write(f"\n$ claimgate {shlex.join(arguments)}\n")
     sys.stdout.flush()
 
 
-def _issue(directory: Path) -> None:
+def _issue_certificate(directory: Path) -> None:
     if (directory / "tls.crt").exists():
-        _say("certs", "rotate", "--dir", str(directory))
+        _print_command("certs", "rotate", "--dir", str(directory))
         certs.rotate(directory=directory)
     else:
-        _say("certs", "issue", "--dir", str(directory))
+        _print_command("certs", "issue", "--dir", str(directory))
         certs.issue(directory=directory)
 
 
-def _arguments(directory: Path, context: Path, port: int) -> list[str]:
+def _server_arguments(directory: Path, context: Path, port: int) -> list[str]:
     files = ["--tls-cert", str(directory / "tls.crt"), "--tls-key", str(directory / "tls.key")]
     return [
         "serve",
@@ -91,10 +91,10 @@ def _arguments(directory: Path, context: Path, port: int) -> list[str]:
     ]
 
 
-def _serve(directory: Path, context: Path) -> int:
+def _replace_process_by_server(directory: Path, context: Path) -> int:
     """Replace this process by `claimgate serve`."""
-    arguments = _arguments(directory, context, 8443)
-    _say(*arguments)
+    arguments = _server_arguments(directory, context, 8443)
+    _print_command(*arguments)
     trust = f"--server https://localhost:8443 --ca {directory / 'ca.crt'}"
     sys.stdout.write(f"In another terminal: claimgate replay {context.parent / 'reviews'} {trust}\n")
     sys.stdout.flush()
@@ -102,16 +102,16 @@ def _serve(directory: Path, context: Path) -> int:
 
 
 @contextmanager
-def _serving(directory: Path, context: Path) -> Iterator[str]:
+def _serve_until_done(directory: Path, context: Path) -> Iterator[str]:
     """Start a server on a free port, yield its address once it answers, and stop it at the end."""
-    arguments = _arguments(directory, context, 0)
-    _say(*arguments)
+    arguments = _server_arguments(directory, context, 0)
+    _print_command(*arguments)
     log = directory / "server.log"
     with log.open("wb") as stream:
         started = [sys.executable, "-m", "webhook", *arguments, "--drain", "0"]
         process = subprocess.Popen(started, stderr=stream)  # noqa: S603 - this program itself
     try:
-        port, elapsed_ms = _ready(process, log)
+        port, elapsed_ms = _wait_for_port(process, log)
         sys.stdout.write(f"ready on port {port} after {elapsed_ms} ms; its log is {log}\n")
         yield f"https://localhost:{port}"
     finally:
@@ -119,7 +119,7 @@ def _serving(directory: Path, context: Path) -> Iterator[str]:
         process.wait(timeout=START_S)
 
 
-def _ready(process: subprocess.Popen[bytes], log: Path) -> tuple[int, int]:
+def _wait_for_port(process: subprocess.Popen[bytes], log: Path) -> tuple[int, int]:
     """Read the log of the server until it is ready; return its port and the milliseconds that it took.
 
     Raises:
@@ -137,15 +137,15 @@ def _ready(process: subprocess.Popen[bytes], log: Path) -> tuple[int, int]:
     raise ConfigurationError(f"the server was not ready after {START_S} seconds; its log is {log}")
 
 
-def _send(url: str, ca: Path, reviews: Path) -> None:
-    _say("replay", str(reviews), "--server", url, "--ca", str(ca))
+def _send_reviews(url: str, ca: Path, reviews: Path) -> None:
+    _print_command("replay", str(reviews), "--server", url, "--ca", str(ca))
     inputs = documents.read_documents([reviews])
     row = table.load_table().row
     with closing(Remote.connect(url, ca)) as door:
-        _print(_table([_row(review, door, row) for review in inputs.documents]))
+        _print_table(_table_of_rows([_row_of_review(review, door, row) for review in inputs.documents]))
 
 
-def _row(review: documents.Input, door: Door, row: fixtures.RowOf) -> Sequence[str]:
+def _row_of_review(review: documents.InputDocument, door: ReviewAnswerer, row: fixtures.RowOf) -> Sequence[str]:
     """Return the row of one review: file, verdict, code, message to the user, changes."""
     outcome = run_phases(fixtures.attributes_of_fixture(review.value, row), "auto", door)
     verdict, status = outcome.verdict, outcome.verdict.status
@@ -157,17 +157,17 @@ def _row(review: documents.Input, door: Door, row: fixtures.RowOf) -> Sequence[s
         one_line(f"denied {denied.reason}" if denied else "allowed"),
         str(denied.code) if denied else "200",
         "\n".join(map(one_line, said)),
-        "\n".join(one_line(operation({**change, "path": _short(change["path"])})) for change in verdict.patch),
+        "\n".join(one_line(operation({**change, "path": _end_of_pointer(change["path"])})) for change in verdict.patch),
     )
 
 
-def _short(pointer: str) -> str:
+def _end_of_pointer(pointer: str) -> str:
     """Return the end of a JSON Pointer; replay prints the whole."""
     steps = pointer.split("/")
     return pointer if len(steps) <= _STEPS + 1 else "/".join(("…", *steps[-_STEPS:]))
 
 
-def _table(rows: Sequence[Sequence[str]]) -> Table:
+def _table_of_rows(rows: Sequence[Sequence[str]]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
@@ -180,7 +180,7 @@ def _table(rows: Sequence[Sequence[str]]) -> Table:
     return made
 
 
-def _print(shown: Table) -> None:
+def _print_table(shown: Table) -> None:
     from rich.console import Console
 
     console = Console(soft_wrap=False)

@@ -124,8 +124,10 @@ def _missing_of_certificate(cluster: Cluster, service: ServiceReference, bundle:
 def _missing_of_role(cluster: Cluster, role: Mapping[str, Any]) -> Iterator[str]:
     name, api = role["metadata"]["name"], "/apis/rbac.authorization.k8s.io/v1"
     applied = cluster.one(f"{api}/clusterroles/{name}")
-    granted = _grants((applied or {}).get("rules") or ())
-    lacking = sorted({f"{resource}.{group}".rstrip(".") for group, resource, _ in _grants(role["rules"]) - granted})
+    granted = _granted_resources((applied or {}).get("rules") or ())
+    lacking = sorted(
+        {f"{resource}.{group}".rstrip(".") for group, resource, _ in _granted_resources(role["rules"]) - granted}
+    )
     if lacking:
         fix = "apply what `claimgate webhook-config --rbac` prints"
         yield f"policies look up {', '.join(lacking)}, which it does not allow: {fix}"
@@ -133,7 +135,7 @@ def _missing_of_role(cluster: Cluster, role: Mapping[str, Any]) -> Iterator[str]
         yield "no ClusterRoleBinding gives it to the server's ServiceAccount: apply deploy/base"
 
 
-def _grants(rules: Sequence[Mapping[str, Any]]) -> set[tuple[str, str, str]]:
+def _granted_resources(rules: Sequence[Mapping[str, Any]]) -> set[tuple[str, str, str]]:
     """Return group, resource and name of what may be listed and watched; name "" for all."""
     return {
         (group, resource, name)

@@ -28,11 +28,11 @@ def command(
     For rules of your own policies there is `claimgate policies rules --rule ID DIR`.
     """
     folder = shipped.rule_pages()
-    sys.stdout.write("\n".join(_section(folder, each.strip("()")) for each in rule))
+    sys.stdout.write("\n".join(_section_about_rule(folder, each.strip("()")) for each in rule))
     return 0
 
 
-def _section(folder: Path, name: str) -> str:
+def _section_about_rule(folder: Path, name: str) -> str:
     """Return the section about a rule from the page of its group.
 
     Raises:
@@ -44,11 +44,11 @@ def _section(folder: Path, name: str) -> str:
         sections = dict(zip(parts[1::2], parts[2::2], strict=True))
         if name in sections:
             return f"{name}\n\n{sections[name].strip()}\n"
-    close = nearest_name(name, _all(folder))
+    close = nearest_name(name, _all_rule_names(folder))
     advice = f"did you mean {close}?" if close else "`claimgate policies rules` lists all"
     raise ConfigurationError(f"explain: no shipped rule is called `{name}`; {advice}")
 
 
-def _all(folder: Path) -> Iterator[str]:
+def _all_rule_names(folder: Path) -> Iterator[str]:
     for page in sorted(folder.glob("*.md")):
         yield from _NAMED.findall(page.read_text(encoding="utf-8"))

@@ -47,7 +47,7 @@ def collect_exportable_policies(loaded: PolicySet, version: Version) -> Export:
     """
     collecting = _Collecting(loaded, version, _documents_as_written(loaded.policies))
     taken = [policy for policy in loaded.policies if collecting.take(policy)]
-    manifests = (*collecting.manifests, *_params(taken, loaded))
+    manifests = (*collecting.manifests, *_bound_params(taken, loaded))
     return Export(manifests, tuple(collecting.lacking), collecting.rewritten)
 
 
@@ -71,7 +71,7 @@ class _Collecting:
         if not policy.expands:
             self.manifests += [own, *bindings]
             if policy.obstacles:
-                self.rewritten[_key(own)] = ()
+                self.rewritten[_kind_and_name(own)] = ()
             return True
         return self._rewrite(policy.name, own, bindings)
 
@@ -83,14 +83,14 @@ class _Collecting:
             native = rewrite_as_native(own, bindings, self.loaded.table, self.version)
         except Unrewritable as error:
             return self._lacks(name, str(error))
-        others = self.written.keys() - {_key(own), *map(_key, bindings)}
-        if twice := sorted(others & set(map(_key, native.manifests))):
+        others = self.written.keys() - {_kind_and_name(own), *map(_kind_and_name, bindings)}
+        if twice := sorted(others & set(map(_kind_and_name, native.manifests))):
             kind, other = twice[0]
             return self._lacks(name, f"one part would have the name of the {kind} `{other}`: rename that object")
         self.manifests += native.manifests
         left_out = tuple(f"{', '.join(kinds)}: {why}" for kinds, why in native.left_out)
         self.lacking += [f"not rewritten: {name} for {each}" for each in left_out]
-        self.rewritten[_key(own)] = left_out
+        self.rewritten[_kind_and_name(own)] = left_out
         return True
 
     def _lacks(self, name: str, why: str) -> bool:
@@ -105,14 +105,14 @@ def _documents_as_written(policies: Sequence[Policy]) -> dict[_Key, JSON]:
         raise InputError(Problem(message="policies on standard input cannot be exported: name their file or folder"))
     read = (each.value for each in documents.read_documents(sorted(files)).documents)
     manifests = [native_manifest(value) if is_claimgate_kind(value) else value for value in read]
-    return {_key(manifest): manifest for manifest in manifests}
+    return {_kind_and_name(manifest): manifest for manifest in manifests}
 
 
-def _key(value: JSON) -> _Key:
+def _kind_and_name(value: JSON) -> _Key:
     return get(value, ("kind",), ""), get(value, ("metadata", "name"), "")
 
 
-def _params(taken: Sequence[Policy], loaded: PolicySet) -> Iterator[JSON]:
+def _bound_params(taken: Sequence[Policy], loaded: PolicySet) -> Iterator[JSON]:
     """Yield the parameter objects in the policies' folders that some binding refers to, by name or by label."""
     kinds = {(policy.param_kind.group, policy.param_kind.kind) for policy in taken if policy.param_kind}
     sources = [binding.param_source for policy in taken for binding in policy.bindings if binding.param_source]

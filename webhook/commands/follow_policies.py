@@ -111,7 +111,7 @@ class Follower:
         if seen != self._seen:
             self._conditions = tuple(self._decide(current, role))
             # rights that this account is given change nothing of what was seen, so it looks again while some lack
-            self._seen = None if any(_is_lacking(each) for _, each in self._conditions) else seen
+            self._seen = None if any(_lacks_rights(each) for _, each in self._conditions) else seen
         self._writer.write(self._conditions)
         if self._writer.error:
             raise LookupFailed(f"status cannot be written: {self._writer.error}")
@@ -130,7 +130,7 @@ class Follower:
         asked = frozenset(policy.file for phase in Phase for policy, _ in wishes(safe, phase))
         missing = {one["kind"] for one in wanted} - {one["kind"] for one in current}
         self._tell(refused)
-        yield from _conditions(_Look(live, in_force, refused, asked, granted, frozenset(missing)))
+        yield from _registered_conditions(_Look(live, in_force, refused, asked, granted, frozenset(missing)))
 
     def _configurations(self) -> list[dict[str, Any]]:
         """Return our present configurations, the validating one first."""
@@ -152,9 +152,9 @@ class Follower:
     def _register(self, there: Manifest, made: Manifest) -> None:
         """Replace the webhooks, unless somebody changed them in between: then the next look does."""
         path = f"/apis/{GROUP}/v1/{there['kind'].lower()}s/{quote(self.name, safe='')}"
-        self.connection.patch(path, _replaced(there, "/webhooks", made["webhooks"]), MANAGER, _WAIT_S)
+        self.connection.patch(path, _patch_that_replaces(there, "/webhooks", made["webhooks"]), MANAGER, _WAIT_S)
         count = counted(len(made["webhooks"]), "webhook")
-        _say(f"{there['kind']} {self.name}: wrote rules and matchConditions of {count}")
+        _print_line(f"{there['kind']} {self.name}: wrote rules and matchConditions of {count}")
 
     def _allow(self, live: LivePolicies, stored: Sequence[Policy], role: Manifest | None) -> frozenset[Grant]:
         """Allow the server to read what stored policies look up, as far as this account may; return what the server may
@@ -167,9 +167,9 @@ class Follower:
         there = grants(role.get("rules") or ())
         may_say = {each for each in sorted(wanted)[:_MOST_QUESTIONS] if each in there or self._may_read(each)}
         if may_say != there:
-            change = _replaced(role, "/rules", role_rules(may_say))
+            change = _patch_that_replaces(role, "/rules", role_rules(may_say))
             self.connection.patch(f"{_ROLES}/{ROLE}", change, MANAGER, _WAIT_S)
-            _say(f"ClusterRole {ROLE}: allows {', '.join(map(shown, sorted(may_say))) or 'nothing'}")
+            _print_line(f"ClusterRole {ROLE}: allows {', '.join(map(shown, sorted(may_say))) or 'nothing'}")
         return base | may_say
 
     def _may_read(self, grant: Grant) -> bool:
@@ -187,16 +187,16 @@ class Follower:
         """Report policies that are not registered, once each time that begins."""
         told = {f"{place}: not registered: {each[0].harm}" for place, each in refused.items()}
         for line in sorted(told - self._told):
-            _say(line)
+            _print_line(line)
         self._told = told
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     sys.stderr.write(f"{one_line(line)}\n")
     sys.stderr.flush()
 
 
-def _replaced(there: Manifest, path: str, value: Any) -> list[dict[str, Any]]:
+def _patch_that_replaces(there: Manifest, path: str, value: Any) -> list[dict[str, Any]]:
     """Return the JSON Patch that replaces a part of an object unless somebody changed the object in between."""
     version = {"op": "test", "path": "/metadata/resourceVersion", "value": there["metadata"]["resourceVersion"]}
     return [version, {"op": "add", "path": path, "value": value}]
@@ -216,50 +216,54 @@ class _Look:
     missing: frozenset[str]
 
 
-def _is_lacking(conditions: Sequence[Mapping[str, Any]]) -> bool:
+def _lacks_rights(conditions: Sequence[Mapping[str, Any]]) -> bool:
     return any(each["reason"] == _MISSING_RIGHTS for each in conditions)
 
 
-def _conditions(outcome: _Look) -> Iterator[_StoredConditions]:
+def _registered_conditions(outcome: _Look) -> Iterator[_StoredConditions]:
     """Yield the condition Registered of each stored policy."""
     for each in outcome.live.objects:
         if each.stored.kind != POLICY_BINDING:
-            made = {**_registered(each, outcome), "observedGeneration": each.stored.generation}
+            made = {**_registered_condition(each, outcome), "observedGeneration": each.stored.generation}
             yield each.stored, (made,)
 
 
-def _registered(compiled: CompiledObject, outcome: _Look) -> dict[str, Any]:
+def _registered_condition(compiled: CompiledObject, outcome: _Look) -> dict[str, Any]:
     if compiled.policy is None:
-        return _no("NotInForce", "it is not in force: see condition Compiled")
+        return _false_condition("NotInForce", "it is not in force: see condition Compiled")
     policy = outcome.in_force[compiled.policy.file]
     if not policy.bindings:
-        return _no("NoBinding", "it is not evaluated, because no binding names it: apply a PolicyBinding")
+        return _false_condition("NoBinding", "it is not evaluated, because no binding names it: apply a PolicyBinding")
     if danger := outcome.refused.get(policy.file):
-        return _no(
+        return _false_condition(
             "WouldBlock", "; ".join(f"{one.harm}: name other resources in spec.matchConstraints" for one in danger)
         )
     if policy.file not in outcome.asked:
-        return _no("NotWanted", "API servers are not asked to: spec.registered is false, or its rules name nothing")
+        return _false_condition(
+            "NotWanted", "API servers are not asked to: spec.registered is false, or its rules name nothing"
+        )
     if outcome.missing:
-        return _no("NoConfiguration", f"there is no {' and no '.join(sorted(outcome.missing))}: apply deploy/base")
+        return _false_condition(
+            "NoConfiguration", f"there is no {' and no '.join(sorted(outcome.missing))}: apply deploy/base"
+        )
     if lacking := sorted(
         each for each in needed(outcome.live.policies, [policy]) if not allowed(each, outcome.granted)
     ):
-        return _no(_MISSING_RIGHTS, _lacking(lacking))
-    return condition("Registered", holds=True, reason="Registered", message=_asked(policy))
+        return _false_condition(_MISSING_RIGHTS, _sentence_about_lacking_rights(lacking))
+    return condition("Registered", holds=True, reason="Registered", message=_sentence_about_resources(policy))
 
 
-def _no(reason: str, message: str) -> dict[str, Any]:
+def _false_condition(reason: str, message: str) -> dict[str, Any]:
     return condition("Registered", holds=False, reason=reason, message=message)
 
 
-def _lacking(grants_of_policy: Iterable[Grant]) -> str:
+def _sentence_about_lacking_rights(grants_of_policy: Iterable[Grant]) -> str:
     names = ", ".join(map(shown, grants_of_policy))
     fix = "add it to ClusterRole claimgate-grantable, or bind what `claimgate webhook-config --live --rbac` prints"
     return f"it looks up {names}, which the server may not read, so it fails as its failurePolicy says: {fix}"
 
 
-def _asked(policy: Policy) -> str:
+def _sentence_about_resources(policy: Policy) -> str:
     """Return a sentence with the resources that API servers send for a policy."""
     named: dict[str, None] = {}
     for rule in policy.criteria.rules:

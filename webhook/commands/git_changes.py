@@ -38,18 +38,20 @@ class Changes:
                 raise ConfigurationError("--changed-since: standard input has no revisions; name files or folders")
             self._commit(Path(name) if Path(name).is_dir() else Path(name).parent)
 
-    def is_changed(self, each: documents.Input) -> bool:
+    def is_changed(self, each: documents.InputDocument) -> bool:
         """Return whether an object is new or differs from the revision."""
         if self._before[0] != each.source:
             self._before = each.source, self._digests(each.source)
-        return _digest(each.value) not in self._before[1]
+        return _digest_of_value(each.value) not in self._before[1]
 
     def _commit(self, folder: Path) -> str:
         """Return the commit of the revision in the work tree of a folder."""
         if folder not in self._roots:
             if self._revision.startswith("-"):
                 raise ConfigurationError(f"--changed-since: `{self._revision}` is not a revision")
-            asked = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{self._revision}^{{commit}}")
+            asked = _git_output(
+                folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{self._revision}^{{commit}}"
+            )
             if asked is None:
                 told = f"`{self._revision}` is not a revision of a git work tree at {folder}"
                 raise ConfigurationError(f"--changed-since: {told}; fetch it, or name another one")
@@ -61,14 +63,14 @@ class Changes:
         file = Path(source)
         if not file.is_file():
             return frozenset()
-        text = _git(file.parent, "show", "--end-of-options", f"{self._commit(file.parent)}:./{file.name}")
+        text = _git_output(file.parent, "show", "--end-of-options", f"{self._commit(file.parent)}:./{file.name}")
         if text is None:
             return frozenset()
         read = documents.documents_of_text(text.decode(errors="replace"), source)
-        return frozenset(_digest(each.value) for each in read.documents)
+        return frozenset(_digest_of_value(each.value) for each in read.documents)
 
 
-def _git(folder: Path, *arguments: str) -> bytes | None:
+def _git_output(folder: Path, *arguments: str) -> bytes | None:
     """Return the output of git; None if it failed.
 
     Raises:
@@ -82,5 +84,5 @@ def _git(folder: Path, *arguments: str) -> bytes | None:
     return done.stdout if done.returncode == 0 else None
 
 
-def _digest(value: JSON) -> bytes:
+def _digest_of_value(value: JSON) -> bytes:
     return sha256(json.dumps(value, sort_keys=True).encode()).digest()

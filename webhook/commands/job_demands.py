@@ -8,7 +8,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import Final
 
-from webhook.admission.phases import Outcome
+from webhook.admission.phases import PhasesOutcome
 from webhook.attributes import JSON, Attributes
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
@@ -18,8 +18,8 @@ from webhook.facts.kueue.configuration import KINDS
 from webhook.facts.kueue.overview import read_queue_overview
 from webhook.facts.resource_units import amount_in_units
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
-from webhook.facts.volcano.gang_resources import min_resources
+from webhook.facts.view import ClusterView
+from webhook.facts.volcano.gang_resources import requests_of_gang
 from webhook.facts.volcano.overview import read_volcano_overview
 from webhook.facts.volcano.sent_job import read_job
 from webhook.facts.volcano_objects.kinds import JOB
@@ -38,7 +38,7 @@ _NOTES: Final[Mapping[str, str]] = {
 
 
 def add_demand(
-    demands: dict[QueueKey, Demand], attributes: Attributes, outcome: Outcome, cluster: Cluster, table: Table
+    demands: dict[QueueKey, Demand], attributes: Attributes, outcome: PhasesOutcome, cluster: Cluster, table: Table
 ) -> None:
     """Add what an object would take to the demand of its queue, if it is a job in one and of its types.
 
@@ -57,7 +57,7 @@ def add_demand(
     submitted = replace(attributes, object=obj)
     if not isinstance(obj, dict) or is_mistyped(submitted, until):
         return  # a finding says so
-    view = View(cluster, attributes.namespace, until)
+    view = ClusterView(cluster, attributes.namespace, until)
     about = Subject(object=obj, old_object=None, attributes=submitted, cluster=view, table=table)
     denied = "" if outcome.verdict.allowed else "is denied"
     try:
@@ -71,8 +71,8 @@ def add_demand(
 
 def queue_trees(cluster: Cluster, demands: Mapping[QueueKey, Demand]) -> tuple[QueueTrees, ...]:
     """Return the trees of the schedulers that have queues, or jobs in queues."""
-    kueue = QueueTrees("Kueue", read_queue_overview(View(cluster, "")), demands)
-    volcano = QueueTrees("Volcano", read_volcano_overview(View(cluster, "")), demands)
+    kueue = QueueTrees("Kueue", read_queue_overview(ClusterView(cluster, "")), demands)
+    volcano = QueueTrees("Volcano", read_volcano_overview(ClusterView(cluster, "")), demands)
     return tuple(trees for trees in (kueue, volcano) if trees.overview.rows or any(trees.unknown()))
 
 
@@ -91,5 +91,7 @@ def _volcano_demands(about: Subject) -> Iterator[tuple[QueueKey, Mapping[str, in
     if about.group_kind != JOB:
         return
     job = about.once(read_job)
-    amounts = {name: amount_in_units(name, str(Quantity(value, -3))) or 0 for name, value in min_resources(job).items()}
+    amounts = {
+        name: amount_in_units(name, str(Quantity(value, -3))) or 0 for name, value in requests_of_gang(job).items()
+    }
     yield QueueKey("Volcano", "", job.spec.queue), amounts, ""

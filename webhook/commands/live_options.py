@@ -12,7 +12,7 @@ import typer
 
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.connection import connect_to_cluster
-from webhook.cluster.live import Watched
+from webhook.cluster.live import WatchedCluster
 from webhook.commands.audit_live import LiveCluster, LiveScope, Shard
 from webhook.commands.publishing import APIS, Publisher, Reports
 from webhook.errors import ConfigurationError
@@ -117,7 +117,7 @@ def live_cluster(policies: PolicySet, kubeconfig: Path | None) -> Iterator[LiveC
         ConfigurationError: no server or credentials are configured.
     """
     connection = connect_to_cluster(kubeconfig)
-    view = Watched.start(kubeconfig, policies.interests(), Log(level="error"))
+    view = WatchedCluster.start(kubeconfig, policies.interests(), Log(level="error"))
     try:
         yield LiveCluster(connection, AssumedNamespaces(view.cluster))
     finally:

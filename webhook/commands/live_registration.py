@@ -48,26 +48,26 @@ def registrable(
         every = (
             danger
             for each in merged(current, wanted)
-            for danger in lockout_dangers(parse_webhook_configuration(_closed(each)), {})
+            for danger in lockout_dangers(parse_webhook_configuration(_with_failure_policy_fail(each)), {})
         )
         return {danger.harm: danger for danger in every}
 
     own = tuple(stored)
-    safe = _without(policies, own)
+    safe = _without_policies(policies, own)
     known = dangers_of(safe)
     if dangers_of(policies).keys() <= known.keys():
         return policies, {}
     refused: dict[str, tuple[Danger, ...]] = {}
     left_out: list[Policy] = []
     for policy in own:
-        alone = dangers_of(_without(policies, [each for each in own if each is not policy]))
+        alone = dangers_of(_without_policies(policies, [each for each in own if each is not policy]))
         if added := tuple(danger for harm, danger in alone.items() if harm not in known):
             refused[policy.file] = added
             left_out.append(policy)
-    return _without(policies, left_out), refused
+    return _without_policies(policies, left_out), refused
 
 
-def _without(policies: PolicySet, some: Sequence[Policy]) -> PolicySet:
+def _without_policies(policies: PolicySet, some: Sequence[Policy]) -> PolicySet:
     absent = {id(each) for each in some}
     return replace(
         policies,
@@ -76,7 +76,7 @@ def _without(policies: PolicySet, some: Sequence[Policy]) -> PolicySet:
     )
 
 
-def _closed(configuration: Manifest) -> dict[str, Any]:
+def _with_failure_policy_fail(configuration: Manifest) -> dict[str, Any]:
     return {**configuration, "webhooks": [{**one, "failurePolicy": "Fail"} for one in configuration["webhooks"]]}
 
 
@@ -87,20 +87,24 @@ def merged(current: Sequence[Manifest], wanted: Sequence[Manifest]) -> list[dict
     configuration, whose caBundle it has from the start.
     """
     by_kind = {one["kind"]: one for one in wanted}
-    return [_merged(one, by_kind.get(one["kind"], {}).get("webhooks", ())) for one in current if one["kind"] in KINDS]
+    return [
+        _merged_configuration(one, by_kind.get(one["kind"], {}).get("webhooks", ()))
+        for one in current
+        if one["kind"] in KINDS
+    ]
 
 
-def _merged(current: Manifest, wanted: Sequence[Manifest]) -> dict[str, Any]:
+def _merged_configuration(current: Manifest, wanted: Sequence[Manifest]) -> dict[str, Any]:
     there = {one["name"]: one for one in current.get("webhooks") or ()}
     ours = [one for name, one in there.items() if name.endswith(DOMAIN)]
     others = [one for name, one in there.items() if not name.endswith(DOMAIN)]
     if not ours:
         return dict(current)
-    made = [_webhook(there.get(one["name"], ours[0]), one) for one in wanted]
+    made = [_merged_webhook(there.get(one["name"], ours[0]), one) for one in wanted]
     return {**current, "webhooks": [*others, *made]}
 
 
-def _webhook(like: Manifest, wanted: Manifest) -> dict[str, Any]:
+def _merged_webhook(like: Manifest, wanted: Manifest) -> dict[str, Any]:
     kept = {name: value for name, value in like.items() if name != "matchConditions"}
     conditions = {"matchConditions": wanted["matchConditions"]} if "matchConditions" in wanted else {}
     return {**kept, "name": wanted["name"], "rules": wanted["rules"], **conditions}

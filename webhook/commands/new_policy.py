@@ -35,13 +35,13 @@ def command(
     if folder.exists():
         raise ConfigurationError(f"{folder}: exists, and is left as it is: choose another name, or remove it")
     written = files_of_new_policy(Choice(name=name, expands=expand, mutates=mutate, has_param=param))
-    _write(folder, written)
+    _write_all_files(folder, written)
     lines = [*(f"wrote {folder / each}" for each in written), f"next: claimgate policies check {folder}"]
     sys.stdout.write(terminal.lines([*lines, f"      claimgate test {folder}"]))
     return 0
 
 
-def _write(folder: Path, texts: Mapping[str, str]) -> None:
+def _write_all_files(folder: Path, texts: Mapping[str, str]) -> None:
     """Write all files, or none: the folder appears when they are complete."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=".claimgate-", dir=folder.parent))

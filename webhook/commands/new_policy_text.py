@@ -31,13 +31,13 @@ class Choice:
 
 def files_of_new_policy(choice: Choice) -> Mapping[str, str]:
     """Return the name and the text of every file of the new policy."""
-    written = {"policy.yaml": _policy(choice), "binding.yaml": _binding(choice)}
+    written = {"policy.yaml": _text_of_policy(choice), "binding.yaml": _text_of_binding(choice)}
     if choice.has_param:
-        written["params.yaml"] = _params(choice)
-    return {name: f"{text}\n" for name, text in {**written, "suite.yaml": _suite(choice)}.items()}
+        written["params.yaml"] = _text_of_params(choice)
+    return {name: f"{text}\n" for name, text in {**written, "suite.yaml": _text_of_suite(choice)}.items()}
 
 
-def _policy(choice: Choice) -> str:
+def _text_of_policy(choice: Choice) -> str:
     what = "Pods get the label team where they have none." if choice.mutates else "Every Pod has the label team."
     lines = [
         "apiVersion: admissionregistration.k8s.io/v1",
@@ -60,18 +60,18 @@ def _policy(choice: Choice) -> str:
         "  matchConstraints:",
         "    resourceRules:",
         '    - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}',
-        *(_mutation(choice) if choice.mutates else _validation(choice)),
+        *(_lines_of_mutation(choice) if choice.mutates else _lines_of_validation(choice)),
     ]
     return "\n".join(lines)
 
 
-def _label(choice: Choice) -> str:
+def _label_expression(choice: Choice) -> str:
     return "params.data.label" if choice.has_param else "'team'"
 
 
-def _validation(choice: Choice) -> Iterator[str]:
+def _lines_of_validation(choice: Choice) -> Iterator[str]:
     yield "  validations:"
-    yield f'  - expression: "{_label(choice)} in {_LABELS}"'
+    yield f'  - expression: "{_label_expression(choice)} in {_LABELS}"'
     if choice.has_param:
         message = "'metadata.labels: must have the label ' + params.data.label + ', which names who pays: add it'"
         yield f'    messageExpression: "{message}"'
@@ -79,11 +79,11 @@ def _validation(choice: Choice) -> Iterator[str]:
         yield '    message: "metadata.labels: must have the label team, which names who pays: add it"'
 
 
-def _mutation(choice: Choice) -> Iterator[str]:
+def _lines_of_mutation(choice: Choice) -> Iterator[str]:
     label, value = ("params.data.label", "params.data.value") if choice.has_param else ('"team"', '"unassigned"')
     yield "  matchConditions:"
     yield "  - name: has-no-label # so that the change is made once, and what somebody wrote stays"
-    yield f'''    expression: "!({_label(choice)} in {_LABELS})"'''
+    yield f'''    expression: "!({_label_expression(choice)} in {_LABELS})"'''
     yield "  reinvocationPolicy: IfNeeded # ask again when another policy has changed the object"
     yield "  mutations:"
     yield "  - patchType: ApplyConfiguration"
@@ -91,7 +91,7 @@ def _mutation(choice: Choice) -> Iterator[str]:
     yield f"      expression: 'Object{{metadata: Object.metadata{{labels: {{{label}: {value}}}}}}}'"
 
 
-def _binding(choice: Choice) -> str:
+def _text_of_binding(choice: Choice) -> str:
     lines = [
         "apiVersion: admissionregistration.k8s.io/v1",
         f"kind: {choice.kind}Binding",
@@ -108,7 +108,7 @@ def _binding(choice: Choice) -> str:
     return "\n".join(lines)
 
 
-def _params(choice: Choice) -> str:
+def _text_of_params(choice: Choice) -> str:
     lines = ["apiVersion: v1", "kind: ConfigMap", f"metadata: {{name: {choice.name}, namespace: {NAMESPACE}}}", "data:"]
     lines += ["  label: team", *(["  value: unassigned"] if choice.mutates else [])]
     return "\n".join(lines)
@@ -118,21 +118,21 @@ _POD: Final = "{containers: [{name: main, image: example.com/main:1}]}"
 _JOB: Final = "{restartPolicy: Never, containers: [{name: main, image: example.com/main:1}]}"
 
 
-def _suite(choice: Choice) -> str:
-    cases = [*(_changes(choice) if choice.mutates else _verdicts(choice))]
+def _text_of_suite(choice: Choice) -> str:
+    cases = [*(_lines_of_mutating_cases(choice) if choice.mutates else _lines_of_validating_cases(choice))]
     head = f"# `claimgate test {choice.name}` runs these cases against the policies of this folder."
     return "\n".join((head, "cases:", *cases))
 
 
-def _case(name: str, lines: list[str], expected: list[str]) -> list[str]:
+def _lines_of_case(name: str, lines: list[str], expected: list[str]) -> list[str]:
     return [f"- name: {name}", "  input:", *(f"    {line}" for line in lines), "  expect:", *expected]
 
 
-def _pod(labels: str) -> list[str]:
+def _lines_of_pod(labels: str) -> list[str]:
     return ["apiVersion: v1", "kind: Pod", f"metadata: {{name: p{labels}}}", f"spec: {_POD}"]
 
 
-def _job(labels: str) -> list[str]:
+def _lines_of_job(labels: str) -> list[str]:
     template = f"{{metadata: {{labels: {{{labels}}}}}, spec: {_JOB}}}"
     return ["apiVersion: batch/v1", "kind: Job", "metadata: {name: j}", f"spec: {{template: {template}}}"]
 
@@ -140,37 +140,43 @@ def _job(labels: str) -> list[str]:
 _OTHER: Final = ["apiVersion: v1", "kind: Service", "metadata: {name: s}", "spec: {ports: [{port: 80}]}"]
 
 
-def _verdicts(choice: Choice) -> Iterator[str]:
+def _lines_of_validating_cases(choice: Choice) -> Iterator[str]:
     told = "metadata.labels: must have the label team, which names who pays: add it"
     denied = ["    allowed: false", f'    message: "{told}"']
-    yield from _case("a Pod with the label is allowed", _pod(", labels: {team: vision}"), ["    allowed: true"])
-    yield from _case("a Pod without it is denied", _pod(""), denied)
+    yield from _lines_of_case(
+        "a Pod with the label is allowed", _lines_of_pod(", labels: {team: vision}"), ["    allowed: true"]
+    )
+    yield from _lines_of_case("a Pod without it is denied", _lines_of_pod(""), denied)
     if choice.expands:
         denied = ["    allowed: false", f'    message: "spec.template.{told}"']
-        yield from _case("so is a Job whose template lacks it", _job("app: a"), denied)
-        yield from _case("a Job whose template has it is allowed", _job("team: a"), ["    allowed: true"])
-    yield from _case("a Service is not asked about", _OTHER, ["    allowed: true", "    matched: false"])
+        yield from _lines_of_case("so is a Job whose template lacks it", _lines_of_job("app: a"), denied)
+        yield from _lines_of_case(
+            "a Job whose template has it is allowed", _lines_of_job("team: a"), ["    allowed: true"]
+        )
+    yield from _lines_of_case("a Service is not asked about", _OTHER, ["    allowed: true", "    matched: false"])
     if choice.has_param:
-        yield from _without_label(choice)
+        yield from _case_without_label(choice)
 
 
-def _without_label(choice: Choice) -> list[str]:
+def _case_without_label(choice: Choice) -> list[str]:
     """Return the case of an expression that fails because `params` has no such key."""
     empty = (
         f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {choice.name}, namespace: {NAMESPACE}}}, data: {{}}}}"
     )
     expected = ["    allowed: false", '    errors: ["no such key: label"]']
-    (name, *lines) = _case("a ConfigMap without the key denies everything", _pod(""), expected)
+    (name, *lines) = _lines_of_case("a ConfigMap without the key denies everything", _lines_of_pod(""), expected)
     return [name, f"  params: [{empty}]", *lines]
 
 
-def _changes(choice: Choice) -> Iterator[str]:
+def _lines_of_mutating_cases(choice: Choice) -> Iterator[str]:
     added = "{op: add, path: /metadata/labels, value: {team: unassigned}}"
-    yield from _case("a Pod without the label gets it", _pod(""), ["    allowed: true", f"    patch: [{added}]"])
+    yield from _lines_of_case(
+        "a Pod without the label gets it", _lines_of_pod(""), ["    allowed: true", f"    patch: [{added}]"]
+    )
     if choice.expands:
         added = "{op: add, path: /spec/template/metadata/labels/team, value: unassigned}"
         patched = ["    allowed: true", f"    patch: [{added}]"]
-        yield from _case("the template of a Job gets it too", _job("app: a"), patched)
+        yield from _lines_of_case("the template of a Job gets it too", _lines_of_job("app: a"), patched)
     kept = ["    allowed: true", "    patch: []"]
-    yield from _case("a Pod with the label keeps it", _pod(", labels: {team: vision}"), kept)
-    yield from _case("a Service is not asked about", _OTHER, ["    allowed: true", "    matched: false"])
+    yield from _lines_of_case("a Pod with the label keeps it", _lines_of_pod(", labels: {team: vision}"), kept)
+    yield from _lines_of_case("a Service is not asked about", _OTHER, ["    allowed: true", "    matched: false"])

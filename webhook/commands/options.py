@@ -71,7 +71,7 @@ def with_settings(kind: type[Settings], *names: str) -> Callable[[Callable[..., 
             return command(*arguments, **flags, settings=read_settings(kind, chosen, os.environ))
 
         kept = [each for each in own.parameters.values() if each.name != "settings"]
-        flags = [_parameter(each) for each in wanted]
+        flags = [_typer_parameter(each) for each in wanted]
         # Typer makes a command's flags from the signature and the annotations of its function
         signature = own.replace(parameters=[*kept, *flags])
         run.__signature__ = signature  # type: ignore[attr-defined]
@@ -81,16 +81,18 @@ def with_settings(kind: type[Settings], *names: str) -> Callable[[Callable[..., 
     return decorate
 
 
-def _parameter(each: Setting) -> inspect.Parameter:
+def _typer_parameter(each: Setting) -> inspect.Parameter:
     """Return the flag as Typer reads it from a signature: None stands for not given, so that the environment
     applies.
     """
-    flag = typer.Option(None, each.flag, metavar=each.type.metavar or None, help=_help(each), show_default=False)
+    flag = typer.Option(
+        None, each.flag, metavar=each.type.metavar or None, help=_help_of_setting(each), show_default=False
+    )
     annotation = _MANY[each.type.form] if each.type.many else _ONE[each.type.form]
     return inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=flag, annotation=annotation)
 
 
-def _help(each: Setting) -> str:
+def _help_of_setting(each: Setting) -> str:
     """Return the help of a setting, and in brackets its variable and default."""
     if each.unset == REQUIRED:
         notes = [REQUIRED]

@@ -42,13 +42,13 @@ def parse_outputs(chosen: Sequence[str] | None, known: Iterable[str]) -> tuple[O
     Raises:
         ConfigurationError: an unknown format, an empty file name, or two formats for stdout.
     """
-    outputs = tuple(_parse(text, tuple(known)) for text in chosen or ["text"])
+    outputs = tuple(_parse_output(text, tuple(known)) for text in chosen or ["text"])
     if sum(not output.file for output in outputs) > 1:
         raise ConfigurationError("--output: only one format can go to stdout; write the others as `FORMAT=FILE`")
     return outputs
 
 
-def _parse(text: str, known: Sequence[str]) -> Output:
+def _parse_output(text: str, known: Sequence[str]) -> Output:
     name, equals, file = text.partition("=")
     if name not in known:
         raise ConfigurationError(f"--output: unknown format `{name}`, expected one of {', '.join(known)}")
@@ -66,7 +66,7 @@ def write_to_outputs(outputs: Sequence[Output], texts: Mapping[str, Text]) -> No
         outputs: what `parse` gave.
         texts: format -> the function that makes its text.
     """
-    for output in _files_first(outputs):
+    for output in _outputs_with_files_first(outputs):
         # made now and not before: a text that nobody chose may be long
         text = texts[output.format]()
         if output.file:
@@ -90,7 +90,7 @@ class Report(Generic[Entry]):
         waits: bool = False,
     ) -> None:
         """Args: the outputs; what makes writers; the rules; whether stdout has to wait until the end."""
-        made = [(output, writers[output.format]()) for output in _files_first(outputs)]
+        made = [(output, writers[output.format]()) for output in _outputs_with_files_first(outputs)]
         for output, writer in made:
             if not output.file and isinstance(writer, ShowsOn):
                 writer.show_on(screen_of(sys.stdout))
@@ -173,5 +173,5 @@ class _Stream(Generic[Entry]):
         return sys.stdout
 
 
-def _files_first(outputs: Sequence[Output]) -> list[Output]:
+def _outputs_with_files_first(outputs: Sequence[Output]) -> list[Output]:
     return sorted(outputs, key=lambda output: not output.file)

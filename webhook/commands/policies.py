@@ -31,10 +31,10 @@ def list_policies(folder: policy_folders.Folders = None, *, chosen: Outputs = No
     Actions are what its bindings do with a failure; a policy that is `unbound` is never evaluated.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
-    loaded = _load(folder, settings)
+    loaded = _load_named_policies(folder, settings)
     described = [policy_details.brief_details(policy) for policy in loaded.policies]
     output.write_to_outputs(
-        outputs, {"text": lambda: policy_text.policy_table(described), "json": lambda: _json(described)}
+        outputs, {"text": lambda: policy_text.policy_table(described), "json": lambda: _descriptions_as_json(described)}
     )
     options.warn_of_unbound(loaded)
     return 0
@@ -64,13 +64,16 @@ def check(
     of every file; with 1 when one fails for every object, or is never evaluated because no binding names it.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
-    loaded = _load(folder, settings)
+    loaded = _load_named_policies(folder, settings)
     exported = policy_details.rewritten_policies(loaded, settings.kubernetes_version)
     how = assembly.compile_options(policy_folders.settings_with_named_policies(folder, settings))
     described = [policy_details.full_details(policy, loaded, exported, how) for policy in loaded.policies]
     output.write_to_outputs(
         outputs,
-        {"text": lambda: policy_text.check_report(described, verbose=verbose), "json": lambda: _json(described)},
+        {
+            "text": lambda: policy_text.check_report(described, verbose=verbose),
+            "json": lambda: _descriptions_as_json(described),
+        },
     )
     return 1 if loaded.unbound or any(one["fails"] for one in described) else 0
 
@@ -89,16 +92,16 @@ def export(folder: policy_folders.Folders = None, *, settings: Settings) -> int:
     """
     from webhook.commands.export import collect_exportable_policies as collect
 
-    made = collect(_load(folder, settings), settings.kubernetes_version)
+    made = collect(_load_named_policies(folder, settings), settings.kubernetes_version)
     sys.stdout.write("---\n".join(yamlfile.dump(value) for value in made.manifests))
     sys.stderr.write(terminal.lines(made.lacking))
     return 0
 
 
-def _load(named: Sequence[Path] | None, settings: Settings) -> PolicySet:
+def _load_named_policies(named: Sequence[Path] | None, settings: Settings) -> PolicySet:
     chosen = policy_folders.settings_with_named_policies(named, settings)
     return assembly.policies_of_settings(chosen, assembly.compile_options(chosen))
 
 
-def _json(described: Iterable[dict[str, Any]]) -> str:
+def _descriptions_as_json(described: Iterable[dict[str, Any]]) -> str:
     return terminal.exact_json(json.dumps(list(described), indent=2, ensure_ascii=False)) + "\n"

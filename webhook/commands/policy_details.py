@@ -10,7 +10,7 @@ from webhook import shipped
 from webhook.attributes import Phase
 from webhook.errors import InputError
 from webhook.export.webhook_rules import webhook_rules
-from webhook.policy.certain_failures import certain_failures
+from webhook.policy.certain_failures import sentences_about_certain_failures
 from webhook.policy.compiled import Policy
 from webhook.policy.expanded_facts import expanded_facts
 from webhook.policy.field_names import undefined_fields
@@ -63,23 +63,23 @@ def full_details(policy: Policy, loaded: PolicySet, exported: Exported, how: Opt
         "expands": policy.expands,
         "facts": list(policy.facts),
         "asksAuthorizer": policy.asks_authorizer,
-        "covers": sorted(set(_covers(policy, loaded))),
+        "covers": sorted(set(_covered_resources(policy, loaded))),
         "portable": not policy.obstacles,
         "obstacles": list(policy.obstacles),
         "exported": "as it is" if not policy.obstacles else "no" if left_out is None else "rewritten",
         "notRewritten": list(left_out or ()),
         "worstCase": asdict(worst_case(policy)),
         "hardToRead": list(hard_to_read(policy)),
-        "fails": list(certain_failures(policy)),
+        "fails": list(sentences_about_certain_failures(policy)),
         "undefinedFields": [each.text for each in undefined_fields(policy) if not each.fails],
         "notIdempotent": [again] if again else [],
         "expandedFacts": list(expanded_facts(policy, loaded.registry)),
         "unconvertible": list(unconvertible_resources(policy, loaded)),
-        "crashes": list(dict.fromkeys(_crashes(policy))),
+        "crashes": list(dict.fromkeys(_api_server_panics(policy))),
     }
 
 
-def _covers(policy: Policy, loaded: PolicySet) -> Iterator[str]:
+def _covered_resources(policy: Policy, loaded: PolicySet) -> Iterator[str]:
     """Yield `resource.group`, as kubectl names resources, for everything that the policy applies to."""
     alone = PolicySet(
         validating=(policy,) if policy.kind == "validating" else (),
@@ -92,7 +92,7 @@ def _covers(policy: Policy, loaded: PolicySet) -> Iterator[str]:
                 yield from (f"{resource}.{group}" if group else resource for resource in rule.resources)
 
 
-def _crashes(policy: Policy) -> Iterator[str]:
+def _api_server_panics(policy: Policy) -> Iterator[str]:
     """Yield the parts of a policy that make kube-apiserver drop the connection when it is created there."""
     for each in policy.expressions():
         if each.program is not None:

@@ -30,21 +30,24 @@ def policy_table(described: Sequence[dict[str, Any]]) -> str:
 
 def check_report(described: Sequence[dict[str, Any]], *, verbose: bool) -> str:
     """Return the result, then the policies with mistakes; with `verbose` all policies with all details."""
-    lines = [_verdict(described)]
+    lines = [_sentence_about_all(described)]
     for one in described:
-        wrong, details = [*_wrong(one), *_demands(one)], list(_details(one)) if verbose else []
+        wrong, details = (
+            [*_lines_about_mistakes(one), *_lines_about_demands(one)],
+            list(_lines_about_policy(one)) if verbose else [],
+        )
         if wrong or details:
             lines.append(f"{one['name']} ({one['kind']}, {one['file']}): compiles")
             lines += [f"    {text}" for text in (*details[:1], *wrong, *details[1:])]
     return terminal.lines(lines)
 
 
-def _verdict(described: Sequence[dict[str, Any]]) -> str:
+def _sentence_about_all(described: Sequence[dict[str, Any]]) -> str:
     portable = sum(one["portable"] for one in described)
     rewritten = sum(one["exported"] == "rewritten" for one in described)
     after = f", {rewritten} more after export" if rewritten else ""
     compiled = "1 policy compiles" if len(described) == 1 else f"{len(described)} policies compile"
-    wrong = sum(any(_wrong(one)) for one in described)
+    wrong = sum(any(_lines_about_mistakes(one)) for one in described)
     rest = f"{wrong} may be wrong" if wrong else "nothing is wrong"
     if failing := sum(bool(one["fails"]) for one in described):
         rest = f"{failing} {'fails' if failing == 1 else 'fail'} for every object, {rest}"
@@ -53,7 +56,7 @@ def _verdict(described: Sequence[dict[str, Any]]) -> str:
     return f"{compiled}, {portable} portable{after}; {rest}{asks}"
 
 
-def _wrong(one: dict[str, Any]) -> Iterator[str]:
+def _lines_about_mistakes(one: dict[str, Any]) -> Iterator[str]:
     """Yield the probable mistakes of a policy."""
     if not one["bound"]:
         yield "never evaluated: no binding names it"
@@ -65,23 +68,23 @@ def _wrong(one: dict[str, Any]) -> Iterator[str]:
     yield from (f"kube-apiserver 1.36 crashes on it and drops the connection: {text}" for text in one["crashes"])
 
 
-def _demands(one: dict[str, Any]) -> Iterator[str]:
+def _lines_about_demands(one: dict[str, Any]) -> Iterator[str]:
     """Yield what a server needs for a policy, such as a flag or a permission."""
     if one["asksAuthorizer"]:
         role = "`claimgate webhook-config --rbac --authorizer` prints the right that it needs"
         yield f"it asks `authorizer`: `claimgate serve` takes it only with --authorizer; {role}"
 
 
-def _details(one: dict[str, Any]) -> Iterator[str]:
+def _lines_about_policy(one: dict[str, Any]) -> Iterator[str]:
     if one["description"]:
         yield one["description"]
-    yield f"covers: {_coverage(one)}"
-    yield f"worst-case cost: {_cost(WorstCase(**one['worstCase']))}"
-    yield f"portable: {_portability(one)}"
+    yield f"covers: {_coverage_as_text(one)}"
+    yield f"worst-case cost: {_cost_as_text(WorstCase(**one['worstCase']))}"
+    yield f"portable: {_portability_as_text(one)}"
     yield from (f"hard to read: {text}" for text in one["hardToRead"])
 
 
-def _portability(one: dict[str, Any]) -> str:
+def _portability_as_text(one: dict[str, Any]) -> str:
     if one["portable"]:
         return "yes"
     if one["exported"] == "no":
@@ -91,7 +94,7 @@ def _portability(one: dict[str, Any]) -> str:
     return f"after `claimgate policies export`, which writes {what} out{left_out}"
 
 
-def _coverage(one: dict[str, Any]) -> str:
+def _coverage_as_text(one: dict[str, Any]) -> str:
     """Return what a policy applies to; an expanded one names pods and the number of other kinds."""
     names = one["covers"]
     if one["expands"] and len(names) > 1:
@@ -99,7 +102,7 @@ def _coverage(one: dict[str, Any]) -> str:
     return ", ".join(names) or "nothing"
 
 
-def _cost(worst: WorstCase) -> str:
+def _cost_as_text(worst: WorstCase) -> str:
     if worst.is_within:
         if worst.most is not None:
             return f"fine: at most {worst.most:,}, whatever the object"

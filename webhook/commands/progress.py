@@ -21,7 +21,7 @@ class Progress:
         self._what = what
         self._count = 0
         if is_shown and sys.stderr.isatty():
-            self._bar = _bar()
+            self._bar = _rich_progress_bar()
             self._task = self._bar.add_task(what, total=total_bytes or None, counted="")
 
     def __enter__(self) -> Self:
@@ -44,7 +44,7 @@ class Progress:
             self._bar.update(self._task, advance=size_bytes, counted=f"{self._count:,} {self._what}{rate}")
 
 
-def _bar() -> Any:
+def _rich_progress_bar() -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar

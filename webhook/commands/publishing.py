@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.connection import Connection
-from webhook.cluster.discovery import Resource, discover_resource
-from webhook.cluster.live_objects import ServedKind, objects
+from webhook.cluster.discovery import ServedResource, discover_resource
+from webhook.cluster.live_objects import ServedKind, objects_of_kind
 from webhook.commands.audit_live import CLUSTER, LiveScope
 from webhook.errors import ConfigurationError, LookupFailed, Problem
 from webhook.report.finding import Finding, Result
@@ -63,9 +63,9 @@ class Publisher:
         self._fails_only = fails_only
         self._read = read
         self._wait = wait
-        self._kinds = {kind: _served(connection, api, kind) for kind in (api.namespaced, api.cluster)}
+        self._kinds = {kind: _served_report_kind(connection, api, kind) for kind in (api.namespaced, api.cluster)}
         try:
-            self._before = {_name(report): _kept(report) for report in self._reports()}
+            self._before = {_name_of_report(report): _key_of_stored_report(report) for report in self._reports()}
         except LookupFailed as error:
             raise ConfigurationError(f"--publish: {error}") from None
         self._object: list[Finding] = []
@@ -128,9 +128,13 @@ class Publisher:
             if self._scope.namespaces and not kind.resource.is_namespaced:
                 continue
             for namespace in self._scope.namespaces or ("",):
-                for report in objects(self._connection, kind, namespace=namespace, selector=f"{MANAGED_BY}={NAME}"):
+                for report in objects_of_kind(
+                    self._connection, kind, namespace=namespace, selector=f"{MANAGED_BY}={NAME}"
+                ):
                     owners = report["metadata"].get("ownerReferences") or [{}]
-                    if owners[0].get("uid") == _name(report) and self._scope.shard.has(_name(report)):
+                    if owners[0].get("uid") == _name_of_report(report) and self._scope.shard.has(
+                        _name_of_report(report)
+                    ):
                         yield {**report, "path": self._path(report)}
 
     def _path(self, report: JSON) -> str:
@@ -139,21 +143,21 @@ class Publisher:
         return f"{collection}/{quote(metadata['name'], safe='')}"
 
 
-def _served(connection: Connection, api: Api, kind: str) -> ServedKind:
+def _served_report_kind(connection: Connection, api: Api, kind: str) -> ServedKind:
     group, _, version = api.version.partition("/")
     wanted = GroupVersionKind(group, version, kind)
     try:
-        resource: Resource = discover_resource(connection, wanted)
+        resource: ServedResource = discover_resource(connection, wanted)
     except LookupFailed as error:
         raise ConfigurationError(f"--publish: {kind}.{group}: {error}") from None
     return ServedKind(wanted, resource)
 
 
-def _name(report: JSON) -> str:
+def _name_of_report(report: JSON) -> str:
     return str(report["metadata"]["name"])
 
 
-def _kept(report: JSON) -> tuple[str, tuple[str, str], str]:
+def _key_of_stored_report(report: JSON) -> tuple[str, tuple[str, str], str]:
     """Return the path of a report, group and kind of its object, and its digest."""
     metadata: dict[str, Any] = report["metadata"]
     owner = metadata["ownerReferences"][0]

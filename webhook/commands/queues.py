@@ -11,13 +11,13 @@ import typer
 from webhook import documents, terminal
 from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
-from webhook.cluster.live import Watched
+from webhook.cluster.live import WatchedCluster
 from webhook.commands import output
 from webhook.errors import ConfigurationError, InputError
 from webhook.facts.kueue.objects import QUEUES
 from webhook.facts.kueue.overview import read_queue_overview
 from webhook.facts.queue_overview import Overview
-from webhook.facts.view import NAMESPACES, View
+from webhook.facts.view import NAMESPACES, ClusterView
 from webhook.logs import Log
 from webhook.report.queue_svg import queue_svg
 from webhook.report.queue_text import queue_json, queue_text
@@ -55,7 +55,11 @@ def command(
     is_live = live or kubeconfig is not None
     if is_live == bool(path):
         raise ConfigurationError("queues: name either PATH, or --live for a cluster")
-    made = _live(kubeconfig) if is_live else _shown(_files(path or [], context_is_whole=context_is_whole))
+    made = (
+        _overview_of_live_cluster(kubeconfig)
+        if is_live
+        else _overview_of_cluster(_view_of_files(path or [], context_is_whole=context_is_whole))
+    )
     if not made.rows:
         sys.stderr.write(terminal.lines(["note: there are no queues"]))
     output.write_to_outputs(
@@ -64,13 +68,13 @@ def command(
     return int(any(row.obstacles for row in made.rows))
 
 
-def _shown(cluster: Cluster) -> Overview:
+def _overview_of_cluster(cluster: Cluster) -> Overview:
     """Return the queues of a cluster.
 
     Raises:
         ConfigurationError: they cannot be looked up.
     """
-    view = View(cluster, "")
+    view = ClusterView(cluster, "")
     made = read_queue_overview(view)
     unknown = {str(each): None for each in view.every_missing_object() if not each.name}
     if unknown:
@@ -78,18 +82,18 @@ def _shown(cluster: Cluster) -> Overview:
     return made
 
 
-def _live(kubeconfig: Path | None) -> Overview:
-    watched = Watched.start(kubeconfig, (*QUEUES, NAMESPACES), Log(level="error"))
+def _overview_of_live_cluster(kubeconfig: Path | None) -> Overview:
+    watched = WatchedCluster.start(kubeconfig, (*QUEUES, NAMESPACES), Log(level="error"))
     try:
-        return _shown(watched.cluster)
+        return _overview_of_cluster(watched.cluster)
     finally:
         watched.cluster.close()
 
 
-def _files(named: list[str], *, context_is_whole: bool) -> FilesCluster:
+def _view_of_files(named: list[str], *, context_is_whole: bool) -> FilesCluster:
     """Return the view of files; templates among them may hold what seems to be missing."""
     inputs = documents.read_documents(named)
-    problems = (*inputs.problems, *documents.nothing_read(named, inputs, "object"))
+    problems = (*inputs.problems, *documents.problem_of_nothing_read(named, inputs, "object"))
     if problems:
         raise InputError(*problems)
     sys.stderr.write(terminal.lines(f"warning: {each}" for each in inputs.repeated))

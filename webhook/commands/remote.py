@@ -18,7 +18,7 @@ import httpx
 
 from webhook.admission.envelope import review_of_attributes
 from webhook.attributes import JSON, Attributes, Phase
-from webhook.decisions import Cause, Details, Status, Verdict
+from webhook.decisions import DenialCause, DenialDetails, DenialStatus, Verdict
 from webhook.errors import CallError, ConfigurationError, PatchError
 from webhook.patch import jsonpatch
 
@@ -40,7 +40,7 @@ class Remote:
         Raises:
             ConfigurationError: the address is not https or the certificates cannot be used.
         """
-        if not _is_https(url):
+        if not _is_https_address(url):
             raise ConfigurationError(f"--server: `{url}` is not an https address such as `https://127.0.0.1:8443`")
         try:
             trust = ssl.create_default_context(cafile=str(ca) if ca else None)
@@ -67,19 +67,19 @@ class Remote:
             )
         except httpx.HTTPError as error:
             where = f"{str(self._client.base_url).rstrip('/')}/{phase}"
-            raise ConfigurationError(f"--server: {where}: {_reason(error)}") from None
+            raise ConfigurationError(f"--server: {where}: {_reason_of_failed_call(error)}") from None
         if got.status_code != httpx.codes.OK:
-            raise CallError(got.status_code, "", _explanation(got))
-        return _verdict(attributes, got)
+            raise CallError(got.status_code, "", _message_of_answer(got))
+        return _verdict_of_answer(attributes, got)
 
 
-def _reason(error: httpx.HTTPError) -> str:
+def _reason_of_failed_call(error: httpx.HTTPError) -> str:
     """Return why there is no answer, without numbers of the operating system and places in OpenSSL's source."""
     text = re.sub(r"^\[[^]]*\] | \(_ssl\.c:\d+\)$", "", str(error))
     return text[:1].lower() + text[1:] or "no answer"
 
 
-def _is_https(url: str) -> bool:
+def _is_https_address(url: str) -> bool:
     try:
         address = httpx.URL(url)
     except httpx.InvalidURL:
@@ -87,7 +87,7 @@ def _is_https(url: str) -> bool:
     return address.scheme == "https" and bool(address.host)
 
 
-def _explanation(got: httpx.Response) -> str:
+def _message_of_answer(got: httpx.Response) -> str:
     """Return the message of a metav1.Status, or the beginning of another answer."""
     try:
         return str(got.json()["message"])
@@ -95,16 +95,16 @@ def _explanation(got: httpx.Response) -> str:
         return " ".join(got.text.split())[:200] or "an empty body"
 
 
-def _verdict(attributes: Attributes, got: httpx.Response) -> Verdict:
+def _verdict_of_answer(attributes: Attributes, got: httpx.Response) -> Verdict:
     """Return the verdict in the answer, checked as the API server checks it (webhook/request)."""
     try:
         response = got.json()["response"]
         if response["uid"] != attributes.uid:
             raise CallError(200, "", f"response.uid: expected `{attributes.uid}`, found `{response['uid']}`")
-        patch = _patch(response)
+        patch = _patch_of_response(response)
         return Verdict(
             allowed=response["allowed"],
-            status=None if response["allowed"] else _status(response.get("status") or {}),
+            status=None if response["allowed"] else _status_of_answer(response.get("status") or {}),
             warnings=tuple(response.get("warnings") or ()),
             audit_annotations=response.get("auditAnnotations") or {},
             patch=patch,
@@ -114,25 +114,25 @@ def _verdict(attributes: Attributes, got: httpx.Response) -> Verdict:
         raise CallError(200, "", f"not an answer to a review: {error}") from None
 
 
-def _patch(response: Mapping[str, Any]) -> tuple[Mapping[str, JSON], ...]:
+def _patch_of_response(response: Mapping[str, Any]) -> tuple[Mapping[str, JSON], ...]:
     if not response.get("patch"):
         return ()
     return tuple(json.loads(base64.b64decode(response["patch"], validate=True)))
 
 
-def _status(status: Mapping[str, Any]) -> Status:
-    return Status(
+def _status_of_answer(status: Mapping[str, Any]) -> DenialStatus:
+    return DenialStatus(
         code=int(status.get("code") or 400),
         reason=str(status.get("reason") or ""),
         message=str(status.get("message") or "denied without explanation"),
-        details=_details(status.get("details") or {}),
+        details=_details_of_status(status.get("details") or {}),
     )
 
 
-def _details(details: Mapping[str, Any]) -> Details | None:
+def _details_of_status(details: Mapping[str, Any]) -> DenialDetails | None:
     causes = tuple(
-        Cause(**{name: str(each.get(name) or "") for name in ("field", "message", "reason")})
+        DenialCause(**{name: str(each.get(name) or "") for name in ("field", "message", "reason")})
         for each in details.get("causes") or ()
     )
     about = {name: str(details.get(name) or "") for name in ("group", "kind", "name")}
-    return Details(**about, causes=causes) if details else None
+    return DenialDetails(**about, causes=causes) if details else None

@@ -47,7 +47,7 @@ def find_renderables(named: Sequence[str]) -> list[Renderable]:
             if file.name == _CHART and not any(file.is_relative_to(chart) for chart in chart_folders):
                 chart_folders.append(str(file.parent))
             elif file.name in kustomizations.FILES:
-                kustomized += _kustomization(file)
+                kustomized += _kustomization_of_file(file)
     made = [Renderable(each, ("helm", "template", "release", each), frozenset((each,))) for each in chart_folders]
     by_folder = {each.folder: each for each in kustomized}
     taken = {path for each in kustomized for path in each.taken}
@@ -70,7 +70,7 @@ def _parts_of_kustomization(root: str, by_folder: Mapping[str, kustomizations.Ku
     return parts
 
 
-def _kustomization(file: Path) -> Iterator[kustomizations.Kustomization]:
+def _kustomization_of_file(file: Path) -> Iterator[kustomizations.Kustomization]:
     """Yield the kustomization of a file; one that cannot be read is reported when it is rendered."""
     path = posixpath.normpath(file.as_posix())
     for document in yamlfile.read_parts(file).documents[:1]:
@@ -85,13 +85,13 @@ def render_into_tree(stream: DocumentStream, named: Sequence[str]) -> tuple[Prob
     problems: list[Problem] = []
     for each in find_renderables(named):
         try:
-            stream.replace_with_rendered(each.folder, _rendered(each), each.replaces)
+            stream.replace_with_rendered(each.folder, _render_folder(each), each.replaces)
         except RuntimeError as error:
             problems.append(Problem(message=str(error), file=each.folder))
     return tuple(problems)
 
 
-def _rendered(each: Renderable) -> bytes:
+def _render_folder(each: Renderable) -> bytes:
     program = each.command[0]
     if shutil.which(program) is None:
         raise RuntimeError(f"cannot be rendered: `{program}` is not installed or not in PATH")

@@ -42,39 +42,43 @@ class RepeatedKeys:
         elsewhere: those that are in no such object, which a person should know of all the same.
     """
 
-    def __init__(self, inputs: documents.Inputs, is_object: Callable[[JSON], bool]) -> None:
+    def __init__(self, inputs: documents.InputDocuments, is_object: Callable[[JSON], bool]) -> None:
         self._of: dict[tuple[str, int], list[InputProblem]] = {}
         self.elsewhere: list[InputProblem] = []
-        listed = _by_source(inputs) if inputs.repeated else {}
+        listed = _inputs_by_source(inputs) if inputs.repeated else {}
         for problem in inputs.repeated:
-            holder = _holder(problem, listed.get(problem.file, ()))
+            holder = _input_that_holds_key(problem, listed.get(problem.file, ()))
             if holder is not None and is_object(holder.value):
                 self._of.setdefault((holder.source, holder.index), []).append(problem)
             else:
                 self.elsewhere.append(problem)
 
-    def findings(self, each: documents.Input, attributes: Attributes) -> Iterator[Finding]:
+    def findings(self, each: documents.InputDocument, attributes: Attributes) -> Iterator[Finding]:
         """Yield the findings of one input, which is the object of a request."""
         for problem in self._of.get((each.source, each.index), ()):
-            yield _finding(problem, each, attributes)
+            yield _finding_for_key(problem, each, attributes)
 
 
-def _by_source(inputs: documents.Inputs) -> Mapping[str, Sequence[tuple[tuple[int, int], documents.Input]]]:
+def _inputs_by_source(
+    inputs: documents.InputDocuments,
+) -> Mapping[str, Sequence[tuple[tuple[int, int], documents.InputDocument]]]:
     """Return the inputs of each source with their places, in order."""
-    listed: dict[str, list[tuple[tuple[int, int], documents.Input]]] = {}
+    listed: dict[str, list[tuple[tuple[int, int], documents.InputDocument]]] = {}
     for each in inputs.documents:
         place = each.place()
         listed.setdefault(each.source, []).append(((place.line, place.column), each))
     return listed
 
 
-def _holder(problem: InputProblem, listed: Sequence[tuple[tuple[int, int], documents.Input]]) -> documents.Input | None:
+def _input_that_holds_key(
+    problem: InputProblem, listed: Sequence[tuple[tuple[int, int], documents.InputDocument]]
+) -> documents.InputDocument | None:
     """Return the input that holds a key: the last one that begins before it."""
     index = bisect_right(listed, (problem.line, problem.column), key=lambda each: each[0])
     return listed[index - 1][1] if index else None
 
 
-def _finding(problem: InputProblem, each: documents.Input, attributes: Attributes) -> Finding:
+def _finding_for_key(problem: InputProblem, each: documents.InputDocument, attributes: Attributes) -> Finding:
     """Return the finding for one key that a mapping has twice."""
     path = path_as_text(parse_path(problem.path)[len(each.path) :])
     repeated = Problem(code=RULE.id, path=path, message=problem.message.removesuffix(_EXPECTED), fix=_FIX)

@@ -16,7 +16,7 @@ import typer
 from webhook import assembly, documents, submitted, terminal
 from webhook.admission import fixtures, respond
 from webhook.admission.kind_names import kind_mistake
-from webhook.admission.phases import Door, Local, Outcome, PhaseName, run_phases
+from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, ReviewAnswerer, run_phases
 from webhook.attributes import JSON, Attributes, Phase
 from webhook.cluster.recording import RecordingCluster
 from webhook.commands import options, output
@@ -100,15 +100,15 @@ def command(
     )
     inputs = documents.read_documents(fixture)
     how = {"unbound": unbound, "explains": explain, "records": record is not None}
-    local = partial(_local, settings, inputs, details=details, **how)
-    with _remote(server, ca, settings) if server else local() as asked:
+    local = partial(_answers_in_this_process, settings, inputs, details=details, **how)
+    with _answers_of_server(server, ca, settings) if server else local() as asked:
         replay = Replay(inputs, phase, asked, record)
         with output.Report(outputs, writers, asked.rules) as report:
             for answer in replay.answers():
                 report.entry(answer)
             report.end(replay.totals())
     sys.stderr.write(terminal.lines(replay.notes()))
-    return replay.exit_code(documents.nothing_read(fixture, inputs, "review"))
+    return replay.exit_code(documents.problem_of_nothing_read(fixture, inputs, "review"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Asked:
     says in the end what a person should know of the context.
     """
 
-    sent: Callable[[documents.Input], tuple[Attributes, Door]]
+    sent: Callable[[documents.InputDocument], tuple[Attributes, ReviewAnswerer]]
     table: table.Table
     rules: Rules
     problems: tuple[Problem, ...] = ()
@@ -128,9 +128,9 @@ class Asked:
 
 
 @contextmanager
-def _local(
+def _answers_in_this_process(
     settings: ReportSettings,
-    inputs: documents.Inputs,
+    inputs: documents.InputDocuments,
     *,
     unbound: bool,
     details: ReviewOptions,
@@ -145,9 +145,9 @@ def _local(
         assembled.policies.prepare()  # so that no policy is said to take the time that it is compiled in
     submissions = submitted.Submissions(assembled.files, assembled.table.row)
 
-    def sent(document: documents.Input) -> tuple[Attributes, Door]:
+    def sent(document: documents.InputDocument) -> tuple[Attributes, ReviewAnswerer]:
         each = submissions.of(document)
-        return each.attributes, Local(
+        return each.attributes, LocalAnswerer(
             policies=assembled.policies,
             cluster=RecordingCluster(each.cluster) if records else each.cluster,
             api_server_text=settings.api_server_text,
@@ -161,7 +161,7 @@ def _local(
     yield Asked(sent, assembled.table, known, problems, notes, assembled.policies)
 
 
-def objects_after_replay(inputs: documents.Inputs) -> Iterator[tuple[str, JSON]]:
+def objects_after_replay(inputs: documents.InputDocuments) -> Iterator[tuple[str, JSON]]:
     """Yield the objects of all reviews with their files, as a cluster holds them afterwards, each in its namespace.
 
     Of what a review itself changes, webhook.cluster.stored makes what it is before.
@@ -173,7 +173,7 @@ def objects_after_replay(inputs: documents.Inputs) -> Iterator[tuple[str, JSON]]
 
 
 @contextmanager
-def _remote(server: str, ca: Path | None, settings: ReportSettings) -> Iterator[Asked]:
+def _answers_of_server(server: str, ca: Path | None, settings: ReportSettings) -> Iterator[Asked]:
     from webhook.commands.remote import Remote
 
     with closing(Remote.connect(server, ca)) as door:
@@ -184,7 +184,9 @@ def _remote(server: str, ca: Path | None, settings: ReportSettings) -> Iterator[
 class Replay:
     """One replay: its answers one after the other, and then the totals."""
 
-    def __init__(self, inputs: documents.Inputs, phase: PhaseName, asked: Asked, record: Path | None = None) -> None:
+    def __init__(
+        self, inputs: documents.InputDocuments, phase: PhaseName, asked: Asked, record: Path | None = None
+    ) -> None:
         self._inputs = inputs
         self._phase: PhaseName = phase
         self._asked = asked
@@ -200,10 +202,10 @@ class Replay:
             try:
                 attributes, door = self._asked.sent(each)
             except CallError as error:
-                self._unreadable.append(_problem(each, error.message))
+                self._unreadable.append(_problem_of_document(each, error.message))
                 continue
             if note := fixtures.note_on_fixture(each.value):
-                self._notes.setdefault(note, f"note: {_problem(each, note)}")
+                self._notes.setdefault(note, f"note: {_problem_of_document(each, note)}")
             if mistake := kind_mistake(get(each.value, fixtures.object_path(each.value)), self._asked.table):
                 told = f"{each.place((*fixtures.object_path(each.value), 'kind'))}: kind: {mistake}"
                 self._notes.setdefault(told, f"warning: {told}")
@@ -211,18 +213,22 @@ class Replay:
                 outcome = run_phases(attributes, self._phase, door)
             except CallError as error:
                 self._is_undecided = True
-                _complain(_problem(each, f"the server answered HTTP {error.code}: {error.message}"))
+                _print_problem(_problem_of_document(each, f"the server answered HTTP {error.code}: {error.message}"))
                 continue
-            answer = _answer(each, attributes, self._phase, outcome)
+            answer = _answer_for_report(each, attributes, self._phase, outcome)
             self._record(attributes, door, outcome)
             self._answered += 1
             self._denied += not answer.verdict.allowed
             self._is_undecided |= answer.is_undecided
             yield answer
 
-    def _record(self, attributes: Attributes, door: Door, outcome: Outcome) -> None:
+    def _record(self, attributes: Attributes, door: ReviewAnswerer, outcome: PhasesOutcome) -> None:
         """Write the golden folder of one review, if recording is on."""
-        if self._recorder is None or not isinstance(door, Local) or not isinstance(door.cluster, RecordingCluster):
+        if (
+            self._recorder is None
+            or not isinstance(door, LocalAnswerer)
+            or not isinstance(door.cluster, RecordingCluster)
+        ):
             return
         if note := self._recorder.write(self._answered, attributes, door.cluster, self._phase, outcome):
             self._notes[note] = f"note: {note}"
@@ -255,16 +261,18 @@ class Replay:
         return 3 if self._is_undecided else 0
 
 
-def _problem(document: documents.Input, message: str) -> Problem:
+def _problem_of_document(document: documents.InputDocument, message: str) -> Problem:
     place = document.place()
     return Problem(message=message, file=place.file, line=place.line, column=place.column)
 
 
-def _complain(problem: Problem) -> None:
+def _print_problem(problem: Problem) -> None:
     sys.stderr.write(terminal.lines([f"error: {problem}"]))
 
 
-def _answer(document: documents.Input, attributes: Attributes, phase: PhaseName, outcome: Outcome) -> Answer:
+def _answer_for_report(
+    document: documents.InputDocument, attributes: Attributes, phase: PhaseName, outcome: PhasesOutcome
+) -> Answer:
     shown_as = Phase.VALIDATE if phase == "validate" else Phase.MUTATE  # where a patch may stand in the response
     body = respond.encode_response(attributes.uid, outcome.verdict, shown_as, attributes.operation)
     return Answer(

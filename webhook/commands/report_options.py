@@ -85,8 +85,8 @@ def report_filters(given: Given, settings: Settings, policies: PolicySet) -> Fil
     report, file = settings.configuration.value.report, settings.configuration
     known = rule_ids(policies)
     named = known.union(rule.partition("/")[0] for rule in known)
-    _check("--rule", given.rules or (), named)
-    _check("--skip", given.skip or (), named)
+    _refuse_unknown_rules("--rule", given.rules or (), named)
+    _refuse_unknown_rules("--skip", given.skip or (), named)
     known_findings = given.baseline or (file.relative(report.baseline) if report.baseline else None)
     return Filters(
         rules=frozenset(given.rules or ()),
@@ -96,7 +96,7 @@ def report_filters(given: Given, settings: Settings, policies: PolicySet) -> Fil
     )
 
 
-def _check(flag: str, rules: Iterable[str], known: frozenset[str]) -> None:
+def _refuse_unknown_rules(flag: str, rules: Iterable[str], known: frozenset[str]) -> None:
     for rule in rules:
         if told := describe_unknown_id(rule, known, _GROUP):
             raise ConfigurationError(f"{flag}: {told}")

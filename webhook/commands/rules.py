@@ -53,13 +53,13 @@ def command(
             late_failures.late_failures_as_markdown(policies, () if folder else late_failures.not_covered())
         )
     elif pages is not None:
-        _write(pages, rule_pages.rule_pages(policies, examples(places, how)))
+        _write_pages(pages, rule_pages.rule_pages(policies, examples(places, how)))
     else:
         sys.stdout.write(rule_pages.rules_as_text(policies, examples(places, how), rule or ()))
     return 0
 
 
-def _write(folder: Path, pages: Mapping[str, str]) -> None:
+def _write_pages(folder: Path, pages: Mapping[str, str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, page in pages.items():
         (folder / name).write_text(page, encoding="utf-8")

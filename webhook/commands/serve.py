@@ -37,12 +37,12 @@ def command(*, settings: ServerSettings) -> int:
     started = time.perf_counter()
     for used in (server_api, message_texts, regex_api):
         used.check()
-    limits = _limits(settings)
-    names = _client_names(settings)
+    limits = _server_limits(settings)
+    names = _accepted_client_names(settings)
     writer = LogWriter.to_stderr()
     log = Log(settings.log_level, writer=writer, format=settings.log_format)
     logs.capture_library_logs(log)
-    files = _files(settings)
+    files = _certificate_files(settings)
     certificates = Certificates(files)
     is_live = settings.live or settings.kubeconfig is not None
     if settings.authorizer and not is_live:
@@ -72,7 +72,7 @@ def command(*, settings: ServerSettings) -> int:
         max_connections=settings.max_connections,
         drain_s=settings.drain,
     )
-    _warn(log, files, settings.probe_port)
+    _warn_of_settings(log, files, settings.probe_port)
     lane = WorkerLimits(workers=settings.workers, memory_bytes=settings.worker_memory)
     serve(
         held,
@@ -90,7 +90,7 @@ def command(*, settings: ServerSettings) -> int:
     return 0
 
 
-def _limits(settings: ServerSettings) -> Limits:
+def _server_limits(settings: ServerSettings) -> Limits:
     body, inflight = settings.max_body_bytes, settings.max_inflight_body_bytes
     if inflight < body:
         problem = f"--max-inflight-body-bytes: {inflight} bytes are less than one body of --max-body-bytes ({body})"
@@ -104,7 +104,7 @@ def _logs_denials(settings: ServerSettings) -> bool:
     return wanted != "never" and LEVELS.index(settings.log_level) <= LEVELS.index(wanted)
 
 
-def _client_names(settings: ServerSettings) -> tuple[str, ...]:
+def _accepted_client_names(settings: ServerSettings) -> tuple[str, ...]:
     names = tuple(name for name in settings.client_name if name)
     if names and settings.client_ca is None:
         problem = "--client-name: clients show a certificate only with --client-ca"
@@ -112,7 +112,7 @@ def _client_names(settings: ServerSettings) -> tuple[str, ...]:
     return names
 
 
-def _warn(log: Log, files: Files, probe_port: int | None) -> None:
+def _warn_of_settings(log: Log, files: Files, probe_port: int | None) -> None:
     """Log settings that are allowed but probably not intended."""
     if files.client_ca and probe_port is None:
         problem = "--client-ca requires a certificate of every client, and a kubelet has none: probes of this port fail"
@@ -121,7 +121,7 @@ def _warn(log: Log, files: Files, probe_port: int | None) -> None:
         log.warning("the private key is readable by others", reason=warning)
 
 
-def _files(settings: ServerSettings) -> Files:
+def _certificate_files(settings: ServerSettings) -> Files:
     if settings.tls_cert is None or settings.tls_key is None:
         advice = "issue a pair with `claimgate certs issue --dir DIR`"
         raise ConfigurationError(

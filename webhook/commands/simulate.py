@@ -13,7 +13,7 @@ import typer
 
 from webhook import assembly, documents, submitted, terminal
 from webhook.admission import fixtures
-from webhook.admission.phases import Local, run_phases
+from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.attributes import Attributes
 from webhook.cluster import Cluster
 from webhook.cluster.layered import LayeredCluster
@@ -75,9 +75,9 @@ def command(
     if is_live and settings.given & {"context", "context_is_whole"}:
         raise ConfigurationError("simulate: --live has the whole cluster; leave out --context and --context-is-whole")
     inputs = documents.read_documents([file])
-    if problems := (*inputs.problems, *documents.nothing_read([file], inputs, "job")):
+    if problems := (*inputs.problems, *documents.problem_of_nothing_read([file], inputs, "job")):
         raise InputError(*problems)
-    answers = list(_answers(inputs, settings, namespace, kubeconfig if is_live else None, is_live=is_live))
+    answers = list(_simulations(inputs, settings, namespace, kubeconfig if is_live else None, is_live=is_live))
     if not answers:
         message = "no job found: no object of this file makes pods; name the file of a job, such as a TrainJob"
         raise InputError(Problem(message=message, file=file))
@@ -87,11 +87,16 @@ def command(
         "json": lambda: indented([text.record(each) for each in answers]) + "\n",
     }
     output.write_to_outputs(outputs, texts)
-    return _exit_code(answers)
+    return _exit_code_of_answers(answers)
 
 
-def _answers(
-    inputs: documents.Inputs, settings: ReportSettings, namespace: str, kubeconfig: Path | None, *, is_live: bool
+def _simulations(
+    inputs: documents.InputDocuments,
+    settings: ReportSettings,
+    namespace: str,
+    kubeconfig: Path | None,
+    *,
+    is_live: bool,
 ) -> Iterator[Simulation]:
     """Yield the answer for each job of the inputs."""
     objects = [(each.source, each.value) for each in inputs.documents if isinstance(each.value, dict)]
@@ -101,23 +106,25 @@ def _answers(
     options.tell_policies(settings, assembled.policies)
     submissions = submitted.Submissions(assembled.files, assembled.table.row)
     when = moments(assembled.policies)
-    with _cluster(assembled, kubeconfig, is_live=is_live) as live_view:
+    with _cluster_of_simulation(assembled, kubeconfig, is_live=is_live) as live_view:
         for each in inputs.documents:
             try:
                 sent = submissions.of(each)
             except CallError as error:
                 raise InputError(Problem(message=error.message, file=each.source, line=each.place().line)) from None
-            if _is_job(sent.attributes, assembled):
+            if _is_simulated_kind(sent.attributes, assembled):
                 cluster = sent.cluster
                 if live_view is not None:
                     cluster = LayeredCluster(assembled.files.view(each.source), live_view)
-                attributes = _in_namespace(sent.attributes, namespace)
-                yield _simulated(each, attributes, RecordingCluster(cluster), assembled, when)
+                attributes = _with_namespace(sent.attributes, namespace)
+                yield _simulate_job(each, attributes, RecordingCluster(cluster), assembled, when)
     sys.stderr.write(terminal.lines(f"note: {each}" for each in submitted.notes_on_context(assembled.files, settings)))
 
 
 @contextmanager
-def _cluster(assembled: assembly.Assembly, kubeconfig: Path | None, *, is_live: bool) -> Iterator[Cluster | None]:
+def _cluster_of_simulation(
+    assembled: assembly.ReviewAssembly, kubeconfig: Path | None, *, is_live: bool
+) -> Iterator[Cluster | None]:
     """Yield the live cluster with what policies look up; None if only files are used."""
     if not is_live:
         yield None
@@ -126,12 +133,12 @@ def _cluster(assembled: assembly.Assembly, kubeconfig: Path | None, *, is_live: 
         yield live.view
 
 
-def _is_job(attributes: Attributes, assembled: assembly.Assembly) -> bool:
+def _is_simulated_kind(attributes: Attributes, assembled: assembly.ReviewAssembly) -> bool:
     kind = attributes.kind
     return kind.kind not in _TEMPLATES and assembled.table.row(kind.group, kind.kind) is not None
 
 
-def _in_namespace(attributes: Attributes, namespace: str) -> Attributes:
+def _with_namespace(attributes: Attributes, namespace: str) -> Attributes:
     """Return the request with a namespace, if the object names none."""
     obj = attributes.object
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
@@ -140,15 +147,15 @@ def _in_namespace(attributes: Attributes, namespace: str) -> Attributes:
     return replace(attributes, namespace=namespace, object={**obj, "metadata": {**metadata, "namespace": namespace}})
 
 
-def _simulated(
-    document: documents.Input,
+def _simulate_job(
+    document: documents.InputDocument,
     attributes: Attributes,
     cluster: RecordingCluster,
-    assembled: assembly.Assembly,
+    assembled: assembly.ReviewAssembly,
     when: Moments,
 ) -> Simulation:
     """Run one job through both phases, and return the result."""
-    outcome = run_phases(attributes, "auto", Local(policies=assembled.policies, cluster=cluster))
+    outcome = run_phases(attributes, "auto", LocalAnswerer(policies=assembled.policies, cluster=cluster))
     about = subject(attributes)
     told = findings(
         (*outcome.decisions, *outcome.further),
@@ -167,7 +174,7 @@ def _simulated(
     )
 
 
-def _exit_code(answers: list[Simulation]) -> int:
+def _exit_code_of_answers(answers: list[Simulation]) -> int:
     starts = {each.starts for each in answers}
     if False in starts:
         return 1

@@ -70,7 +70,7 @@ def command(
     writers = formats.writers_of_cases()
     outputs = output.parse_outputs(chosen, writers)
     named = folder or [Path(shipped.path_as_shown(each)) for each in assembly.policy_places(settings)]
-    chosen_cases = _regex(run)
+    chosen_cases = _compile_regex(run)
     how = _How(
         options=assembly.compile_options(settings),
         policies=cache(lambda: assembly.load_policies(settings)[1]),
@@ -84,13 +84,13 @@ def command(
         for result in tests.results():
             report.entry(result)
         report.end(tests.totals())
-    _write([f"note: {counted(count, 'case')}: {note}" for note, count in tests.notes.items()])
+    _print_lines([f"note: {counted(count, 'case')}: {note}" for note, count in tests.notes.items()])
     if problems := tests.problems():
         raise InputError(*problems)
     return tests.exit_code(folder, require_tests=require_tests)
 
 
-def _regex(text: str) -> re.Pattern[str]:
+def _compile_regex(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
@@ -126,7 +126,7 @@ class _Tests:
         """Yield the result of every case of every suite, once; problems are kept, and other cases still run."""
         for suite in find.find_suites(self._named):
             ran = False
-            for entry in _entries(suite, self._how):
+            for entry in _entries_of_suite(suite, self._how):
                 if not self._how.run.search(entry.id) and not isinstance(entry, Unreadable):
                     self._left_out += 1
                     ran = True
@@ -146,7 +146,7 @@ class _Tests:
                 ran |= result.result is not Result.SKIP
                 yield replace(result, is_told=self._how.is_verbose)
             if not ran and suite.file in self._named:
-                self._without.append(_without(suite))
+                self._without.append(_problem_of_no_case(suite))
 
     def totals(self) -> Totals:
         """Return the totals of the results so far."""
@@ -171,11 +171,11 @@ class _Tests:
         where = " ".join(map(str, folder or ()))
         told = "no case was run: all are skipped" if self._results[Result.SKIP] else _NONE
         told = f"--run: no case has a match of `{self._how.run.pattern}`" if self._left_out else told
-        _write([f"{'error: --require-tests: ' if require_tests else ''}{where}: {told}"])
+        _print_lines([f"{'error: --require-tests: ' if require_tests else ''}{where}: {told}"])
         return int(require_tests)
 
 
-def _entries(suite: Suite, how: _How) -> Iterator[Entry]:
+def _entries_of_suite(suite: Suite, how: _How) -> Iterator[Entry]:
     """Yield the cases of a suite; a suite that cannot be read is one entry."""
     try:
         if golden.is_golden(suite.file):
@@ -186,10 +186,10 @@ def _entries(suite: Suite, how: _How) -> Iterator[Entry]:
         yield Unreadable(id=str(suite.file), suite=str(suite.file), problems=error.problems)
 
 
-def _without(suite: Suite) -> Problem:
+def _problem_of_no_case(suite: Suite) -> Problem:
     message = "no case of this file was run; name a folder to pass over files without cases that can be run"
     return Problem(message=message, file=str(suite.file))
 
 
-def _write(lines: Sequence[str]) -> None:
+def _print_lines(lines: Sequence[str]) -> None:
     sys.stderr.write(terminal.lines(lines))

@@ -47,7 +47,7 @@ def command(
     engine = MeasuredEngine(compiled_engine())
     how = replace(assembly.compile_options(settings), engine=engine, lazy=not (settings.policies or settings.only))
     policies = assembly.policies_of_settings(settings, how)
-    listening = _listen(port)
+    listening = _listening_socket(port)
     bound = listening.getsockname()[1]
     address = f"http://{HOST}:{bound}"
     hosts = frozenset((f"{HOST}:{bound}", f"localhost:{bound}"))
@@ -63,7 +63,7 @@ def command(
     return 0
 
 
-def _listen(port: int) -> socket.socket:
+def _listening_socket(port: int) -> socket.socket:
     """Return a listening socket on loopback.
 
     Raises:

@@ -24,11 +24,11 @@ def describe_unready_pods(pods: Sequence[dict[str, Any]], namespace: str) -> Ite
         yield f"there are no Pods: `kubectl -n {namespace} describe replicasets` says why none can be created"
         return
     for one in pods:
-        if "deletionTimestamp" not in one["metadata"] and (reason := _reason(one, namespace)):
+        if "deletionTimestamp" not in one["metadata"] and (reason := _reason_of_unready_pod(one, namespace)):
             yield f"Pod {one['metadata']['name']}: {reason}"
 
 
-def _reason(pod: dict[str, Any], namespace: str) -> str:
+def _reason_of_unready_pod(pod: dict[str, Any], namespace: str) -> str:
     status = pod.get("status") or {}
     conditions = {one["type"]: one for one in status.get("conditions") or ()}
     if conditions.get("Ready", {}).get("status") == "True":
@@ -39,13 +39,13 @@ def _reason(pod: dict[str, Any], namespace: str) -> str:
     name, containers = pod["metadata"]["name"], status.get("containerStatuses") or ()
     for container in containers:
         if waiting := (container.get("state") or {}).get("waiting"):
-            return _waiting(container, waiting, name, namespace)
+            return _reason_of_waiting_container(container, waiting, name, namespace)
     if not containers:
         return f"no kubelet has said anything of it yet: `kubectl -n {namespace} describe pod {name}` says who has"
     return f"it runs and is not ready: `kubectl -n {namespace} logs {name}` says what it cannot read"
 
 
-def _waiting(container: dict[str, Any], waiting: dict[str, Any], pod: str, namespace: str) -> str:
+def _reason_of_waiting_container(container: dict[str, Any], waiting: dict[str, Any], pod: str, namespace: str) -> str:
     reason = waiting.get("reason", "")
     if reason in _IMAGE:
         image = container.get("image", "")

@@ -30,13 +30,13 @@ def check_files(named: Sequence[str]) -> int:
         InputError: nothing can be read, or there is no configuration.
     """
     inputs = documents.read_documents(named)
-    problems = (*inputs.problems, *documents.nothing_read(named, inputs, "webhook configuration"))
+    problems = (*inputs.problems, *documents.problem_of_nothing_read(named, inputs, "webhook configuration"))
     if problems:
         raise InputError(*problems)
     configurations = [parse_webhook_configuration(one.value) for one in inputs.documents if is_configuration(one.value)]
     if not configurations:
         raise InputError(*(Problem(message="there is no webhook configuration", file=name) for name in named))
-    return _tell([str(danger) for each in configurations for danger in lockout_dangers(each, {})])
+    return _print_and_count([str(danger) for each in configurations for danger in lockout_dangers(each, {})])
 
 
 def check_live(kubeconfig: Path | None, name: str, role: Mapping[str, Any], phases: int, loaded: PolicySet) -> int:
@@ -65,7 +65,7 @@ def check_live(kubeconfig: Path | None, name: str, role: Mapping[str, Any], phas
         ]
     except LookupFailed as error:
         raise InputError(Problem(message=f"the cluster cannot be asked: {error}")) from None
-    ours = [_closed(each) for each in configurations if each.metadata.name == name]
+    ours = [_with_failure_policy_fail(each) for each in configurations if each.metadata.name == name]
     others = [each for each in configurations if each.metadata.name != name]
     lines = [str(danger) for each in (*ours, *others) for danger in lockout_dangers(each, namespaces)]
     lacks = list(steps_before_enforcing(cluster, ours, role, phases))
@@ -74,14 +74,14 @@ def check_live(kubeconfig: Path | None, name: str, role: Mapping[str, Any], phas
             cluster.connection, ours, namespaces, is_changed=translates_gpu_alone(loaded)
         )
         lacks = list(lines_with_name("answer to a dry run", answers))
-    return _tell([*lacks, *lines])
+    return _print_and_count([*lacks, *lines])
 
 
-def _closed(configuration: WebhookConfiguration) -> WebhookConfiguration:
+def _with_failure_policy_fail(configuration: WebhookConfiguration) -> WebhookConfiguration:
     webhooks = [one.model_copy(update={"failure_policy": "Fail"}) for one in configuration.webhooks]
     return configuration.model_copy(update={"webhooks": webhooks})
 
 
-def _tell(lines: Sequence[str]) -> int:
+def _print_and_count(lines: Sequence[str]) -> int:
     sys.stdout.write(terminal.lines(lines or [_FINE]))
     return int(bool(lines))

@@ -151,11 +151,11 @@ def command(
         raise ConfigurationError("webhook-config: --watch needs --live, and neither --check nor --rbac")
     if check and path:
         return check_files(path)
-    client, own = _client(service, url)
+    client, own = _client_config(service, url)
     _check_names("--name", name)
     _check_names("--exclude-namespace", *(exclude_namespace or ()))
     if ca_bundle is not None:
-        client["caBundle"] = base64.b64encode(_bundle(ca_bundle)).decode()
+        client["caBundle"] = base64.b64encode(_read_ca_bundle(ca_bundle)).decode()
     excluded = dict.fromkeys(["kube-system", *own, *(exclude_namespace or ())])
     registration = Registration(
         name=name,
@@ -167,10 +167,10 @@ def command(
     )
     loaded = assembly.assemble_policies_and_context(settings).policies
     if watch:
-        _follower(settings, kubeconfig, loaded, registration, any_pod=any_pod).follow()
+        _follower_of_policies(settings, kubeconfig, loaded, registration, any_pod=any_pod).follow()
         return 0
     if is_live and not check:
-        loaded = _with_stored(settings, kubeconfig, loaded)
+        loaded = _policies_with_stored(settings, kubeconfig, loaded)
     role = cluster_role(name, loaded.interests(), loaded.table, may_ask=authorizer)
     if rbac:
         sys.stdout.write(dump(role))
@@ -186,7 +186,7 @@ def command(
     return 0
 
 
-def _with_stored(settings: Settings, kubeconfig: Path | None, loaded: PolicySet) -> PolicySet:
+def _policies_with_stored(settings: Settings, kubeconfig: Path | None, loaded: PolicySet) -> PolicySet:
     """Return the policies of files and those that the cluster stores.
 
     Raises:
@@ -204,7 +204,7 @@ def _with_stored(settings: Settings, kubeconfig: Path | None, loaded: PolicySet)
     return combine(loaded, Compiler(assembly.compile_options(settings), may_ask=True).compile(listed)).policies
 
 
-def _follower(
+def _follower_of_policies(
     settings: Settings, kubeconfig: Path | None, loaded: PolicySet, registration: Registration, *, any_pod: bool
 ) -> Follower:
     from webhook.commands.follow_policies import Follower
@@ -244,19 +244,19 @@ def webhook_configurations(wanted: Mapping[Phase, Registered], registration: Reg
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": kind,
             "metadata": {"name": registration.name, "labels": dict(LABELS)},
-            "webhooks": [_webhook(phase, webhook, registration) for webhook in wanted[phase].webhooks],
+            "webhooks": [_webhook_entry(phase, webhook, registration) for webhook in wanted[phase].webhooks],
         }
         for phase, kind in kinds.items()
         if phase in wanted and wanted[phase].webhooks
     ]
 
 
-def _webhook(phase: Phase, wanted: Webhook, registration: Registration) -> Manifest:
+def _webhook_entry(phase: Phase, wanted: Webhook, registration: Registration) -> Manifest:
     webhook: Manifest = {
         "name": ".".join(filter(None, (wanted.name, phase.value, DOMAIN))),
         "admissionReviewVersions": ["v1"],
-        "clientConfig": _at(registration.client, _PATHS[phase]),
-        "rules": [_rule(rule) for rule in wanted.rules],
+        "clientConfig": _client_config_at(registration.client, _PATHS[phase]),
+        "rules": [_rule_entry(rule) for rule in wanted.rules],
         "matchPolicy": "Equivalent",
         "sideEffects": "None",
         "failurePolicy": registration.failure_policy.value,
@@ -275,7 +275,7 @@ def _webhook(phase: Phase, wanted: Webhook, registration: Registration) -> Manif
     return webhook
 
 
-def _rule(rule: WebhookRule) -> Manifest:
+def _rule_entry(rule: WebhookRule) -> Manifest:
     return {
         "apiGroups": list(rule.groups),
         "apiVersions": list(rule.versions),
@@ -285,14 +285,14 @@ def _rule(rule: WebhookRule) -> Manifest:
     }
 
 
-def _at(client: Mapping[str, Any], path: str) -> Manifest:
+def _client_config_at(client: Mapping[str, Any], path: str) -> Manifest:
     """Return the client configuration of one phase: with the path of the Service, or at the end of the address."""
     if "url" in client:
         return {**client, "url": client["url"].rstrip("/") + path}
     return {**client, "service": {**client["service"], "path": path}}
 
 
-def _client(service: str, url: str) -> tuple[Manifest, list[str]]:
+def _client_config(service: str, url: str) -> tuple[Manifest, list[str]]:
     """Return the client configuration without path and bundle, and the namespaces that must not call themselves."""
     if url:
         parts = urlsplit(url)
@@ -313,7 +313,7 @@ def _check_names(flag: str, *names: str) -> None:
             raise ConfigurationError(f"{flag}: `{name}` is not a valid name: {expected}")
 
 
-def _bundle(path: Path) -> bytes:
+def _read_ca_bundle(path: Path) -> bytes:
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from webhook import yamlfile
 from webhook.attributes import JSON
-from webhook.configuration.model import Configuration, Excepted, Exception_, Ignore
+from webhook.configuration.model import ExceptionRecord, FileConfiguration, IgnoredObjects, RuleException
 from webhook.errors import InputError
 from webhook.manifests.label_selectors import Labels, compile_selector, labels_of
 from webhook.model_errors import describe_model_error
@@ -20,7 +20,7 @@ from webhook.model_errors import describe_model_error
 ANNOTATION: Final = "claimgate.dev/ignore"
 
 
-def is_ignored(ignore: Ignore, namespace: str, obj: JSON, namespace_labels: Callable[[], Labels]) -> bool:
+def is_ignored(ignore: IgnoredObjects, namespace: str, obj: JSON, namespace_labels: Callable[[], Labels]) -> bool:
     """Return whether no policy is asked about an object; the labels of its namespace are asked for where they count."""
     if namespace and any(fnmatchcase(namespace, pattern) for pattern in ignore.namespaces):
         return True
@@ -38,12 +38,12 @@ def current_day() -> dt.date:
 class ObjectExceptions:
     """What an object may break on a day: exceptions of the configuration, and those of its own annotation."""
 
-    def __init__(self, configuration: Configuration, kind: str, namespace: str, name: str, obj: JSON) -> None:
-        named = [each for each in configuration.exceptions if _is_about(each, kind, namespace, name)]
+    def __init__(self, configuration: FileConfiguration, kind: str, namespace: str, name: str, obj: JSON) -> None:
+        named = [each for each in configuration.exceptions if _is_about_object(each, kind, namespace, name)]
         own, self.mistake = _exceptions_of_annotation(configuration, namespace, obj)
-        self._valid: Sequence[Excepted] = [each for each in (*named, *own) if current_day() <= each.expires]
+        self._valid: Sequence[ExceptionRecord] = [each for each in (*named, *own) if current_day() <= each.expires]
 
-    def of(self, rule: str) -> Excepted | None:
+    def of(self, rule: str) -> ExceptionRecord | None:
         """Return the exception for a rule."""
         return next((each for each in self._valid if rule in each.rules), None)
 
@@ -51,46 +51,46 @@ class ObjectExceptions:
         return bool(self._valid) or bool(self.mistake)
 
 
-def _is_about(exception: Exception_, kind: str, namespace: str, name: str) -> bool:
+def _is_about_object(exception: RuleException, kind: str, namespace: str, name: str) -> bool:
     return (
         (not exception.kinds or kind in exception.kinds)
-        and _is_named(exception.namespaces, namespace)
-        and _is_named(exception.names, name)
+        and _matches_any_pattern(exception.namespaces, namespace)
+        and _matches_any_pattern(exception.names, name)
     )
 
 
-def _is_named(patterns: Iterable[str], name: str) -> bool:
+def _matches_any_pattern(patterns: Iterable[str], name: str) -> bool:
     listed = tuple(patterns)
     return not listed or any(fnmatchcase(name, pattern) for pattern in listed)
 
 
 def _exceptions_of_annotation(
-    configuration: Configuration, namespace: str, obj: JSON
-) -> tuple[Sequence[Excepted], str]:
+    configuration: FileConfiguration, namespace: str, obj: JSON
+) -> tuple[Sequence[ExceptionRecord], str]:
     """Return the exceptions of an object's annotation where its namespace may have one, or what is wrong with them."""
-    text = _annotation(obj)
+    text = _exception_annotation(obj)
     if not text:
         return (), ""
-    if not configuration.ignore_annotations or not _is_named(configuration.ignore_annotations, namespace):
+    if not configuration.ignore_annotations or not _matches_any_pattern(configuration.ignore_annotations, namespace):
         return (), "has no effect because the configuration does not allow it here (ignoreAnnotations)"
     try:
         (document,) = yamlfile.load(text)
         value = document.value if isinstance(document.value, list) else [document.value]
-        return [Excepted.model_validate_json(json.dumps(each)) for each in value], ""
+        return [ExceptionRecord.model_validate_json(json.dumps(each)) for each in value], ""
     except (InputError, ValueError) as error:
         wanted = "write rules, owner, reason and expires, such as "
         example = "{rules: [pod-resources/whole-number], owner: ml-team, reason: migration, expires: 2027-01-31}"
-        return (), f"cannot be read ({_why(error)}): {wanted}{example}"
+        return (), f"cannot be read ({_reason_of_error(error)}): {wanted}{example}"
 
 
-def _why(error: Exception) -> str:
+def _reason_of_error(error: Exception) -> str:
     if isinstance(error, ValidationError):
         mistake: Mapping[str, JSON] = error.errors()[0]
         return f"{'.'.join(map(str, mistake['loc']))} {describe_model_error(mistake)}".strip()
     return str(error).split("\n", 1)[0]
 
 
-def _annotation(obj: JSON) -> str:
+def _exception_annotation(obj: JSON) -> str:
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     text = annotations.get(ANNOTATION) if isinstance(annotations, dict) else None

@@ -19,39 +19,39 @@ Severity: TypeAlias = Literal["critical", "high", "medium", "low", "info"]
 FailOn: TypeAlias = Literal["deny", "warn", "never"]
 
 
-def _release(text: str) -> str:
+def _check_release(text: str) -> str:
     if releases.parse_release(text) is None:
         raise ValueError("is not a release: write one such as `0.18`, in quotes")
     return text
 
 
-Release: TypeAlias = Annotated[str, AfterValidator(_release)]
+Release: TypeAlias = Annotated[str, AfterValidator(_check_release)]
 Rule: TypeAlias = Annotated[
     str, Field(min_length=1, description="The id of a rule, such as pod-resources/whole-number.")
 ]
 
 
-class Model(BaseModel):
+class CamelCaseModel(BaseModel):
     """Fields in camel case, as Kubernetes has them, and no others."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel, populate_by_name=True)
 
 
-class Levels(Model):
+class RuleLevels(CamelCaseModel):
     """What groups and rules do, above their records, bindings and params; a rule wins over its group."""
 
     groups: dict[str, Level] = Field(default={}, description="Names of groups of rules, with a level each.")
     rules: dict[str, Level] = Field(default={}, description="Ids of rules, with a level each.")
 
 
-class Releases(Model):
+class ReleaseSettings(CamelCaseModel):
     """Which releases the cluster runs, where its objects do not say it."""
 
     kueue: Release | None = Field(default=None, description="The release of Kueue, such as 0.18.")
     trainer: Release | None = Field(default=None, description="The release of Kubeflow Trainer, such as 2.4.")
 
 
-class Ignore(Model):
+class IgnoredObjects(CamelCaseModel):
     """What no policy is asked about."""
 
     namespaces: tuple[str, ...] = Field(default=(), description="Names of namespaces; `*` stands for any characters.")
@@ -59,7 +59,7 @@ class Ignore(Model):
     object_selector: LabelSelector | None = Field(default=None, description="Labels of objects.")
 
 
-class Excepted(Model):
+class ExceptionRecord(CamelCaseModel):
     """Who answers for an exception, why there is one, and until when."""
 
     rules: tuple[Rule, ...] = Field(min_length=1, description="Ids of rules that may be broken.")
@@ -73,7 +73,7 @@ class Excepted(Model):
         return f"excepted until {self.expires} by {self.owner}: {self.reason}"
 
 
-class Exception_(Excepted):  # noqa: N801 - the word of the field, which Python has taken
+class RuleException(ExceptionRecord):
     """An exception: objects that may break rules. What it does not name, it does not ask for."""
 
     kinds: tuple[str, ...] = Field(default=(), description="Kinds of objects, such as PyTorchJob.")
@@ -81,7 +81,7 @@ class Exception_(Excepted):  # noqa: N801 - the word of the field, which Python 
     names: tuple[str, ...] = Field(default=(), description="Their names; `*` stands for any characters.")
 
 
-class Report(Model):
+class ReportSettings(CamelCaseModel):
     """What reports show, and when a verb ends with code 1."""
 
     fail_on: FailOn = Field(default="warn", description="The least finding that ends a verb with code 1.")
@@ -90,7 +90,7 @@ class Report(Model):
     baseline: str = Field(default="", description="A file of findings that are known; others alone are reported.")
 
 
-class Configuration(Model):
+class FileConfiguration(CamelCaseModel):
     """The whole file. Names of folders are relative to the file."""
 
     shipped: bool = Field(default=True, description="Whether the shipped policies hold.")
@@ -99,22 +99,22 @@ class Configuration(Model):
     context_is_whole: bool = Field(default=False, description="Whether these are all that the cluster holds.")
     workloads: tuple[str, ...] = Field(default=(), description="Files with rows of the workload table.")
     kubernetes_version: Release | None = Field(default=None, description="The release of the API server.")
-    levels: Levels = Field(default=Levels(), description="What groups and rules do.")
+    levels: RuleLevels = Field(default=RuleLevels(), description="What groups and rules do.")
     params: dict[str, dict[str, str]] = Field(
         default={}, description="By the name of a ConfigMap that is a param: keys of its data that count above it."
     )
-    releases: Releases = Field(default=Releases(), description="Releases of what runs in the cluster.")
-    ignore: Ignore = Field(default=Ignore(), description="What no policy is asked about.")
-    exceptions: tuple[Exception_, ...] = Field(default=(), description="Objects that may break rules.")
+    releases: ReleaseSettings = Field(default=ReleaseSettings(), description="Releases of what runs in the cluster.")
+    ignore: IgnoredObjects = Field(default=IgnoredObjects(), description="What no policy is asked about.")
+    exceptions: tuple[RuleException, ...] = Field(default=(), description="Objects that may break rules.")
     ignore_annotations: tuple[str, ...] = Field(
         default=(),
         description="Namespaces whose objects may except themselves with the annotation claimgate.dev/ignore; `*` "
         "stands for any characters.",
     )
-    report: Report = Field(default=Report(), description="What audit and replay report.")
+    report: ReportSettings = Field(default=ReportSettings(), description="What audit and replay report.")
 
 
-EMPTY = Configuration()
+EMPTY = FileConfiguration()
 
 
 def configuration_schema() -> dict[str, Any]:
@@ -122,5 +122,5 @@ def configuration_schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "claimgate.yaml",
-        **{key: value for key, value in Configuration.model_json_schema().items() if key != "title"},
+        **{key: value for key, value in FileConfiguration.model_json_schema().items() if key != "title"},
     }

@@ -12,7 +12,7 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel, ValidationError
 
 from webhook import yamlfile
-from webhook.configuration.model import EMPTY, Configuration
+from webhook.configuration.model import EMPTY, FileConfiguration
 from webhook.errors import InputError, Problem
 from webhook.model_errors import describe_model_error, is_unknown
 from webhook.paths import FieldPath
@@ -24,7 +24,7 @@ NAME: Final = "claimgate.yaml"
 class ConfigurationFile:
     """A configuration, and the document that it was read of; None where there is no file."""
 
-    value: Configuration = EMPTY
+    value: FileConfiguration = EMPTY
     document: yamlfile.Document | None = None
 
     @property
@@ -56,43 +56,43 @@ def read_configuration(file: Path) -> ConfigurationFile:
         raise InputError(Problem(message=f"expected one document with a map of fields, found {held}", file=str(file)))
     (document,) = documents
     try:
-        value = Configuration.model_validate_json(json.dumps(document.value))
+        value = FileConfiguration.model_validate_json(json.dumps(document.value))
     except ValidationError as error:
-        raise InputError(*_problems(document, error)) from None
+        raise InputError(*_problems_of_error(document, error)) from None
     return ConfigurationFile(value, document)
 
 
-def _problems(document: yamlfile.Document, error: ValidationError) -> Iterator[Problem]:
+def _problems_of_error(document: yamlfile.Document, error: ValidationError) -> Iterator[Problem]:
     for mistake in error.errors():
         path = tuple(mistake["loc"])
         text = describe_model_error({**mistake, "msg": mistake["msg"].removeprefix("Value error, ")})
-        hint = _near(path) if is_unknown(mistake) else ""
+        hint = _sentence_about_near_fields(path) if is_unknown(mistake) else ""
         yield document.problem(path, f"{text}{hint}")
 
 
-def _near(path: FieldPath) -> str:
+def _sentence_about_near_fields(path: FieldPath) -> str:
     """Say which field may have been meant, or all that there are."""
-    known = _fields(path[:-1])
+    known = _field_names(path[:-1])
     close = get_close_matches(str(path[-1]), known, n=1)
     return f": did you mean `{close[0]}`?" if close else f": expected one of {', '.join(known)}"
 
 
-def _fields(path: FieldPath) -> list[str]:
+def _field_names(path: FieldPath) -> list[str]:
     """Return the names of the fields at a path."""
-    model: Any = Configuration
+    model: Any = FileConfiguration
     for step in path:
-        if isinstance(step, str) and step in (named := _named(model)):
-            model = _model(named[step])
-    return list(_named(model))
+        if isinstance(step, str) and step in (named := _fields_of_model(model)):
+            model = _inner_model(named[step])
+    return list(_fields_of_model(model))
 
 
-def _named(model: Any) -> dict[str, Any]:
+def _fields_of_model(model: Any) -> dict[str, Any]:
     is_model = isinstance(model, type) and issubclass(model, BaseModel)
     fields = model.model_fields if is_model else {}
     return {field.alias or name: field.annotation for name, field in fields.items()}
 
 
-def _model(annotation: Any) -> Any:
+def _inner_model(annotation: Any) -> Any:
     """Return the model inside of `tuple[Model, ...]` or `Model | None`."""
     inside = [each for each in get_args(annotation) if isinstance(each, type) and issubclass(each, BaseModel)]
     return inside[0] if inside else annotation

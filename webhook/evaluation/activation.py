@@ -10,17 +10,17 @@ from typing import Any
 from webhook.attributes import JSON
 from webhook.errors import EvaluationError, PatchError
 from webhook.evaluation import problem_values
-from webhook.evaluation.cost_budget import CostBudget, Variables
+from webhook.evaluation.cost_budget import CostBudget, LazyVariables
 from webhook.evaluation.request_context import RequestContext
-from webhook.evaluation.target import Target
-from webhook.facts.fact import Result
+from webhook.evaluation.target import EvaluationTarget
+from webhook.facts.fact import FactResult
 from webhook.policy.compiled import AUTHORIZER, Policy
 from webhook.policy.matching import Match
 from webhook.policy.static_params import Param
 from webhook.problems.declarations import PROBLEMS
 
 
-def fact_as_cel_value(name: str, target: Target, param: Param, context: RequestContext) -> Result:
+def fact_as_cel_value(name: str, target: EvaluationTarget, param: Param, context: RequestContext) -> FactResult:
     """Return the value of a fact of an object, and the objects that were missing to compute it.
 
     Raises:
@@ -45,7 +45,9 @@ class Activation(dict[str, Any]):
 
     __slots__ = ("__weakref__", "of")
 
-    def __init__(self, policy: Policy, target: Target, param: Param, context: RequestContext, match: Match) -> None:
+    def __init__(
+        self, policy: Policy, target: EvaluationTarget, param: Param, context: RequestContext, match: Match
+    ) -> None:
         """Set the variables that all expressions of a policy share."""
         self["object"] = target.object
         self["oldObject"] = target.old_object
@@ -77,7 +79,7 @@ class Activation(dict[str, Any]):
 
 
 def build_activation(
-    policy: Policy, target: Target, param: Param, context: RequestContext, budget: CostBudget
+    policy: Policy, target: EvaluationTarget, param: Param, context: RequestContext, budget: CostBudget
 ) -> Activation:
     """Return the variables of one evaluation; the policy's own variables are evaluated anew and paid from `budget`.
 
@@ -93,5 +95,5 @@ def build_activation(
     if "namespaceObject" in needs:
         names["namespaceObject"] = context.namespace.shown()
     if body.variables:
-        names["variables"] = Variables(body.variables, names, budget)
+        names["variables"] = LazyVariables(body.variables, names, budget)
     return names

@@ -10,7 +10,7 @@ import traceback
 from pathlib import Path
 from typing import Final
 
-from webhook.decisions import Fault
+from webhook.decisions import EvaluationFault
 from webhook.errors import ClaimgateError, ReviewPaused, fault_locations
 
 _PASSED_ON: Final = (ClaimgateError, ReviewPaused, MemoryError, SystemError)
@@ -22,11 +22,11 @@ def is_contained(error: Exception) -> bool:
     return not isinstance(error, _PASSED_ON)
 
 
-def contain_fault(faults: list[Fault], policy: str, error: Exception) -> str:
+def contain_fault(faults: list[EvaluationFault], policy: str, error: Exception) -> str:
     """Add an unexpected error of a policy to the faults of the review, and return the message of its decision."""
     frames = traceback.extract_tb(error.__traceback__)
     groups = [*getattr(error, "__notes__", ())]
-    fault = Fault(
+    fault = EvaluationFault(
         policy=policy,
         checks=groups[0] if groups else "",
         error=type(error).__name__,

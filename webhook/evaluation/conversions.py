@@ -22,7 +22,7 @@ _NO_CLASS: Final = {"deviceClassName": ""}
 """The field that the API server writes even if it was not set."""
 
 
-def in_version(obj: JSON, match: Match, deadline: Deadline) -> JSON:
+def convert_to_version(obj: JSON, match: Match, deadline: Deadline) -> JSON:
     """Return an object in the version that matched; an object that cannot be converted is returned unchanged.
 
     Raises:
@@ -35,40 +35,44 @@ def in_version(obj: JSON, match: Match, deadline: Deadline) -> JSON:
     return {**obj, "apiVersion": match.kind.api_version}
 
 
-def _claim(obj: JSON, is_old: bool, deadline: Deadline) -> JSON:
-    change = _flat_request if is_old else _exact_request
-    return _inside(obj, ("spec", "devices", "requests"), change, deadline)
+def _convert_claim(obj: JSON, is_old: bool, deadline: Deadline) -> JSON:
+    change = _request_as_v1beta1 if is_old else _request_as_v1
+    return _convert_at_path(obj, ("spec", "devices", "requests"), change, deadline)
 
 
-def _template(obj: JSON, is_old: bool, deadline: Deadline) -> JSON:
+def _convert_claim_template(obj: JSON, is_old: bool, deadline: Deadline) -> JSON:
     spec = obj.get("spec")
-    return {**obj, "spec": _claim(spec, is_old, deadline)} if isinstance(spec, dict) else obj
+    return {**obj, "spec": _convert_claim(spec, is_old, deadline)} if isinstance(spec, dict) else obj
 
 
-def _slice(obj: JSON, is_old: bool, deadline: Deadline) -> JSON:
-    return _inside(obj, ("spec", "devices"), _basic_device if is_old else _flat_device, deadline)
+def _convert_slice(obj: JSON, is_old: bool, deadline: Deadline) -> JSON:
+    return _convert_at_path(obj, ("spec", "devices"), _device_as_v1beta1 if is_old else _device_as_v1, deadline)
 
 
-_PARTS: Final = {"ResourceClaim": _claim, "ResourceClaimTemplate": _template, "ResourceSlice": _slice}
+_PARTS: Final = {
+    "ResourceClaim": _convert_claim,
+    "ResourceClaimTemplate": _convert_claim_template,
+    "ResourceSlice": _convert_slice,
+}
 
 
-def _inside(value: JSON, path: tuple[str, ...], change: Callable[[JSON], JSON], deadline: Deadline) -> JSON:
+def _convert_at_path(value: JSON, path: tuple[str, ...], change: Callable[[JSON], JSON], deadline: Deadline) -> JSON:
     """Return a value in which `change` was applied to every object of the list at a path."""
     if not path:
-        paced = deadline.paced(value) if isinstance(value, list) else ()
+        paced = deadline.items_with_clock_checks(value) if isinstance(value, list) else ()
         return [change(each) if isinstance(each, dict) else each for each in paced] or value
     if not isinstance(value, dict) or path[0] not in value:
         return value
-    return {**value, path[0]: _inside(value[path[0]], path[1:], change, deadline)}
+    return {**value, path[0]: _convert_at_path(value[path[0]], path[1:], change, deadline)}
 
 
-def _flat_request(request: JSON) -> JSON:
+def _request_as_v1beta1(request: JSON) -> JSON:
     exactly = request.get("exactly")
     others = {name: value for name, value in request.items() if name != "exactly"}
     return {**_NO_CLASS, **(exactly if isinstance(exactly, dict) else {}), **others}
 
 
-def _exact_request(request: JSON) -> JSON:
+def _request_as_v1(request: JSON) -> JSON:
     is_exact = any(request.get(name) for name in _SET) or any(request.get(name) is not None for name in POINTERS)
     if not is_exact:
         return {name: value for name, value in request.items() if name not in _EXACT}
@@ -76,11 +80,11 @@ def _exact_request(request: JSON) -> JSON:
     return {**{name: value for name, value in request.items() if name not in _EXACT}, "exactly": exactly}
 
 
-def _basic_device(device: JSON) -> JSON:
+def _device_as_v1beta1(device: JSON) -> JSON:
     return {"name": device.get("name"), "basic": {name: value for name, value in device.items() if name != "name"}}
 
 
-def _flat_device(device: JSON) -> JSON:
+def _device_as_v1(device: JSON) -> JSON:
     basic = device.get("basic")
     others = {name: value for name, value in device.items() if name != "basic"}
     return {**others, **basic} if isinstance(basic, dict) else others

@@ -59,13 +59,13 @@ class CostBudget(CostMeter):
         try:
             value = program.evaluate(activation, self)
         except EvaluationError as error:
-            self._pay()
+            self._pay_for_variables()
             raise EvaluationError(f"expression '{expression.source}' resulted in error: {error}") from error
         if self.owed:
-            self._pay()
+            self._pay_for_variables()
         return value
 
-    def _pay(self) -> None:
+    def _pay_for_variables(self) -> None:
         """Pay for the variables that the last expression used first."""
         self.budget -= self.owed
         self.owed = 0
@@ -73,7 +73,7 @@ class CostBudget(CostMeter):
             raise OutOfBudget
 
 
-class Variables(dict[str, Any]):
+class LazyVariables(dict[str, Any]):
     """The variables of a policy; each is evaluated when first used, and its value or error is kept.
 
     They see the activation that holds them, by a weak reference: a cycle of the two would keep the request's objects
@@ -108,14 +108,16 @@ class Variables(dict[str, Any]):
             raise EvaluationError(self._errors[name])
         program, budget = self._declared[name].program, self._budget
         if program is None:
-            raise self._failed(name, f'composited variable "{name}" fails to compile: {self._declared[name].error}')
-        meter = self._idle.pop() if self._idle else self._meter()
+            raise self._store_error(
+                name, f'composited variable "{name}" fails to compile: {self._declared[name].error}'
+            )
+        meter = self._idle.pop() if self._idle else self._meter_of_variable()
         try:
             value = self[name] = program.evaluate(cast("Mapping[str, Any]", self._activation()), meter)
         except EvaluationError as error:
             if isinstance(error, BudgetExceeded) and meter.spent <= PER_CALL_LIMIT:
                 raise  # not the cost, so the time: nothing may absorb that
-            raise self._failed(name, f'composited variable "{name}" fails to evaluate: {error}') from error
+            raise self._store_error(name, f'composited variable "{name}" fails to evaluate: {error}') from error
         finally:
             spent = meter.spent
             if budget.deadline is not None and spent > STEP:
@@ -128,7 +130,7 @@ class Variables(dict[str, Any]):
             self._idle.append(meter)
         return value
 
-    def _meter(self) -> CostMeter:
+    def _meter_of_variable(self) -> CostMeter:
         """Return a meter for one variable, which has its own limit. The clock is not read again right after the
         budget's look.
         """
@@ -136,7 +138,7 @@ class Variables(dict[str, Any]):
         meter.due -= STEP
         return meter
 
-    def _failed(self, name: str, text: str) -> EvaluationError:
+    def _store_error(self, name: str, text: str) -> EvaluationError:
         """Store the error of a variable, which every later use raises, and return it."""
         self._errors[name] = text
         return EvaluationError(text)

@@ -11,13 +11,13 @@ from webhook.attributes import CRD, JSON
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
 from webhook.evaluation.request_context import RequestContext
-from webhook.evaluation.target import Target
+from webhook.evaluation.target import EvaluationTarget
 from webhook.patch import structural
 from webhook.patch.schema import is_builtin_group, schema_of_definition
 from webhook.policy.compiled import Policy
 
 
-def definition_of(target: Target, policy: Policy, context: RequestContext) -> JSON:
+def definition_of(target: EvaluationTarget, policy: Policy, context: RequestContext) -> JSON:
     """Return the definition of a target's kind; None for kinds of Kubernetes, and for kinds without a definition.
 
     None, too, of an object that the policy is asked about although its rules name Pods.

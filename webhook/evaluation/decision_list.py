@@ -41,10 +41,10 @@ class DecisionList:
                     self.decisions.append(decision)
             else:
                 self._spoken += 1
-                if self._spoken <= MOST_SPOKEN or self._is_first(decision):
+                if self._spoken <= MOST_SPOKEN or self._is_first_of_rule(decision):
                     self.decisions.append(decision)
 
-    def _is_first(self, decision: Decision) -> bool:
+    def _is_first_of_rule(self, decision: Decision) -> bool:
         key = (decision.policy, decision.binding, decision.param, decision.index, decision.evaluation, decision.actions)
         is_first = key not in self._named
         self._named.add(key)

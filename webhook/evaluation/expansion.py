@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from webhook.evaluation.request_context import RequestContext
-from webhook.evaluation.target import Target
+from webhook.evaluation.target import EvaluationTarget
 from webhook.policy.candidates import PODS, Candidate, CriteriaIndex
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.matching import Match, match_request
 from webhook.policy.static_params import Param
 
 
-def targets_of(candidate: Candidate, context: RequestContext) -> Sequence[Target]:
+def targets_of(candidate: Candidate, context: RequestContext) -> Sequence[EvaluationTarget]:
     """Return the request's own object if the policy matches it, then the objects inside it if the policy expands.
 
     Raises:
@@ -33,11 +33,15 @@ def targets_of(candidate: Candidate, context: RequestContext) -> Sequence[Target
     match = _match_of_request(candidate.index, context)
     targets = [] if match is None else [objects.own(match)]
     if candidate.looks_inside:
-        targets += matching_targets(candidate.index, _inside(candidate.policy, context), context)
-    return [target for target in targets if not target.mismatches or _judges(candidate.policy, target, context)]
+        targets += matching_targets(candidate.index, _targets_inside_object(candidate.policy, context), context)
+    return [
+        target
+        for target in targets
+        if not target.mismatches or _does_evaluate_mistyped(candidate.policy, target, context)
+    ]
 
 
-def _judges(policy: Policy, target: Target, context: RequestContext) -> bool:
+def _does_evaluate_mistyped(policy: Policy, target: EvaluationTarget, context: RequestContext) -> bool:
     """Return whether a policy is evaluated on an object with wrong types; note the object if the policy may
     concern it.
     """
@@ -56,7 +60,7 @@ def _match_of_request(index: CriteriaIndex, context: RequestContext) -> Match | 
     return sent if index.own and namespace.is_selected_by(index.criteria.namespaces) else None
 
 
-def _inside(policy: Policy, context: RequestContext) -> Iterator[Target]:
+def _targets_inside_object(policy: Policy, context: RequestContext) -> Iterator[EvaluationTarget]:
     """Yield the objects inside the request's own that a policy is evaluated on."""
     if policy.reads_resources:
         yield from context.objects.resources()
@@ -68,10 +72,10 @@ def _inside(policy: Policy, context: RequestContext) -> Iterator[Target]:
         yield from context.objects.inner()
 
 
-def explain_targets(candidate: Candidate, targets: Sequence[Target], context: RequestContext) -> None:
+def explain_targets(candidate: Candidate, targets: Sequence[EvaluationTarget], context: RequestContext) -> None:
     """Tell the trace, if there is one, which objects a policy and which bindings do not apply to."""
     if (trace := context.options.trace) is not None:
-        inside = [*_inside(candidate.policy, context)] if candidate.looks_inside else []
+        inside = [*_targets_inside_object(candidate.policy, context)] if candidate.looks_inside else []
         trace.targets(candidate, inside, targets, context)
         listed = {id(each.binding) for each in candidate.bindings}
         for binding in candidate.policy.bindings:
@@ -82,10 +86,10 @@ def explain_targets(candidate: Candidate, targets: Sequence[Target], context: Re
 def explain_binding(
     policy: Policy,
     binding: Binding,
-    targets: Sequence[Target],
+    targets: Sequence[EvaluationTarget],
     context: RequestContext,
     *,
-    bound: Sequence[Target],
+    bound: Sequence[EvaluationTarget],
     params: Sequence[Param],
 ) -> None:
     """Tell the trace, if there is one, which objects a binding does not match, and whether it has no parameter."""
@@ -95,7 +99,9 @@ def explain_binding(
             trace.no_param(policy, binding)
 
 
-def matching_targets(index: CriteriaIndex, targets: Iterable[Target], context: RequestContext) -> Sequence[Target]:
+def matching_targets(
+    index: CriteriaIndex, targets: Iterable[EvaluationTarget], context: RequestContext
+) -> Sequence[EvaluationTarget]:
     """Return the targets that the criteria of a policy or a binding match.
 
     Raises:
@@ -106,10 +112,14 @@ def matching_targets(index: CriteriaIndex, targets: Iterable[Target], context: R
     own = context.objects.typed_own
     if targets is own and index.own is not None:
         return own if index.own and context.namespace.is_selected_by(index.criteria.namespaces) else ()
-    return [target for target in context.deadline.paced(targets) if _matches(index, target, context)]
+    return [
+        target
+        for target in context.deadline.items_with_clock_checks(targets)
+        if _does_target_match(index, target, context)
+    ]
 
 
-def _matches(index: CriteriaIndex, target: Target, context: RequestContext) -> bool:
+def _does_target_match(index: CriteriaIndex, target: EvaluationTarget, context: RequestContext) -> bool:
     attributes, namespace = target.seen_by_criteria, context.namespace
     is_certain = None
     if attributes.resource == attributes.request_resource == PODS:

@@ -34,23 +34,27 @@ def errors_of_interrupted_policies(
     candidates = policies.validating_for(attributes, phase)
     if phase is Phase.MUTATE and attributes.operation is not Operation.DELETE:
         candidates = (*candidates, *policies.mutating_for(attributes))
-    return tuple(_decision(each.policy, binding) for each in candidates for binding in _bindings(each, context))
+    return tuple(
+        _interrupted_decision(each.policy, binding)
+        for each in candidates
+        for binding in _bindings_that_may_match(each, context)
+    )
 
 
-def _bindings(candidate: Candidate, context: RequestContext) -> Iterator[Binding]:
-    if _may_match(candidate.policy.criteria, context):
+def _bindings_that_may_match(candidate: Candidate, context: RequestContext) -> Iterator[Binding]:
+    if _may_criteria_match(candidate.policy.criteria, context):
         listed = (each.binding for each in candidate.bindings)
-        yield from (each for each in listed if each.criteria is None or _may_match(each.criteria, context))
+        yield from (each for each in listed if each.criteria is None or _may_criteria_match(each.criteria, context))
 
 
-def _may_match(criteria: Criteria, context: RequestContext) -> bool:
+def _may_criteria_match(criteria: Criteria, context: RequestContext) -> bool:
     try:
         return matches_namespace(criteria.namespaces, context.attributes, context.namespace.labels)
     except (BindingError, LookupFailed):
         return True
 
 
-def _decision(policy: Policy, binding: Binding) -> Decision:
+def _interrupted_decision(policy: Policy, binding: Binding) -> Decision:
     return Decision(
         kind=policy.kind,
         policy=policy.name,

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.errors import Ambiguous, BindingError, BudgetExceeded, LookupFailed
+from webhook.errors import AmbiguousObject, BindingError, BudgetExceeded, LookupFailed
 from webhook.evaluation.expansion import explain_binding, explain_targets, matching_targets, targets_of
 from webhook.evaluation.request_context import RequestContext
-from webhook.evaluation.target import Target
-from webhook.evaluation.whole_policy import other_version
+from webhook.evaluation.target import EvaluationTarget
+from webhook.evaluation.whole_policy import sentence_about_other_version
 from webhook.policy.candidates import Candidate, CandidateBinding
 from webhook.policy.compiled import Binding, MatchConditions, Policy
 from webhook.policy.static_params import Param
@@ -23,14 +23,14 @@ _REVERSIBLE: Final = ("none", "version")
 
 
 @dataclass(slots=True)  # not frozen, which makes it twice as slow to make
-class Invocation:
+class PolicyInvocation:
     """One policy with one binding and parameter, to be run on one object; `gate` has its matchConditions."""
 
     policy: Policy
     gate: MatchConditions | None
     binding: Binding
     param: Param
-    target: Target
+    target: EvaluationTarget
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -39,7 +39,7 @@ class Invocation:
 
 
 @dataclass(frozen=True, slots=True)
-class Unusable:
+class UnusablePolicy:
     """A policy or binding that cannot be used on this request, and the reason; `is_unknown` if that is not an error."""
 
     policy: Policy
@@ -49,17 +49,17 @@ class Unusable:
     is_unknown: bool = False
 
 
-def invocations_of_policy(candidate: Candidate, context: RequestContext) -> list[Invocation | Unusable]:
+def invocations_of_policy(candidate: Candidate, context: RequestContext) -> list[PolicyInvocation | UnusablePolicy]:
     """Return the invocations of one policy, in the order of its bindings, parameters and targets."""
-    policy, runs = candidate.policy, list[Invocation | Unusable]()
+    policy, runs = candidate.policy, list[PolicyInvocation | UnusablePolicy]()
     try:
         targets = (candidate.is_own_alone and context.objects.typed_own) or targets_of(candidate, context)
-    except Ambiguous as error:
-        return [Unusable(policy, None, str(error), is_unknown=True)]
+    except AmbiguousObject as error:
+        return [UnusablePolicy(policy, None, str(error), is_unknown=True)]
     except (BindingError, LookupFailed) as error:
-        return [Unusable(policy, None, f"failed to configure policy: {error}")]
+        return [UnusablePolicy(policy, None, f"failed to configure policy: {error}")]
     except BudgetExceeded as error:
-        return [Unusable(policy, None, str(error))]
+        return [UnusablePolicy(policy, None, str(error))]
     if context.options.trace is not None:
         explain_targets(candidate, targets, context)
     for binding in candidate.bindings if targets else ():
@@ -68,18 +68,21 @@ def invocations_of_policy(candidate: Candidate, context: RequestContext) -> list
 
 
 def _invocations_of_binding(
-    candidate: Candidate, candidate_binding: CandidateBinding, targets: Sequence[Target], context: RequestContext
-) -> Sequence[Invocation | Unusable]:
+    candidate: Candidate,
+    candidate_binding: CandidateBinding,
+    targets: Sequence[EvaluationTarget],
+    context: RequestContext,
+) -> Sequence[PolicyInvocation | UnusablePolicy]:
     policy, binding, index = candidate.policy, candidate_binding.binding, candidate_binding.index
     try:
         bound = targets if index is None else matching_targets(index, targets, context)
         params = context.params.of(policy, binding) if bound else ()
-    except Ambiguous as error:
-        return [Unusable(policy, binding, str(error), is_unknown=True)]
+    except AmbiguousObject as error:
+        return [UnusablePolicy(policy, binding, str(error), is_unknown=True)]
     except (BindingError, LookupFailed) as error:
-        return [Unusable(policy, binding, f"failed to configure binding: {error}")]
+        return [UnusablePolicy(policy, binding, f"failed to configure binding: {error}")]
     except BudgetExceeded as error:
-        return [Unusable(policy, binding, str(error))]
+        return [UnusablePolicy(policy, binding, str(error))]
     if context.options.trace is not None:
         explain_binding(policy, binding, targets, context, bound=bound, params=params)
     if not params:
@@ -87,11 +90,11 @@ def _invocations_of_binding(
     others = [target for target in bound if target.match.conversion not in _REVERSIBLE]
     can = [target for target in bound if target.match.conversion in _REVERSIBLE] if others else bound
     unusable = [
-        Unusable(policy, binding, other_version(target), is_told=True)
+        UnusablePolicy(policy, binding, sentence_about_other_version(target), is_told=True)
         for target in others
         if not target.attributes.is_plain
     ]
     return [
         *unusable,
-        *(Invocation(policy, candidate.gate, binding, param, target) for param in params for target in can),
+        *(PolicyInvocation(policy, candidate.gate, binding, param, target) for param in params for target in can),
     ]

@@ -14,14 +14,16 @@ from webhook.errors import EvaluationError
 from webhook.evaluation.activation import Activation
 from webhook.evaluation.cost_budget import CostBudget, OutOfBudget
 from webhook.evaluation.request_context import RequestContext
-from webhook.evaluation.target import Target
+from webhook.evaluation.target import EvaluationTarget
 from webhook.manifests.field_errors import join_errors
 from webhook.policy.compiled import AUTHORIZER, Condition, MatchConditions, Policy
 from webhook.policy.matching import Match
 from webhook.policy.static_params import Param
 
 
-def is_asked(gate: MatchConditions, policy: Policy, target: Target, param: Param, context: RequestContext) -> bool:
+def do_conditions_hold(
+    gate: MatchConditions, policy: Policy, target: EvaluationTarget, param: Param, context: RequestContext
+) -> bool:
     """Return whether the conditions of a policy hold for an object. Under failurePolicy Ignore a failed condition is
     false.
 
@@ -29,7 +31,7 @@ def is_asked(gate: MatchConditions, policy: Policy, target: Target, param: Param
         EvaluationError: they could not be evaluated, and the policy's failurePolicy is Fail.
         LookupFailed: nobody can say something that they ask about.
     """
-    names = Activation(policy, target, param, context, _requested(target, context))
+    names = Activation(policy, target, param, context, _match_of_request(target, context))
     if not gate.needs.isdisjoint(AUTHORIZER):
         names.update(context.variables.authorizer())
     try:
@@ -37,7 +39,7 @@ def is_asked(gate: MatchConditions, policy: Policy, target: Target, param: Param
         if gate.spec_changes is not None and not _has_new_spec(gate.spec_changes, target, names, context):
             unmet = gate.spec_changes
         elif gate.conditions:
-            unmet = first_false(gate.conditions, names, context)
+            unmet = first_false_condition(gate.conditions, names, context)
     except EvaluationError as error:
         if policy.is_fail:
             raise
@@ -47,20 +49,24 @@ def is_asked(gate: MatchConditions, policy: Policy, target: Target, param: Param
     return unmet is None
 
 
-def _requested(target: Target, context: RequestContext) -> Match:
+def _match_of_request(target: EvaluationTarget, context: RequestContext) -> Match:
     """Return the match for the variable `request`, which has the resource as requested (matchconditions/matcher.go)."""
     resource, match = context.attributes.request_resource, target.match
     return match if resource == match.resource else Match(resource, match.kind)
 
 
-def _has_new_spec(condition: Condition, target: Target, names: Mapping[str, Any], context: RequestContext) -> bool:
+def _has_new_spec(
+    condition: Condition, target: EvaluationTarget, names: Mapping[str, Any], context: RequestContext
+) -> bool:
     """Return whether the condition of `updates: spec` holds; it is evaluated once for each object, for all policies."""
     if target.has_new_spec is None:
-        target.has_new_spec = first_false((condition,), names, context) is None
+        target.has_new_spec = first_false_condition((condition,), names, context) is None
     return target.has_new_spec
 
 
-def first_false(conditions: Sequence[Condition], seen: Mapping[str, Any], context: RequestContext) -> Condition | None:
+def first_false_condition(
+    conditions: Sequence[Condition], seen: Mapping[str, Any], context: RequestContext
+) -> Condition | None:
     """Return the first condition that is false; None if all hold.
 
     Raises:

@@ -28,7 +28,7 @@ def trim_space(text: str) -> str:
     return text.strip(_SPACE)
 
 
-def usable_message(evaluated: object) -> str:
+def message_or_empty(evaluated: object) -> str:
     """Return the trimmed value of a messageExpression, or "" if it is blank, has several lines or is too long to
     shorten.
     """
@@ -37,10 +37,10 @@ def usable_message(evaluated: object) -> str:
     text = trim_space(evaluated)
     if "\n" in text:
         return ""
-    return text if len(text.encode("utf-8", "surrogatepass")) <= MAX_BYTES else _shortened(text)
+    return text if len(text.encode("utf-8", "surrogatepass")) <= MAX_BYTES else _shortened_list(text)
 
 
-def _shortened(text: str) -> str:
+def _shortened_list(text: str) -> str:
     """Return as many sentences of a list as fit, and how many more there are; "" for a text that is not a list.
 
     Upstream falls back to `message` for every text that is too long. A list whose sentences begin with field paths,
@@ -62,4 +62,4 @@ def message_of_failed_rule(rule: Validation, evaluated: object) -> str:
     """Return the message of a failed rule. `evaluated` is the messageExpression's value, None if it failed or is not
     set.
     """
-    return usable_message(evaluated) or rule.message or f"failed expression: {trim_space(rule.expression.source)}"
+    return message_or_empty(evaluated) or rule.message or f"failed expression: {trim_space(rule.expression.source)}"

@@ -20,7 +20,7 @@ from webhook.errors import BudgetExceeded
 from webhook.evaluation.custom_kinds import without_unknown_fields
 from webhook.evaluation.mutation_decisions import decisions_of_unfinished_mutations
 from webhook.evaluation.mutation_run import MutationRun
-from webhook.evaluation.pod_concerns import concerned
+from webhook.evaluation.pod_concerns import policies_that_may_concern
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.policy.policy_set import PolicySet
 
@@ -51,13 +51,13 @@ def apply_mutating_policies(
         return attributes.object, ()
     run = MutationRun(attributes.object)
     context = context or request_context(policies, attributes, cluster, deadline, authorizer)
-    run.round(concerned(candidates, context), context)
+    run.round(policies_that_may_concern(candidates, context), context)
     if run.is_dirty and run.reinvocable and not run.is_denied:
         again = replace(attributes, object=run.object)
         run.only = frozenset(run.reinvocable)
         untold, faults = replace(context.options, trace=None), context.faults  # the first round is explained
         second = request_context(policies, again, cluster, deadline, authorizer, faults=faults, options=untold)
-        run.round(concerned(policies.mutating_for(again), second), second)
+        run.round(policies_that_may_concern(policies.mutating_for(again), second), second)
     decisions = tuple(run.decisions.decisions)
     if run.definition is None or not run.is_dirty:
         return run.object, decisions

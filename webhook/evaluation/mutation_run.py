@@ -17,13 +17,13 @@ from webhook.evaluation.contained_fault import contain_fault, is_contained
 from webhook.evaluation.cost_budget import CostBudget
 from webhook.evaluation.custom_kinds import definition_of
 from webhook.evaluation.decision_list import DecisionList
-from webhook.evaluation.invocations import Invocation, Unusable, invocations_of_policy
-from webhook.evaluation.match_conditions import is_asked
-from webhook.evaluation.object_decoding import Undecodable
+from webhook.evaluation.invocations import PolicyInvocation, UnusablePolicy, invocations_of_policy
+from webhook.evaluation.match_conditions import do_conditions_hold
+from webhook.evaluation.object_decoding import UndecodableObject
 from webhook.evaluation.request_context import RequestContext
-from webhook.evaluation.rewriting import Rewriting, refresh_target, with_changed_pod
-from webhook.evaluation.target import Target
-from webhook.evaluation.trace import Trace
+from webhook.evaluation.rewriting import TemplateRewriting, refresh_target, with_changed_pod
+from webhook.evaluation.target import EvaluationTarget
+from webhook.evaluation.trace import ReviewTrace
 from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Policy
 
@@ -46,84 +46,86 @@ class MutationRun:
     reinvocable: dict[tuple[str, str, str], None] = field(default_factory=dict)
     only: frozenset[tuple[str, str, str]] | None = None
     stopped: set[tuple[str, str]] = field(default_factory=set)
-    rewriting: Rewriting = field(default_factory=Rewriting)
+    rewriting: TemplateRewriting = field(default_factory=TemplateRewriting)
     definition: JSON = None
 
     def round(self, candidates: Sequence[Candidate], context: RequestContext) -> None:
         """Match all policies against the object, then run the invocations in order."""
         self.rewriting.seal()
-        matched = [each for candidate in candidates for each in _matched(candidate, context)]
+        matched = [each for candidate in candidates for each in _invocations_of_policy(candidate, context)]
         for each in matched:
-            if isinstance(each, Unusable):
-                self._add(mutation_decisions.decision_of_unusable_policy(each))
+            if isinstance(each, UnusablePolicy):
+                self._add_decision(mutation_decisions.decision_of_unusable_policy(each))
                 if context.options.trace is not None:
                     context.options.trace.unusable(each.policy, each.binding, each.text)
         for each in matched:
-            if isinstance(each, Invocation) and not self.is_aborted:
+            if isinstance(each, PolicyInvocation) and not self.is_aborted:
                 if context.options.trace is None:
-                    self._run(each, context)
+                    self._run_policy(each, context)
                 else:
-                    self._traced(each, context, context.options.trace)
+                    self._run_with_trace(each, context, context.options.trace)
 
-    def _traced(self, run: Invocation, context: RequestContext, trace: Trace) -> None:
+    def _run_with_trace(self, run: PolicyInvocation, context: RequestContext, trace: ReviewTrace) -> None:
         """Run one policy on one target, and tell the trace how that ended."""
 
         def decisions() -> Sequence[Decision]:
             before, count = self.object, len(self.decisions.decisions)
-            self._run(run, context)
+            self._run_policy(run, context)
             made = self.decisions.decisions[count:]
             return [each for each in made if each.evaluation != "admit" or self.object is not before]
 
         trace.evaluation(run.policy, run.binding, run.param, run.target, decisions)
 
-    def _run(self, run: Invocation, context: RequestContext) -> None:
+    def _run_policy(self, run: PolicyInvocation, context: RequestContext) -> None:
         """Run one policy on one target; an unexpected error becomes an error of that policy."""
         try:
-            self._invoke(run, context)
+            self._run_if_conditions_hold(run, context)
         except Exception as fault:
             if not is_contained(fault):
                 raise
-            self._add(
+            self._add_decision(
                 mutation_decisions.decision_of_failed_mutation(
                     run, contain_fault(context.faults, run.policy.name, fault)
                 )
             )
 
-    def _invoke(self, run: Invocation, context: RequestContext) -> None:
+    def _run_if_conditions_hold(self, run: PolicyInvocation, context: RequestContext) -> None:
         """Run one policy on one target if its conditions hold."""
         if run.key[:2] in self.stopped:
             return
         if run.target.podset is None or run.target.kind != POD:
             self.rewriting.seal()
         target = refresh_target(run.target, self.object, context.deadline)
-        if target is None or not self._holds(run, target, context):
+        if target is None or not self._do_conditions_hold(run, target, context):
             return
         if self.only is not None and run.key not in self.only:
             return
         try:
-            crd = self._definition(target, run.policy, context)
+            crd = self._definition_of_kind(target, run.policy, context)
         except LookupFailed as error:
-            self._add(mutation_decisions.decision_of_failed_mutation(run, error, target=target))
+            self._add_decision(mutation_decisions.decision_of_failed_mutation(run, error, target=target))
             return
-        if self._applies(run, target, crd, context) and run.policy.reinvokes:
+        if self._apply_all_mutations(run, target, crd, context) and run.policy.reinvokes:
             self.reinvocable[run.key] = None
 
-    def _holds(self, run: Invocation, target: Target, context: RequestContext) -> bool:
+    def _do_conditions_hold(self, run: PolicyInvocation, target: EvaluationTarget, context: RequestContext) -> bool:
         """Return whether the conditions of the policy hold for the object as it is now."""
         try:
-            return run.gate is None or is_asked(run.gate, run.policy, target, run.param, context)
+            return run.gate is None or do_conditions_hold(run.gate, run.policy, target, run.param, context)
         except (EvaluationError, BindingError, LookupFailed) as error:
-            self._add(mutation_decisions.decision_of_failed_mutation(run, error, target=target))
-            self._stops(run, context)
+            self._add_decision(mutation_decisions.decision_of_failed_mutation(run, error, target=target))
+            self._is_time_over(run, context)
             return False
 
-    def _definition(self, target: Target, policy: Policy, context: RequestContext) -> JSON:
+    def _definition_of_kind(self, target: EvaluationTarget, policy: Policy, context: RequestContext) -> JSON:
         definition = definition_of(target, policy, context)
         if target.podset is None:
             self.definition = definition
         return definition
 
-    def _applies(self, run: Invocation, target: Target, crd: JSON, context: RequestContext) -> bool:
+    def _apply_all_mutations(
+        self, run: PolicyInvocation, target: EvaluationTarget, crd: JSON, context: RequestContext
+    ) -> bool:
         """Apply the mutations of a policy; return whether it reached the last. A failed one does not stop the
         others.
         """
@@ -133,17 +135,21 @@ class MutationRun:
                 break
             target = now
             try:
-                self._apply(run, index, target, crd=crd, context=context)
-            except Undecodable as error:
-                self._abort(run, index, str(error))
+                self._apply_one_mutation(run, index, target, crd=crd, context=context)
+            except UndecodableObject as error:
+                self._abort_with_error(run, index, str(error))
                 return False
             except (EvaluationError, PatchError, BindingError, LookupFailed) as error:
-                self._add(mutation_decisions.decision_of_failed_mutation(run, error, target=target, index=index))
-                if self._stops(run, context):
+                self._add_decision(
+                    mutation_decisions.decision_of_failed_mutation(run, error, target=target, index=index)
+                )
+                if self._is_time_over(run, context):
                     return False
         return True
 
-    def _apply(self, run: Invocation, index: int, target: Target, *, crd: JSON, context: RequestContext) -> None:
+    def _apply_one_mutation(
+        self, run: PolicyInvocation, index: int, target: EvaluationTarget, *, crd: JSON, context: RequestContext
+    ) -> None:
         started, change = perf_counter(), run.policy.changes[index]
         budget = CostBudget(RUNTIME_BUDGET, context.deadline)
         if context.options.trace is not None:
@@ -165,30 +171,34 @@ class MutationRun:
         )
         self.object = with_changed_pod(self.object, target, changed, self.rewriting)
         self.is_dirty = True
-        self._add(mutation_decisions.decision_of_applied_mutation(run, index, target, perf_counter() - started))
+        self._add_decision(
+            mutation_decisions.decision_of_applied_mutation(run, index, target, perf_counter() - started)
+        )
 
-    def _stops(self, run: Invocation, context: RequestContext) -> bool:
+    def _is_time_over(self, run: PolicyInvocation, context: RequestContext) -> bool:
         """Return whether the time is over; the policy is then not run again."""
         if context.deadline.is_over:
             self.stopped.add(run.key[:2])
             return True
         return False
 
-    def _abort(self, run: Invocation, index: int, text: str) -> None:
+    def _abort_with_error(self, run: PolicyInvocation, index: int, text: str) -> None:
         self.is_aborted = True
         self.decisions = DecisionList()
-        self._add(mutation_decisions.decision_of_invalid_result(run, index, text))
+        self._add_decision(mutation_decisions.decision_of_invalid_result(run, index, text))
 
-    def _add(self, decision: Decision) -> None:
+    def _add_decision(self, decision: Decision) -> None:
         self.is_denied |= decision.action == "deny"
         self.decisions.add((decision,))
 
 
-def _matched(candidate: Candidate, context: RequestContext) -> Sequence[Invocation | Unusable]:
+def _invocations_of_policy(
+    candidate: Candidate, context: RequestContext
+) -> Sequence[PolicyInvocation | UnusablePolicy]:
     """Return the invocations of one policy; an unexpected error makes the policy unusable."""
     try:
         return invocations_of_policy(candidate, context)
     except Exception as fault:
         if not is_contained(fault):
             raise
-        return [Unusable(candidate.policy, None, contain_fault(context.faults, candidate.policy.name, fault))]
+        return [UnusablePolicy(candidate.policy, None, contain_fault(context.faults, candidate.policy.name, fault))]

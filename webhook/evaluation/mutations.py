@@ -54,11 +54,11 @@ def apply_mutation(
         BudgetExceeded: the time is up.
     """
     declared = schema_of_definition(crd, kind.version) if crd else None
-    given = patchvalues.Given(seen.values(), deadline, origins)
+    given = patchvalues.JsonParts(seen.values(), deadline, origins)
     if change.kind == "JSONPatch":
-        changed = _patched(value, obj, kind, deadline, given)
+        changed = _patch_object(value, obj, kind, deadline, given)
     else:
-        check_names(value)
+        refuse_wrong_type_names(value)
         head = {"apiVersion": obj.get("apiVersion"), "kind": obj.get("kind")}
         wanted = {**patchvalues.apply_configuration_of_value(value, given), **head}
         deadline.look()  # merging reads no clock
@@ -69,8 +69,10 @@ def apply_mutation(
     return structural.with_schema_defaults(changed, declared.schema, deadline) if declared else changed
 
 
-def _patched(value: Any, obj: JSON, kind: GroupVersionKind, deadline: Deadline, given: patchvalues.Given) -> JSON:
-    operations = [_operation(each, given) for each in deadline.paced(value)]
+def _patch_object(
+    value: Any, obj: JSON, kind: GroupVersionKind, deadline: Deadline, given: patchvalues.JsonParts
+) -> JSON:
+    operations = [_operation_as_json(each, given) for each in deadline.items_with_clock_checks(value)]
     if not operations:
         return obj
     try:
@@ -82,29 +84,29 @@ def _patched(value: Any, obj: JSON, kind: GroupVersionKind, deadline: Deadline, 
     return decode_patched_object(patched, obj, kind)
 
 
-def _operation(value: Struct, given: patchvalues.Given) -> JSON:
+def _operation_as_json(value: Struct, given: patchvalues.JsonParts) -> JSON:
     operation: dict[str, JSON] = {"op": value.get("op", ""), "path": value.get("path", "")}
     if value.get("from"):
         operation["from"] = value["from"]
     if "value" in value:
         if type(value["value"]) is Struct:
-            check_names(value["value"])
+            refuse_wrong_type_names(value["value"])
         operation["value"] = patchvalues.json_value(value["value"], given)
     return operation
 
 
-def check_names(value: Struct) -> None:
+def refuse_wrong_type_names(value: Struct) -> None:
     """Refuse `Object.spec{selector: Object.spec.wrong{}}`: the type of a field must be named after it.
 
     Raises:
         PatchError: the wrong names.
     """
-    wrong = tuple(_wrong_names(value, value.name))
+    wrong = tuple(_wrong_type_names(value, value.name))
     if wrong:
         raise PatchError("type mismatch: " + "\n".join(wrong))
 
 
-def _wrong_names(value: Any, expected: str) -> Iterator[str]:
+def _wrong_type_names(value: Any, expected: str) -> Iterator[str]:
     if type(value) is Struct:
         if value.name != expected:
             yield (
@@ -112,10 +114,10 @@ def _wrong_names(value: Any, expected: str) -> Iterator[str]:
                 " Object type"
             )
         for name, item in value.items():
-            yield from _wrong_names(item, f"{expected}.{name}")
+            yield from _wrong_type_names(item, f"{expected}.{name}")
     elif type(value) is list:
         for item in value:
-            yield from _wrong_names(item, expected)
+            yield from _wrong_type_names(item, expected)
     elif type(value) in MAPS:
         for _, item in map_items(value):
-            yield from _wrong_names(item, expected)
+            yield from _wrong_type_names(item, expected)

@@ -15,7 +15,7 @@ from webhook.evaluation import problem_values
 from webhook.evaluation.activation import build_activation, fact_as_cel_value
 from webhook.evaluation.cost_budget import CostBudget
 from webhook.evaluation.request_context import RequestContext
-from webhook.evaluation.target import Target
+from webhook.evaluation.target import EvaluationTarget
 from webhook.facts.check import problems_of_groups
 from webhook.policy.compiled import Policy, Validation
 from webhook.policy.static_params import Param
@@ -24,7 +24,7 @@ from webhook.problems.declarations import PROBLEMS, Listed, problem_as_cel_value
 
 
 def missing_objects_of_fields(
-    rule: Validation, target: Target, param: Param, context: RequestContext
+    rule: Validation, target: EvaluationTarget, param: Param, context: RequestContext
 ) -> Sequence[MissingObject]:
     """Return the missing objects that the fields of facts in a rule depend on."""
     lacking: dict[MissingObject, None] = {}
@@ -37,7 +37,7 @@ def missing_objects_of_fields(
 
 
 def unchecked_problems(
-    rule: Validation, policy: Policy, target: Target, param: Param, context: RequestContext
+    rule: Validation, policy: Policy, target: EvaluationTarget, param: Param, context: RequestContext
 ) -> Sequence[Listed]:
     """Return the problems that could not be checked and that a validation that holds would have reported.
 

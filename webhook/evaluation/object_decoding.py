@@ -31,7 +31,7 @@ _ABSENT = object()
 _QUANTITY, _INT_OR_STRING = "#api.resource.Quantity", "#util.intstr.IntOrString"
 
 
-class Undecodable(PatchError):
+class UndecodableObject(PatchError):
     """The error for a patched object that cannot be decoded; the request fails whatever the failurePolicy says."""
 
 
@@ -43,15 +43,15 @@ def decode_patched_object(patched: JSON, before: JSON, kind: GroupVersionKind) -
     """
     if not isinstance(patched, dict) or not patched.get("kind"):
         text = json.dumps(patched, separators=(",", ":"), sort_keys=True)
-        raise Undecodable(f"Object 'Kind' is missing in '{text}'")
+        raise UndecodableObject(f"Object 'Kind' is missing in '{text}'")
     node = schema_of_kind(kind)
     if not isinstance(node, str):
         return patched
-    for wrong in _wrong_types(patched, before, node, kind.kind, ""):
-        raise Undecodable(wrong)
-    if unknown := [f'unknown field "{path}"' for path in _unknown(patched, before, node, "")]:
-        raise Undecodable(f"strict decoding error: {', '.join(unknown)}")
-    return _settle(patched, before, node)
+    for wrong in _decoding_errors(patched, before, node, kind.kind, ""):
+        raise UndecodableObject(wrong)
+    if unknown := [f'unknown field "{path}"' for path in _unknown_fields(patched, before, node, "")]:
+        raise UndecodableObject(f"strict decoding error: {', '.join(unknown)}")
+    return _without_empty_values(patched, before, node)
 
 
 def convert_applied_object(merged: JSON, before: JSON, kind: GroupVersionKind) -> JSON:
@@ -63,26 +63,26 @@ def convert_applied_object(merged: JSON, before: JSON, kind: GroupVersionKind) -
     node = schema_of_kind(kind)
     if not isinstance(node, str):
         return merged
-    for path in _fractions(merged, before, node, ""):
+    for path in _integer_fields_with_fractions(merged, before, node, ""):
         wanted = "int64" if path in _INT64 else "int32"
         raise PatchError(
             f"unable to convert unstructured object to {kind.api_version}, Kind={kind.kind}: "
             f"cannot convert float64 to {wanted}"
         )
-    return _settle(merged, before, node)
+    return _without_empty_values(merged, before, node)
 
 
-def _fractions(value: JSON, before: JSON, node: Node, name: str) -> Iterator[str]:
+def _integer_fields_with_fractions(value: JSON, before: JSON, node: Node, name: str) -> Iterator[str]:
     """Yield the names of integer fields that a change set to fractions."""
     if value is not before and node is not None and shape_of_node(node).scalar == "numeric":
         if isinstance(value, float) and not value.is_integer():
             yield name
         return
-    for key, item, old, inner in _changed(value, before, node):
-        yield from _fractions(item, old, inner, key if isinstance(key, str) else name)
+    for key, item, old, inner in _changed_parts(value, before, node):
+        yield from _integer_fields_with_fractions(item, old, inner, key if isinstance(key, str) else name)
 
 
-def _changed(value: JSON, before: JSON, node: Node) -> Iterator[tuple[str | int, JSON, JSON, Node]]:
+def _changed_parts(value: JSON, before: JSON, node: Node) -> Iterator[tuple[str | int, JSON, JSON, Node]]:
     """Yield the parts of a value that a change replaced, in the order of Go's JSON: key, new value, old value, schema
     node.
     """
@@ -102,30 +102,30 @@ def _changed(value: JSON, before: JSON, node: Node) -> Iterator[tuple[str | int,
                 yield index, item, old, shape.list.element
 
 
-def _wrong_types(value: JSON, before: JSON, node: Node, struct: str, path: str) -> Iterator[str]:
+def _decoding_errors(value: JSON, before: JSON, node: Node, struct: str, path: str) -> Iterator[str]:
     """Yield Go's decoding errors for values of the wrong type. `struct` is the Go type around the field."""
     if value is None or node is None:
         return
-    if complaint := _complaint(value, node, struct, path):
+    if complaint := _decoding_error_of_value(value, node, struct, path):
         yield complaint
         return
-    own = _struct(node) or struct if isinstance(value, dict) else struct
+    own = _go_struct_of_node(node) or struct if isinstance(value, dict) else struct
     fields = shape_of_node(node).map.fields if isinstance(value, dict) and shape_of_node(node).map else {}  # type: ignore[union-attr]
-    for key, item, old, inner in _changed(value, before, node):
+    for key, item, old, inner in _changed_parts(value, before, node):
         inside = f"{path}.{key}" if key in fields else path
-        yield from _wrong_types(item, old, inner, own, inside)
+        yield from _decoding_errors(item, old, inner, own, inside)
 
 
-def _complaint(value: JSON, node: Node, struct: str, path: str) -> str:
+def _decoding_error_of_value(value: JSON, node: Node, struct: str, path: str) -> str:
     if node == _QUANTITY:
-        return _bad_quantity(value)
-    expected = _expected(value, node, path)
+        return _error_of_quantity(value)
+    expected = _expected_go_type(value, node, path)
     if not expected:
         return ""
-    return f"json: cannot unmarshal {_shown(value)} into Go struct field {struct}{path} of type {expected}"
+    return f"json: cannot unmarshal {_value_in_error(value)} into Go struct field {struct}{path} of type {expected}"
 
 
-def _bad_quantity(value: JSON) -> str:
+def _error_of_quantity(value: JSON) -> str:
     try:
         quantity.parse_quantity(value if isinstance(value, str) else json.dumps(value))
     except ValueError as error:
@@ -133,7 +133,7 @@ def _bad_quantity(value: JSON) -> str:
     return ""
 
 
-def _expected(value: JSON, node: Node, path: str) -> str:
+def _expected_go_type(value: JSON, node: Node, path: str) -> str:
     """Return the Go type that a value does not fit, or "" if it fits."""
     shape = shape_of_node(node)
     if shape.map or shape.list:
@@ -146,61 +146,65 @@ def _expected(value: JSON, node: Node, path: str) -> str:
         fits = isinstance(value, _PLAIN[shape.scalar])
     else:
         fits = True
-    return "" if fits else _go_type(node, path)
+    return "" if fits else _go_type_of_node(node, path)
 
 
 _PLAIN: dict[str | None, type] = {"string": str, "boolean": bool}
 
 
-def _go_type(node: Node, path: str) -> str:
+def _go_type_of_node(node: Node, path: str) -> str:
     shape = shape_of_node(node)
     if shape.scalar:
         name = path.rpartition(".")[2]
         return {"string": "string", "boolean": "bool"}.get(shape.scalar, "int64" if name in _INT64 else "int32")
     if shape.list:
-        return f"[]{_go_type(shape.list.element, path)}"
-    if named := _struct(node):
+        return f"[]{_go_type_of_node(shape.list.element, path)}"
+    if named := _go_struct_of_node(node):
         return f"v1.{named}"
-    return f"map[string]{_go_type(shape.map.other, path)}" if shape.map and shape.map.other else "map[string]string"
+    return (
+        f"map[string]{_go_type_of_node(shape.map.other, path)}"
+        if shape.map and shape.map.other
+        else "map[string]string"
+    )
 
 
-def _struct(node: Node) -> str:
+def _go_struct_of_node(node: Node) -> str:
     """Return the name of the Go struct that a schema node describes: PodSpec for `#core.v1.PodSpec`."""
     name = node.get("ref", "") if isinstance(node, dict) else node if node.startswith("#") else ""
     return str(name).rpartition(".")[2]
 
 
-def _shown(value: JSON) -> str:
+def _value_in_error(value: JSON) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return _WORDS[type(value)]
     return f"number {json.dumps(value)}" if isinstance(value, float) else "number"
 
 
-def _unknown(value: JSON, before: JSON, node: Node, path: str) -> Iterator[str]:
-    for key, item, old, inner in _changed(value, before, node):
+def _unknown_fields(value: JSON, before: JSON, node: Node, path: str) -> Iterator[str]:
+    for key, item, old, inner in _changed_parts(value, before, node):
         where = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}" if path else key
         if inner is None:
             yield where
         else:
-            yield from _unknown(item, old, inner, where)
+            yield from _unknown_fields(item, old, inner, where)
 
 
-def _settle(value: JSON, before: JSON, node: Node) -> JSON:
+def _without_empty_values(value: JSON, before: JSON, node: Node) -> JSON:
     """Return the value without its nulls and without the lists and maps that a change left empty."""
-    changed = list(_changed(value, before, node))
+    changed = list(_changed_parts(value, before, node))
     if not changed:
         return value
     if isinstance(value, list):
         result = list(value)
         for key, item, old, inner in changed:
-            result[int(key)] = _settle(item, old, inner)
+            result[int(key)] = _without_empty_values(item, old, inner)
         return result
     settled: dict[str, Any] = dict(value)
     for name, item, old, inner in changed:
-        new = _settle(item, old, inner)
-        if new is None and inner == "string" and not _struct(node):
+        new = _without_empty_values(item, old, inner)
+        if new is None and inner == "string" and not _go_struct_of_node(node):
             settled[str(name)] = ""  # a null among the texts of a map is an empty text
-        elif new is None or (new in ({}, []) and not _struct(inner)):
+        elif new is None or (new in ({}, []) and not _go_struct_of_node(inner)):
             del settled[str(name)]
         elif isinstance(new, float) and new.is_integer() and shape_of_node(inner).scalar == "numeric":
             settled[str(name)] = int(new)

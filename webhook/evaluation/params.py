@@ -16,8 +16,8 @@ from webhook.cluster import Cluster
 from webhook.cluster.cluster_scoped import is_built_in, is_cluster_scoped
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.layered import LayeredCluster
-from webhook.configuration.model import EMPTY, Configuration
-from webhook.errors import BindingError, PlaceUnknown
+from webhook.configuration.model import EMPTY, FileConfiguration
+from webhook.errors import BindingError, UnknownPlace
 from webhook.manifests.label_selectors import labels_of
 from webhook.policy.compiled import Binding, ParamSource, Policy
 from webhook.policy.policy_set import PolicySet
@@ -51,38 +51,38 @@ class RequestParams:
         if params is None:
             params = self._of_request.get(binding)
         if params is None:
-            params = self._collect(policy, binding)
+            params = self._collect_params(policy, binding)
             source = binding.param_source
             is_same_for_all = policy.param_kind is None or source is None or is_static(source)
             (self.static if is_same_for_all else self._of_request)[binding] = params
         return params
 
-    def _collect(self, policy: Policy, binding: Binding) -> Sequence[Param]:
+    def _collect_params(self, policy: Policy, binding: Binding) -> Sequence[Param]:
         kind, source = policy.param_kind, binding.param_source
         if kind is None or source is None:
             return (param_of(binding, None),)
-        objects = self._find(kind, source)
+        objects = self._find_or_ask_files(kind, source)
         if not objects and policy.checks:
             objects = ({"apiVersion": kind.api_version, "kind": kind.kind},)  # one that says nothing
         configuration = self._configuration
         if configuration is not EMPTY and kind.kind == "ConfigMap":
-            objects = _configured(objects, source, configuration, has_checks=bool(policy.checks))
+            objects = _with_configured_keys(objects, source, configuration, has_checks=bool(policy.checks))
         return tuple(param_of(binding, obj) for obj in objects)
 
-    def _find(self, kind: GroupVersionKind, source: ParamSource) -> Sequence[JSON]:
+    def _find_or_ask_files(self, kind: GroupVersionKind, source: ParamSource) -> Sequence[JSON]:
         """Return the objects that a reference names; if the request's namespace is unknown, look only at shipped
         objects.
         """
         shipped, namespace = self._shipped, self._attributes.namespace
         cluster = self._cluster if shipped is None else LayeredCluster(self._cluster, shipped)
         try:
-            return _find(kind, source, namespace, cluster)
-        except PlaceUnknown:
-            return _find(kind, source, namespace, shipped or FilesCluster())
+            return _params_named_or_selected(kind, source, namespace, cluster)
+        except UnknownPlace:
+            return _params_named_or_selected(kind, source, namespace, shipped or FilesCluster())
 
 
-def _configured(
-    objects: Sequence[JSON], source: ParamSource, configuration: Configuration, *, has_checks: bool
+def _with_configured_keys(
+    objects: Sequence[JSON], source: ParamSource, configuration: FileConfiguration, *, has_checks: bool
 ) -> Sequence[JSON]:
     """Return ConfigMaps with the keys that the configuration sets; one that only the configuration has is created."""
     own = configuration.params.get(source.name, {})
@@ -95,20 +95,22 @@ def _configured(
     return tuple({**obj, "data": {**(obj.get("data") or {}), **releases, **own}} for obj in objects)
 
 
-def _find(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> Sequence[JSON]:
+def _params_named_or_selected(
+    kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster
+) -> Sequence[JSON]:
     """Return the parameters that a reference names for a request in a namespace."""
-    where = _namespace(kind, source, namespace, cluster)
+    where = _namespace_of_params(kind, source, namespace, cluster)
     if source.name:
         param = cluster.get(kind, where, source.name)
-        params = () if param is None else (_typed(param, kind),)
+        params = () if param is None else (_param_with_kind(param, kind),)
     else:
-        params = tuple(_typed(param, kind) for param in _selected(kind, source, where, cluster))
+        params = tuple(_param_with_kind(param, kind) for param in _params_selected(kind, source, where, cluster))
     if not params and source.denies_absence:
         raise BindingError("no params found for policy binding with `Deny` parameterNotFoundAction")
     return params
 
 
-def _namespace(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> str:
+def _namespace_of_params(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> str:
     if has_no_namespace(kind, cluster):
         if source.namespace:
             raise BindingError("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
@@ -125,22 +127,26 @@ def has_no_namespace(kind: GroupVersionKind, cluster: Cluster) -> bool:
     return not is_built_in(kind) and cluster.is_namespaced(kind) is False
 
 
-def _selected(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> Sequence[JSON]:
+def _params_selected(kind: GroupVersionKind, source: ParamSource, namespace: str, cluster: Cluster) -> Sequence[JSON]:
     chosen = source.selector
     if chosen is None:
         return ()
     listed = cluster.list(kind, namespace or None, chosen.text)
     params = [param for param in listed if chosen.matches(labels_of(param))]
     return sorted(
-        params, key=lambda param: (_metadata(param).get("namespace") or "", _metadata(param).get("name") or "")
+        params,
+        key=lambda param: (
+            _metadata_of_param(param).get("namespace") or "",
+            _metadata_of_param(param).get("name") or "",
+        ),
     )
 
 
-def _metadata(param: JSON) -> JSON:
+def _metadata_of_param(param: JSON) -> JSON:
     return param.get("metadata") or {}
 
 
-def _typed(param: JSON, kind: GroupVersionKind) -> JSON:
+def _param_with_kind(param: JSON, kind: GroupVersionKind) -> JSON:
     """Return a parameter with apiVersion and kind of the paramKind, whichever version the view holds it in."""
     if param.get("apiVersion") == kind.api_version and param.get("kind") == kind.kind:
         return param

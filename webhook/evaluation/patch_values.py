@@ -44,11 +44,11 @@ _NOT_JSON = "JSONPath valueExpression evaluated to a type that could not marshal
 _WRAPPED = "&value.valueUnstructured{Value:"
 
 
-class _Unconvertible(Exception):
+class _UnconvertibleField(Exception):
     """The error for a field that cannot be converted; its text becomes the value of the structure around the field."""
 
 
-class Given:
+class JsonParts:
     """Tells by identity which lists and maps are JSON: parts of the objects that an expression reads, and results of
     `+`.
 
@@ -69,7 +69,7 @@ class Given:
     def has(self, value: Any) -> bool:
         """Return whether a list or a map is a part of these objects."""
         if self._ids is None:
-            self._ids = self._collected()
+            self._ids = self._identities_of_parts()
         return id(value) in self._ids
 
     def origin(self, value: list[Any]) -> Origin | Literal["given", "values"]:
@@ -79,7 +79,7 @@ class Given:
             return known[0]
         return "given" if self.has(value) else "values"
 
-    def _collected(self) -> set[int]:
+    def _identities_of_parts(self) -> set[int]:
         ids: set[int] = set()
         waiting = [each for each in self._roots if type(each) in (dict, list)]
         while waiting:
@@ -91,7 +91,7 @@ class Given:
         return ids
 
 
-def apply_configuration_of_value(value: Struct, given: Given | None = None) -> JSON:
+def apply_configuration_of_value(value: Struct, given: JsonParts | None = None) -> JSON:
     """Return the apply configuration of an `Object{…}`; a value that is not JSON in Go becomes a Foreign or a NilList.
 
     Args:
@@ -102,95 +102,95 @@ def apply_configuration_of_value(value: Struct, given: Given | None = None) -> J
         PatchError: a field of the object itself cannot be converted.
     """
     try:
-        return _fields(value, given or Given())
-    except _Unconvertible as error:
+        return _converted_fields(value, given or JsonParts())
+    except _UnconvertibleField as error:
         raise PatchError(f"invalid return type: {error}") from None
 
 
-def _fields(value: Struct, given: Given) -> dict[str, JSON]:
+def _converted_fields(value: Struct, given: JsonParts) -> dict[str, JSON]:
     values: dict[str, JSON] = {}
     for name, item in value.items():
         try:
-            values[name] = _field(item, given)
-        except _Unconvertible as error:
-            raise _Unconvertible(f'fail to convert field "{name}": {error}') from None
+            values[name] = _converted_field(item, given)
+        except _UnconvertibleField as error:
+            raise _UnconvertibleField(f'fail to convert field "{name}": {error}') from None
     return values
 
 
-def _field(value: Any, given: Given) -> JSON:
+def _converted_field(value: Any, given: JsonParts) -> JSON:
     kind = type(value)
     if kind is list and given.origin(value) == "values":
         if not value:
             given.has_nil = True
             return NilList()
-        return [_item(item, given) for item in value]
+        return [_converted_item(item, given) for item in value]
     if kind in MAPS and kind is not Struct and not given.has(value):
-        return {_text(key): _item(item, given) for key, item in map_items(value)}
-    return _item(value, given)
+        return {_text_of_key(key): _converted_item(item, given) for key, item in map_items(value)}
+    return _converted_item(value, given)
 
 
-def _item(value: Any, given: Given) -> JSON:
+def _converted_item(value: Any, given: JsonParts) -> JSON:
     """Return a value as an element of a list or a map."""
     kind = type(value)
     if kind is Struct:
         try:
-            return _fields(value, given)
-        except _Unconvertible as error:
+            return _converted_fields(value, given)
+        except _UnconvertibleField as error:
             return Foreign("*types.Err", str(error))
     if kind is Optional:
-        return _item(value.value, given) if value.present else None
+        return _converted_item(value.value, given) if value.present else None
     if kind is list:
-        return _list(value, given)
+        return _converted_list(value, given)
     if kind in MAPS:
-        return to_json(value) if given.has(value) else _map(value)
-    return _scalar(value)
+        return to_json(value) if given.has(value) else _converted_map(value)
+    return _converted_scalar(value)
 
 
-def _list(value: list[Any], given: Given) -> JSON:
+def _converted_list(value: list[Any], given: JsonParts) -> JSON:
     origin = given.origin(value)
     if origin == "joined":
-        return [_item(item, given) for item in value]
+        return [_converted_item(item, given) for item in value]
     if origin == "given":
         return to_json(value)
-    quoted = ", ".join(map(_sharp, value))
+    quoted = ", ".join(map(_value_as_sharp_v, value))
     if origin == "texts":
         return Foreign("[]string", f"[{' '.join(value)}]", f"[]string{{{quoted}}}")
-    return Foreign("[]ref.Val", f"[{' '.join(map(_shown, value))}]", f"[]ref.Val{{{quoted}}}")
+    return Foreign("[]ref.Val", f"[{' '.join(map(_value_as_v, value))}]", f"[]ref.Val{{{quoted}}}")
 
 
-def _map(value: Any) -> Foreign:
-    entries = sorted((_shown(key), key, item) for key, item in map_items(value))
-    quoted = ", ".join(f"{_sharp(key)}:{_sharp(item)}" for _, key, item in entries)
-    shown = " ".join(f"{key}:{_shown(item)}" for key, _, item in entries)
+def _converted_map(value: Any) -> Foreign:
+    entries = sorted((_value_as_v(key), key, item) for key, item in map_items(value))
+    quoted = ", ".join(f"{_value_as_sharp_v(key)}:{_value_as_sharp_v(item)}" for _, key, item in entries)
+    shown = " ".join(f"{key}:{_value_as_v(item)}" for key, _, item in entries)
     return Foreign("map[ref.Val]ref.Val", f"map[{shown}]", f"map[ref.Val]ref.Val{{{quoted}}}")
 
 
-def _shown(value: Any) -> str:
+def _value_as_v(value: Any) -> str:
     """Return a cel-go value as %v prints it; a value without a text prints as an address there."""
     if value is None:
         return "0"
     if type(value) is list:
-        return f"[{', '.join(map(_shown, value))}]"
+        return f"[{', '.join(map(_value_as_v, value))}]"
     if type(value) in MAPS and type(value) is not Struct:
-        return f"{{{', '.join(f'{_shown(key)}: {_shown(item)}' for key, item in map_items(value))}}}"
-    return plain_go_text(_scalar(value))[2:-1]
+        return f"{{{', '.join(f'{_value_as_v(key)}: {_value_as_v(item)}' for key, item in map_items(value))}}}"
+    return plain_go_text(_converted_scalar(value))[2:-1]
 
 
-def _sharp(value: Any) -> str:
+def _value_as_sharp_v(value: Any) -> str:
     """Return a cel-go value as %#v prints it."""
     if value is None:
         return "0"
-    return go_syntax_text(_scalar(value))[len(_WRAPPED) : -1]
+    return go_syntax_text(_converted_scalar(value))[len(_WRAPPED) : -1]
 
 
-def _text(key: Any) -> str:
+def _text_of_key(key: Any) -> str:
     if isinstance(key, str):
         return key
     shown = repr(chr(key)) if type(key) is int and 0 <= key < 0x110000 else f"'{key}'"
-    raise _Unconvertible(f"map key {shown} is of type types.{type_name(key).title()}, not string")
+    raise _UnconvertibleField(f"map key {shown} is of type types.{type_name(key).title()}, not string")
 
 
-def _scalar(value: Any) -> JSON:
+def _converted_scalar(value: Any) -> JSON:
     kind = type(value)
     if value is None:
         return NULL
@@ -200,7 +200,9 @@ def _scalar(value: Any) -> JSON:
         return Foreign("[]uint8", f"[{' '.join(map(str, value))}]", f"[]uint8{{{', '.join(map(hex, value))}}}")
     if kind is Timestamp:
         shown = str(value)
-        return Foreign("time.Time", f"{shown.replace('T', ' ').removesuffix('Z')} +0000 UTC", _date(shown))
+        return Foreign(
+            "time.Time", f"{shown.replace('T', ' ').removesuffix('Z')} +0000 UTC", _moment_as_go_string(shown)
+        )
     if kind is Duration:
         return Foreign("time.Duration", go_duration(value.nanoseconds), str(value.nanoseconds))
     if kind is TypeValue:
@@ -208,7 +210,7 @@ def _scalar(value: Any) -> JSON:
     return value if kind in (str, bool, int, float) else Foreign(f"*{type_name(value)}", str(value))
 
 
-def _date(shown: str) -> str:
+def _moment_as_go_string(shown: str) -> str:
     """Return a moment as Go's Time.GoString prints it, from RFC 3339 in UTC."""
     year, month, day, hour, minute, second, fraction = re.split(r"[-T:.]", f"{shown.removesuffix('Z')}.0")[:7]
     numbers = (day, hour, minute, second, fraction.ljust(9, "0"))
@@ -221,23 +223,23 @@ def go_duration(nanoseconds: int) -> str:
     if rest < NANOSECONDS:
         for unit, size in (("ms", 1_000_000), ("µs", 1_000), ("ns", 1)):
             if rest >= size:
-                return f"{sign}{_decimal(rest, size)}{unit}"
+                return f"{sign}{_decimal_of_units(rest, size)}{unit}"
         return "0s"
     minutes, seconds = divmod(rest, 60 * NANOSECONDS)
     hours, minutes = divmod(minutes, 60)
-    shown = f"{_decimal(seconds, NANOSECONDS)}s"
+    shown = f"{_decimal_of_units(seconds, NANOSECONDS)}s"
     if hours or minutes:
         shown = f"{minutes}m{shown}"
     return f"{sign}{hours}h{shown}" if hours else f"{sign}{shown}"
 
 
-def _decimal(value: int, size: int) -> str:
+def _decimal_of_units(value: int, size: int) -> str:
     whole, fraction = divmod(value, size)
     digits = len(str(size)) - 1
     return f"{whole}.{fraction:0{digits}d}".rstrip("0").rstrip(".") if fraction else str(whole)
 
 
-def json_value(value: Any, given: Given | None = None) -> JSON:
+def json_value(value: Any, given: JsonParts | None = None) -> JSON:
     """Return the JSON that a value of a JSONPatch becomes.
 
     Raises:
@@ -245,13 +247,13 @@ def json_value(value: Any, given: Given | None = None) -> JSON:
     """
     kind = type(value)
     if kind is Struct:
-        return _structure(value, given or Given())
+        return _converted_structure(value, given or JsonParts())
     if kind is Optional:
         if not value.present:
             raise PatchError(f"{_NOT_JSON}optional.none() dereference")
         return json_value(value.value, given)
     if kind in MAPS:
-        return {_key(key): json_value(item, given) for key, item in map_items(value)}
+        return {_map_key(key): json_value(item, given) for key, item in map_items(value)}
     if kind is list:
         return [json_value(item, given) for item in value]
     if kind in (int, UInt):
@@ -263,19 +265,19 @@ def json_value(value: Any, given: Given | None = None) -> JSON:
     raise PatchError(f"{_NOT_JSON}type conversion error from '{_library_name(value)}' to '*structpb.Value'")
 
 
-def _structure(value: Struct, given: Given) -> JSON:
+def _converted_structure(value: Struct, given: JsonParts) -> JSON:
     """Return an `Object{…}` as the JSON of a JSONPatch: structpb.NewStruct accepts only Go's own values."""
     try:
-        return _protobuf(_fields(value, given))
-    except _Unconvertible as error:
+        return _as_protobuf_value(_converted_fields(value, given))
+    except _UnconvertibleField as error:
         raise PatchError(f"{_NOT_JSON}{error}") from None
 
 
-def _protobuf(value: JSON) -> JSON:
+def _as_protobuf_value(value: JSON) -> JSON:
     if isinstance(value, dict):
-        return {name: _protobuf(item) for name, item in value.items()}
+        return {name: _as_protobuf_value(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_protobuf(item) for item in value]
+        return [_as_protobuf_value(item) for item in value]
     if type(value) is int:
         return value if abs(value) <= _SAFE else float(value)
     if not isinstance(value, Foreign):
@@ -287,7 +289,7 @@ def _protobuf(value: JSON) -> JSON:
     raise PatchError(f"{_NOT_JSON}proto: invalid type: {value.go_type}")
 
 
-def _key(key: Any) -> str:
+def _map_key(key: Any) -> str:
     if isinstance(key, str):
         return key
     if isinstance(key, bool):

@@ -22,14 +22,14 @@ _AMOUNTS: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
 """Resources that are not devices."""
 
 
-def concerned(candidates: Iterable[Candidate], context: RequestContext) -> list[Candidate]:
+def policies_that_may_concern(candidates: Iterable[Candidate], context: RequestContext) -> list[Candidate]:
     """Return the policies that may concern a request; a policy is left out if the Pod has nothing that it concerns."""
     present: frozenset[str] | None = None
     kept = []
     for candidate in candidates:
         if candidate.concerns:
             if present is None:
-                present = _known_words(context)
+                present = _words_of_known_request(context)
             if candidate.concerns.isdisjoint(present):
                 if context.options.trace is not None:
                     context.options.trace.unconcerned(candidate)
@@ -49,11 +49,11 @@ def _words_of_request(context: RequestContext) -> frozenset[str]:
     pod = target.typed_objects.get(Pod)
     if pod is None:
         pod = target.typed_objects[Pod] = Pod.of(target.object, (), reading)
-    words = _words(pod)
-    return words if target.old_object is None else words | _words(Pod.of(target.old_object, (), reading))
+    words = _words_of_pod(pod)
+    return words if target.old_object is None else words | _words_of_pod(Pod.of(target.old_object, (), reading))
 
 
-def _known_words(context: RequestContext) -> frozenset[str]:
+def _words_of_known_request(context: RequestContext) -> frozenset[str]:
     """Return the words that apply to the Pod; all words if there is no time, so that each failurePolicy decides."""
     try:
         return _words_of_request(context)
@@ -61,7 +61,7 @@ def _known_words(context: RequestContext) -> frozenset[str]:
         return RESOURCE_CONCERNS
 
 
-def _words(pod: Pod) -> frozenset[str]:
+def _words_of_pod(pod: Pod) -> frozenset[str]:
     """Return the words of `concerns` that apply to a Pod."""
     parts, spec = pod.parts, pod.json.get("spec") or {}
     words = {

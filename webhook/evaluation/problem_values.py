@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from webhook.attributes import JSON
 from webhook.evaluation.request_context import RequestContext
-from webhook.evaluation.target import Target
+from webhook.evaluation.target import EvaluationTarget
 from webhook.facts.check import problems_of_groups
 from webhook.policy.compiled import Policy
 from webhook.policy.static_params import Param
@@ -19,7 +19,9 @@ from webhook.problems import actions
 from webhook.problems.declarations import PROBLEMS, Listed, problem_as_cel_value
 
 
-def problems_as_cel_value(policy: Policy, target: Target, param: Param, context: RequestContext) -> list[JSON]:
+def problems_as_cel_value(
+    policy: Policy, target: EvaluationTarget, param: Param, context: RequestContext
+) -> list[JSON]:
     """Return the value of `problems`.
 
     Raises:

@@ -25,7 +25,7 @@ _Place: TypeAlias = tuple[str, str]
 """The id of a rule, and a path."""
 
 
-class AboutProblems(TypedDict):
+class DecisionFields(TypedDict):
     """The fields of a decision that follow from its problems."""
 
     rule: str
@@ -36,7 +36,7 @@ class AboutProblems(TypedDict):
     missing: tuple[MissingObject, ...]
 
 
-def about_problems(problems: Sequence[Problem], policy: Policy) -> AboutProblems:
+def decision_fields_about(problems: Sequence[Problem], policy: Policy) -> DecisionFields:
     """Return the fields of a decision about these problems; their paths begin at the root of the object."""
     codes = dict.fromkeys([each.code for each in problems])
     return {
@@ -62,13 +62,15 @@ def without_repeats(
         return tuple(decisions)
     try:
         return tuple(
-            _Comparison(failed, {policy.name: policy for policy in policies}, deadline).without_repeats(decisions)
+            _ProblemComparison(failed, {policy.name: policy for policy in policies}, deadline).without_repeats(
+                decisions
+            )
         )
     except BudgetExceeded:
         return tuple(decisions)
 
 
-class _Comparison:
+class _ProblemComparison:
     """Compares the problems of several decisions.
 
     `warnings` are the places of problems in the same words, `left` the problems that a decision alone reports, by its
@@ -80,9 +82,11 @@ class _Comparison:
     def __init__(self, failed: Sequence[Decision], policies: Mapping[str, Policy], deadline: Deadline) -> None:
         self._policies = policies
         self._deadline = deadline
-        self._spoken = _spoken(failed, policies, deadline)
+        self._spoken = _actions_by_place(failed, policies, deadline)
         self._warnings: dict[tuple[object, ...], dict[str, None]] = {}
-        self._left = {id(decision): self._left_of(decision) for decision in failed if decision.problems}
+        self._left = {
+            id(decision): self._problems_reported_here_alone(decision) for decision in failed if decision.problems
+        }
 
     def without_repeats(self, decisions: Sequence[Decision]) -> Iterator[Decision]:
         """Yield the decisions with their remaining problems; a decision without any is left out."""
@@ -91,34 +95,36 @@ class _Comparison:
             if left is None:
                 yield decision
             elif left:
-                yield self._about(decision, left)
+                yield self._decision_about_rest(decision, left)
 
-    def _about(self, decision: Decision, left: Sequence[Problem]) -> Decision:
+    def _decision_about_rest(self, decision: Decision, left: Sequence[Problem]) -> Decision:
         """Return a decision about its remaining problems; a warning names the other places too."""
-        problems = [self._with_places(problem, decision) for problem in left]
+        problems = [self._problem_with_all_places(problem, decision) for problem in left]
         if len(problems) == len(decision.problems) and all(map(is_, problems, decision.problems)):
             return decision
-        return replace(decision, **about_problems(problems, self._policies[decision.policy]))
+        return replace(decision, **decision_fields_about(problems, self._policies[decision.policy]))
 
-    def _with_places(self, problem: Problem, decision: Decision) -> Problem:
+    def _problem_with_all_places(self, problem: Problem, decision: Decision) -> Problem:
         _, *others = self._warnings.get(_key_of_problem(problem, decision), ("",))
         return replace(problem, also=tuple(others)) if others else problem
 
-    def _left_of(self, decision: Decision) -> list[Problem]:
+    def _problems_reported_here_alone(self, decision: Decision) -> list[Problem]:
         """Return the problems that this decision alone reports; a repeated warning stays with the first of its kind."""
         rules, left = self._policies[decision.policy].catalogue, []
         for problem in self._deadline.each(decision.problems):
             others = rules[problem.code].yields_to if problem.code in rules else ()
             if any(self._spoken.get((other, problem.path), set()) >= set(decision.actions) for other in others):
                 continue
-            places = self._warnings.setdefault(_key_of_problem(problem, decision), {}) if _lets_pass(decision) else {}
+            places = (
+                self._warnings.setdefault(_key_of_problem(problem, decision), {}) if _may_not_deny(decision) else {}
+            )
             if not places:
                 left.append(problem)
             places[problem.path] = None
         return left
 
 
-def _lets_pass(decision: Decision) -> bool:
+def _may_not_deny(decision: Decision) -> bool:
     return ValidationAction.DENY not in decision.actions
 
 
@@ -128,7 +134,7 @@ def _key_of_problem(problem: Problem, decision: Decision) -> tuple[object, ...]:
     return decision.actions, field, problem.without_path, problem.fix
 
 
-def _spoken(
+def _actions_by_place(
     failed: Sequence[Decision], named: Mapping[str, Policy], deadline: Deadline
 ) -> Mapping[_Place, set[ValidationAction]]:
     """Return the places and actions of the rules that other rules yield to."""
@@ -138,13 +144,13 @@ def _spoken(
     wanted = {other for rule in rules for other in rule.yields_to}
     places: dict[_Place, set[ValidationAction]] = {}
     for decision in failed if wanted else ():
-        for place in deadline.each([*_places(decision)]):
+        for place in deadline.each([*_places_of_problems(decision)]):
             if place[0] in wanted:
                 places.setdefault(place, set()).update(decision.actions)
     return places
 
 
-def _places(decision: Decision) -> Iterator[_Place]:
+def _places_of_problems(decision: Decision) -> Iterator[_Place]:
     """Yield the rule and the path of each problem of a decision; for a policy in CEL, the paths that its sentences
     begin with.
     """

@@ -9,16 +9,16 @@ from webhook.attributes import Attributes
 from webhook.cluster.lookup import Cluster
 from webhook.cluster.stored import view_before_request
 from webhook.deadline import Deadline
-from webhook.decisions import Fault
+from webhook.decisions import EvaluationFault
 from webhook.errors import LookupFailed
 from webhook.evaluation.params import RequestParams
 from webhook.evaluation.request_namespace import RequestNamespace
 from webhook.evaluation.request_objects import RequestObjects
 from webhook.evaluation.request_variables import RequestVariables
 from webhook.evaluation.review_options import DEFAULT, ReviewOptions
-from webhook.evaluation.target import Target
+from webhook.evaluation.target import EvaluationTarget
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.policy.compiled import Policy
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.static_params import Param
@@ -40,16 +40,16 @@ class RequestContext:
     policies: PolicySet
     cluster: Cluster
     deadline: Deadline
-    view: View
+    view: ClusterView
     objects: RequestObjects
     namespace: RequestNamespace
     variables: RequestVariables
     params: RequestParams
-    undecoded: list[tuple[Target, Policy]]
-    faults: list[Fault]
+    undecoded: list[tuple[EvaluationTarget, Policy]]
+    faults: list[EvaluationFault]
     options: ReviewOptions
 
-    def subject(self, target: Target, param: Param) -> Subject:
+    def subject(self, target: EvaluationTarget, param: Param) -> Subject:
         """Return a target as facts and checks see it; policies with the same assumptions about the cluster share it.
 
         Raises:
@@ -89,13 +89,13 @@ def request_context(
     deadline: Deadline | None = None,
     authorizer: Authorizer | None = None,
     *,
-    faults: list[Fault] | None = None,
+    faults: list[EvaluationFault] | None = None,
     options: ReviewOptions = DEFAULT,
 ) -> RequestContext:
     """Return the context of a request, with the cluster as it is before the request."""
     before = cluster if options.is_stored else view_before_request(cluster, attributes)
     until = deadline or Deadline()
-    view = View(before, attributes.namespace, until)
+    view = ClusterView(before, attributes.namespace, until)
     return RequestContext(
         attributes=attributes,
         policies=policies,

@@ -32,7 +32,7 @@ class RequestNamespace:
             LookupFailed: nobody can say.
         """
         if self._labels is None:
-            namespace = self._look_up()
+            namespace = self._look_up_namespace()
             self._labels = None if namespace is None else labels_of(namespace)
         return self._labels
 
@@ -60,12 +60,12 @@ class RequestNamespace:
         name = self._attributes.namespace
         if not name or self._attributes.kind == NAMESPACE:
             return None
-        namespace = self._look_up()
+        namespace = self._look_up_namespace()
         if namespace is None:
             raise BindingError(f'namespaces "{name}" not found')
         return namespace_object(namespace)
 
-    def _look_up(self) -> JSON:
+    def _look_up_namespace(self) -> JSON:
         if self._namespace is _NOT_LOOKED_UP:
             self._namespace = self._cluster.get(NAMESPACE, "", self._attributes.namespace)
         return self._namespace

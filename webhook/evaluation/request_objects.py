@@ -11,17 +11,17 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource
-from webhook.evaluation.conversions import in_version
-from webhook.evaluation.target import Target
+from webhook.evaluation.conversions import convert_to_version
+from webhook.evaluation.target import EvaluationTarget
 from webhook.evaluation.typed_input import TypedInput, typed_input
-from webhook.facts.assumptions import Assumptions
+from webhook.facts.assumptions import ClusterAssumptions
 from webhook.facts.pods import pod_sets
 from webhook.facts.train_job_pods.installation import installation_with_assumptions
-from webhook.facts.train_job_pods.train_job_and_runtime_fields import pruned_once, pruned_part
-from webhook.facts.view import View
+from webhook.facts.train_job_pods.train_job_and_runtime_fields import cached_pruned_object, pruned_value_at
+from webhook.facts.view import ClusterView
 from webhook.patch.schema import is_builtin
 from webhook.paths import path_as_text
-from webhook.policy.candidates import as_pod
+from webhook.policy.candidates import request_about_pods
 from webhook.policy.matching import Match, match_of_unconverted
 from webhook.releases import Release
 from webhook.schema import Decoded
@@ -30,7 +30,7 @@ from webhook.workloads.podsets import PodSet, patch_templates, pod_templates
 from webhook.workloads.resource_fields import has_resources
 from webhook.workloads.table import Table
 
-_Listed: TypeAlias = Callable[[JSON, Table, View], tuple[PodSet, ...]]
+_Listed: TypeAlias = Callable[[JSON, Table, ClusterView], tuple[PodSet, ...]]
 
 
 class RequestObjects:
@@ -40,52 +40,52 @@ class RequestObjects:
     """
 
     _decoded: TypedInput | None = None
-    _own: Target | None = None
-    _resources: tuple[Target, ...] | None = None
-    _pods: tuple[Target, ...] | None = None
-    _patches: tuple[Target, ...] | None = None
-    _inner: tuple[Target, ...] | None = None
+    _own: EvaluationTarget | None = None
+    _resources: tuple[EvaluationTarget, ...] | None = None
+    _pods: tuple[EvaluationTarget, ...] | None = None
+    _patches: tuple[EvaluationTarget, ...] | None = None
+    _inner: tuple[EvaluationTarget, ...] | None = None
 
-    def __init__(self, attributes: Attributes, table: Table, view: View) -> None:
+    def __init__(self, attributes: Attributes, table: Table, view: ClusterView) -> None:
         self.attributes = attributes
         self.sent = match_of_unconverted(attributes)
         self._table = table
         self._view = view
         self._is_typed = attributes.is_decoded and is_builtin(attributes.kind)
         obj, before = attributes.object, attributes.old_object
-        self.typed_own = (Target(attributes, self.sent, obj, before, obj),) if self._is_typed else ()
+        self.typed_own = (EvaluationTarget(attributes, self.sent, obj, before, obj),) if self._is_typed else ()
 
-    def own(self, match: Match) -> Target:
+    def own(self, match: Match) -> EvaluationTarget:
         """Return the request's own object, in the version that matched."""
         if self._own is None:
-            typed = self.typed_own or (self._decoded_target(self.attributes, self._typed(), None),)
+            typed = self.typed_own or (self._decoded_target(self.attributes, self._typed_input(), None),)
             self._own = typed[0]
         own = self._own
         if match is self.sent:
             return own
         deadline = self._view.deadline
-        now, before = (in_version(each, match, deadline) for each in (own.object, own.old_object))
-        written = now if own.written is own.object else in_version(own.written, match, deadline)
-        return Target(own.attributes, match, now, before, written, None, own.mismatches, own.omitted)
+        now, before = (convert_to_version(each, match, deadline) for each in (own.object, own.old_object))
+        written = now if own.written is own.object else convert_to_version(own.written, match, deadline)
+        return EvaluationTarget(own.attributes, match, now, before, written, None, own.mismatches, own.omitted)
 
-    def resources(self) -> tuple[Target, ...]:
+    def resources(self) -> tuple[EvaluationTarget, ...]:
         """Return the request's own object for policies about Pods, if it has resources outside its pod templates."""
         if self._resources is None:
             self._resources = ()
             if has_resources(self.attributes.object, self._table):
                 own = self.own(self.sent)
-                target = replace(own, criteria_attributes=as_pod(self.attributes))
+                target = replace(own, criteria_attributes=request_about_pods(self.attributes))
                 target.subjects, target.typed_objects = own.subjects, own.typed_objects  # it is the same object
                 self._resources = (target,)
         return self._resources
 
-    def pods(self) -> tuple[Target, ...]:
+    def pods(self) -> tuple[EvaluationTarget, ...]:
         """Return the pod templates of the request as virtual Pods."""
         if self._pods is None:
             self._pods = self._virtual_pods(pod_sets.list_pod_sets)
         return self._pods
 
-    def patches(self) -> tuple[Target, ...]:
+    def patches(self) -> tuple[EvaluationTarget, ...]:
         """Return the patches of the request for pod templates of other objects, as virtual Pods.
 
         What the installed release of Trainer drops of a patch does not exist, and no policy is asked about it. An API
@@ -95,36 +95,36 @@ class RequestObjects:
             LookupFailed: nobody can say which release is installed.
         """
         if self._patches is None:
-            pods = self._virtual_pods(_patches)
+            pods = self._virtual_pods(_patch_templates_of)
             if pods and not self.attributes.is_decoded:
-                release = installation_with_assumptions(self._view.unnoted(), Assumptions()).release
-                if not self._keeps_all(release):
-                    pruned = [self._pruned(target, release) for target in pods]
+                release = installation_with_assumptions(self._view.unnoted(), ClusterAssumptions()).release
+                if not self._keeps_all_fields(release):
+                    pruned = [self._pruned_target(target, release) for target in pods]
                     pods = tuple(target for target in pruned if target is not None)
             self._patches = pods
         return self._patches
 
-    def inner(self) -> tuple[Target, ...]:
+    def inner(self) -> tuple[EvaluationTarget, ...]:
         """Return the objects embedded in the request's own, such as those in an AppWrapper."""
         if self._inner is None:
-            paced = self._view.deadline.paced
+            paced = self._view.deadline.items_with_clock_checks
             before = {each.path: each for each in paced(embedded_objects(self.attributes.old_object, self._table))}
             now = {each.path: each for each in paced(embedded_objects(self.attributes.object, self._table))} or before
             self._inner = tuple(self._inner_target(each, before.get(path)) for path, each in paced(now.items()))
         return self._inner
 
-    def _typed(self) -> TypedInput:
+    def _typed_input(self) -> TypedInput:
         if self._decoded is None:
             self._decoded = typed_input(self.attributes, self._view.deadline)
         return self._decoded
 
-    def _keeps_all(self, release: Release) -> bool:
+    def _keeps_all_fields(self, release: Release) -> bool:
         """Return whether this release of Trainer keeps all fields of a new object."""
         obj, kind = self.attributes.object, self.attributes.kind.kind
         is_new = obj is not None and self.attributes.old_object is None
-        return is_new and pruned_once(obj, kind, release, self._view) is obj
+        return is_new and cached_pruned_object(obj, kind, release, self._view) is obj
 
-    def _pruned(self, target: Target, release: Release) -> Target | None:
+    def _pruned_target(self, target: EvaluationTarget, release: Release) -> EvaluationTarget | None:
         """Return a patch without the fields that this release of Trainer drops; None if it drops all."""
         now, before = (self._pruned_pod(each, target, release) for each in (target.object, target.old_object))
         if now is target.object and before is target.old_object:
@@ -135,44 +135,48 @@ class RequestObjects:
         written = now if target.written is target.object else self._pruned_pod(target.written, target, release)
         return replace(target, attributes=attributes, object=now, old_object=before, written=written)
 
-    def _pruned_pod(self, pod: JSON, target: Target, release: Release) -> JSON:
+    def _pruned_pod(self, pod: JSON, target: EvaluationTarget, release: Release) -> JSON:
         if pod is None or target.podset is None:
             return pod
         at, kind = target.podset.locate(("spec",)), self.attributes.kind.kind
-        spec = pruned_part(pod["spec"], at, kind, release, self._view.deadline)
+        spec = pruned_value_at(pod["spec"], at, kind, release, self._view.deadline)
         return pod if spec is pod["spec"] else None if spec is None else {**pod, "spec": spec}
 
-    def _virtual_pods(self, of: _Listed) -> tuple[Target, ...]:
-        pairs = [(podset, old) for podset, old in self._view.deadline.paced(self._pairs(of)) if podset.path]
-        templates = self._typed().templates([podset for podset, _ in pairs])
+    def _virtual_pods(self, of: _Listed) -> tuple[EvaluationTarget, ...]:
+        pairs = [
+            (podset, old)
+            for podset, old in self._view.deadline.items_with_clock_checks(self._template_pairs(of))
+            if podset.path
+        ]
+        templates = self._typed_input().templates([podset for podset, _ in pairs])
         return tuple(
             self._virtual_pod(podset, template, old) for (podset, old), template in zip(pairs, templates, strict=True)
         )
 
-    def _virtual_pod(self, podset: PodSet, template: Decoded, old: PodSet | None) -> Target:
+    def _virtual_pod(self, podset: PodSet, template: Decoded, old: PodSet | None) -> EvaluationTarget:
         """Return one template as a virtual Pod."""
         attributes = self.attributes
-        now, written = (None, None) if attributes.object is None else _pods(podset, template, attributes)
+        now, written = (None, None) if attributes.object is None else _pods_of_template(podset, template, attributes)
         is_as_written = old is None or bool(template.mismatches)
-        before = old and pod_of(old.template if is_as_written else self._typed().old_template(old), attributes)
-        virtual = as_pod(attributes, object=now, old_object=before, is_decoded=self._is_typed)
+        before = old and pod_of(old.template if is_as_written else self._typed_input().old_template(old), attributes)
+        virtual = request_about_pods(attributes, object=now, old_object=before, is_decoded=self._is_typed)
         place = podset.name if podset.is_patch else path_as_text(podset.path)  # a patch is named after its place
-        return Target(virtual, self.sent, now, before, written, podset, template.mismatches, place=place)
+        return EvaluationTarget(virtual, self.sent, now, before, written, podset, template.mismatches, place=place)
 
-    def _inner_target(self, inner: Embedded, before: Embedded | None) -> Target:
+    def _inner_target(self, inner: Embedded, before: Embedded | None) -> EvaluationTarget:
         """Return one embedded object as if it were sent itself."""
         attributes = self.attributes
         group, version = inner.row.group, str(inner.object["apiVersion"]).rpartition("/")[2]
         kind = GroupVersionKind(group, version, inner.row.kind)
         resource = GroupVersionResource(group, version, inner.row.resource)
-        written = _placed(inner.object, attributes) if attributes.object is not None else None
-        old = _placed(before.object, attributes) if before is not None else None
+        written = _with_namespace(inner.object, attributes) if attributes.object is not None else None
+        old = _with_namespace(before.object, attributes) if before is not None else None
         virtual = replace(attributes, kind=kind, resource=resource, request_kind=kind, request_resource=resource)
         virtual = replace(virtual, object=written, old_object=old, is_decoded=False)
         place = PodSet(name="", path=inner.path, template=inner.object)
         return self._decoded_target(virtual, typed_input(virtual, self._view.deadline), place)
 
-    def _decoded_target(self, attributes: Attributes, typed: TypedInput, place: PodSet | None) -> Target:
+    def _decoded_target(self, attributes: Attributes, typed: TypedInput, place: PodSet | None) -> EvaluationTarget:
         """Return an object as policies see it; one with wrong types outside its pod templates is not decoded."""
         written, old = attributes.object, attributes.old_object
         templates = pod_templates(written, self._table, self._view.deadline) if typed.mismatches else ()
@@ -182,9 +186,9 @@ class RequestObjects:
         if now is not written or before is not old:
             attributes = replace(attributes, object=now, old_object=before)
         omitted = typed.omitted(templates)
-        return Target(attributes, self.sent, now, before, written, place, mismatches, omitted, place=at)
+        return EvaluationTarget(attributes, self.sent, now, before, written, place, mismatches, omitted, place=at)
 
-    def _pairs(self, of: _Listed) -> Iterator[tuple[PodSet, PodSet | None]]:
+    def _template_pairs(self, of: _Listed) -> Iterator[tuple[PodSet, PodSet | None]]:
         """Yield the templates or patches of the object with those of the same name in the old one; on DELETE the old
         ones.
         """
@@ -198,18 +202,18 @@ class RequestObjects:
             yield podset, before.get(podset.name)
 
 
-def _patches(obj: JSON, table: Table, view: View) -> tuple[PodSet, ...]:
+def _patch_templates_of(obj: JSON, table: Table, view: ClusterView) -> tuple[PodSet, ...]:
     return patch_templates(obj, table, view.deadline)
 
 
-def _pods(podset: PodSet, template: Decoded, attributes: Attributes) -> tuple[JSON, JSON]:
+def _pods_of_template(podset: PodSet, template: Decoded, attributes: Attributes) -> tuple[JSON, JSON]:
     """Return a template as a Pod, decoded and as it is written; one value if both are the same."""
     written = pod_of(podset.template, attributes)
     is_as_written = bool(template.mismatches) or template.value is podset.template
     return (written if is_as_written else pod_of(template.value, attributes)), written
 
 
-def _placed(obj: JSON, attributes: Attributes) -> JSON:
+def _with_namespace(obj: JSON, attributes: Attributes) -> JSON:
     """Return an object with the request's namespace set."""
     metadata = obj.get("metadata") or {}
     if not attributes.namespace or not isinstance(metadata, dict) or metadata.get("namespace"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from webhook.evaluation.trace import Trace
+from webhook.evaluation.trace import ReviewTrace
 
 EnforcementAction: TypeAlias = Literal["deny", "warn", "audit"]
 """The strictest action of a failure."""
@@ -21,7 +21,7 @@ class ReviewOptions:
     """
 
     advice: bool = False
-    trace: Trace | None = None
+    trace: ReviewTrace | None = None
     is_stored: bool = False
     enforcement_action: EnforcementAction = "deny"
     docs_address: str = ""

@@ -7,17 +7,17 @@ from dataclasses import replace
 from webhook import paths
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
-from webhook.evaluation.conversions import in_version
+from webhook.evaluation.conversions import convert_to_version
 from webhook.evaluation.request_objects import metadata_of, pod_of
-from webhook.evaluation.target import Target
+from webhook.evaluation.target import EvaluationTarget
 from webhook.evaluation.typed_input import typed_object
 
 
-def refresh_target(target: Target, obj: JSON, deadline: Deadline | None = None) -> Target | None:
+def refresh_target(target: EvaluationTarget, obj: JSON, deadline: Deadline | None = None) -> EvaluationTarget | None:
     """Return the target as it is in the object now; None if its template is gone."""
     podset = target.podset
     if podset is None:
-        seen = in_version(obj, target.match, deadline or Deadline())
+        seen = convert_to_version(obj, target.match, deadline or Deadline())
         return target if seen is target.written else _target_with_object(target, seen, deadline)
     template_now = paths.get(obj, podset.path)
     template = {"spec": template_now} if podset.bare else template_now
@@ -29,12 +29,12 @@ def refresh_target(target: Target, obj: JSON, deadline: Deadline | None = None) 
     return _target_with_object(replace(target, podset=now), pod_of(template, target.attributes), deadline)
 
 
-def _target_with_object(target: Target, written: JSON, deadline: Deadline | None) -> Target:
+def _target_with_object(target: EvaluationTarget, written: JSON, deadline: Deadline | None) -> EvaluationTarget:
     decoded = typed_object(written, target.kind, target.attributes, deadline or Deadline())
     return replace(target, object=decoded.value, written=written, mismatches=(), omitted=())
 
 
-class Rewriting:
+class TemplateRewriting:
     """Changes templates of an object one after the other, and copies each part at most once.
 
     What stands on the way to a template is copied once and then changed in place: thousands of templates of one list
@@ -69,9 +69,11 @@ class Rewriting:
         return value
 
 
-def with_changed_pod(obj: JSON, target: Target, pod: JSON, rewriting: Rewriting | None = None) -> JSON:
+def with_changed_pod(
+    obj: JSON, target: EvaluationTarget, pod: JSON, rewriting: TemplateRewriting | None = None
+) -> JSON:
     """Return the whole object with a changed virtual Pod back in its template; untouched parts stay the same values."""
-    into = rewriting or Rewriting()
+    into = rewriting or TemplateRewriting()
     podset, before = target.podset, target.written
     if pod is before:
         return obj

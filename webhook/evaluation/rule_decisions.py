@@ -15,10 +15,10 @@ from webhook.evaluation.decision_list import decisions_admitted_by_param
 from webhook.evaluation.messages import message_of_failed_rule, problems_of_failed_rule
 from webhook.evaluation.not_evaluated import missing_objects_of_fields, unchecked_problems
 from webhook.evaluation.problem_values import problems_with_actions
-from webhook.evaluation.repeated_problems import AboutProblems, about_problems
+from webhook.evaluation.repeated_problems import DecisionFields, decision_fields_about
 from webhook.evaluation.request_context import RequestContext
-from webhook.evaluation.target import Target
-from webhook.facts.check import Checked
+from webhook.evaluation.target import EvaluationTarget
+from webhook.facts.check import CheckResults
 from webhook.policy.compiled import Binding, Policy, Validation
 from webhook.policy.static_params import Param
 from webhook.problem import Problem
@@ -41,7 +41,14 @@ class RuleDecisions:
     __slots__ = ("_binding", "_context", "_param", "_policy", "_started", "_target")
 
     def __init__(
-        self, policy: Policy, binding: Binding, param: Param, target: Target, context: RequestContext, *, started: float
+        self,
+        policy: Policy,
+        binding: Binding,
+        param: Param,
+        target: EvaluationTarget,
+        context: RequestContext,
+        *,
+        started: float,
     ) -> None:
         self._policy = policy
         self._binding = binding
@@ -56,18 +63,18 @@ class RuleDecisions:
 
     def error(self, index: int | None, text: str) -> Decision:
         """Return the decision of a rule that could not be evaluated, or of the policy as a whole."""
-        return self._decision(index, "error", text)
+        return self._decision_of_rule(index, "error", text)
 
     def recorded(self, published: Mapping[str, str]) -> Decision:
         """Return the decision with what the policy records in the audit log."""
-        return replace(self._decision(None, "admit"), audit_annotations=published)
+        return replace(self._decision_of_rule(None, "admit"), audit_annotations=published)
 
     def denied(self, index: int, rule: Validation, evaluated: object) -> Sequence[Decision]:
         """Return the decisions of a rule that does not hold; `evaluated` is the value of its messageExpression."""
-        listed = self._listed(index, "deny", rule, problems_of_failed_rule(rule, evaluated))
+        listed = self._decisions_for_actions(index, "deny", rule, problems_of_failed_rule(rule, evaluated))
         if listed:
-            return (*listed, *self._unchecked(index, rule))
-        made = self._decision(index, "deny", message_of_failed_rule(rule, evaluated), rule)
+            return (*listed, *self._unchecked_decisions(index, rule))
+        made = self._decision_of_rule(index, "deny", message_of_failed_rule(rule, evaluated), rule)
         decided = self._context.policies.configured.get(made.rule)  # the binding decides what its problems do otherwise
         if decided is None or decided == "Deny":
             return (made,)
@@ -75,17 +82,20 @@ class RuleDecisions:
             return ()
         return (replace(made, actions=within_binding(decided, made.actions)),)
 
-    def of_checks(self, reports: Sequence[Checked]) -> Sequence[Decision]:
+    def of_checks(self, reports: Sequence[CheckResults]) -> Sequence[Decision]:
         """Return the decisions of a policy that reports problems of checks: those found, and those that could not be
         checked.
         """
         (rule,) = self._policy.rules
-        problems = self._judged(problem for each in reports for problem in each.problems)
-        unknown = self._judged(problem for each in reports for problem in each.unchecked)
-        decisions = [*self._listed(0, "deny", rule, problems), *self._listed(0, "unknown", rule, unknown)]
+        problems = self._problems_with_actions(problem for each in reports for problem in each.problems)
+        unknown = self._problems_with_actions(problem for each in reports for problem in each.unchecked)
+        decisions = [
+            *self._decisions_for_actions(0, "deny", rule, problems),
+            *self._decisions_for_actions(0, "unknown", rule, unknown),
+        ]
         return decisions or self.admits()
 
-    def _judged(self, problems: Iterable[Problem]) -> Sequence[Listed]:
+    def _problems_with_actions(self, problems: Iterable[Problem]) -> Sequence[Listed]:
         context = self._context
         return problems_with_actions(problems, self._policy, self._param, context, advice=context.options.advice)
 
@@ -96,15 +106,15 @@ class RuleDecisions:
         lacking = missing_objects_of_fields(rule, self._target, self._param, self._context)
         if lacking:
             text = wording.not_evaluated(map(str, lacking))
-            return (replace(self._decision(index, "unknown", text, rule), missing=tuple(lacking)),)
-        return self._unchecked(index, rule)
+            return (replace(self._decision_of_rule(index, "unknown", text, rule), missing=tuple(lacking)),)
+        return self._unchecked_decisions(index, rule)
 
-    def _unchecked(self, index: int, rule: Validation) -> Sequence[Decision]:
+    def _unchecked_decisions(self, index: int, rule: Validation) -> Sequence[Decision]:
         """Return the decisions about problems of a validation that could not be checked."""
         problems = unchecked_problems(rule, self._policy, self._target, self._param, self._context)
-        return self._listed(index, "unknown", rule, problems)
+        return self._decisions_for_actions(index, "unknown", rule, problems)
 
-    def _listed(
+    def _decisions_for_actions(
         self, index: int, evaluation: _Evaluation, rule: Validation, listed: Sequence[Listed]
     ) -> Sequence[Decision]:
         """Return one decision for each action with the problems that have it: one that denies, one that warns, and so
@@ -114,25 +124,27 @@ class RuleDecisions:
         for action in REPORTED:
             problems = [problem for problem, chosen in listed if chosen == action]
             if problems:
-                decision = self._about(problems, index, evaluation, rule)
+                decision = self._decision_about_problems(problems, index, evaluation, rule)
                 if action != "Deny":
                     decision = replace(decision, actions=within_binding(action, decision.actions))
                 decisions.append(decision)
         return decisions
 
-    def _about(self, problems: Sequence[Problem], index: int, evaluation: _Evaluation, rule: Validation) -> Decision:
+    def _decision_about_problems(
+        self, problems: Sequence[Problem], index: int, evaluation: _Evaluation, rule: Validation
+    ) -> Decision:
         """Return a decision about problems, with their paths in the whole object."""
         first = problems[:MOST_PROBLEMS]
         located = [self._target.locate(problem) for problem in self._context.deadline.each(first)]
-        return self._decision(index, evaluation, rule=rule, about=about_problems(located, self._policy))
+        return self._decision_of_rule(index, evaluation, rule=rule, about=decision_fields_about(located, self._policy))
 
-    def _decision(
+    def _decision_of_rule(
         self,
         index: int | None,
         evaluation: _Evaluation,
         text: str = "",
         rule: Validation | None = None,
-        about: AboutProblems | None = None,
+        about: DecisionFields | None = None,
     ) -> Decision:
         """Return a decision of a rule, or of the policy as a whole; `about` holds the problems, if it is about
         problems.
@@ -154,10 +166,10 @@ class RuleDecisions:
             code=(rule.code if rule else 422) if is_denial else 0,
             elapsed_s=perf_counter() - self._started,
             category=policy.category,
-            **(about or self._text(index, text)),
+            **(about or self._fields_of_text(index, text)),
         )
 
-    def _text(self, index: int | None, text: str) -> AboutProblems:
+    def _fields_of_text(self, index: int | None, text: str) -> DecisionFields:
         """Return the fields of a decision that is not about problems."""
         path, text = self._target.reroot(text)
         rule, severity = self._policy.rule_id(index), self._policy.severity

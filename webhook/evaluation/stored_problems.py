@@ -17,7 +17,7 @@ from webhook import paths
 from webhook.attributes import Attributes, Operation
 from webhook.deadline import Deadline
 from webhook.decisions import Decision
-from webhook.evaluation.repeated_problems import about_problems
+from webhook.evaluation.repeated_problems import decision_fields_about
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Policy
@@ -40,16 +40,22 @@ def with_stored_as_warnings(
     """
     policies = {each.policy.name: each.policy for each in candidates if each.policy.reports_problems}
     kind = context.attributes.kind.kind
-    may_pass = [each for each in decisions if each.policy in policies and _may_pass(each, policies[each.policy], kind)]
+    may_pass = [
+        each
+        for each in decisions
+        if each.policy in policies and _may_have_been_stored(each, policies[each.policy], kind)
+    ]
     if not may_pass:
         return decisions
-    old = ask(_before(context), {each.policy for each in may_pass})
+    old = ask(_context_of_old_object(context), {each.policy for each in may_pass})
     stored = _StoredProblems(old, context.attributes, context.deadline)
-    split = {id(each): [*_split(each, policies[each.policy], stored, context.deadline)] for each in may_pass}
+    split = {
+        id(each): [*_split_new_and_stored(each, policies[each.policy], stored, context.deadline)] for each in may_pass
+    }
     return [part for each in decisions for part in split.get(id(each), (each,))]
 
 
-def _before(context: RequestContext) -> RequestContext:
+def _context_of_old_object(context: RequestContext) -> RequestContext:
     """Return the context of a request that would create the old object."""
     given = context.attributes
     created = replace(given, operation=Operation.CREATE, object=given.old_object, old_object=None)
@@ -59,36 +65,43 @@ def _before(context: RequestContext) -> RequestContext:
     )
 
 
-def _may_pass(decision: Decision, policy: Policy, kind: str) -> bool:
+def _may_have_been_stored(decision: Decision, policy: Policy, kind: str) -> bool:
     """Return whether a decision denies for a problem that may have been stored before."""
     denies = decision.evaluation == "deny" and decision.is_enforced
-    return denies and any(_is_ours(problem, policy, kind) for problem in decision.problems)
+    return denies and any(_is_refused_by_claimgate_alone(problem, policy, kind) for problem in decision.problems)
 
 
-def _is_ours(problem: Problem, policy: Policy, kind: str) -> bool:
+def _is_refused_by_claimgate_alone(problem: Problem, policy: Policy, kind: str) -> bool:
     """Return whether only claimgate refuses an update that leaves the problem as it is."""
     return not policy.catalogue[problem.code].refuses_updates_of(kind)
 
 
-def _split(decision: Decision, policy: Policy, stored: _StoredProblems, deadline: Deadline) -> Iterator[Decision]:
+def _split_new_and_stored(
+    decision: Decision, policy: Policy, stored: _StoredProblems, deadline: Deadline
+) -> Iterator[Decision]:
     """Yield a decision about new problems, which denies, and one about stored problems, which warns."""
-    asked = _asked(decision)
+    asked = _key_of_decision(decision)
     known = [
-        _is_ours(each, policy, stored.kind) and stored.has(asked, each) for each in deadline.each(decision.problems)
+        _is_refused_by_claimgate_alone(each, policy, stored.kind) and stored.has_stored(asked, each)
+        for each in deadline.each(decision.problems)
     ]
     new = [each for each, is_stored in zip(decision.problems, known, strict=True) if not is_stored]
-    passing = [_said(each) for each, is_stored in zip(decision.problems, known, strict=True) if is_stored]
+    passing = [
+        _problem_with_sentence(each) for each, is_stored in zip(decision.problems, known, strict=True) if is_stored
+    ]
     if new:
-        yield replace(decision, **about_problems(new, policy)) if passing else decision
+        yield replace(decision, **decision_fields_about(new, policy)) if passing else decision
     if passing:
-        yield replace(decision, actions=actions_without_denial(decision.actions), **about_problems(passing, policy))
+        yield replace(
+            decision, actions=actions_without_denial(decision.actions), **decision_fields_about(passing, policy)
+        )
 
 
-def _said(problem: Problem) -> Problem:
+def _problem_with_sentence(problem: Problem) -> Problem:
     return replace(problem, fix=f"{problem.fix}; {SAID}" if problem.fix else SAID)
 
 
-def _asked(decision: Decision) -> _Asked:
+def _key_of_decision(decision: Decision) -> _Asked:
     return decision.policy, decision.binding, decision.param
 
 
@@ -105,15 +118,15 @@ class _StoredProblems:
         self._places: dict[tuple[object, ...], Problem] = {}
         self._moved: Counter[tuple[object, ...]] = Counter()
         for decision in decisions:
-            asked = _asked(decision)
+            asked = _key_of_decision(decision)
             for problem in deadline.each(decision.problems):
                 self._places[asked, problem.code, problem.path] = problem
                 self._moved[asked, problem.without_path] += 1
 
-    def has(self, asked: _Asked, problem: Problem) -> bool:
+    def has_stored(self, asked: _Asked, problem: Problem) -> bool:
         """Return whether the old object has a problem of the new one; each old problem is used once."""
         old = self._places.get((asked, problem.code, problem.path))
-        if old is not None and (old.without_path == problem.without_path or self._is_kept(problem.path)):
+        if old is not None and (old.without_path == problem.without_path or self._is_field_unchanged(problem.path)):
             self._moved[asked, old.without_path] -= 1
             return True
         words = asked, problem.without_path
@@ -122,7 +135,7 @@ class _StoredProblems:
         self._moved[words] -= 1
         return True
 
-    def _is_kept(self, path: str) -> bool:
+    def _is_field_unchanged(self, path: str) -> bool:
         """Return whether a field has the same text, number or boolean as before, or neither object has it."""
         where = paths.parse_path(path) if path else ()
         old, new = paths.get(self._old, where), paths.get(self._new, where)

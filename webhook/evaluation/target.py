@@ -20,7 +20,7 @@ from webhook.workloads.podsets import PodSet
 
 
 @dataclass(slots=True)  # not frozen, which makes it twice as slow to make
-class Target:
+class EvaluationTarget:
     """One object that a policy is evaluated on, in the version that matched. Nobody changes its content.
 
     `attributes` are its own, which criteria see unless there are `criteria_attributes`, `match` is what `request`
@@ -70,7 +70,7 @@ class Target:
         where = paths.path_as_text(self.podset.locate(path)) if path else self.place
         if not message:
             return where, ""
-        return where, f"{where}{self._others(rest)}" if path else f"{where}: {message}"
+        return where, f"{where}{self._with_other_paths(rest)}" if path else f"{where}: {message}"
 
     def locate(self, problem: Problem) -> Problem:
         """Return a problem of this object with its path in the whole object."""
@@ -79,7 +79,7 @@ class Target:
         path = self.podset.locate(paths.parse_path(problem.path)) if problem.path else self.podset.path
         return replace(problem, path=paths.path_as_text(path))
 
-    def _others(self, text: str) -> str:
+    def _with_other_paths(self, text: str) -> str:
         if self.podset is None or self.podset.elsewhere:
             return text
         return paths.reroot_others(text, paths.path_as_text(self.podset.locate(("spec",))))

@@ -14,7 +14,7 @@ from webhook.attributes import Attributes
 from webhook.cel import CostMeter
 from webhook.decisions import Decision, ValidationAction
 from webhook.errors import BindingError, EvaluationError, LookupFailed
-from webhook.evaluation.target import Target
+from webhook.evaluation.target import EvaluationTarget
 from webhook.explanation import Explanation, Outcome
 from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Binding, Condition, Policy
@@ -32,7 +32,7 @@ _EXEMPT: Final = "no policy is asked about policies and webhook configurations"
 _NO_RULE: Final = "no rule of its matchConstraints names {}"
 
 
-class Trace:
+class ReviewTrace:
     """The explanations of one review, in the order of its evaluation."""
 
     __slots__ = ("_budgets", "_unmet", "explanations")
@@ -47,40 +47,48 @@ class Trace:
         identities = {id(candidate.policy) for candidate in asked}
         for policy in policies:
             if not policy.bindings:
-                self._add(policy, None, "not bound", "no binding names it")
+                self._add_explanation(policy, None, "not bound", "no binding names it")
             elif is_exempt(attributes):
-                self._add(policy, None, "not registered", _EXEMPT)
+                self._add_explanation(policy, None, "not registered", _EXEMPT)
             elif id(policy) not in identities:
-                self._add(policy, None, "not registered", _NO_RULE.format(_shown(attributes)))
+                self._add_explanation(policy, None, "not registered", _NO_RULE.format(_request_as_text(attributes)))
 
     def targets(
-        self, candidate: Candidate, inside: Sequence[Target], matched: Sequence[Target], context: RequestContext
+        self,
+        candidate: Candidate,
+        inside: Sequence[EvaluationTarget],
+        matched: Sequence[EvaluationTarget],
+        context: RequestContext,
     ) -> None:
         """Record the objects that a policy does not match; `inside` are those inside the request's own."""
         policy, attributes = candidate.policy, context.attributes
         if not matched and not inside:
-            part = _mismatch(policy.criteria, attributes, context.objects.sent, context)
+            part = _part_that_does_not_match(policy.criteria, attributes, context.objects.sent, context)
             is_about_pods = policy.expands and part == _RULES
-            self._add(policy, None, "not matched", _NO_PODS if is_about_pods else _words(part, attributes))
-        for target in _others(inside, matched):
-            self._add(policy, None, "not matched", _reason(policy.criteria, target, context), target.place)
+            self._add_explanation(
+                policy, None, "not matched", _NO_PODS if is_about_pods else _sentence_about_part(part, attributes)
+            )
+        for target in _targets_not_among(inside, matched):
+            self._add_explanation(
+                policy, None, "not matched", _sentence_why_not_matched(policy.criteria, target, context), target.place
+            )
 
     def bindings(
         self,
         policy: Policy,
         binding: Binding,
-        targets: Sequence[Target],
-        bound: Sequence[Target],
+        targets: Sequence[EvaluationTarget],
+        bound: Sequence[EvaluationTarget],
         context: RequestContext,
     ) -> None:
         """Record the objects that a policy matches and a binding does not."""
-        for target in _others(targets, bound):
-            reason = _reason(binding.criteria or Criteria(), target, context)
-            self._add(policy, binding, "not matched", f"binding: {reason}", target.place)
+        for target in _targets_not_among(targets, bound):
+            reason = _sentence_why_not_matched(binding.criteria or Criteria(), target, context)
+            self._add_explanation(policy, binding, "not matched", f"binding: {reason}", target.place)
 
     def no_param(self, policy: Policy, binding: Binding) -> None:
         """Record that a binding has no parameter, and allows that."""
-        self._add(policy, binding, "no param", "its binding finds no parameter, and allows that")
+        self._add_explanation(policy, binding, "no param", "its binding finds no parameter, and allows that")
 
     def meter(self, budget: CostMeter) -> None:
         """Count the cost that is paid from a budget during the current evaluation."""
@@ -97,17 +105,22 @@ class Trace:
         """Record that a Pod has nothing that a policy concerns."""
         named = " or ".join(sorted(candidate.concerns))
         reason = f"annotation `claimgate.dev/concerns`: the pod has no {named}"
-        self._add(candidate.policy, None, "condition is false", reason)
+        self._add_explanation(candidate.policy, None, "condition is false", reason)
 
     def evaluation(
-        self, policy: Policy, binding: Binding, param: Param, target: Target, evaluate: Callable[[], Sequence[Decision]]
+        self,
+        policy: Policy,
+        binding: Binding,
+        param: Param,
+        target: EvaluationTarget,
+        evaluate: Callable[[], Sequence[Decision]],
     ) -> Sequence[Decision]:
         """Evaluate, record how that ended, and return the decisions."""
         self._budgets, self._unmet = [], None
         started = perf_counter()
         decisions = evaluate()
         elapsed_s = perf_counter() - started
-        outcome, reason = self._ended(policy, decisions)
+        outcome, reason = self._outcome_of_evaluation(policy, decisions)
         cost = sum(before - budget.budget for before, budget in self._budgets)
         self.explanations.append(
             Explanation(
@@ -124,13 +137,13 @@ class Trace:
         )
         return decisions
 
-    def _ended(self, policy: Policy, decisions: Sequence[Decision]) -> tuple[Outcome, str]:
+    def _outcome_of_evaluation(self, policy: Policy, decisions: Sequence[Decision]) -> tuple[Outcome, str]:
         if self._unmet is not None:
             return self._unmet
         told: dict[Outcome, list[str]] = {}
         for decision in decisions:
             if (outcome := _outcome_of_decision(decision)) is not None:
-                told.setdefault(outcome, []).extend(_names(decision, outcome))
+                told.setdefault(outcome, []).extend(_rules_or_objects_of(decision, outcome))
         spoken = [outcome for outcome in _STRICTEST if outcome in told]
         if not spoken:
             if policy.kind == "validating":
@@ -146,9 +159,11 @@ class Trace:
 
     def unusable(self, policy: Policy, binding: Binding | None, reason: str) -> None:
         """Record that a policy or a binding cannot be used on this request."""
-        self._add(policy, binding, "error", reason)
+        self._add_explanation(policy, binding, "error", reason)
 
-    def _add(self, policy: Policy, binding: Binding | None, outcome: Outcome, reason: str, place: str = "") -> None:
+    def _add_explanation(
+        self, policy: Policy, binding: Binding | None, outcome: Outcome, reason: str, place: str = ""
+    ) -> None:
         name = binding.name if binding else ""
         self.explanations.append(
             Explanation(policy=policy.name, kind=policy.kind, binding=name, place=place, outcome=outcome, reason=reason)
@@ -168,7 +183,7 @@ def _outcome_of_decision(decision: Decision) -> Outcome | None:
     return "advised" if decision.is_advice else "audited"
 
 
-def _names(decision: Decision, outcome: Outcome) -> Iterable[str]:
+def _rules_or_objects_of(decision: Decision, outcome: Outcome) -> Iterable[str]:
     """Return the rules that a decision is about, or the objects that were missing for it."""
     if outcome == "not evaluated" and decision.missing:
         return [str(each) for each in decision.missing]
@@ -177,19 +192,21 @@ def _names(decision: Decision, outcome: Outcome) -> Iterable[str]:
     return [decision.rule if "/" in decision.rule and outcome != "error" else decision.message or decision.rule]
 
 
-def _others(targets: Sequence[Target], matched: Sequence[Target]) -> Iterator[Target]:
+def _targets_not_among(
+    targets: Sequence[EvaluationTarget], matched: Sequence[EvaluationTarget]
+) -> Iterator[EvaluationTarget]:
     """Yield the targets that are not among `matched`."""
     identities = set(map(id, matched))
     yield from (target for target in targets if id(target) not in identities)
 
 
-def _reason(criteria: Criteria, target: Target, context: RequestContext) -> str:
+def _sentence_why_not_matched(criteria: Criteria, target: EvaluationTarget, context: RequestContext) -> str:
     """Return a sentence why criteria do not match a target."""
     attributes = target.seen_by_criteria
-    return _words(_mismatch(criteria, attributes, target.match, context), attributes)
+    return _sentence_about_part(_part_that_does_not_match(criteria, attributes, target.match, context), attributes)
 
 
-def _mismatch(criteria: Criteria, attributes: Attributes, sent: Match, context: RequestContext) -> str:
+def _part_that_does_not_match(criteria: Criteria, attributes: Attributes, sent: Match, context: RequestContext) -> str:
     """Return the part of the criteria that does not match; "" if all match."""
     parts: list[str] = []
     try:
@@ -201,11 +218,11 @@ def _mismatch(criteria: Criteria, attributes: Attributes, sent: Match, context: 
     return "".join(parts)
 
 
-def _words(part: str, attributes: Attributes) -> str:
-    return _NO_RULE.format(_shown(attributes)) if part == _RULES else part or _TYPES
+def _sentence_about_part(part: str, attributes: Attributes) -> str:
+    return _NO_RULE.format(_request_as_text(attributes)) if part == _RULES else part or _TYPES
 
 
-def _shown(attributes: Attributes) -> str:
+def _request_as_text(attributes: Attributes) -> str:
     """Return a request as a text: `CREATE pods`, `UPDATE jobs.batch`."""
     resource = attributes.request_resource
     named = f"{resource.resource}.{resource.group}" if resource.group else resource.resource

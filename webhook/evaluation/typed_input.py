@@ -52,7 +52,7 @@ class TypedInput:
         if not self.mismatches:
             return ()
         places = {podset.path for podset in podsets if podset.path}
-        return tuple(each for each in self.mismatches if _holder(each.at, places) is None)
+        return tuple(each for each in self.mismatches if _place_that_contains(each.at, places) is None)
 
     def omitted(self, podsets: Iterable[PodSet]) -> tuple[FieldPath, ...]:
         """Return the paths where the decoded object lacks something: placeholders, and templates that are not
@@ -61,29 +61,32 @@ class TypedInput:
         if not self.mismatches:
             return self.unfilled
         places = {podset.path for podset in podsets if podset.path}
-        broken = (_holder(each.at, places) for each in self.mismatches)
+        broken = (_place_that_contains(each.at, places) for each in self.mismatches)
         return (*self.unfilled, *dict.fromkeys(path for path in broken if path is not None))
 
     def templates(self, podsets: Sequence[PodSet]) -> tuple[Decoded, ...]:
         """Return the templates of the object, decoded; paths of mismatches begin at the template."""
         inside: dict[FieldPath, list[Mismatch]] = {podset.path: [] for podset in podsets}
         for each in self.mismatches:
-            place = _holder(each.at, inside)
+            place = _place_that_contains(each.at, inside)
             if place is not None:
                 inside[place].append(each)
-        return tuple(self._template(podset, self.object, inside[podset.path]) for podset in podsets)
+        return tuple(self._decode_template(podset, self.object, inside[podset.path]) for podset in podsets)
 
     def old_template(self, podset: PodSet) -> JSON:
         """Return a template of the former object, without values of a wrong type."""
-        return self._template(podset, self.old_object, ()).value
+        return self._decode_template(podset, self.old_object, ()).value
 
-    def _template(self, podset: PodSet, whole: JSON, inside: Sequence[Mismatch]) -> Decoded:
+    def _decode_template(self, podset: PodSet, whole: JSON, inside: Sequence[Mismatch]) -> Decoded:
         kind = self.attributes.kind
         if not needs_decoding(self.attributes, kind):
             return Decoded(podset.template)
-        if _is_template(at(type_of(kind), podset.path)):
+        if _is_template_type(at(type_of(kind), podset.path)):
             value = paths.get(whole, podset.path, {})
-            return Decoded({"spec": value} if podset.bare else value, tuple(_relative(each, podset) for each in inside))
+            return Decoded(
+                {"spec": value} if podset.bare else value,
+                tuple(_mismatch_inside_template(each, podset) for each in inside),
+            )
         return decode(podset.template, named(TEMPLATE), (), self.deadline)
 
 
@@ -104,16 +107,16 @@ def is_mistyped(attributes: Attributes, deadline: Deadline) -> bool:
         return True
 
 
-def _is_template(of: Type | None) -> bool:
+def _is_template_type(of: Type | None) -> bool:
     return of is not None and of in (named(TEMPLATE), named(_POD_SPEC))
 
 
-def _holder(path: FieldPath, places: Iterable[FieldPath]) -> FieldPath | None:
+def _place_that_contains(path: FieldPath, places: Iterable[FieldPath]) -> FieldPath | None:
     """Return the one of the places that contains the path; None if there is none."""
     return next((path[:end] for end in range(len(path), 0, -1) if path[:end] in places), None)
 
 
-def _relative(mismatch: Mismatch, podset: PodSet) -> Mismatch:
+def _mismatch_inside_template(mismatch: Mismatch, podset: PodSet) -> Mismatch:
     """Return a mismatch inside a template with its path from there."""
     inner = mismatch.at[len(podset.path) :]
     return Mismatch(at=("spec", *inner) if podset.bare else inner, expected=mismatch.expected, value=mismatch.value)

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from webhook.decisions import Decision
-from webhook.evaluation.target import Target
+from webhook.evaluation.target import EvaluationTarget
 from webhook.policy.compiled import Policy
 
 
-def decisions_of_undecoded_objects(asked: Iterable[tuple[Target, Policy]]) -> Iterator[Decision]:
+def decisions_of_undecoded_objects(asked: Iterable[tuple[EvaluationTarget, Policy]]) -> Iterator[Decision]:
     """Yield an "unknown" decision for each such object, in the name of the first policy that was not evaluated on it.
 
     `asked` are such objects with each policy that would have been asked, one about types among them that was.
     """
-    skipped: dict[int, tuple[Target, Policy]] = {}  # by the `id` of the object, which the target keeps alive
+    skipped: dict[int, tuple[EvaluationTarget, Policy]] = {}  # by the `id` of the object, which the target keeps alive
     judged: set[int] = set()
     for target, policy in asked:
         if policy.judges_types:
@@ -27,10 +27,10 @@ def decisions_of_undecoded_objects(asked: Iterable[tuple[Target, Policy]]) -> It
             skipped.setdefault(id(target.object), (target, policy))
     for key, (target, policy) in skipped.items():
         if key not in judged:
-            yield _unknown(target, policy)
+            yield _undecoded_decision(target, policy)
 
 
-def _unknown(target: Target, policy: Policy) -> Decision:
+def _undecoded_decision(target: EvaluationTarget, policy: Policy) -> Decision:
     first = target.mismatches[0]
     path, text = target.reroot(f"{first.path}: {first.message}" if first.path else first.message)
     return Decision(

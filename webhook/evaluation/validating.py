@@ -16,24 +16,24 @@ from webhook.attributes import Attributes, Operation, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.decisions import Decision
-from webhook.errors import Ambiguous, BindingError, BudgetExceeded, EvaluationError, LookupFailed
+from webhook.errors import AmbiguousObject, BindingError, BudgetExceeded, EvaluationError, LookupFailed
 from webhook.evaluation import undecoded
 from webhook.evaluation.contained_fault import contain_fault, is_contained
 from webhook.evaluation.decision_list import DecisionList, decisions_admitted_by_param
 from webhook.evaluation.expansion import explain_binding, explain_targets, matching_targets, targets_of
-from webhook.evaluation.match_conditions import is_asked
-from webhook.evaluation.pod_concerns import concerned
+from webhook.evaluation.match_conditions import do_conditions_hold
+from webhook.evaluation.pod_concerns import policies_that_may_concern
 from webhook.evaluation.repeated_problems import without_repeats
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.rule_decisions import RuleDecisions
 from webhook.evaluation.stored_problems import with_stored_as_warnings
-from webhook.evaluation.target import Target
+from webhook.evaluation.target import EvaluationTarget
 from webhook.evaluation.validator import Validator
 from webhook.evaluation.whole_policy import (
     decision_of_interrupted_policy,
     decision_of_unconverted_object,
     decision_of_unusable_policy,
-    undecided,
+    undecided_decision,
 )
 from webhook.facts.check import problems_of_groups
 from webhook.policy.candidates import Candidate, CandidateBinding
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer
 
 
-def validate(
+def validating_decisions(
     attributes: Attributes,
     policies: PolicySet,
     cluster: Cluster,
@@ -67,23 +67,23 @@ def validate(
     if not candidates:
         return ()
     context = context or request_context(policies, attributes, cluster, deadline, authorizer)
-    decisions: Sequence[Decision] = _decisions(candidates, context)
+    decisions: Sequence[Decision] = _decisions_of_candidates(candidates, context)
     if attributes.operation == Operation.UPDATE:
-        decisions = with_stored_as_warnings(decisions, candidates, context, partial(_ask, phase))
+        decisions = with_stored_as_warnings(decisions, candidates, context, partial(_decisions_of_phase, phase))
     return without_repeats(decisions, (each.policy for each in candidates), context.deadline)
 
 
-def _ask(phase: Phase, context: RequestContext, names: Collection[str]) -> Sequence[Decision]:
+def _decisions_of_phase(phase: Phase, context: RequestContext, names: Collection[str]) -> Sequence[Decision]:
     """Return the decisions of the policies with these names on a request."""
     candidates = context.policies.validating_for(context.attributes, phase)
-    return _decisions([each for each in candidates if each.policy.name in names], context)
+    return _decisions_of_candidates([each for each in candidates if each.policy.name in names], context)
 
 
-def _decisions(candidates: Iterable[Candidate], context: RequestContext) -> Sequence[Decision]:
+def _decisions_of_candidates(candidates: Iterable[Candidate], context: RequestContext) -> Sequence[Decision]:
     decisions = DecisionList()
-    for candidate in concerned(candidates, context):
+    for candidate in policies_that_may_concern(candidates, context):
         try:
-            _policy(candidate, context, decisions)
+            _add_decisions_of_policy(candidate, context, decisions)
         except Exception as fault:
             if not is_contained(fault):
                 raise
@@ -96,13 +96,13 @@ def _decisions(candidates: Iterable[Candidate], context: RequestContext) -> Sequ
     return decisions.decisions
 
 
-def _policy(candidate: Candidate, context: RequestContext, decisions: DecisionList) -> None:
+def _add_decisions_of_policy(candidate: Candidate, context: RequestContext, decisions: DecisionList) -> None:
     """Add the decisions of a policy on a request."""
     policy, objects = candidate.policy, context.objects
     try:
         targets = (candidate.is_own_alone and objects.typed_own) or targets_of(candidate, context)
-    except Ambiguous as error:
-        decisions.add([undecided(policy, None, str(error))])
+    except AmbiguousObject as error:
+        decisions.add([undecided_decision(policy, None, str(error))])
         _explain_error(policy, None, context, error)
     except (BindingError, LookupFailed) as error:
         decisions.add([decision_of_unusable_policy(policy, None, f"failed to configure policy: {error}")])
@@ -113,13 +113,13 @@ def _policy(candidate: Candidate, context: RequestContext, decisions: DecisionLi
         if context.options.trace is not None:
             explain_targets(candidate, targets, context)
         for candidate_binding in candidate.bindings if targets else ():
-            _binding(candidate, candidate_binding, targets, context, decisions)
+            _add_decisions_of_binding(candidate, candidate_binding, targets, context, decisions)
 
 
-def _binding(
+def _add_decisions_of_binding(
     candidate: Candidate,
     candidate_binding: CandidateBinding,
-    targets: Sequence[Target],
+    targets: Sequence[EvaluationTarget],
     context: RequestContext,
     decisions: DecisionList,
 ) -> None:
@@ -131,11 +131,11 @@ def _binding(
         if trace is not None:
             explain_binding(candidate.policy, binding, targets, context, bound=bound, params=params)
         for param in params:
-            for target in bound if len(bound) == 1 else context.deadline.paced(bound):
+            for target in bound if len(bound) == 1 else context.deadline.items_with_clock_checks(bound):
                 if trace is None:
-                    judged = _evaluate(candidate, binding, param, target, context)
+                    judged = _evaluate_on_target(candidate, binding, param, target, context)
                 else:
-                    evaluate = partial(_evaluate, candidate, binding, param, target, context)
+                    evaluate = partial(_evaluate_on_target, candidate, binding, param, target, context)
                     judged = trace.evaluation(candidate.policy, binding, param, target, evaluate)
                 if judged is param.admits:  # about the object itself, as mostly: there are as many as bindings
                     decisions.decisions += judged
@@ -143,8 +143,8 @@ def _binding(
                     decisions.add(judged)
                     if judged[-1].evaluation == "error" and context.deadline.is_over:
                         return
-    except Ambiguous as error:
-        decisions.add([undecided(candidate.policy, binding, str(error))])
+    except AmbiguousObject as error:
+        decisions.add([undecided_decision(candidate.policy, binding, str(error))])
         _explain_error(candidate.policy, binding, context, error)
     except (BindingError, LookupFailed) as error:
         decisions.add([decision_of_unusable_policy(candidate.policy, binding, f"failed to configure binding: {error}")])
@@ -159,8 +159,8 @@ def _explain_error(policy: Policy, binding: Binding | None, context: RequestCont
         context.options.trace.unusable(policy, binding, str(error))
 
 
-def _evaluate(
-    candidate: Candidate, binding: Binding, param: Param, target: Target, context: RequestContext
+def _evaluate_on_target(
+    candidate: Candidate, binding: Binding, param: Param, target: EvaluationTarget, context: RequestContext
 ) -> Sequence[Decision]:
     """Return the decisions of a policy on an object, by its checks or its expressions; () if its conditions do not
     hold.
@@ -169,7 +169,7 @@ def _evaluate(
     if target.match.conversion == "impossible":
         return [decision_of_unconverted_object(policy, binding, target)]
     try:
-        if candidate.gate is not None and not is_asked(candidate.gate, policy, target, param, context):
+        if candidate.gate is not None and not do_conditions_hold(candidate.gate, policy, target, param, context):
             return ()
         if not policy.reports_problems:
             return Validator(policy, binding, param, target, context, started=started).decisions()
@@ -180,7 +180,7 @@ def _evaluate(
         if not reported:
             return decisions_admitted_by_param(param, target.place) if target.place else param.admits
         return RuleDecisions(policy, binding, param, target, context, started=started).of_checks(reported)
-    except Ambiguous as error:
-        return [undecided(policy, binding, str(error), param.name)]
+    except AmbiguousObject as error:
+        return [undecided_decision(policy, binding, str(error), param.name)]
     except (EvaluationError, BindingError, LookupFailed) as error:
         return [RuleDecisions(policy, binding, param, target, context, started=started).error(None, str(error))]

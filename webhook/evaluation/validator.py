@@ -15,10 +15,10 @@ from webhook.decisions import Decision, ValidationAction
 from webhook.errors import EvaluationError
 from webhook.evaluation import audit_annotations as auditannotations
 from webhook.evaluation.activation import build_activation
-from webhook.evaluation.cost_budget import CostBudget, OutOfBudget, Variables
+from webhook.evaluation.cost_budget import CostBudget, LazyVariables, OutOfBudget
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.rule_decisions import RuleDecisions
-from webhook.evaluation.target import Target
+from webhook.evaluation.target import EvaluationTarget
 from webhook.policy.compiled import Binding, Policy, Validation
 from webhook.policy.static_params import Param
 from webhook.problems.declarations import PROBLEMS
@@ -32,7 +32,14 @@ class Validator:
     __slots__ = ("_budget", "_context", "_decisions", "_param", "_policy", "_target")
 
     def __init__(
-        self, policy: Policy, binding: Binding, param: Param, target: Target, context: RequestContext, *, started: float
+        self,
+        policy: Policy,
+        binding: Binding,
+        param: Param,
+        target: EvaluationTarget,
+        context: RequestContext,
+        *,
+        started: float,
     ) -> None:
         self._policy = policy
         self._param = param
@@ -53,22 +60,22 @@ class Validator:
         """
         body = self._policy.body()
         names = build_activation(self._policy, self._target, self._param, self._context, self._budget)
-        results = self._results(body.rules, names)
-        variables: Variables | None = names.pop("variables", None)
-        texts = self._messages(results, names, variables.again() if variables is not None else 0)
+        results = self._results_of_rules(body.rules, names)
+        variables: LazyVariables | None = names.pop("variables", None)
+        texts = self._values_of_messages(results, names, variables.again() if variables is not None else 0)
         decisions: Sequence[Decision]
         if results.count(True) == len(results) and not (texts and isinstance(texts[0], OutOfBudget)):
-            decisions = self._holding()
+            decisions = self._decisions_when_all_hold()
         else:
             admits = self._decisions.admits()
             decisions = [
                 decision
                 for index, result in enumerate(results)
-                for decision in self._judge(index, result, texts, admits)
+                for decision in self._decisions_of_result(index, result, texts, admits)
             ]
-        return [*decisions, *self._audit()] if body.audits else decisions
+        return [*decisions, *self._audit_decision()] if body.audits else decisions
 
-    def _holding(self) -> Sequence[Decision]:
+    def _decisions_when_all_hold(self) -> Sequence[Decision]:
         """Return the decisions when every rule holds; a rule whose facts miss an object is reported as not
         evaluated.
         """
@@ -80,7 +87,7 @@ class Validator:
             return admits
         return [decision for index, decisions in enumerate(unknown) for decision in decisions or (admits[index],)]
 
-    def _results(self, rules: Sequence[Validation], names: dict[str, Any]) -> Sequence[bool | EvaluationError]:
+    def _results_of_rules(self, rules: Sequence[Validation], names: dict[str, Any]) -> Sequence[bool | EvaluationError]:
         values: list[bool | EvaluationError] = []
         for rule in rules:
             try:
@@ -93,7 +100,7 @@ class Validator:
                 values.append(error)
         return values
 
-    def _messages(
+    def _values_of_messages(
         self, results: Sequence[bool | EvaluationError], rule_names: Mapping[str, Any], variables: int
     ) -> Sequence[object]:
         """Return the values of the messageExpressions of rules that do not hold.
@@ -117,13 +124,13 @@ class Validator:
                     continue
                 if results[index] is not False and budget.covers(left, variables):
                     break
-                texts[index] = self._message(rules[index], names)
+                texts[index] = self._value_of_message(rules[index], names)
                 left -= 1
         except OutOfBudget as error:
             return [error] * len(rules)
         return texts
 
-    def _message(self, rule: Validation, names: dict[str, Any]) -> object:
+    def _value_of_message(self, rule: Validation, names: dict[str, Any]) -> object:
         if rule.message_expression is None:
             return None
         try:
@@ -133,7 +140,7 @@ class Validator:
         except EvaluationError:
             return None  # upstream logs it and falls back to `message`
 
-    def _judge(
+    def _decisions_of_result(
         self, index: int, result: bool | EvaluationError, texts: Sequence[object], admits: Sequence[Decision]
     ) -> Sequence[Decision]:
         rule = self._policy.rules[index]
@@ -146,7 +153,7 @@ class Validator:
             return self._decisions.unknown(index, rule) or (admits[index],)
         return self._decisions.denied(index, rule, text)
 
-    def _audit(self) -> Iterator[Decision]:
+    def _audit_decision(self) -> Iterator[Decision]:
         budget = CostBudget(RUNTIME_BUDGET, self._context.deadline)
         if self._context.options.trace is not None:
             self._context.options.trace.meter(budget)

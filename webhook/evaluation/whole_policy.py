@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from webhook.decisions import Decision, ValidationAction
-from webhook.evaluation.target import Target
+from webhook.evaluation.target import EvaluationTarget
 from webhook.policy.compiled import Binding, Policy
 
 _DENY: Final = (ValidationAction.DENY,)
@@ -46,7 +46,7 @@ def decision_of_unusable_policy(policy: Policy, binding: Binding | None, text: s
     )
 
 
-def undecided(policy: Policy, binding: Binding | None, text: str, param: str = "") -> Decision:
+def undecided_decision(policy: Policy, binding: Binding | None, text: str, param: str = "") -> Decision:
     """Return the decision of a policy for which files lack an object, such as the namespace whose labels it
     selects by.
     """
@@ -68,19 +68,19 @@ def undecided(policy: Policy, binding: Binding | None, text: str, param: str = "
     )
 
 
-def decision_of_unconverted_object(policy: Policy, binding: Binding, target: Target) -> Decision:
+def decision_of_unconverted_object(policy: Policy, binding: Binding, target: EvaluationTarget) -> Decision:
     """Return the decision of a policy that needs an object version to which only an API server can convert.
 
     Nobody knows in which version an API server would send an object of a file: nothing is decided about it.
     """
-    error = replace(decision_of_interrupted_policy(policy, binding, other_version(target)), is_told=True)
+    error = replace(decision_of_interrupted_policy(policy, binding, sentence_about_other_version(target)), is_told=True)
     if not target.attributes.is_plain:
         return error
     text = f"not evaluated: {error.message}"
     return replace(error, action="admit", evaluation="unknown", message=text, reason="", code=0, is_told=False)
 
 
-def other_version(target: Target) -> str:
+def sentence_about_other_version(target: EvaluationTarget) -> str:
     """Return a sentence that a policy names another version, and what to do about it."""
     sent, wanted = target.attributes.resource, target.match.resource
     name = f"{sent.resource}.{sent.group}" if sent.group else sent.resource

@@ -39,10 +39,10 @@ def cluster_role(name: str, interests: Iterable[Interest], table: Table, *, may_
             named.setdefault((group, resource), set()).add(each.scope.name)
         else:
             whole.setdefault(group, set()).add(resource)
-    rules = {(group, ""): _rule(group, resources) for group, resources in whole.items()}
+    rules = {(group, ""): _rule_of_group(group, resources) for group, resources in whole.items()}
     for (group, resource), names in named.items():
         if resource not in whole.get(group, ()):
-            rules[group, resource] = {**_rule(group, {resource}), "resourceNames": sorted(names)}
+            rules[group, resource] = {**_rule_of_group(group, {resource}), "resourceNames": sorted(names)}
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
@@ -51,5 +51,5 @@ def cluster_role(name: str, interests: Iterable[Interest], table: Table, *, may_
     }
 
 
-def _rule(group: str, resources: Iterable[str]) -> dict[str, Any]:
+def _rule_of_group(group: str, resources: Iterable[str]) -> dict[str, Any]:
     return {"apiGroups": [group], "resources": sorted(resources), "verbs": list(_VERBS)}

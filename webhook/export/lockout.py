@@ -107,11 +107,13 @@ def _dangers_of_webhook(webhook: Webhook, namespaces: Namespaces) -> Iterator[tu
             if service is None:
                 continue
             namespace = service.namespace
-        if any(_names(rule, need) for rule in webhook.rules) and _asks(webhook, namespace, namespaces):
-            yield f"while it does not answer, {need.harm}", _fix(need, namespace)
+        if any(_does_rule_name(rule, need) for rule in webhook.rules) and _selects_namespace(
+            webhook, namespace, namespaces
+        ):
+            yield f"while it does not answer, {need.harm}", _fix_for_lockout(need, namespace)
 
 
-def _names(rule: NamedRule, need: _Need) -> bool:
+def _does_rule_name(rule: NamedRule, need: _Need) -> bool:
     """Return whether a rule names a request; one for named objects is for few."""
     if rule.resource_names or rule.scope == ("Cluster" if need.namespace else "Namespaced"):
         return False
@@ -124,7 +126,7 @@ def _names(rule: NamedRule, need: _Need) -> bool:
     )
 
 
-def _asks(webhook: Webhook, namespace: str, namespaces: Namespaces) -> bool:
+def _selects_namespace(webhook: Webhook, namespace: str, namespaces: Namespaces) -> bool:
     """Return whether its namespaceSelector selects the namespace; outside namespaces the selector means nothing."""
     chosen = compile_selector(webhook.namespace_selector)
     if not namespace or chosen == EVERYTHING:
@@ -132,7 +134,7 @@ def _asks(webhook: Webhook, namespace: str, namespaces: Namespaces) -> bool:
     return chosen.matches(namespaces.get(namespace, {NAME_LABEL: namespace}))
 
 
-def _fix(need: _Need, namespace: str) -> str:
+def _fix_for_lockout(need: _Need, namespace: str) -> str:
     if not namespace:
         return f"leave {need.resource} out of its rules, or set failurePolicy to Ignore"
     return f"exclude namespace {namespace} in its namespaceSelector, or set failurePolicy to Ignore"

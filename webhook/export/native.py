@@ -60,28 +60,29 @@ def rewrite_as_native(policy: JSON, bindings: Sequence[JSON], table: Table, vers
     """
     policy = spelled_out(policy)
     spec = policy["spec"]
-    for each in (spec["matchConstraints"], *(_resources(binding) for binding in bindings)):
+    for each in (spec["matchConstraints"], *(_match_resources_of_binding(binding) for binding in bindings)):
         if any((each.get("objectSelector") or {}).values()):
             raise Unrewritable(_SELECTS)
-    table = _with_patches(table) if _reads_patches(policy) else table
+    table = _table_with_patches(table) if _policy_reads_patches(policy) else table
     deletes = any(
-        "DELETE" in _template_operations(rule) for rule in _pod_rules(spec["matchConstraints"], "resourceRules")
+        "DELETE" in _operations_with_templates(rule)
+        for rule in _rules_about_pods(spec["matchConstraints"], "resourceRules")
     )
     original = nativespec.parse_expressions(spec, version, deletes=deletes)
-    made, left_out = [_plain(policy), *bindings], list(_unknowable(table))
-    for group in _groups(table):
+    made, left_out = [_without_own_annotations(policy), *bindings], list(_kinds_left_out(table))
+    for group in _groups_of_kinds(table):
         try:
-            made += _policy(policy, bindings, group, original, version)
+            made += _policies_for_group(policy, bindings, group, original, version)
         except Unrewritable as error:
-            left_out.append((tuple(map(_resource, group.rows)), str(error)))
+            left_out.append((tuple(map(_qualified_resource, group.rows)), str(error)))
     return Native(tuple(made), tuple(left_out))
 
 
-def _reads_patches(policy: JSON) -> bool:
+def _policy_reads_patches(policy: JSON) -> bool:
     return "patches" in policy["metadata"].get("annotations", {}).get(f"{PREFIX}expand", "")
 
 
-def _with_patches(table: Table) -> Table:
+def _table_with_patches(table: Table) -> Table:
     """Return the table with pod sets for what is laid over a runtime's templates, whole templates and PodSpecs
     apart.
     """
@@ -94,27 +95,27 @@ def _with_patches(table: Table) -> Table:
     return Table((*table.rows, *made))
 
 
-def _plain(policy: JSON) -> JSON:
+def _without_own_annotations(policy: JSON) -> JSON:
     """Return the policy without the annotations of this project."""
     metadata = dict(policy["metadata"])
     kept = {key: value for key, value in metadata.pop("annotations", {}).items() if not key.startswith(PREFIX)}
     return {**policy, "metadata": {**metadata, **({"annotations": kept} if kept else {})}}
 
 
-def _resource(row: Row) -> str:
+def _qualified_resource(row: Row) -> str:
     return f"{row.resource}.{row.group}" if row.group else row.resource
 
 
-def _unknowable(table: Table) -> Iterator[tuple[tuple[str, ...], str]]:
+def _kinds_left_out(table: Table) -> Iterator[tuple[tuple[str, ...], str]]:
     rows = [row for row in table.rows if any(rule.embeds == "object" for rule in row.podSets)]
     if rows:
-        yield tuple(map(_resource, rows)), "their templates are those of the objects that they wrap"
+        yield tuple(map(_qualified_resource, rows)), "their templates are those of the objects that they wrap"
     mixed = [row for row in table.rows if len({rule.embeds for rule in row.podSets} - {"object"}) > 1]
     if mixed:
-        yield tuple(map(_resource, mixed)), "they hold both pod templates and pod specs"
+        yield tuple(map(_qualified_resource, mixed)), "they hold both pod templates and pod specs"
 
 
-def _groups(table: Table) -> Iterator[_Group]:
+def _groups_of_kinds(table: Table) -> Iterator[_Group]:
     """Yield the kinds of the table that hold templates, grouped by where these stand."""
     fixed: dict[tuple[str, ...], list[Row]] = {}
     several: dict[str, list[Row]] = {}
@@ -127,49 +128,49 @@ def _groups(table: Table) -> Iterator[_Group]:
         else:
             several.setdefault("pod-specs" if "podSpec" in embeds else "templates", []).append(row)
     for (place, *_), rows in fixed.items():
-        yield _Group(place.replace(".", "-").lower(), tuple(rows), _one(rows[0]))
+        yield _Group(place.replace(".", "-").lower(), tuple(rows), _spec_writer_for_one_template(rows[0]))
     for suffix, rows in several.items():
-        yield _Group(suffix, tuple(rows), _several(rows))
+        yield _Group(suffix, tuple(rows), _spec_writer_for_several_templates(rows))
 
 
-def _one(row: Row) -> Callable[[nativespec.Original], JSON]:
+def _spec_writer_for_one_template(row: Row) -> Callable[[nativespec.Original], JSON]:
     return lambda original: nativespec.spec_with_one_template(original, row.podSets[0])
 
 
-def _several(rows: Sequence[Row]) -> Callable[[nativespec.Original], JSON]:
+def _spec_writer_for_several_templates(rows: Sequence[Row]) -> Callable[[nativespec.Original], JSON]:
     return lambda original: nativespec.spec_with_several_templates(original, rows)
 
 
-def _policy(
+def _policies_for_group(
     policy: JSON, bindings: Sequence[JSON], group: _Group, original: nativespec.Original, version: Version
 ) -> Iterator[JSON]:
     """Yield the policy for one group of kinds, with its bindings; nothing where its rules leave no operation."""
-    constraints = _constraints(policy["spec"]["matchConstraints"], group.rows)
+    constraints = _constraints_for_kinds(policy["spec"]["matchConstraints"], group.rows)
     if constraints is None:
         return
-    plain = _plain(policy)
+    plain = _without_own_annotations(policy)
     name = f"{plain['metadata']['name']}-{group.suffix}"
     spec = group.spec(original)
     made = {**plain, "metadata": {**plain["metadata"], "name": name}, "spec": {**spec, "matchConstraints": constraints}}
-    _check(made, version)
+    _raise_api_server_errors(made, version)
     yield made
     for binding in bindings:
-        if (bound := _binding(binding, name, group)) is not None:
+        if (bound := _binding_for_group(binding, name, group)) is not None:
             yield bound
 
 
-def _check(manifest: JSON, version: Version) -> None:
+def _raise_api_server_errors(manifest: JSON, version: Version) -> None:
     """Raise what the API server would say against a policy."""
     _, errors = compile_policy(parse_manifest(manifest), compiled_engine(), version)  # type: ignore[arg-type]
     for error in errors:
         raise Unrewritable(str(error).partition("\n")[0])
 
 
-def _binding(binding: JSON, policy: str, group: _Group) -> JSON | None:
+def _binding_for_group(binding: JSON, policy: str, group: _Group) -> JSON | None:
     """Return a binding for another policy; None where it names resources, and pods are not among them."""
-    spec, resources = {**binding["spec"], "policyName": policy}, _resources(binding)
+    spec, resources = {**binding["spec"], "policyName": policy}, _match_resources_of_binding(binding)
     if resources:
-        constraints = _constraints(resources, group.rows)
+        constraints = _constraints_for_kinds(resources, group.rows)
         if constraints is None:
             return None
         spec["matchResources"] = constraints
@@ -177,18 +178,18 @@ def _binding(binding: JSON, policy: str, group: _Group) -> JSON | None:
     return {**binding, "metadata": metadata, "spec": spec}
 
 
-def _resources(binding: JSON) -> JSON:
+def _match_resources_of_binding(binding: JSON) -> JSON:
     return binding["spec"].get("matchResources") or {}
 
 
-def _constraints(constraints: Mapping[str, JSON], rows: Sequence[Row]) -> JSON | None:
+def _constraints_for_kinds(constraints: Mapping[str, JSON], rows: Sequence[Row]) -> JSON | None:
     """Return rules about pods as rules about these kinds; None where there are rules, and none is about pods.
 
     As for the webhook itself, the API server converts what is asked under other versions (matchPolicy Equivalent).
     """
     made = {key: value for key, value in constraints.items() if key == "namespaceSelector"}
     for key in ("resourceRules", "excludeResourceRules"):
-        rules = [each for rule in _pod_rules(constraints, key) for each in _for_rows(rule, rows)]
+        rules = [each for rule in _rules_about_pods(constraints, key) for each in _rules_for_kinds(rule, rows)]
         if rules:
             made[key] = rules
         elif constraints.get(key) and key == "resourceRules":
@@ -196,23 +197,23 @@ def _constraints(constraints: Mapping[str, JSON], rows: Sequence[Row]) -> JSON |
     return made
 
 
-def _pod_rules(constraints: Mapping[str, JSON], key: str) -> Iterator[JSON]:
+def _rules_about_pods(constraints: Mapping[str, JSON], key: str) -> Iterator[JSON]:
     """Yield the rules that are about pods themselves."""
     for rule in constraints.get(key) or ():
         groups, versions = set(rule.get("apiGroups") or ()), set(rule.get("apiVersions") or ())
         resources = set(rule.get("resources") or ())
         is_about_pods = groups & {"", "*"} and versions & {"v1", "*"} and resources & {"pods", "*", "pods/*", "*/*"}
-        if is_about_pods and _template_operations(rule):
+        if is_about_pods and _operations_with_templates(rule):
             yield rule
 
 
-def _template_operations(rule: JSON) -> list[str]:
+def _operations_with_templates(rule: JSON) -> list[str]:
     """Return the operations under which templates are expanded: nobody connects to a workload."""
     operations = rule.get("operations") or ()
     return [each for each in _EVERY if each in operations or "*" in operations]
 
 
-def _for_rows(rule: JSON, rows: Sequence[Row]) -> Iterator[JSON]:
+def _rules_for_kinds(rule: JSON, rows: Sequence[Row]) -> Iterator[JSON]:
     kinds: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for row in rows:
         kinds.setdefault((row.group, row.versions), []).append(row.resource)
@@ -221,7 +222,7 @@ def _for_rows(rule: JSON, rows: Sequence[Row]) -> Iterator[JSON]:
         yield {
             "apiGroups": [group],
             "apiVersions": list(versions),
-            "operations": _template_operations(rule),
+            "operations": _operations_with_templates(rule),
             "resources": resources,
             **kept,
         }

@@ -77,7 +77,7 @@ def parse_expressions(spec: JSON, version: tuple[int, int], *, deletes: bool) ->
 
     """
     environment = Environment(version=version)
-    trees = [parse(expression, environment) for expression in _expressions(spec)]
+    trees = [parse(expression, environment) for expression in _all_expressions(spec)]
     if any(rewrite.nesting_depth(tree) > _DEEPEST for tree in trees):
         raise Unrewritable(f"an expression is nested more than {_DEEPEST} levels deep")
     if hidden := sorted(_GLOBALS & {name for tree in trees for name in rewrite.macro_bound_names(tree)}):
@@ -88,7 +88,7 @@ def parse_expressions(spec: JSON, version: tuple[int, int], *, deletes: bool) ->
     return Original(
         spec=spec,
         read=partial(parse, environment=environment),
-        names=_names(taken | _GLOBALS, spec),
+        names=_free_names(taken | _GLOBALS, spec),
         uses_old="oldObject" in taken,
         names_namespace=any(map(_may_read_namespace, trees)),
         drops_nulls=environment.is_macro_call("transformMap", 4, member=True),
@@ -96,7 +96,7 @@ def parse_expressions(spec: JSON, version: tuple[int, int], *, deletes: bool) ->
     )
 
 
-def _expressions(spec: JSON) -> Iterator[str]:
+def _all_expressions(spec: JSON) -> Iterator[str]:
     for part in ("matchConditions", "variables", "validations"):
         for each in spec.get(part) or ():
             yield each["expression"]
@@ -106,7 +106,7 @@ def _expressions(spec: JSON) -> Iterator[str]:
         yield each["valueExpression"]
 
 
-def _names(taken: frozenset[str], spec: JSON) -> Names:
+def _free_names(taken: frozenset[str], spec: JSON) -> Names:
     used = {*taken, *(each["name"] for each in spec.get("variables") or ())}
 
     def free(name: str) -> str:
@@ -129,12 +129,12 @@ def _may_read_namespace(tree: Node) -> bool:
     """
     if isinstance(tree, Ident):
         return tree.name in ("object", "oldObject")
-    if _is_harmless(tree):
+    if _never_fails(tree):
         return False
     return any(map(_may_read_namespace, children(tree)))
 
 
-def _is_harmless(node: Node) -> bool:
+def _never_fails(node: Node) -> bool:
     if isinstance(node, Call) and node.function in ("_==_", "_!=_"):
         kinds = {type(each) for each in node.arguments}
         return kinds == {Ident, Literal}
@@ -149,32 +149,38 @@ def _is_harmless(node: Node) -> bool:
 def spec_with_one_template(policy: Original, rule: PodSetRule) -> JSON:
     """Return the spec for kinds whose only template is at the place of this rule."""
     names, at = policy.names, string_literal(rule.template)
-    seen = partial(_virtual, policy, rule)
+    seen = partial(_virtual_pod_expression, policy, rule)
     objects = {"object": seen("dyn(object)"), "oldObject": seen("dyn(oldObject)")}
     local = {"object": names.pod, "oldObject": names.old}
-    as_variable = {name: _select("variables", each) for name, each in local.items()}
+    as_variable = {name: _select_node("variables", each) for name, each in local.items()}
     as_name = {name: Ident(0, each) for name, each in local.items()}
 
     def condition(written: str) -> str:
         tree = policy.read(written)
-        written_out = source_text(_replaced(tree, as_name))
+        written_out = source_text(_with_replaced_names(tree, as_name))
         for name in sorted(rewrite.all_names(tree) & objects.keys()):
             written_out = f"[{objects[name]}].exists({local[name]}, {written_out})"
         return written_out if rewrite.all_names(tree) & objects.keys() else written
 
     def speak(written: str) -> str:
         tree = policy.read(written)
-        return source_text(_replaced(tree, as_variable)) if rewrite.all_names(tree) & objects.keys() else written
+        return (
+            source_text(_with_replaced_names(tree, as_variable))
+            if rewrite.all_names(tree) & objects.keys()
+            else written
+        )
 
     def messages(each: JSON) -> JSON:
-        made = {"message": _prefixed(_static(each), rule)}
+        made = {"message": _message_with_path(_static_message(each), rule)}
         if each.get("messageExpression"):
-            made["messageExpression"] = _dynamic(policy, speak(each["messageExpression"]), '""', at, rule.embeds)
+            made["messageExpression"] = _message_expression_with_path(
+                policy, speak(each["messageExpression"]), '""', at, rule.embeds
+            )
         return made
 
     spec = policy.spec
     variables = [{"name": local[name], "expression": objects[name]} for name in objects]
-    return _spec(
+    return _joined_spec(
         spec,
         conditions=[
             {"name": "has-pod-template", "expression": templates.exists_expression(policy.subject, rule)},
@@ -194,7 +200,7 @@ def spec_with_one_template(policy: Original, rule: PodSetRule) -> JSON:
     )
 
 
-def _virtual(policy: Original, rule: PodSetRule, value: str) -> str:
+def _virtual_pod_expression(policy: Original, rule: PodSetRule, value: str) -> str:
     """Return CEL for the virtual Pod in an object, null where the object has not the template."""
     pod = policy.pod("t", bare=rule.embeds == "podSpec")
     exists, template = templates.exists_expression(value, rule), templates.field_expression(value, rule.template)
@@ -216,7 +222,7 @@ class _Several:
         self._names = policy.names
         self._embeds = rows[0].podSets[0].embeds
         template = policy.names.template
-        self._objects = {"object": _select(template, "pod"), "oldObject": _select(template, "old")}
+        self._objects = {"object": _select_node(template, "pod"), "oldObject": _select_node(template, "old")}
         trees = {each["name"]: policy.read(each["expression"]) for each in policy.spec.get("variables") or ()}
         self._inliner = rewrite.VariableInliner(trees, policy.names.variables)
         self._all = self._listed(rows)
@@ -229,7 +235,7 @@ class _Several:
         if spec.get("auditAnnotations"):
             raise Unrewritable("an audit annotation has one value, not one for each template")
         condition = f"{self._all}.exists({name}, {self._holds})"
-        return _spec(
+        return _joined_spec(
             spec,
             conditions=[{"name": "some-pod-template", "expression": condition}] if self._holds else [],
             variables=[{"name": "templates", "expression": self._all}],
@@ -253,10 +259,10 @@ class _Several:
 
     def _templates_of_kind(self, written: str) -> str:
         tree = self._policy.read(written)
-        if any(isinstance(each, Ident) and each.name == "variables" for each in _without_variables(tree)):
+        if any(isinstance(each, Ident) and each.name == "variables" for each in _nodes_outside_variables(tree)):
             raise Unrewritable("an expression uses `variables` without selecting a variable by its name")
         try:
-            return source_text(_replaced(self._inliner.inline(tree), self._objects))
+            return source_text(_with_replaced_names(self._inliner.inline(tree), self._objects))
         except rewrite.RewriteTooLong:
             raise Unrewritable("its variables refer to each other too often to be written out") from None
 
@@ -264,37 +270,39 @@ class _Several:
         name, rule = self._names.template, self._templates_of_kind(each["expression"])
         asked = f"{self._holds} ? {rule} : true" if self._holds else rule
         first = f"variables.templates.filter({name}, !({asked}))[0]"
-        at, fixed = f"string({name}.at)", string_literal(_static(each))
-        said = _rerooted(_static(each), at, self._embeds)
+        at, fixed = f"string({name}.at)", string_literal(_static_message(each))
+        said = _message_expression_at(_static_message(each), at, self._embeds)
         if each.get("messageExpression"):
-            said = _dynamic(self._policy, self._templates_of_kind(each["messageExpression"]), said, at, self._embeds)
+            said = _message_expression_with_path(
+                self._policy, self._templates_of_kind(each["messageExpression"]), said, at, self._embeds
+            )
         return {
             **each,
             "expression": f"variables.templates.all({name}, {asked})",
-            "message": _static(each),
+            "message": _static_message(each),
             "messageExpression": f"[{first}].map({name}, {said})[0]" if fixed else "",
         }
 
 
-def _without_variables(tree: Node) -> Iterator[Node]:
+def _nodes_outside_variables(tree: Node) -> Iterator[Node]:
     """Yield the nodes of a tree without those of `variables.name`."""
     if rewrite.variable_read_by(tree):
         return
     yield tree
     for child in children(tree):
-        yield from _without_variables(child)
+        yield from _nodes_outside_variables(child)
 
 
-def _replaced(tree: Node, given: Mapping[str, Node]) -> Node:
+def _with_replaced_names(tree: Node, given: Mapping[str, Node]) -> Node:
     """Return a tree with others for its free names; no macro binds these."""
     return rewrite.replace_nodes(tree, lambda node: given.get(node.name) if isinstance(node, Ident) else None)
 
 
-def _select(name: str, field: str) -> Node:
+def _select_node(name: str, field: str) -> Node:
     return Select(0, Ident(0, name), field)
 
 
-def _spec(spec: JSON, *, conditions: JSON, variables: JSON, validations: JSON, audits: JSON) -> JSON:
+def _joined_spec(spec: JSON, *, conditions: JSON, variables: JSON, validations: JSON, audits: JSON) -> JSON:
     made = {
         "matchConditions": conditions,
         "variables": variables,
@@ -305,12 +313,12 @@ def _spec(spec: JSON, *, conditions: JSON, variables: JSON, validations: JSON, a
     return {**kept, **{key: value for key, value in made.items() if value}}
 
 
-def _static(each: JSON) -> str:
+def _static_message(each: JSON) -> str:
     """Return what a validation says without messageExpression (messages.message)."""
     return str(each.get("message") or "").strip() or f"failed expression: {each['expression'].strip()}"
 
 
-def _prefixed(message: str, rule: PodSetRule) -> str:
+def _message_with_path(message: str, rule: PodSetRule) -> str:
     path, rest = paths.path_at_start(message)
     if not path:
         return f"{rule.template}: {message}"
@@ -319,7 +327,7 @@ def _prefixed(message: str, rule: PodSetRule) -> str:
     return paths.path_as_text((*paths.parse_path(rule.template), *inner)) + reroot_others(rest, spec)
 
 
-def _rerooted(message: str, at: str, embeds: str) -> str:
+def _message_expression_at(message: str, at: str, embeds: str) -> str:
     """Return a validation's message as CEL, for a template whose path is itself an expression."""
     path, rest = paths.path_at_start(message)
     inner = path if embeds != "podSpec" else path[1:] if path[:1] == ("spec",) else ()
@@ -329,7 +337,7 @@ def _rerooted(message: str, at: str, embeds: str) -> str:
     return f"{at} + {string_literal(joined if path else f': {message}')}{further}"
 
 
-def _dynamic(policy: Original, written: str, instead: str, at: str, embeds: str) -> str:
+def _message_expression_with_path(policy: Original, written: str, instead: str, at: str, embeds: str) -> str:
     """Return a messageExpression with the template's path; `instead` is said where it gives no message."""
     name = policy.names.message
     said = templates.message_at_template(name, at, bare=embeds == "podSpec")

@@ -95,7 +95,7 @@ def webhook_registrations(policies: PolicySet, phase: Phase, *, any_pod: bool = 
     """
     wanted = wishes(policies, phase)
     if any("*" in (wish.group, wish.resource) or wish.resource.startswith("*/") for _, wish in wanted):
-        return Registered(webhooks=_one(wanted))
+        return Registered(webhooks=_single_webhook(wanted))
     general: set[Wish] = {wish for _, wish in wanted if (wish.group, wish.resource) not in _COMMON}
     special: list[Webhook] = []
     for place in PLACES:
@@ -112,7 +112,7 @@ def webhook_registrations(policies: PolicySet, phase: Phase, *, any_pod: bool = 
     return Registered(webhooks=(*([Webhook(name="", rules=rules)] if rules else ()), *special), left_out=left_out)
 
 
-def _one(wanted: Iterable[tuple[Policy, Wish]]) -> tuple[Webhook, ...]:
+def _single_webhook(wanted: Iterable[tuple[Policy, Wish]]) -> tuple[Webhook, ...]:
     rules = merge_resources({wish for _, wish in wanted})
     return (Webhook(name="", rules=rules),) if rules else ()
 

@@ -34,10 +34,10 @@ PATH = rf"^({_ROOT}({_STEP}*:|{_STEP}+)|{_INDEXED})(\s|$)"
 
 def field_expression(value: str, path: str) -> str:
     """Return CEL for a field of a value, null where some step of the path is absent or null."""
-    return f"{value}{_steps(path)}.orValue(null)" if path else value
+    return f"{value}{_optional_steps(path)}.orValue(null)" if path else value
 
 
-def _steps(path: str) -> str:
+def _optional_steps(path: str) -> str:
     return "".join(
         f".?{step}" if _WORD.fullmatch(step) else f"[?{string_literal(step)}]" for step in path.split(".") if step
     )
@@ -45,15 +45,15 @@ def _steps(path: str) -> str:
 
 def exists_expression(value: str, rule: PodSetRule) -> str:
     """Return CEL that says whether an object has the template of a rule with a fixed path."""
-    return " && ".join((f"type({field_expression(value, rule.template)}) == map", *_guards(value, rule)))
+    return " && ".join((f"type({field_expression(value, rule.template)}) == map", *_guards_of_rule(value, rule)))
 
 
-def _guards(value: str, rule: PodSetRule) -> list[str]:
-    guards = [f"({_is_set(value, rule.when)})"] if rule.when else []
-    return [*guards, f"!({_is_set(value, rule.unless)})"] if rule.unless else guards
+def _guards_of_rule(value: str, rule: PodSetRule) -> list[str]:
+    guards = [f"({_is_set_expression(value, rule.when)})"] if rule.when else []
+    return [*guards, f"!({_is_set_expression(value, rule.unless)})"] if rule.unless else guards
 
 
-def _is_set(value: str, path: str) -> str:
+def _is_set_expression(value: str, path: str) -> str:
     return f"{field_expression(value, path)} != null && {field_expression(value, path)} != false"
 
 
@@ -66,15 +66,17 @@ def pod_expression(template: str, *, bare: bool, named: bool, drops_nulls: bool)
         named: somebody may ask for the namespace in its metadata.
         drops_nulls: the cluster's version can leave out the fields of the PodSpec that are null.
     """
-    held = f"dyn({template})" if bare else _map(template, "spec")  # the type of a template with a default may be null
+    held = (
+        f"dyn({template})" if bare else _map_or_empty_expression(template, "spec")
+    )  # the type of a template with a default may be null
     spec = f"dyn({held}{_WITHOUT_NULLS if drops_nulls else ''})"
-    metadata = "{}" if bare else _map(template, "metadata")
+    metadata = "{}" if bare else _map_or_empty_expression(template, "metadata")
     if named:
         metadata = f"[dyn({metadata})].map(m, {_NAMED})[0]"
     return f'dyn({{"apiVersion": dyn("v1"), "kind": dyn("Pod"), "metadata": dyn({metadata}), "spec": {spec}}})'
 
 
-def _map(value: str, name: str) -> str:
+def _map_or_empty_expression(value: str, name: str) -> str:
     return f"{value}.?{name}.optFlatMap(v, optional.ofNonZeroValue(v)).orValue(dyn({{}}))"
 
 
@@ -84,7 +86,7 @@ def templates_expression(value: str, rows: Iterable[Row]) -> str:
     for row in rows:
         for rule in row.podSets:
             kinds.setdefault(rule, []).append(f"{row.group}/{row.kind}")
-    parts = [f"({_is_one_of(names)} ? {_places(value, rule)} : [])" for rule, names in kinds.items()]
+    parts = [f"({_is_one_of(names)} ? {_places_expression(value, rule)} : [])" for rule, names in kinds.items()]
     return f"({' + '.join(parts)}).filter(e, type(e.template) == map)"
 
 
@@ -92,44 +94,50 @@ def _is_one_of(kinds: Sequence[str]) -> str:
     return f'request.kind.group + "/" + request.kind.kind in [{", ".join(map(string_literal, kinds))}]'
 
 
-def _places(value: str, rule: PodSetRule) -> str:
+def _places_expression(value: str, rule: PodSetRule) -> str:
     each = _EACH.search(rule.template)
     if each is None:
-        entry = _entry(string_literal(rule.template), string_literal(rule.name), field_expression("o", rule.template))
-        guards = " && ".join(_guards("o", rule))
+        entry = _entry_expression(
+            string_literal(rule.template), string_literal(rule.name), field_expression("o", rule.template)
+        )
+        guards = " && ".join(_guards_of_rule("o", rule))
         return f"[{value}]{f'.filter(o, {guards})' if guards else ''}.map(o, {entry})"
     before, after = rule.template[: each.start()], rule.template[each.end() :].lstrip(".")
     if _EACH.search(after):
-        return _nested(value, before, replace(rule, template=after))
-    listed, rest = f"{value}{_steps(before)}", string_literal(f".{after}") if after else '""'
+        return _nested_places_expression(value, before, replace(rule, template=after))
+    listed, rest = f"{value}{_optional_steps(before)}", string_literal(f".{after}") if after else '""'
     template = field_expression("e", after)
-    some = "".join(f"{guard}, " for guard in [" && ".join(_guards("e", rule))] if guard)
+    some = "".join(f"{guard}, " for guard in [" && ".join(_guards_of_rule("e", rule))] if guard)
     if each[0] == "[]":
-        name = f"string(e{_steps(rule.named)}.optFlatMap(v, optional.ofNonZeroValue(v)).orValue(i))"
+        name = f"string(e{_optional_steps(rule.named)}.optFlatMap(v, optional.ofNonZeroValue(v)).orValue(i))"
         at = f'{string_literal(f"{before}[")} + string(i) + "]" + {rest}'
-        return f"{_only(listed, 'list', '[]')}.transformList(i, e, {some}{_entry(at, _own(rule, name), template)})"
+        entry = _entry_expression(at, _name_of_template(rule, name), template)
+        return f"{_only_of_kind_expression(listed, 'list', '[]')}.transformList(i, e, {some}{entry})"
     key = f'(string(i).matches({string_literal(_KEY)}) ? "." + string(i) : "[\\"" + string(i) + "\\"]")'
-    entry = _entry(f"{string_literal(before)} + {key} + {rest}", _own(rule, "string(i).lowerAscii()"), template)
-    return f"{_only(listed, 'map', '{}')}.transformList(i, e, {some}{entry})"
+    entry = _entry_expression(
+        f"{string_literal(before)} + {key} + {rest}", _name_of_template(rule, "string(i).lowerAscii()"), template
+    )
+    return f"{_only_of_kind_expression(listed, 'map', '{}')}.transformList(i, e, {some}{entry})"
 
 
-def _nested(value: str, before: str, rule: PodSetRule) -> str:
+def _nested_places_expression(value: str, before: str, rule: PodSetRule) -> str:
     """Return CEL for the templates in a list inside each element of a list, which are named by their place."""
     at = f'{string_literal(f"{before}[")} + string(n) + "]." + string(p.at)'
-    inner = f"({_places('dyn(q)', rule)}).map(p, {_entry(at, at, 'p.template')})"
-    return f"{_only(f'{value}{_steps(before)}', 'list', '[]')}.transformList(n, q, {inner}).flatten()"
+    inner = f"({_places_expression('dyn(q)', rule)}).map(p, {_entry_expression(at, at, 'p.template')})"
+    listed = _only_of_kind_expression(f"{value}{_optional_steps(before)}", "list", "[]")
+    return f"{listed}.transformList(n, q, {inner}).flatten()"
 
 
-def _own(rule: PodSetRule, name: str) -> str:
+def _name_of_template(rule: PodSetRule, name: str) -> str:
     return f"{name} + {string_literal(f'-{rule.name}')}" if rule.name else name
 
 
-def _only(value: str, kind: str, empty: str) -> str:
+def _only_of_kind_expression(value: str, kind: str, empty: str) -> str:
     """Return CEL for an optional value that counts as empty unless it is of a kind."""
     return f"{value}.optFlatMap(v, type(v) == {kind} ? optional.of(v) : optional.none()).orValue(dyn({empty}))"
 
 
-def _entry(at: str, name: str, template: str) -> str:
+def _entry_expression(at: str, name: str, template: str) -> str:
     return f'{{"at": dyn({at}), "name": dyn({name}), "template": dyn({template})}}'
 
 

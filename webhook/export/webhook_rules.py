@@ -51,23 +51,23 @@ def wishes(policies: PolicySet, phase: Phase) -> tuple[tuple[Policy, Wish], ...]
     """Return what the policies that webhook configurations name match in a phase."""
     asked = [policy for policy in policies.validating if policy.phase in (phase.value, "both")]
     called = [policy for policy in asked if policy.bindings and policy.is_registered]
-    pairs = [(policy, wish) for policy in called for wish in _wishes(policy, policies.table)]
+    pairs = [(policy, wish) for policy in called for wish in _wishes_of_policy(policy, policies.table)]
     if phase is Phase.MUTATE:
         changing = (policy for policy in policies.mutating if policy.bindings)
-        every = ((policy, wish) for policy in changing for wish in _wishes(policy, policies.table))
+        every = ((policy, wish) for policy in changing for wish in _wishes_of_policy(policy, policies.table))
         pairs += ((policy, wish) for policy, wish in every if wish.operation in _MUTABLE)
     return tuple(pairs)
 
 
-def _wishes(policy: Policy, table: Table) -> Iterator[Wish]:
+def _wishes_of_policy(policy: Policy, table: Table) -> Iterator[Wish]:
     for rule in policy.criteria.rules:
         operations = tuple(Operation) if rule.operations is None else tuple(rule.operations)
-        for group, version, resource, scope in _named(rule, policy, table):
+        for group, version, resource, scope in _named_resources(rule, policy, table):
             for operation in operations:
                 yield Wish(group, version, resource, str(operation), scope)
 
 
-def _named(rule: ResourceRule, policy: Policy, table: Table) -> Iterator[tuple[str, str, str, str]]:
+def _named_resources(rule: ResourceRule, policy: Policy, table: Table) -> Iterator[tuple[str, str, str, str]]:
     groups = ("*",) if rule.groups is None else tuple(rule.groups)
     versions = ("*",) if rule.versions is None else tuple(rule.versions)
     for resource, sub in rule.resources:
@@ -88,27 +88,27 @@ def merge_resources(wishes: Iterable[Wish]) -> tuple[WebhookRule, ...]:
         operations.setdefault((wish.group, wish.version, wish.resource, wish.scope), set()).add(wish.operation)
     versions: dict[tuple[str, str, str, tuple[str, ...]], set[str]] = {}
     for (group, version, resource, scope), names in operations.items():
-        versions.setdefault((group, resource, scope, _operations(names)), set()).add(version)
+        versions.setdefault((group, resource, scope, _operation_names(names)), set()).add(version)
     resources: dict[tuple[str, tuple[str, ...], str, tuple[str, ...]], set[str]] = {}
     for (group, resource, scope, verbs), numbers in versions.items():
-        resources.setdefault((group, _alone(numbers), scope, verbs), set()).add(resource)
+        resources.setdefault((group, _wildcard_or_names(numbers), scope, verbs), set()).add(resource)
     merged = (
-        WebhookRule((group,), numbers, _resources(names), verbs, scope)
+        WebhookRule((group,), numbers, _without_covered_resources(names), verbs, scope)
         for (group, numbers, scope, verbs), names in resources.items()
     )
     return tuple(sorted(merged))
 
 
-def _operations(names: set[str]) -> tuple[str, ...]:
+def _operation_names(names: set[str]) -> tuple[str, ...]:
     return ("*",) if len(names) == len(Operation) else tuple(op.value for op in Operation if op.value in names)
 
 
-def _alone(names: set[str]) -> tuple[str, ...]:
+def _wildcard_or_names(names: set[str]) -> tuple[str, ...]:
     """Return the wildcard alone, if it is among the names: the API refuses it together with others."""
     return ("*",) if "*" in names else tuple(sorted(names))
 
 
-def _resources(names: set[str]) -> tuple[str, ...]:
+def _without_covered_resources(names: set[str]) -> tuple[str, ...]:
     """Return resources without those that a wildcard among them covers, which the API refuses."""
     if "*/*" in names:
         return ("*/*",)

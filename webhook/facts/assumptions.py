@@ -19,7 +19,7 @@ TRAINER: Final[Release] = (2, 3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assumptions:
+class ClusterAssumptions:
     """What a site says of its cluster.
 
     kubernetes: release of the API server. trainer: release of Kubeflow Trainer; its four shapes differ. device_claims:
@@ -41,7 +41,7 @@ class Assumptions:
     kueue_configuration: str = ""
 
 
-def read_assumptions(param: JSON, name: str = "its parameter") -> Assumptions:
+def read_assumptions(param: JSON, name: str = "its parameter") -> ClusterAssumptions:
     """Read the param of a policy, as `data.trainer: "2.2"` of a ConfigMap; the defaults hold where it is silent.
 
     Args:
@@ -64,7 +64,7 @@ def read_assumptions(param: JSON, name: str = "its parameter") -> Assumptions:
     key = tuple(told), name
     assumed = _READ.get(key, None)
     if assumed is None:
-        assumed = _read(*key)
+        assumed = _assumptions_from_texts(*key)
         size = 3 * sum(getsizeof(part) for pair in told for part in pair) + getsizeof(name)
         equal = _DEFAULTS if assumed == _DEFAULTS else _EQUAL.get(assumed, None)
         if equal is None:
@@ -74,8 +74,8 @@ def read_assumptions(param: JSON, name: str = "its parameter") -> Assumptions:
     return assumed
 
 
-_READ: Final[UserCache[tuple[tuple[tuple[str, str], ...], str], Assumptions | None]] = UserCache(1 << 20)
-_EQUAL: Final[UserCache[Assumptions, Assumptions | None]] = UserCache(1 << 20)
+_READ: Final[UserCache[tuple[tuple[tuple[str, str], ...], str], ClusterAssumptions | None]] = UserCache(1 << 20)
+_EQUAL: Final[UserCache[ClusterAssumptions, ClusterAssumptions | None]] = UserCache(1 << 20)
 """The same value for equal ones, so that facts are computed once for all policies that assume the same."""
 _RESOURCES: Final = ("resource.", "vendor.")
 _CONFIGURATION: Final = "controller_manager_config.yaml"
@@ -84,24 +84,24 @@ _WORDS: Final = frozenset(
 )
 
 
-_DEFAULTS: Final = Assumptions()
+_DEFAULTS: Final = ClusterAssumptions()
 
 
-def _read(told: tuple[tuple[str, str], ...], name: str) -> Assumptions:
-    texts, kueue = dict(told), _release("kueue", dict(told), name)
-    return Assumptions(
-        kubernetes=_release("kubernetes", texts, name) or _DEFAULTS.kubernetes,
-        trainer=_release("trainer", texts, name),
+def _assumptions_from_texts(told: tuple[tuple[str, str], ...], name: str) -> ClusterAssumptions:
+    texts, kueue = dict(told), _read_release("kueue", dict(told), name)
+    return ClusterAssumptions(
+        kubernetes=_read_release("kubernetes", texts, name) or _DEFAULTS.kubernetes,
+        trainer=_read_release("trainer", texts, name),
         device_claims=texts["dynamicResourceAllocation"] == "true" if "dynamicResourceAllocation" in texts else None,
         resources=tuple((key, text) for key, text in told if key == "resource" or key.startswith(_RESOURCES)),
-        feature_gates=frozenset(_switched_on(texts.get("featureGates", ""))),
+        feature_gates=frozenset(_gates_switched_on(texts.get("featureGates", ""))),
         kueue=kueue or _DEFAULTS.kueue,
         knows_kueue=kueue is not None,
         kueue_configuration=texts.get(_CONFIGURATION, ""),
     )
 
 
-def _switched_on(gates: str) -> Iterator[str]:
+def _gates_switched_on(gates: str) -> Iterator[str]:
     """Yield the names that a list such as `A=true, B, C=false` switches on."""
     for each in gates.split(","):
         name, _, value = each.strip().partition("=")
@@ -112,7 +112,7 @@ def _switched_on(gates: str) -> Iterator[str]:
 _EXAMPLES: Final = {"kubernetes": releases.DEFAULT, "trainer": TRAINER, "kueue": KUEUE}
 
 
-def _release(of: str, texts: Mapping[str, str], name: str) -> Release | None:
+def _read_release(of: str, texts: Mapping[str, str], name: str) -> Release | None:
     text = texts.get(of, "")
     release = releases.parse_release(text.strip())
     if text and release is None:

@@ -58,25 +58,25 @@ class Check:
         return is_about and self.of_deletions is is_deleted
 
 
-def kinds_of(*types: type[Object]) -> frozenset[tuple[str, str]]:
+def group_kinds_of_types(*types: type[Object]) -> frozenset[tuple[str, str]]:
     """Return the kinds of typed objects as a check declares them."""
     return frozenset((each.gvk.group, each.gvk.kind) for each in types)
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckResults:
     """What some checks say of an object: what is wrong, and which rules miss an object, so that nobody knows."""
 
     problems: tuple[Problem, ...] = ()
     unchecked: tuple[Problem, ...] = ()
 
 
-NOTHING: Final = Checked()
+NOTHING: Final = CheckResults()
 WORK: Final = 10
 """What a result is charged beside what it walks, so that many of them that walk nothing come to look at the clock."""
 
 
-def problems_of_groups(subject: Subject, groups: Iterable[str]) -> list[Checked]:
+def problems_of_groups(subject: Subject, groups: Iterable[str]) -> list[CheckResults]:
     """Return what the checks of some groups say of an object, where they say something; raise as `checked`."""
     reported = []
     for group in groups:
@@ -86,20 +86,20 @@ def problems_of_groups(subject: Subject, groups: Iterable[str]) -> list[Checked]
     return reported
 
 
-def problems_of_group(group: str, subject: Subject) -> Checked:
+def problems_of_group(group: str, subject: Subject) -> CheckResults:
     """Return what the checks of a group say of an object; they are asked once.
 
     Raises:
         EvaluationError: the object holds patches that cannot be merged.
     """
-    result: Checked | None = subject.results.get(group)
+    result: CheckResults | None = subject.results.get(group)
     if result is None:
         checks = subject.checks[group]
-        result = subject.results[group] = _check(group, checks, subject) if checks else NOTHING
+        result = subject.results[group] = _run_checks_of_group(group, checks, subject) if checks else NOTHING
     return result
 
 
-def _check(group: str, checks: Iterable[Check], subject: Subject) -> Checked:
+def _run_checks_of_group(group: str, checks: Iterable[Check], subject: Subject) -> CheckResults:
     """Ask those checks of a group that are about an object, in their order, and return what they say."""
     problems: list[Problem] = []
     until = subject.deadline
@@ -108,7 +108,7 @@ def _check(group: str, checks: Iterable[Check], subject: Subject) -> Checked:
         until.look()
     try:
         for each in checks:
-            if each.of_pods_with and _is_without(each.of_pods_with, subject):
+            if each.of_pods_with and _is_pod_without_parts(each.of_pods_with, subject):
                 continue
             if each.when is not None:
                 is_about = subject.results.get(each.when)  # as `once`, without a call: groups share what they ask
@@ -124,22 +124,22 @@ def _check(group: str, checks: Iterable[Check], subject: Subject) -> Checked:
         raise
     if not problems:
         return NOTHING
-    return Checked(
+    return CheckResults(
         tuple(each for each in problems if not each.missing), tuple(each for each in problems if each.missing)
     )
 
 
-def _is_without(parts: frozenset[str], subject: Subject) -> bool:
+def _is_pod_without_parts(parts: frozenset[str], subject: Subject) -> bool:
     """Return whether an object is a Pod that has none of some parts (typed/pod_parts.py)."""
     if subject.group_kind != POD:
         return False
     present = subject.pod_parts
     if present is None:
-        present = subject.pod_parts = _parts(subject)
+        present = subject.pod_parts = _parts_of_pod(subject)
     return present.isdisjoint(parts)
 
 
-def _parts(subject: Subject) -> AbstractSet[str]:
+def _parts_of_pod(subject: Subject) -> AbstractSet[str]:
     """Return the parts of a Pod, with what it is where it is not a Pod of its own."""
     present = subject.typed(Pod).parts.present
     if subject.template_of is None:

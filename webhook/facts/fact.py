@@ -24,7 +24,7 @@ Missing: TypeAlias = Mapping[str, tuple[MissingObject, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class FactResult:
     """A fact of one object: its value as plain JSON, and what it could not be computed from."""
 
     value: JSON
@@ -72,7 +72,7 @@ class Fact:
     examples: tuple[str, ...]
     type: Type
     structures: tuple[FactStructure, ...]
-    compute: Callable[[Subject], Result]
+    compute: Callable[[Subject], FactResult]
     lookups: tuple[Interest, ...] = ()
     expanded: Mapping[str, str] = field(default_factory=dict)
 

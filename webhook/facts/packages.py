@@ -7,7 +7,7 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Package:
+class FactPackage:
     """One package of facts.
 
     Args:
@@ -32,7 +32,7 @@ class Package:
 
 
 PACKAGES: Final = (
-    Package(
+    FactPackage(
         module="webhook.facts.pods",
         facts=("podSets",),
         groups=("pod-resources", "pod-template", "workload-update"),
@@ -46,7 +46,7 @@ PACKAGES: Final = (
             "pod_template_labels_and_node_selector",
         ),
     ),
-    Package(
+    FactPackage(
         module="webhook.facts.shapes",
         groups=("pod-template-shape", "object-shape"),
         rules=(
@@ -55,7 +55,7 @@ PACKAGES: Final = (
         ),
         judges_types=True,
     ),
-    Package(
+    FactPackage(
         module="webhook.facts.gpu",
         facts=("gpu", "portableGpu"),
         groups=("gpu-requests", "node-devices", "namespace-quota", "gpu-quota"),
@@ -66,7 +66,7 @@ PACKAGES: Final = (
             "gpu_quota",
         ),
     ),
-    Package(
+    FactPackage(
         module="webhook.facts.ray",
         groups=("ray",),
         rules=(
@@ -74,7 +74,7 @@ PACKAGES: Final = (
             "num_gpus",
         ),
     ),
-    Package(
+    FactPackage(
         module="webhook.facts.dra",
         facts=("dra",),
         groups=("device-claims", "resource-claims", "device-classes", "resource-slices", "nvidia-device-config"),
@@ -92,8 +92,8 @@ PACKAGES: Final = (
             "nvidia_device_config",
         ),
     ),
-    Package(module="webhook.facts.scheduling", facts=("priorities",)),
-    Package(
+    FactPackage(module="webhook.facts.scheduling", facts=("priorities",)),
+    FactPackage(
         module="webhook.facts.trainer",
         facts=("trainer", "training"),
         groups=("train-job", "train-job-changes", "training-runtime"),
@@ -135,7 +135,7 @@ PACKAGES: Final = (
             "train_job_mpi_worker_images_and_commands",
         ),
     ),
-    Package(
+    FactPackage(
         module="webhook.facts.jobset",
         groups=("job-set",),
         rules=(
@@ -148,7 +148,7 @@ PACKAGES: Final = (
             "unknown_keys",
         ),
     ),
-    Package(
+    FactPackage(
         module="webhook.facts.training_jobs",
         groups=("training-job",),
         rules=(
@@ -168,7 +168,7 @@ PACKAGES: Final = (
             "operator_variables",
         ),
     ),
-    Package(
+    FactPackage(
         module="webhook.facts.launch",
         groups=("launch",),
         rules=(
@@ -181,7 +181,7 @@ PACKAGES: Final = (
             "mpi_ranks_and_slots",
         ),
     ),
-    Package(
+    FactPackage(
         module="webhook.facts.kueue",
         facts=("kueue",),
         groups=("kueue-job", "kueue-never", "kueue-not-now", "kueue-unmanaged", "kueue-advice", "kueue-queue"),
@@ -225,7 +225,7 @@ PACKAGES: Final = (
             "queue_concurrent_admission",
         ),
     ),
-    Package(
+    FactPackage(
         module="webhook.facts.sandbox",
         groups=("sandbox",),
         rules=(
@@ -237,9 +237,9 @@ PACKAGES: Final = (
             "windows",
         ),
     ),
-    Package(module="webhook.facts.mesh", groups=("mesh",), rules=("sidecars",)),
-    Package(module="webhook.facts.served_versions", groups=("served-version",), rules=("removed_versions",)),
-    Package(
+    FactPackage(module="webhook.facts.mesh", groups=("mesh",), rules=("sidecars",)),
+    FactPackage(module="webhook.facts.served_versions", groups=("served-version",), rules=("removed_versions",)),
+    FactPackage(
         module="webhook.facts.volcano",
         groups=(
             "volcano-job",
@@ -290,7 +290,7 @@ PACKAGES: Final = (
             "job_partial_gang",
         ),
     ),
-    Package(
+    FactPackage(
         module="webhook.facts.storage",
         groups=("storage",),
         rules=(
@@ -305,7 +305,7 @@ PACKAGES: Final = (
             "sub_paths",
         ),
     ),
-    Package(
+    FactPackage(
         module="webhook.facts.preemption",
         groups=("preemption",),
         rules=(
@@ -314,7 +314,7 @@ PACKAGES: Final = (
             "priority_class",
         ),
     ),
-    Package(
+    FactPackage(
         module="webhook.facts.device_failures",
         groups=("device-failures",),
         rules=(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from webhook.facts.resource_units import amount_text
+from webhook.facts.resource_units import amount_in_kueue_units
 
 Kind: TypeAlias = Literal["Cohort", "ClusterQueue", "LocalQueue", "Queue"]
 """The kinds of Kueue, and Volcano's Queue."""
@@ -36,7 +36,7 @@ class Amount:
 
     def shown(self, value: int | None) -> str | None:
         """Return one of its numbers as a quantity."""
-        return None if value is None else amount_text(self.resource, value)
+        return None if value is None else amount_in_kueue_units(self.resource, value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

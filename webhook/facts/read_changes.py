@@ -23,14 +23,17 @@ def changes_what_is_read(subject: Subject) -> bool:
         return True
     now, old = subject.typed(Object), subject.typed_old(Object)
     subject.deadline.spend(len(now.json) + len(old.json))
-    return bool(_fields(now) != _fields(old) or _marks(now) != _marks(old))
+    return bool(
+        _fields_that_checks_read(now) != _fields_that_checks_read(old)
+        or _metadata_that_checks_read(now) != _metadata_that_checks_read(old)
+    )
 
 
-def _fields(obj: Object) -> JSON:
+def _fields_that_checks_read(obj: Object) -> JSON:
     return {name: value for name, value in obj.json.items() if name not in _UNREAD}
 
 
-def _marks(obj: Object) -> JSON:
+def _metadata_that_checks_read(obj: Object) -> JSON:
     """Return the metadata that checks read: who owns the object, and labels and annotations."""
     marked = (obj.labels, obj.annotations)
     read = [{key: text for key, text in each.items() if any(word in key for word in _READ)} for each in marked]

@@ -8,7 +8,7 @@ from typing import Final
 from webhook.cel.types import Type
 from webhook.cluster.interest import Interest, combine_interests
 from webhook.facts.fact import Fact, FactStructure
-from webhook.facts.registry import Registry
+from webhook.facts.registry import FactRegistry
 
 _TITLE: Final = """\
 # Facts
@@ -29,50 +29,55 @@ template alone, as a Pod. A fact that means less there says so. To judge an obje
 """
 
 
-def facts_as_markdown(registry: Registry) -> str:
+def facts_as_markdown(registry: FactRegistry) -> str:
     """Return the whole page."""
     facts = [registry.fact(name) for name in registry.fact_names]
     index = "\n".join(f"- [{fact.name}](#{fact.name.lower()}): {_first_sentence(fact.about)}" for fact in facts)
-    return "\n".join((_TITLE, index, "", *(line for fact in facts for line in _fact(fact))))
+    return "\n".join((_TITLE, index, "", *(line for fact in facts for line in _lines_about_fact(fact))))
 
 
 def _first_sentence(text: str) -> str:
     return text.partition(". ")[0].removesuffix(".")
 
 
-def _fact(fact: Fact) -> Iterator[str]:
-    yield from (f"## {fact.name}", "", fact.about, "", f"Type: {_type(fact.type)}", "", "```")
+def _lines_about_fact(fact: Fact) -> Iterator[str]:
+    yield from (f"## {fact.name}", "", fact.about, "", f"Type: {_type_as_text(fact.type)}", "", "```")
     yield from (*fact.examples, "```", "")
     if fact.lookups:
-        yield from ("Looks up in the cluster:", "", *map(_lookup, combine_interests(fact.lookups)), "")
+        yield from ("Looks up in the cluster:", "", *map(_lookup_as_text, combine_interests(fact.lookups)), "")
     if fact.expanded:
-        yield from ("With `expand: pods`:", "", *(_expanded(fact.name, *each) for each in fact.expanded.items()), "")
+        yield from (
+            "With `expand: pods`:",
+            "",
+            *(_line_about_expanded_field(fact.name, *each) for each in fact.expanded.items()),
+            "",
+        )
     for each in fact.structures:
-        yield from _structure(each)
+        yield from _lines_about_structure(each)
 
 
-def _expanded(name: str, field: str, meaning: str) -> str:
+def _line_about_expanded_field(name: str, field: str, meaning: str) -> str:
     return f"- `{name}.{field}` is {meaning}" if field else f"- `{name}` is {meaning}"
 
 
-def _lookup(interest: Interest) -> str:
+def _lookup_as_text(interest: Interest) -> str:
     fields = ", ".join(f"`{name}`" for name in sorted(interest.fields or ()))
     scope = interest.scope
     name = f" `{scope.name}` of `{scope.namespace}`" if scope.name else ""
     return f"- {interest.gvk.kind}{name} (`{interest.gvk.api_version}`): {fields or 'whether it is there'}"
 
 
-def _structure(each: FactStructure) -> Iterator[str]:
-    yield from (f"### {_short(each.structure.name)}", "", "| field | type | meaning |", "|---|---|---|")
+def _lines_about_structure(each: FactStructure) -> Iterator[str]:
+    yield from (f"### {_name_without_prefix(each.structure.name)}", "", "| field | type | meaning |", "|---|---|---|")
     for name, kind in each.structure.fields.items():
-        yield f"| {name} | {_type(kind)} | {each.texts[name].replace('|', '&#124;')} |"
+        yield f"| {name} | {_type_as_text(kind)} | {each.texts[name].replace('|', '&#124;')} |"
     yield ""
 
 
-def _short(name: str) -> str:
+def _name_without_prefix(name: str) -> str:
     return name.removeprefix("claimgate.")
 
 
-def _type(kind: Type) -> str:
+def _type_as_text(kind: Type) -> str:
     """Write a type as CEL does, structures without the project's name before them."""
     return f"`{str(kind).replace('claimgate.', '')}`"

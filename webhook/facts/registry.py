@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.attributes import JSON
 from webhook.facts.fact import Fact
-from webhook.facts.packages import PACKAGES, Package
+from webhook.facts.packages import PACKAGES, FactPackage
 from webhook.problems.catalogue import Catalogue, LazyCatalogue, catalogue_of_rules, rules_of
 from webhook.problems.rule import Rule
 
@@ -25,10 +25,10 @@ _MOST_KINDS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Registry:
+class FactRegistry:
     """The packages that policies may ask for. `fact_names` are the facts that they have."""
 
-    packages: tuple[Package, ...]
+    packages: tuple[FactPackage, ...]
     fact_names: tuple[str, ...] = field(init=False, compare=False, repr=False)
     _facts: dict[str, Fact] = field(default_factory=dict, compare=False, repr=False)
     _checks: dict[str, Sequence[Check]] = field(default_factory=dict, compare=False, repr=False)
@@ -50,14 +50,14 @@ class Registry:
         """
         known = self._facts.get(name)
         if known is None:
-            known = self._facts[name] = _fact(self.packages, name)
+            known = self._facts[name] = _import_fact(self.packages, name)
         return known
 
     def checks(self, group: str) -> Sequence[Check]:
         """Return the checks of a group."""
         known = self._checks.get(group)
         if known is None:
-            known = self._checks[group] = _checks(self.packages, group)
+            known = self._checks[group] = _import_checks(self.packages, group)
         return known
 
     def checks_of_kind(self, kind: tuple[str, str], *, is_deleted: bool) -> ChecksOfKind:
@@ -83,7 +83,7 @@ class Registry:
 
         Looking for one raises InputError for every mistake in them, and for an id that several rules have.
         """
-        return LazyCatalogue(partial(_catalogue, self.packages, groups))
+        return LazyCatalogue(partial(_import_catalogue, self.packages, groups))
 
 
 class ChecksOfKind(dict[str, "tuple[Check, ...]"]):
@@ -91,7 +91,7 @@ class ChecksOfKind(dict[str, "tuple[Check, ...]"]):
 
     __slots__ = ("_is_deleted", "_kind", "_registry")
 
-    def __init__(self, registry: Registry, kind: tuple[str, str], *, is_deleted: bool) -> None:
+    def __init__(self, registry: FactRegistry, kind: tuple[str, str], *, is_deleted: bool) -> None:
         super().__init__()
         self._registry = registry
         self._kind = kind
@@ -109,7 +109,7 @@ class ChecksOfKind(dict[str, "tuple[Check, ...]"]):
         return frozenset().union(*parts) if all(parts) else frozenset()
 
 
-def _fact(packages: tuple[Package, ...], name: str) -> Fact:
+def _import_fact(packages: tuple[FactPackage, ...], name: str) -> Fact:
     for package in packages:
         if name in package.facts:
             declared: tuple[Fact, ...] = import_module(f"{package.module}.fact").FACTS
@@ -117,23 +117,23 @@ def _fact(packages: tuple[Package, ...], name: str) -> Fact:
     raise KeyError(name)
 
 
-def _checks(packages: tuple[Package, ...], group: str) -> Sequence[Check]:
+def _import_checks(packages: tuple[FactPackage, ...], group: str) -> Sequence[Check]:
     package = next(package for package in packages if group in package.groups)
     declared: tuple[Check, ...] = import_module(f"{package.module}.checks").CHECKS
     return tuple(check for check in declared if check.group == group)
 
 
 @cache
-def _catalogue(packages: tuple[Package, ...], groups: tuple[str, ...]) -> Catalogue:
+def _import_catalogue(packages: tuple[FactPackage, ...], groups: tuple[str, ...]) -> Catalogue:
     asked = [package for package in packages if not set(groups).isdisjoint(package.groups)]
     rules = catalogue_of_rules(rule for package in asked for rule in rules_of_package(package))
     return {name: rule for name, rule in rules.items() if rule.group in groups}
 
 
-def rules_of_package(package: Package) -> tuple[Rule, ...]:
+def rules_of_package(package: FactPackage) -> tuple[Rule, ...]:
     """Import the modules with a package's rules and return the rules."""
     return rules_of(*map(import_module, package.rule_modules))
 
 
-SHIPPED: Final = Registry(PACKAGES)
+SHIPPED: Final = FactRegistry(PACKAGES)
 """The packages of claimgate."""

@@ -20,7 +20,7 @@ def amount_in_units(resource: str, value: JSON) -> int | None:
     return read.milli_value() if resource == "cpu" else read.value()
 
 
-def amount_text(resource: str, value: int) -> str:
+def amount_in_kueue_units(resource: str, value: int) -> str:
     """Write an amount of a resource in Kueue's units, without its name: `1500m`, `40Gi`, `24`."""
     if resource == "cpu":
         return str(Quantity(value, -3))
@@ -31,7 +31,7 @@ def amount_text(resource: str, value: int) -> str:
 
 def amount_with_resource(resource: str, value: int) -> str:
     """Write an amount of a resource in Kueue's units, with its name: `24 nvidia.com/gpu`."""
-    return f"{amount_text(resource, value)} {resource}"
+    return f"{amount_in_kueue_units(resource, value)} {resource}"
 
 
 def cpu_count(resources: JSON) -> int:

@@ -13,12 +13,12 @@ from typing import Any, Final, TypeVar
 
 from webhook.attributes import JSON, Attributes, GroupVersionKind
 from webhook.deadline import Deadline
-from webhook.facts.assumptions import Assumptions
+from webhook.facts.assumptions import ClusterAssumptions
 from webhook.facts.check import WORK
-from webhook.facts.fact import Result
+from webhook.facts.fact import FactResult
 from webhook.facts.kinds import POD
-from webhook.facts.registry import SHIPPED, ChecksOfKind, Registry
-from webhook.facts.view import View
+from webhook.facts.registry import SHIPPED, ChecksOfKind, FactRegistry
+from webhook.facts.view import ClusterView
 from webhook.paths import FieldPath
 from webhook.schema import Mismatch, decode_object
 from webhook.typed.objects import Metadata, Object
@@ -63,15 +63,15 @@ class Subject:
     object: JSON
     old_object: JSON
     attributes: Attributes
-    cluster: View
+    cluster: ClusterView
     table: Table
-    assumptions: Assumptions = field(default_factory=Assumptions)
+    assumptions: ClusterAssumptions = field(default_factory=ClusterAssumptions)
     pods: int | None = 1
     template_of: GroupVersionKind | None = None
     pod_set: str = ""
     is_decoded: bool = False
     is_patch: bool = False
-    registry: Registry = SHIPPED
+    registry: FactRegistry = SHIPPED
     mismatches: tuple[Mismatch, ...] = ()
     omitted: frozenset[FieldPath] = frozenset()
     typed_objects: dict[type[Object], Any] = field(default_factory=dict, repr=False)
@@ -91,7 +91,7 @@ class Subject:
         """Return the namespace of the request, "" for cluster-scoped objects."""
         return self.attributes.namespace
 
-    def view(self) -> View:
+    def view(self) -> ClusterView:
         """Return the cluster as seen from the object's namespace, with nothing noted as missing yet."""
         return self.cluster.unnoted()
 
@@ -122,7 +122,7 @@ class Subject:
         """Return the value of a fact of the object."""
         return self.result(name).value
 
-    def result(self, name: str) -> Result:
+    def result(self, name: str) -> FactResult:
         """Return a fact of the object, with what it could not be computed from.
 
         Raises:

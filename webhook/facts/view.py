@@ -34,7 +34,7 @@ _MOST_COMPARED: Final = 20_000
 
 
 @dataclass(slots=True)
-class _Seen:
+class _SeenObjects:
     """What the facts of one request have seen of the cluster."""
 
     objects: dict[tuple[GroupVersionKind, str, str], JSON] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class _Seen:
 
 
 @dataclass(slots=True)
-class View:
+class ClusterView:
     """Lookups in one namespace, and until when there may be any.
 
     `noted` collects what was not there by the fields of the fact that needed it, of which `fields` is asked now.
@@ -56,15 +56,15 @@ class View:
     deadline: Deadline = field(default_factory=Deadline)
     fields: tuple[str, ...] = ("",)
     noted: dict[str, dict[MissingObject, None]] = field(default_factory=dict)
-    _seen: _Seen = field(default_factory=_Seen)
+    _seen: _SeenObjects = field(default_factory=_SeenObjects)
 
-    def unnoted(self) -> View:
+    def unnoted(self) -> ClusterView:
         """Return the same view with nothing noted yet: for a fact of its own, or for what no fact is to say."""
-        return View(self.cluster, self.namespace, self.deadline, _seen=self._seen)
+        return ClusterView(self.cluster, self.namespace, self.deadline, _seen=self._seen)
 
-    def of(self, *fields: str) -> View:
+    def of(self, *fields: str) -> ClusterView:
         """Return the same view for lookups that only some fields need."""
-        return View(self.cluster, self.namespace, self.deadline, fields, self.noted, self._seen)
+        return ClusterView(self.cluster, self.namespace, self.deadline, fields, self.noted, self._seen)
 
     def missing(self) -> Missing:
         """Return the objects that were not there, by field."""
@@ -84,7 +84,7 @@ class View:
         if namespace is None:
             namespace = self.namespace if namespaced else ""
         try:
-            result = self._object(gvk, namespace, name)
+            result = self._look_up_object(gvk, namespace, name)
         except LookupFailed as failure:
             self._seen.failed.add(gvk)
             self.note(MissingObject(kind=gvk.kind, namespace=namespace, name=name, why=f"not looked up: {failure}"))
@@ -109,7 +109,7 @@ class View:
         listed = self.deadline.each(self.all(kind.gvk, namespace))
         return Items([kind.of(obj, (), reading) for obj in listed], self.deadline)
 
-    def _object(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON:
+    def _look_up_object(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON:
         objects, key = self._seen.objects, (gvk, namespace, name)
         known = objects.get(key, _UNKNOWN)
         if known is _UNKNOWN:
@@ -134,7 +134,7 @@ class View:
         """Return the object, or None where it is not there or nobody can say; nothing is noted."""
         self.deadline.left -= 1
         try:
-            return self._object(gvk, namespace, name)
+            return self._look_up_object(gvk, namespace, name)
         except LookupFailed:
             self._seen.failed.add(gvk)
             return None
@@ -206,7 +206,7 @@ class View:
             return ""
         compared = list(islice(known, _MOST_COMPARED - self._seen.compared))
         self._seen.compared += len(compared)
-        return nearest_name(name, self.deadline.paced(compared))
+        return nearest_name(name, self.deadline.items_with_clock_checks(compared))
 
     def once(self, key: object, make: Callable[[], T]) -> T:
         """Return what `make` computed under a key when the request first asked for it; the key holds its inputs."""

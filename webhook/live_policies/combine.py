@@ -50,7 +50,7 @@ def combine(files: PolicySet, compiled: Iterable[CompiledObject]) -> LivePolicie
         **{(VALIDATING, policy.name): policy for policy in files.validating},
         **{(MUTATING, policy.name): policy for policy in files.mutating},
     }
-    objects = tuple(_untaken(each, of_files) for each in compiled)
+    objects = tuple(_out_of_force_if_name_is_taken(each, of_files) for each in compiled)
     stored = {(NATIVE[each.stored.kind], each.stored.name): each.policy for each in objects if each.policy}
     every = {**of_files, **stored}
     bound: dict[Key, list[Binding]] = {}
@@ -59,13 +59,17 @@ def combine(files: PolicySet, compiled: Iterable[CompiledObject]) -> LivePolicie
         if each.binding is not None:
             key = each.bound_kind, each.binding.policy
             bound.setdefault(key, []).append(each.binding)
-            if key not in every and not _is_there(key, objects):
+            if key not in every and not _is_shadowed_policy(key, objects):
                 unbound.add(each.stored.name)
-    policies = replace(files, validating=_joined(VALIDATING, every, bound), mutating=_joined(MUTATING, every, bound))
+    policies = replace(
+        files,
+        validating=_policies_in_order(VALIDATING, every, bound),
+        mutating=_policies_in_order(MUTATING, every, bound),
+    )
     return LivePolicies(policies, objects, frozenset(unbound))
 
 
-def _untaken(compiled: CompiledObject, of_files: Mapping[Key, Policy]) -> CompiledObject:
+def _out_of_force_if_name_is_taken(compiled: CompiledObject, of_files: Mapping[Key, Policy]) -> CompiledObject:
     """Return the object, out of force where its name is taken."""
     kind, name = compiled.stored.kind, compiled.stored.name
     if compiled.policy is not None and (NATIVE[kind], name) in of_files:
@@ -82,12 +86,14 @@ def _untaken(compiled: CompiledObject, of_files: Mapping[Key, Policy]) -> Compil
     return compiled
 
 
-def _is_there(key: Key, objects: Iterable[CompiledObject]) -> bool:
+def _is_shadowed_policy(key: Key, objects: Iterable[CompiledObject]) -> bool:
     """Return whether there is an object of that policy, which is not in force."""
     return any((NATIVE.get(each.stored.kind), each.stored.name) == key for each in objects)
 
 
-def _joined(kind: str, every: Mapping[Key, Policy], bound: Mapping[Key, list[Binding]]) -> tuple[Policy, ...]:
+def _policies_in_order(
+    kind: str, every: Mapping[Key, Policy], bound: Mapping[Key, list[Binding]]
+) -> tuple[Policy, ...]:
     """Return the policies of a kind in the order of their names, with their own bindings and stored ones."""
     named = sorted((name, policy) for (policy_kind, name), policy in every.items() if policy_kind == kind)
     return tuple(

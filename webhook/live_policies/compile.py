@@ -81,7 +81,7 @@ class Compiler:
         self._budget.begin()
         for each in stored:
             length = len(each.text())
-            if beyond := _beyond(len(made) + 1, length, size + length):
+            if beyond := _reason_beyond_bounds(len(made) + 1, length, size + length):
                 listed.append(CompiledObject(stored=each, errors=(beyond,), reason="TooMuch"))
                 continue
             size += length
@@ -113,10 +113,12 @@ class Compiler:
             return CompiledObject(stored=stored, errors=told, reason="WrongShape")
         if isinstance(manifest, ValidatingPolicyManifest | MutatingPolicyManifest):
             return self._policy(stored, manifest)
-        binding, errors = compile_binding(manifest, _place(stored))
+        binding, errors = compile_binding(manifest, _kind_and_name(stored))
         kind = manifest.kind.removesuffix("Binding")
         if errors:
-            return CompiledObject(stored=stored, bound_kind=kind, errors=_told(errors), reason="Invalid")
+            return CompiledObject(
+                stored=stored, bound_kind=kind, errors=_distinct_error_texts(errors), reason="Invalid"
+            )
         return CompiledObject(stored=stored, binding=binding, bound_kind=kind)
 
     def _policy(
@@ -125,22 +127,25 @@ class Compiler:
         options = self._options
         try:
             policy, errors = compile_policy(
-                manifest, self._budget, options.version, _place(stored), registry=options.registry
+                manifest, self._budget, options.version, _kind_and_name(stored), registry=options.registry
             )
         except CelError as error:  # what no expression may be, such as one too deep to be read
             return CompiledObject(stored=stored, errors=(f"spec: {error}",), reason="Invalid")
-        told = _told(errors)
+        told = _distinct_error_texts(errors)
         if policy.asks_authorizer and not self._may_ask:
             told += ("asks `authorizer`, which the server does not answer: start it with --authorizer",)
         if not told:
             return CompiledObject(stored=stored, policy=policy)
         is_somewhere = not any(_is_about_matching(error) for error in errors)
         return CompiledObject(
-            stored=stored, policy=_failing(policy, told) if is_somewhere else None, errors=told, reason="Invalid"
+            stored=stored,
+            policy=_as_failing_policy(policy, told) if is_somewhere else None,
+            errors=told,
+            reason="Invalid",
         )
 
 
-def _beyond(count: int, size: int, together: int) -> str:
+def _reason_beyond_bounds(count: int, size: int, together: int) -> str:
     """Say why an object is not compiled: what it would exceed, or ""."""
     if count > MOST_OBJECTS:
         return f"there are more than {MOST_OBJECTS} policies and bindings, and older ones count first: delete some"
@@ -151,20 +156,22 @@ def _beyond(count: int, size: int, together: int) -> str:
     return ""
 
 
-def _place(stored: StoredPolicy) -> str:
+def _kind_and_name(stored: StoredPolicy) -> str:
     return f"{stored.kind}/{stored.name}"
 
 
-def _told(errors: Sequence[FieldError]) -> tuple[str, ...]:
+def _distinct_error_texts(errors: Sequence[FieldError]) -> tuple[str, ...]:
     return tuple(
         dict.fromkeys(
-            "\n".join([str(replace(each, path=written_path(each.path))), *(f"hint: {line}" for line in _hints(each))])
+            "\n".join(
+                [str(replace(each, path=written_path(each.path))), *(f"hint: {line}" for line in _hints_of_error(each))]
+            )
             for each in errors
         )
     )
 
 
-def _hints(error: FieldError) -> list[str]:
+def _hints_of_error(error: FieldError) -> list[str]:
     return error.note.splitlines()
 
 
@@ -172,7 +179,7 @@ def _is_about_matching(error: FieldError) -> bool:
     return error.path[:2] == ("spec", "matchConstraints") or error.path[:2] == ("metadata", "name")
 
 
-def _failing(policy: Policy, errors: Sequence[str]) -> Policy:
+def _as_failing_policy(policy: Policy, errors: Sequence[str]) -> Policy:
     """Return the policy as one whose every evaluation fails, so that its failurePolicy decides; it looks nothing up."""
     text = errors[0].splitlines()[0]
     if len(errors) > 1:

@@ -24,11 +24,11 @@ _FIELDS: Final = ("status", "reason", "message", "observedGeneration")
 def conditions(compiled: CompiledObject, live: LivePolicies) -> tuple[dict[str, Any], ...]:
     """Return the conditions of one object, without their times."""
     stored = compiled.stored
-    made = [_compiled(compiled)]
+    made = [_compiled_condition(compiled)]
     if stored.kind == POLICY_BINDING:
-        made += [_bound(compiled, live)] if compiled.binding else []
+        made += [_bound_condition(compiled, live)] if compiled.binding else []
     elif not compiled.errors:
-        made += [_portable(compiled)]
+        made += [_portable_condition(compiled)]
     return tuple({**each, "observedGeneration": stored.generation} for each in made)
 
 
@@ -66,15 +66,15 @@ def stored_conditions(stored: StoredPolicy) -> dict[str, JSON]:
     return {each["type"]: each for each in get(stored.value, ("status", "conditions"), None) or ()}
 
 
-def _compiled(compiled: CompiledObject) -> dict[str, Any]:
+def _compiled_condition(compiled: CompiledObject) -> dict[str, Any]:
     errors = compiled.errors
     if errors:
-        return condition("Compiled", holds=False, reason=compiled.reason, message=_told(compiled))
+        return condition("Compiled", holds=False, reason=compiled.reason, message=_errors_as_text(compiled))
     what = "the binding is valid" if compiled.stored.kind == POLICY_BINDING else "every expression compiles"
     return condition("Compiled", holds=True, reason="Compiled", message=what)
 
 
-def _told(compiled: CompiledObject) -> str:
+def _errors_as_text(compiled: CompiledObject) -> str:
     errors = compiled.errors
     lines = [*errors[:_MOST_ERRORS], *([f"and {len(errors) - _MOST_ERRORS} more"] * (len(errors) > _MOST_ERRORS))]
     if compiled.policy is not None:
@@ -84,7 +84,7 @@ def _told(compiled: CompiledObject) -> str:
     return "\n".join([f"{counted(len(errors), 'error')}:", *lines])
 
 
-def _bound(compiled: CompiledObject, live: LivePolicies) -> dict[str, Any]:
+def _bound_condition(compiled: CompiledObject, live: LivePolicies) -> dict[str, Any]:
     assert compiled.binding is not None
     kind, name = compiled.bound_kind.replace("Admission", ""), compiled.binding.policy
     if compiled.stored.name in live.unbound:
@@ -93,7 +93,7 @@ def _bound(compiled: CompiledObject, live: LivePolicies) -> dict[str, Any]:
     return condition("Bound", holds=True, reason="PolicyFound", message=f"it binds {kind} `{name}`")
 
 
-def _portable(compiled: CompiledObject) -> dict[str, Any]:
+def _portable_condition(compiled: CompiledObject) -> dict[str, Any]:
     policy = compiled.policy
     assert policy is not None
     resource = f"{compiled.stored.kind.lower()}.claimgate.dev/{compiled.stored.name}"

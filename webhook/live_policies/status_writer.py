@@ -88,7 +88,7 @@ class StatusWriter:
         attempt.writes += 1
         attempt.not_before = self.clock() + min(first * 2 ** min(attempt.writes - 1, 20), longest)
         try:
-            self.connection.apply(*_applied(stored, attempt.wanted), self.manager, _WRITE_S)
+            self.connection.apply(*_status_path_and_body(stored, attempt.wanted), self.manager, _WRITE_S)
         except ServerRefused as error:
             if error.code not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):  # it is gone, or another one by now
                 self.error = str(error)
@@ -99,7 +99,7 @@ class StatusWriter:
             self.error = ""
 
 
-def _applied(stored: StoredPolicy, conditions: Conditions) -> tuple[str, JSON]:
+def _status_path_and_body(stored: StoredPolicy, conditions: Conditions) -> tuple[str, JSON]:
     """Return the path of the status and what is applied to it; the uid keeps a new object of the name apart."""
     path = f"/apis/{GROUP}/{VERSION}/{plural_of_kind(stored.kind)}/{quote(stored.name, safe='')}/status"
     return path, {

@@ -87,21 +87,24 @@ def read_annotations(
 ) -> tuple[Settings, tuple[FieldError, ...]]:
     """Read the annotations of this project; others are left alone."""
     own = {key.removeprefix(PREFIX): text.strip() for key, text in annotations.items() if key.startswith(PREFIX)}
-    facts, checks, words = (_listed(own.get(name, "")) for name in ("facts", "checks", "expand"))
-    concerns = _listed(own.get("concerns", ""))
-    errors = [_unknown(name) for name in own if name not in _NAMES]
+    facts, checks, words = (_comma_separated(own.get(name, "")) for name in ("facts", "checks", "expand"))
+    concerns = _comma_separated(own.get("concerns", ""))
+    errors = [_unknown_annotation_error(name) for name in own if name not in _NAMES]
     errors += [
         error
         for error in (
-            *(_one_of("expand", {"expand": word}, ("pods", "objects", "patches", "resources")) for word in words),
-            _one_of("phase", own, PHASES),
-            _one_of("registered", own, ("true", "false")),
-            _one_of("updates", own, ("spec",)),
-            _one_of("severity", own, SEVERITIES),
-            _one_of("missing", own, MISSING),
-            *(_one_of("concerns", {"concerns": word}, CONCERNS) for word in concerns),
-            *(_one_of("facts", {"facts": fact}, known_facts) for fact in facts),
-            *(_one_of("checks", {"checks": group}, known_checks) for group in checks),
+            *(
+                _error_unless_one_of("expand", {"expand": word}, ("pods", "objects", "patches", "resources"))
+                for word in words
+            ),
+            _error_unless_one_of("phase", own, PHASES),
+            _error_unless_one_of("registered", own, ("true", "false")),
+            _error_unless_one_of("updates", own, ("spec",)),
+            _error_unless_one_of("severity", own, SEVERITIES),
+            _error_unless_one_of("missing", own, MISSING),
+            *(_error_unless_one_of("concerns", {"concerns": word}, CONCERNS) for word in concerns),
+            *(_error_unless_one_of("facts", {"facts": fact}, known_facts) for fact in facts),
+            *(_error_unless_one_of("checks", {"checks": group}, known_checks) for group in checks),
         )
         if error
     ]
@@ -118,7 +121,7 @@ def read_annotations(
             phase="mutate" if phase == "mutate" else "both" if phase == "both" else "validate",
             is_registered=own.get("registered") != "false",
             concerns=tuple(word for word in concerns if word in CONCERNS),
-            any_pod=_listed(own.get("any-pod", "")),
+            any_pod=_comma_separated(own.get("any-pod", "")),
             is_about_specs=own.get("updates") == "spec",
             severity=own.get("severity", ""),
             category=own.get("category", ""),
@@ -142,22 +145,22 @@ def spelled_out(manifest: JSON) -> JSON:
     }
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def _comma_separated(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
-def _path(name: str) -> FieldPath:
+def _path_of_annotation(name: str) -> FieldPath:
     return ("metadata", "annotations", PREFIX + name)
 
 
-def _one_of(name: str, own: Mapping[str, str], values: tuple[str, ...]) -> FieldError | None:
+def _error_unless_one_of(name: str, own: Mapping[str, str], values: tuple[str, ...]) -> FieldError | None:
     value = own.get(name)
     if value is None or value in values:
         return None
-    return invalid_error(_path(name), value, f"expected one of: {', '.join(values)}")
+    return invalid_error(_path_of_annotation(name), value, f"expected one of: {', '.join(values)}")
 
 
-def _unknown(name: str) -> FieldError:
+def _unknown_annotation_error(name: str) -> FieldError:
     close = get_close_matches(name, _NAMES, n=1)
     hint = f"did you mean `{PREFIX}{close[0]}`?" if close else f"known ones: {', '.join(_NAMES)}"
-    return invalid_error(_path(name), PREFIX + name, f"unknown annotation; {hint}")
+    return invalid_error(_path_of_annotation(name), PREFIX + name, f"unknown annotation; {hint}")

@@ -154,7 +154,7 @@ def native_manifest(value: JSON) -> JSON:
     Raises:
         ShapeError: unknown fields and wrong types, all of them; paths are those of the object.
     """
-    checked = _checked(value)
+    checked = _without_nulls_and_status(value)
     kind, spec = value["kind"], dict(checked.get("spec") or {})
     metadata = {**checked.get("metadata", {})}
     if kind == POLICY_BINDING:
@@ -163,7 +163,7 @@ def native_manifest(value: JSON) -> JSON:
     annotations = {**(metadata.get("annotations") or {})}
     for name, annotation in _FIELDS.items():
         if name in spec:
-            annotations[PREFIX + annotation] = _text(spec.pop(name))
+            annotations[PREFIX + annotation] = _scalar_as_text(spec.pop(name))
     if annotations:
         metadata["annotations"] = annotations
     return {
@@ -187,7 +187,7 @@ def written_path(path: FieldPath) -> FieldPath:
     return path
 
 
-def _checked(value: JSON) -> Any:
+def _without_nulls_and_status(value: JSON) -> Any:
     """Return the object without nulls and status, and refuse unknown fields."""
     if value.get("apiVersion") != API_VERSION:
         raise ShapeError(((("apiVersion",), f"unknown version `{value.get('apiVersion')}`; expected {API_VERSION}"),))
@@ -196,13 +196,13 @@ def _checked(value: JSON) -> Any:
         _MODELS[value["kind"]].model_validate(kept)
     except ValidationError as error:
         raise shape_error(error) from None
-    problems = [*_annotations(kept), *_actions(kept)]
+    problems = [*_errors_of_annotations(kept), *_errors_of_actions(kept)]
     if problems:
         raise ShapeError(tuple(problems))
     return kept
 
 
-def _annotations(value: JSON) -> list[tuple[FieldPath, str]]:
+def _errors_of_annotations(value: JSON) -> list[tuple[FieldPath, str]]:
     """Report annotations that are fields of these kinds: one place for each thing, or nobody knows which counts."""
     annotations = (value.get("metadata") or {}).get("annotations") or {}
     return [
@@ -212,14 +212,14 @@ def _annotations(value: JSON) -> list[tuple[FieldPath, str]]:
     ]
 
 
-def _actions(value: JSON) -> list[tuple[FieldPath, str]]:
+def _errors_of_actions(value: JSON) -> list[tuple[FieldPath, str]]:
     spec = value["spec"]
     if value["kind"] == POLICY_BINDING and spec.get("policyKind") == MUTATING_POLICY and "validationActions" in spec:
         return [(("spec", "validationActions"), "a MutatingPolicy has none: remove the field")]
     return []
 
 
-def _text(value: JSON) -> str:
+def _scalar_as_text(value: JSON) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return ", ".join(value) if isinstance(value, list) else str(value)

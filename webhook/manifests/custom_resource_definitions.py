@@ -93,10 +93,10 @@ _STATUS: Final[Schema] = {
 
 def custom_resource_definitions() -> tuple[JSON, ...]:
     """Return the three CustomResourceDefinitions, as they are applied."""
-    return tuple(_definition(kind) for kind in SPECS)
+    return tuple(_definition_of_kind(kind) for kind in SPECS)
 
 
-def _definition(kind: str) -> JSON:
+def _definition_of_kind(kind: str) -> JSON:
     resource = plural_of_kind(kind)
     schema = {
         "type": "object",
@@ -106,7 +106,7 @@ def _definition(kind: str) -> JSON:
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
-            "spec": _spec(kind),
+            "spec": _schema_of_spec(kind),
             "status": _STATUS,
         },
     }
@@ -116,7 +116,7 @@ def _definition(kind: str) -> JSON:
         "storage": True,
         "schema": {"openAPIV3Schema": schema},
         "subresources": {"status": {}},
-        "additionalPrinterColumns": _columns(kind),
+        "additionalPrinterColumns": _printer_columns(kind),
     }
     names = {"plural": resource, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"}
     return {
@@ -132,66 +132,72 @@ def _definition(kind: str) -> JSON:
     }
 
 
-def _columns(kind: str) -> list[JSON]:
+def _printer_columns(kind: str) -> list[JSON]:
     of_kind = (
         [
             {"name": "Policy", "type": "string", "jsonPath": ".spec.policyName"},
-            _condition_column("Compiled"),
-            _condition_column("Bound"),
+            _column_of_condition("Compiled"),
+            _column_of_condition("Bound"),
         ]
         if kind == POLICY_BINDING
         else [
-            _condition_column("Compiled"),
-            _condition_column("Registered"),
-            {**_condition_column("Portable"), "priority": 1},
+            _column_of_condition("Compiled"),
+            _column_of_condition("Registered"),
+            {**_column_of_condition("Portable"), "priority": 1},
         ]
     )
     return [*of_kind, {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]
 
 
-def _condition_column(name: str) -> JSON:
+def _column_of_condition(name: str) -> JSON:
     return {"name": name, "type": "string", "jsonPath": f'.status.conditions[?(@.type=="{name}")].status'}
 
 
-def _spec(kind: str) -> Schema:
+def _schema_of_spec(kind: str) -> Schema:
     model = SPECS[kind].model_json_schema()
-    return _structural(model, "", model.get("$defs", {}))
+    return _structural_schema(model, "", model.get("$defs", {}))
 
 
-def _structural(schema: Schema, name: str, models: dict[str, Schema]) -> Schema:
+def _structural_schema(schema: Schema, name: str, models: dict[str, Schema]) -> Schema:
     """Return a schema of pydantic as the API server takes it: each value has one type, and no reference is left."""
     if "anyOf" in schema:  # of a field that may be absent
         (one,) = [each for each in schema["anyOf"] if each.get("type") != "null"]
-        return _structural({**one, **_described(schema)}, name, models)
+        return _structural_schema({**one, **_description_of_schema(schema)}, name, models)
     if "$ref" in schema:
-        return {**_structural(models[schema["$ref"].rpartition("/")[2]], name, models), **_described(schema)}
-    made: Schema = {"type": schema["type"], **_described(schema)}
+        return {
+            **_structural_schema(models[schema["$ref"].rpartition("/")[2]], name, models),
+            **_description_of_schema(schema),
+        }
+    made: Schema = {"type": schema["type"], **_description_of_schema(schema)}
     if schema["type"] == "object":
         made |= _schema_of_object(schema, models)
     elif schema["type"] == "array":
-        made |= {"items": _structural(schema["items"], "", models), "maxItems": MOST_ENTRIES}
+        made |= {"items": _structural_schema(schema["items"], "", models), "maxItems": MOST_ENTRIES}
         if name in _BY_NAME:
             made |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
         if name in _ITEM_ENUMS:
             made["items"]["enum"] = list(_ITEM_ENUMS[name])
     elif schema["type"] == "string":
-        made |= {"enum": list(_ENUMS[name])} if name in _ENUMS else {"maxLength": _longest(name)}
+        made |= {"enum": list(_ENUMS[name])} if name in _ENUMS else {"maxLength": _longest_text(name)}
     return made
 
 
 def _schema_of_object(schema: Schema, models: dict[str, Schema]) -> Schema:
     if "properties" not in schema:
-        return {"additionalProperties": {"type": "string", "maxLength": _longest("")}, "maxProperties": MOST_ENTRIES}
-    fields = {name: _structural(each, name, models) for name, each in schema["properties"].items()}
+        return {
+            "additionalProperties": {"type": "string", "maxLength": _longest_text("")},
+            "maxProperties": MOST_ENTRIES,
+        }
+    fields = {name: _structural_schema(each, name, models) for name, each in schema["properties"].items()}
     required = list(_REQUIRED.get(schema["title"], ()))
     return {**({"required": required} if required else {}), "properties": fields}
 
 
-def _longest(name: str) -> int:
+def _longest_text(name: str) -> int:
     return LONGEST_EXPRESSION if name in _EXPRESSIONS else 1024
 
 
-def _described(schema: Schema) -> Schema:
+def _description_of_schema(schema: Schema) -> Schema:
     """Return the description that `kubectl explain` prints of a field or of a part of it."""
     text = schema.get("description")
     return {"description": " ".join(text.split())} if text else {}

@@ -26,18 +26,18 @@ class FieldError:
         return f"{path_as_text(self.path)}: {self.body}"
 
 
-def _body(kind: str, detail: str) -> str:
+def _kind_with_detail(kind: str, detail: str) -> str:
     return f"{kind}: {detail}" if detail else kind
 
 
 def required_error(path: FieldPath, detail: str = "") -> FieldError:
     """Return the error of a required field that is absent."""
-    return FieldError(path, _body("Required value", detail))
+    return FieldError(path, _kind_with_detail("Required value", detail))
 
 
 def invalid_error(path: FieldPath, value: object, detail: str) -> FieldError:
     """Return the error of a field whose value is invalid."""
-    return FieldError(path, _body(f"Invalid value: {value_as_go_text(value)}", detail))
+    return FieldError(path, _kind_with_detail(f"Invalid value: {value_as_go_text(value)}", detail))
 
 
 def unsupported_error(path: FieldPath, value: object, supported: Sequence[str]) -> FieldError:
@@ -56,7 +56,7 @@ def duplicate_error(path: FieldPath, value: object) -> FieldError:
 
 def forbidden_error(path: FieldPath, detail: str) -> FieldError:
     """Return the error of a field that must not be there."""
-    return FieldError(path, _body("Forbidden", detail))
+    return FieldError(path, _kind_with_detail("Forbidden", detail))
 
 
 def internal_error(path: FieldPath, detail: str) -> FieldError:

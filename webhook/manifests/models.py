@@ -249,7 +249,7 @@ def parse_manifest(value: JSON) -> Manifest:
 
 def shape_error(error: ValidationError) -> ShapeError:
     """Return what is wrong with a manifest, in the words of those who write YAML."""
-    return ShapeError(tuple(_problem(item) for item in error.errors(include_url=False)))
+    return ShapeError(tuple(_path_and_message(item) for item in error.errors(include_url=False)))
 
 
 def without_nulls(value: JSON) -> JSON:
@@ -259,24 +259,24 @@ def without_nulls(value: JSON) -> JSON:
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
-def _problem(error: Any) -> tuple[FieldPath, str]:
+def _path_and_message(error: Any) -> tuple[FieldPath, str]:
     path: FieldPath = tuple(error["loc"])
     if is_unknown(error):
-        return path, f"unknown field `{path[-1]}`{_suggestion(path)}"
+        return path, f"unknown field `{path[-1]}`{_sentence_with_suggestion(path)}"
     return path, describe_model_error(error)
 
 
-def _suggestion(path: FieldPath) -> str:
+def _sentence_with_suggestion(path: FieldPath) -> str:
     from difflib import get_close_matches
 
-    known = _known_names()
+    known = _all_field_names()
     if path[-1] in known:
         return "; remove it, it belongs to another place or kind"
     close = get_close_matches(str(path[-1]), sorted(known), n=1, cutoff=0.75)
     return f"; did you mean `{close[0]}`?" if close else "; remove it, or check its indentation"
 
 
-def _known_names() -> set[str]:
+def _all_field_names() -> set[str]:
     """Return every field name of every model: the list that a typing error is compared with."""
     names: set[str] = set()
     pending: list[type[BaseModel]] = [_Manifest]

@@ -58,12 +58,12 @@ def metadata_errors(value: Metadata, path: FieldPath = ("metadata",)) -> Errors:
     if not value.name:
         yield required_error((*path, "name"), "name or generateName is required")
     else:
-        yield from _names((*path, "name"), value.name, names.dns1123_subdomain)
+        yield from _errors_of_name((*path, "name"), value.name, names.dns1123_subdomain)
     if value.namespace:
         yield forbidden_error((*path, "namespace"), "not allowed on this type")
 
 
-def _names(path: FieldPath, value: str, check: Callable[[str], Sequence[str]]) -> Errors:
+def _errors_of_name(path: FieldPath, value: str, check: Callable[[str], Sequence[str]]) -> Errors:
     for text in check(value):
         yield invalid_error(path, value, text)
 
@@ -132,13 +132,13 @@ def selector_errors(labels: LabelSelector | None, path: FieldPath) -> Errors:
     if labels is None:
         return
     for key, value in sorted(labels.match_labels.items()):
-        yield from _names((*path, "matchLabels"), key, names.qualified_name)
-        yield from _names((*path, "matchLabels"), value, names.label_value)
+        yield from _errors_of_name((*path, "matchLabels"), key, names.qualified_name)
+        yield from _errors_of_name((*path, "matchLabels"), value, names.label_value)
     for index, requirement in enumerate(labels.match_expressions):
-        yield from _requirement(requirement, (*path, "matchExpressions", index))
+        yield from _errors_of_requirement(requirement, (*path, "matchExpressions", index))
 
 
-def _requirement(requirement: LabelSelectorRequirement, path: FieldPath) -> Errors:
+def _errors_of_requirement(requirement: LabelSelectorRequirement, path: FieldPath) -> Errors:
     if requirement.operator in ("In", "NotIn"):
         if not requirement.values:
             yield required_error((*path, "values"), "must be specified when `operator` is 'In' or 'NotIn'")
@@ -149,23 +149,23 @@ def _requirement(requirement: LabelSelectorRequirement, path: FieldPath) -> Erro
             )
     else:
         yield invalid_error((*path, "operator"), requirement.operator, "not a valid selector operator")
-    yield from _names((*path, "key"), requirement.key, names.qualified_name)
+    yield from _errors_of_name((*path, "key"), requirement.key, names.qualified_name)
     for index, value in enumerate(requirement.values):
-        yield from _names((*path, "values", index), value, names.label_value)
+        yield from _errors_of_name((*path, "values", index), value, names.label_value)
 
 
 def named_rule_errors(rule: NamedRule, path: FieldPath) -> Errors:
     """Check one rule: names, operations, groups, versions, resources, scope."""
     for index, name in enumerate(rule.resource_names):
-        yield from _names((*path, "resourceNames", index), name, names.path_segment)
+        yield from _errors_of_name((*path, "resourceNames", index), name, names.path_segment)
         if name in rule.resource_names[:index]:
             yield duplicate_error((*path, "resourceNames", index), name)
-    yield from _alone(rule.operations, (*path, "operations"), "operations")
+    yield from _errors_of_wildcard(rule.operations, (*path, "operations"), "operations")
     for index, operation in enumerate(rule.operations):
         if operation not in OPERATIONS:
             yield unsupported_error((*path, "operations", index), operation, OPERATIONS)
-    yield from _alone(rule.api_groups, (*path, "apiGroups"), "API groups")
-    yield from _alone(rule.api_versions, (*path, "apiVersions"), "API versions")
+    yield from _errors_of_wildcard(rule.api_groups, (*path, "apiGroups"), "API groups")
+    yield from _errors_of_wildcard(rule.api_versions, (*path, "apiVersions"), "API versions")
     for index, version in enumerate(rule.api_versions):
         if not version:
             yield required_error((*path, "apiVersions", index))
@@ -174,7 +174,7 @@ def named_rule_errors(rule: NamedRule, path: FieldPath) -> Errors:
         yield unsupported_error((*path, "scope"), rule.scope, SCOPES)
 
 
-def _alone(values: list[str], path: FieldPath, what: str) -> Errors:
+def _errors_of_wildcard(values: list[str], path: FieldPath, what: str) -> Errors:
     if not values:
         yield required_error(path)
     if len(values) > 1 and "*" in values:
@@ -212,7 +212,7 @@ def condition_names(value: Sequence[MatchCondition], path: FieldPath, index: int
     if not name:
         yield required_error((*path, index, "name"))
     else:
-        yield from _names((*path, index, "name"), name, names.qualified_name)
+        yield from _errors_of_name((*path, index, "name"), name, names.qualified_name)
     if name and any(name == earlier.name for earlier in value[:index]):
         yield duplicate_error((*path, index, "name"), name)
 
@@ -255,7 +255,7 @@ def audit_key(policy: str, key: str, path: FieldPath) -> Errors:
     if not policy:
         yield invalid_error((*path, "key"), key, "requires metadata.name be non-empty")
     else:
-        yield from _names((*path, "key"), f"{policy}/{key}", names.qualified_name)
+        yield from _errors_of_name((*path, "key"), f"{policy}/{key}", names.qualified_name)
 
 
 def param_ref(value: ParamRef | None, path: FieldPath, *, needs_action: bool = True) -> Errors:
@@ -263,7 +263,7 @@ def param_ref(value: ParamRef | None, path: FieldPath, *, needs_action: bool = T
     if value is None:
         return
     if value.name:
-        yield from _names((*path, "name"), value.name, names.path_segment)
+        yield from _errors_of_name((*path, "name"), value.name, names.path_segment)
         if value.selector is not None:
             yield forbidden_error((*path, "name"), "name and selector are mutually exclusive")
     if value.selector is not None:
@@ -285,7 +285,7 @@ def policy_name(name: str, path: FieldPath) -> Errors:
     if not name:
         yield required_error((*path, "policyName"))
     else:
-        yield from _names((*path, "policyName"), name, names.dns1123_subdomain)
+        yield from _errors_of_name((*path, "policyName"), name, names.dns1123_subdomain)
 
 
 def validation_actions(spec: ValidatingBindingSpec, path: FieldPath) -> Errors:

@@ -51,17 +51,21 @@ def apply_configuration(
     node = schema_of_kind(gvk, crd)
     until = deadline or Deadline()
     if problems := tuple(_Validation(until).problems(configuration, node, "")):
-        raise PatchError(f"error applying patch: failed to convert patch object to typed object: {_join(problems)}")
-    atomics = tuple(_atomics(configuration, node, ""))
+        raise PatchError(
+            f"error applying patch: failed to convert patch object to typed object: {_join_problems(problems)}"
+        )
+    atomics = tuple(_paths_of_atomic_fields(configuration, node, ""))
     if atomics:
         raise PatchError(
             "error applying patch: invalid ApplyConfiguration: "
             f"may not mutate atomic arrays, maps or structs: {', '.join(atomics)}"
         )
     if crd is not None and (problems := tuple(_Validation(until, of_document=True).problems(document, node, "", sent))):
-        raise PatchError(f"error applying patch: failed to convert original object to typed object: {_join(problems)}")
+        raise PatchError(
+            f"error applying patch: failed to convert original object to typed object: {_join_problems(problems)}"
+        )
     try:
-        return _merge(document, configuration, node, "")
+        return _merge_values(document, configuration, node, "")
     except _Misfit as error:
         raise PatchError(f"error applying patch: failed to merge patch: {error}") from None
 
@@ -70,7 +74,7 @@ class _Misfit(Exception):
     """The error for a value of the document that cannot be merged with its counterpart in the configuration."""
 
 
-def _join(problems: tuple[str, ...]) -> str:
+def _join_problems(problems: tuple[str, ...]) -> str:
     if len(problems) == 1:
         return problems[0]
     return "errors:" + "".join(f"\n  {problem}" for problem in problems)
@@ -79,7 +83,7 @@ def _join(problems: tuple[str, ...]) -> str:
 # --- does the configuration fit the schema? ---
 
 
-def _deduce(shape: Shape, value: JSON) -> Shape:
+def _shape_fitting_value(shape: Shape, value: JSON) -> Shape:
     """Return the part of a shape that fits the kind of the value, if the schema allows it; else the shape unchanged."""
     if isinstance(value, dict):
         return Shape(map=shape.map) if shape.map else shape
@@ -104,18 +108,18 @@ class _Validation:
         """Yield the problems of a value, in the order of the API server."""
         if value is None:  # that of JSON; CEL's is a Foreign, which no field accepts
             return
-        shape = _deduce(shape_of_node(node), value)
+        shape = _shape_fitting_value(shape_of_node(node), value)
         if shape.map:
             if not isinstance(value, dict):
-                yield _at(path, f"expected map, got {gotext.plain_go_text(value)}")
+                yield _text_with_path(path, f"expected map, got {gotext.plain_go_text(value)}")
             else:
                 yield from self._members(value, shape.map, path, sent)
         elif shape.scalar:
-            if not _is_scalar(shape.scalar, value):
+            if not _is_of_scalar_type(shape.scalar, value):
                 word, show = _SCALAR_WORDS[shape.scalar]
-                yield _at(path, f"{word}, got {show(value)}")
+                yield _text_with_path(path, f"{word}, got {show(value)}")
         elif not isinstance(value, list):
-            yield _at(path, f"expected list, got {gotext.plain_go_text(value)}")
+            yield _text_with_path(path, f"expected list, got {gotext.plain_go_text(value)}")
         else:
             assert shape.list is not None
             yield from self._items(value, shape.list, path)
@@ -128,7 +132,7 @@ class _Validation:
             if node is None:
                 if self.of_document and inner is before:
                     continue
-                yield _at(f"{path}.{name}", "field not declared in schema")
+                yield _text_with_path(f"{path}.{name}", "field not declared in schema")
                 return  # upstream looks no further in this map
             yield from self.problems(inner, node, f"{path}.{name}", before)
 
@@ -139,18 +143,18 @@ class _Validation:
             place = f"{path}[{index}]"
             if shape.is_associative:
                 try:
-                    key = _key(item, shape)
+                    key = _key_of_item(item, shape)
                 except _Misfit as error:
-                    yield _at(path, f"element {index}: {error}")
+                    yield _text_with_path(path, f"element {index}: {error}")
                     return
-                place = f"{path}{_show_key(key)}"
+                place = f"{path}{_key_as_text(key)}"
                 if key in seen and not self.of_document:
-                    yield _at(path, f"duplicate entries for key {_show_key(key)}")
+                    yield _text_with_path(path, f"duplicate entries for key {_key_as_text(key)}")
                 seen.add(key)
             yield from self.problems(item, shape.element, place, item)
 
 
-def _is_scalar(scalar: str, value: JSON) -> bool:
+def _is_of_scalar_type(scalar: str, value: JSON) -> bool:
     if scalar == "numeric":
         return isinstance(value, int | float) and not isinstance(value, bool)
     if scalar == "string":
@@ -168,7 +172,7 @@ _SCALAR_WORDS: Final = {
 }
 
 
-def _atomics(value: JSON, node: Node, path: str) -> Iterator[str]:
+def _paths_of_atomic_fields(value: JSON, node: Node, path: str) -> Iterator[str]:
     """Yield the paths of all atomic fields that the configuration sets; undeclared fields are not searched."""
     shape = shape_of_node(node)
     if isinstance(value, dict) and shape.map:
@@ -176,42 +180,42 @@ def _atomics(value: JSON, node: Node, path: str) -> Iterator[str]:
             yield path
         for name, inner in value.items():
             if name in shape.map.fields:
-                yield from _atomics(inner, shape.map.fields[name], f"{path}.{name}")
+                yield from _paths_of_atomic_fields(inner, shape.map.fields[name], f"{path}.{name}")
     if isinstance(value, list) and shape.list:
         if not shape.list.is_associative:
             yield path
         for index, item in enumerate(value):
-            yield from _atomics(item, shape.list.element, f"{path}[{index}]")
+            yield from _paths_of_atomic_fields(item, shape.list.element, f"{path}[{index}]")
 
 
 # --- merging ---
 
 
-def _merge(old: JSON, new: JSON, node: Node, path: str) -> JSON:
+def _merge_values(old: JSON, new: JSON, node: Node, path: str) -> JSON:
     """Return `new` merged into `old`, which may be absent."""
     if old is _ABSENT:
         return new
     shape = shape_of_node(node)
-    of_new = _deduce(shape, new)
-    if old is not None and new is not None and _deduce(shape, old) != of_new:
+    of_new = _shape_fitting_value(shape, new)
+    if old is not None and new is not None and _shape_fitting_value(shape, old) != of_new:
         return new  # a value of another form, which the schema allows too, is replaced
     if of_new.map:
-        return _merge_maps(_mapping(old, "lhs", path), _mapping(new, "rhs", path), of_new.map, path)
+        return _merge_maps(_map_or_misfit(old, "lhs", path), _map_or_misfit(new, "rhs", path), of_new.map, path)
     if of_new.list:
-        return _merge_lists(_listing(old, "lhs", path), _listing(new, "rhs", path), of_new.list, path)
+        return _merge_lists(_list_or_misfit(old, "lhs", path), _list_or_misfit(new, "rhs", path), of_new.list, path)
     return new
 
 
-def _mapping(value: JSON, side: str, path: str) -> dict[str, JSON] | None:
+def _map_or_misfit(value: JSON, side: str, path: str) -> dict[str, JSON] | None:
     if value is None or isinstance(value, dict):
         return value
-    raise _Misfit(_at(path, f"{side}: expected map, got {gotext.plain_go_text(value)}"))
+    raise _Misfit(_text_with_path(path, f"{side}: expected map, got {gotext.plain_go_text(value)}"))
 
 
-def _listing(value: JSON, side: str, path: str) -> list[JSON] | None:
+def _list_or_misfit(value: JSON, side: str, path: str) -> list[JSON] | None:
     if value is None or isinstance(value, list):
         return value
-    raise _Misfit(_at(path, f"{side}: expected list, got {gotext.plain_go_text(value)}"))
+    raise _Misfit(_text_with_path(path, f"{side}: expected list, got {gotext.plain_go_text(value)}"))
 
 
 def _merge_maps(old: dict[str, JSON] | None, new: dict[str, JSON] | None, shape: MapShape, path: str) -> JSON:
@@ -221,7 +225,7 @@ def _merge_maps(old: dict[str, JSON] | None, new: dict[str, JSON] | None, shape:
     changed = old is None
     for name, value in (new or {}).items():
         before = merged.get(name, _ABSENT)
-        merged[name] = _merge(before, value, shape.fields.get(name, shape.other), f"{path}.{name}")
+        merged[name] = _merge_values(before, value, shape.fields.get(name, shape.other), f"{path}.{name}")
         changed = changed or merged[name] is not before
     return merged if changed else old
 
@@ -232,27 +236,27 @@ def _merge_lists(old: list[JSON] | None, new: list[JSON] | None, shape: ListShap
     if not new:
         return old
     held = old or []
-    mine = [_key_at(item, shape, path, index) for index, item in enumerate(held)]
-    theirs = [_key_at(item, shape, path, index) for index, item in enumerate(new)]
+    mine = [_key_of_item_at(item, shape, path, index) for index, item in enumerate(held)]
+    theirs = [_key_of_item_at(item, shape, path, index) for index, item in enumerate(new)]
     # an item that the document has twice is not merged but replaced
     times = Counter(mine)
     items = {key: item if times[key] == 1 else None for key, item in zip(mine, held, strict=True)}
     others = dict(zip(theirs, new, strict=True))
     merged = []
-    for index, key in _order(mine, theirs):
+    for index, key in _order_of_merged_list(mine, theirs):
         if key is None:
             merged.append(held[index])
         else:
-            place = f"{path}{_show_key(key)}"
-            merged.append(_merge(items.get(key, _ABSENT), others[key], shape.element, place))
-    return old if len(merged) == len(held) and all(map(_is, merged, held)) else merged
+            place = f"{path}{_key_as_text(key)}"
+            merged.append(_merge_values(items.get(key, _ABSENT), others[key], shape.element, place))
+    return old if len(merged) == len(held) and all(map(_is_same_object, merged, held)) else merged
 
 
-def _is(one: JSON, other: JSON) -> bool:
+def _is_same_object(one: JSON, other: JSON) -> bool:
     return one is other
 
 
-def _order(mine: list[Key], theirs: list[Key]) -> Iterator[tuple[int, Key | None]]:
+def _order_of_merged_list(mine: list[Key], theirs: list[Key]) -> Iterator[tuple[int, Key | None]]:
     """Yield the order of the merged list: (index, None) for an item of the document alone, (-1, key) for one of the
     configuration.
 
@@ -296,14 +300,14 @@ def _order(mine: list[Key], theirs: list[Key]) -> Iterator[tuple[int, Key | None
 # --- keys of list items ---
 
 
-def _key_at(item: JSON, shape: ListShape, path: str, index: int) -> Key:
+def _key_of_item_at(item: JSON, shape: ListShape, path: str, index: int) -> Key:
     try:
-        return _key(item, shape)
+        return _key_of_item(item, shape)
     except _Misfit as error:
-        raise _Misfit(_at(path, f"element {index}: {error}")) from None
+        raise _Misfit(_text_with_path(path, f"element {index}: {error}")) from None
 
 
-def _key(item: JSON, shape: ListShape) -> Key:
+def _key_of_item(item: JSON, shape: ListShape) -> Key:
     """Return the identity of an item; absent keys have their defaults."""
     if not shape.keys:
         if isinstance(item, dict):
@@ -327,11 +331,11 @@ def _key(item: JSON, shape: ListShape) -> Key:
     return key
 
 
-def _show_key(key: Key) -> str:
+def _key_as_text(key: Key) -> str:
     if key[0] == "":
         return f"[={gotext.text_of_identity(key[1])}]"
     return f"[{','.join(f'{name}={gotext.text_of_identity(value)}' for name, value in key)}]"
 
 
-def _at(path: str, text: str) -> str:
+def _text_with_path(path: str, text: str) -> str:
     return f"{path}: {text}" if path else text

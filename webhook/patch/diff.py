@@ -24,33 +24,37 @@ def operations_between(before: JSON, after: JSON, deadline: Deadline | None = No
     Members of objects come in the order they have. Lists of one length are compared item by item; else what is the
     same at both ends stays, and items are added or removed in between.
     """
-    return tuple(_diff(before, after, "", deadline or Deadline()))
+    return tuple(_operations_between_values(before, after, "", deadline or Deadline()))
 
 
-def _diff(before: JSON, after: JSON, path: str, deadline: Deadline) -> Iterator[Operation]:
+def _operations_between_values(before: JSON, after: JSON, path: str, deadline: Deadline) -> Iterator[Operation]:
     if before is after:
         return
     if isinstance(before, dict) and isinstance(after, dict):
-        yield from _members(before, after, path, deadline)
+        yield from _operations_between_maps(before, after, path, deadline)
     elif isinstance(before, list) and isinstance(after, list):
-        yield from _items(before, after, path, deadline)
+        yield from _operations_between_lists(before, after, path, deadline)
     elif not equal_as_json(before, after):
         yield {"op": "replace", "path": path, "value": after}
 
 
-def _members(before: dict[str, JSON], after: dict[str, JSON], path: str, deadline: Deadline) -> Iterator[Operation]:
-    for key, value in deadline.paced(before.items()):
+def _operations_between_maps(
+    before: dict[str, JSON], after: dict[str, JSON], path: str, deadline: Deadline
+) -> Iterator[Operation]:
+    for key, value in deadline.items_with_clock_checks(before.items()):
         now = after.get(key, _GONE)
         if now is _GONE:
             yield {"op": "remove", "path": path + json_pointer((key,))}
         elif now is not value:  # asked first: nearly every member stays the same
-            yield from _diff(value, now, path + json_pointer((key,)), deadline)
-    for key, value in deadline.paced(after.items()):
+            yield from _operations_between_values(value, now, path + json_pointer((key,)), deadline)
+    for key, value in deadline.items_with_clock_checks(after.items()):
         if key not in before:
             yield {"op": "add", "path": path + json_pointer((key,)), "value": value}
 
 
-def _items(before: list[JSON], after: list[JSON], path: str, deadline: Deadline) -> Iterator[Operation]:
+def _operations_between_lists(
+    before: list[JSON], after: list[JSON], path: str, deadline: Deadline
+) -> Iterator[Operation]:
     shorter = min(len(before), len(after))
     start = 0
     if len(before) != len(after):
@@ -62,9 +66,9 @@ def _items(before: list[JSON], after: list[JSON], path: str, deadline: Deadline)
             deadline.spend(1)
             end += 1
         shorter -= end
-    for index in deadline.paced(range(start, shorter)):
+    for index in deadline.items_with_clock_checks(range(start, shorter)):
         if before[index] is not after[index]:
-            yield from _diff(before[index], after[index], f"{path}/{index}", deadline)
+            yield from _operations_between_values(before[index], after[index], f"{path}/{index}", deadline)
     for _ in range(len(before) - len(after)):
         yield {"op": "remove", "path": f"{path}/{shorter}"}
     for index in range(shorter, shorter + len(after) - len(before)):

@@ -51,29 +51,29 @@ def type_name(value: JSON) -> str:
 
 def plain_go_text(value: JSON) -> str:
     """Return the value inside its wrapper as %v prints it: `&{x}`."""
-    return f"&{{{_plain(value)}}}"
+    return f"&{{{_text_as_v(value)}}}"
 
 
-def _plain(value: JSON) -> str:
+def _text_as_v(value: JSON) -> str:
     if isinstance(value, Foreign):
         return value.text
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
-        return f"[{' '.join(map(_plain, value))}]"
+        return f"[{' '.join(map(_text_as_v, value))}]"
     if isinstance(value, dict):
-        return f"map[{' '.join(f'{key}:{_plain(value[key])}' for key in sorted(value))}]"
+        return f"map[{' '.join(f'{key}:{_text_as_v(value[key])}' for key in sorted(value))}]"
     if isinstance(value, float):
-        return _number(value)
+        return _shortest_number_text(value)
     return "<nil>" if value is None else str(value)
 
 
 def go_syntax_text(value: JSON) -> str:
     """Return the value inside its wrapper as %#v prints it: `&value.valueUnstructured{Value:5}`."""
-    return f"&value.valueUnstructured{{Value:{_sharp(value)}}}"
+    return f"&value.valueUnstructured{{Value:{_text_as_sharp_v(value)}}}"
 
 
-def _sharp(value: JSON) -> str:
+def _text_as_sharp_v(value: JSON) -> str:
     if isinstance(value, Foreign):
         return value.sharp or value.text
     if isinstance(value, str):
@@ -81,39 +81,38 @@ def _sharp(value: JSON) -> str:
     if isinstance(value, NilList):
         return "[]interface {}(nil)"
     if isinstance(value, list):
-        return f"[]interface {{}}{{{', '.join(map(_sharp, value))}}}"
+        return f"[]interface {{}}{{{', '.join(map(_text_as_sharp_v, value))}}}"
     if isinstance(value, dict):
-        return (
-            f"map[string]interface {{}}{{{', '.join(f'{_sharp(key)}:{_sharp(value[key])}' for key in sorted(value))}}}"
-        )
-    return "interface {}(nil)" if value is None else _plain(value)
+        entries = (f"{_text_as_sharp_v(key)}:{_text_as_sharp_v(value[key])}" for key in sorted(value))
+        return f"map[string]interface {{}}{{{', '.join(entries)}}}"
+    return "interface {}(nil)" if value is None else _text_as_v(value)
 
 
 def identity_of_item(value: JSON) -> Hashable:
     """Return the key by which items of a list are compared: 1 equals 1.0, and all Foreign values are equal."""
     if isinstance(value, bool | list | dict):
-        return type(value), _to_string(value)
+        return type(value), _text_of_identity(value)
     return _UNDEFINED if isinstance(value, Foreign) else value
 
 
 def text_of_identity(value: Any) -> str:
     """Return an item's key as a text: ToString of structured-merge-diff's value.go."""
-    return str(value[1]) if isinstance(value, tuple) else _to_string(value)
+    return str(value[1]) if isinstance(value, tuple) else _text_of_identity(value)
 
 
-def _to_string(value: Any) -> str:
+def _text_of_identity(value: Any) -> str:
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, list):
-        return f"[{','.join(map(_to_string, value))}]"
+        return f"[{','.join(map(_text_of_identity, value))}]"
     if isinstance(value, dict):
-        return "".join(f"{name}={_to_string(value[name])}" for name in sorted(value))
+        return "".join(f"{name}={_text_of_identity(value[name])}" for name in sorted(value))
     if value is _UNDEFINED or isinstance(value, Foreign):
         return "{{undefined}}"
-    return "null" if value is None else _plain(value)
+    return "null" if value is None else _text_as_v(value)
 
 
-def _number(value: float) -> str:
+def _shortest_number_text(value: float) -> str:
     """Return the shortest form of a number, with an exponent below 1e-4 and from 1e21 on."""
     if value == int(value) and abs(value) < 1e21:
         return str(int(value))

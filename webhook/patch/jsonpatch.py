@@ -38,8 +38,8 @@ def apply_operations(document: JSON, operations: Sequence[Operation], deadline: 
     if not isinstance(operations, Sequence) or not all(isinstance(operation, Mapping) for operation in operations):
         raise PatchError("a JSON patch must be a list of operations, each an object with op and path")
     patched = _Patched(document)
-    for operation in (deadline or Deadline()).paced(operations):
-        kind = _text(operation, "op")
+    for operation in (deadline or Deadline()).items_with_clock_checks(operations):
+        kind = _member_as_text(operation, "op")
         act = _ACTIONS.get(kind or "")
         if act is None:
             raise PatchError(f"Unexpected kind: {'unknown' if kind is None else kind}")
@@ -64,7 +64,7 @@ class _Patched:
         container = self.root
         for step in steps[:-1]:
             try:
-                key = _key(container, step)
+                key = _key_or_index(container, step)
                 inner = container[key]
             except (PatchError, KeyError):
                 inner = None
@@ -83,38 +83,38 @@ class _Patched:
         return container
 
 
-def _key(container: JSON, step: str) -> Any:
+def _key_or_index(container: JSON, step: str) -> Any:
     """Return the key or index of a step; raises PatchError when a list has no such index."""
     if isinstance(container, dict):
         return step
-    index = _index(step)
+    index = _parse_index(step)
     if not -len(container) <= index < len(container):
         raise PatchError(_BAD_INDEX.format(index))
     return index
 
 
-def _index(step: str) -> int:
+def _parse_index(step: str) -> int:
     if not _INDEX.fullmatch(step):
         raise PatchError(f"strconv.Atoi: parsing {json.dumps(step, ensure_ascii=False)}: invalid syntax")
     return int(step)
 
 
-def _insert(container: JSON, step: str, value: JSON, where: str) -> None:
+def _insert_value(container: JSON, step: str, value: JSON, where: str) -> None:
     try:
         if isinstance(container, dict):
             container[step] = value
         elif step == "-":
             container.append(value)
         else:
-            container.insert(_slot(container, step), value)
+            container.insert(_insertion_index(container, step), value)
     except PatchError as error:
         raise PatchError(f"{where}: {error}") from None
 
 
-def _slot(container: list[JSON], step: str) -> int:
+def _insertion_index(container: list[JSON], step: str) -> int:
     """Return the index at which to insert: up to one past the end; negative ones count from there."""
     try:
-        index = _index(step)
+        index = _parse_index(step)
     except PatchError as error:
         raise PatchError(f"value was not a proper array index: '{step}': {error}") from None
     size = len(container) + 1
@@ -123,31 +123,31 @@ def _slot(container: list[JSON], step: str) -> int:
     return index if index >= 0 else index + size
 
 
-def _delete(container: JSON, step: str, where: str) -> None:
+def _delete_value(container: JSON, step: str, where: str) -> None:
     if isinstance(container, dict) and step not in container:
         raise PatchError(f"{where}: Unable to remove nonexistent key: {step}: missing value")
-    del container[_read_key(container, step, where)]
+    del container[_key_for_reading(container, step, where)]
 
 
-def _read_key(container: JSON, step: str, where: str) -> Any:
+def _key_for_reading(container: JSON, step: str, where: str) -> Any:
     try:
-        return _key(container, step)
+        return _key_or_index(container, step)
     except PatchError as error:
         raise PatchError(f"{where}: {error}") from None
 
 
-def _read(container: JSON, step: str, where: str) -> JSON:
-    key = _read_key(container, step, where)
+def _value_at_step(container: JSON, step: str, where: str) -> JSON:
+    key = _key_for_reading(container, step, where)
     return container.get(key) if isinstance(container, dict) else container[key]
 
 
-def _text(operation: Operation, member: str) -> str | None:
+def _member_as_text(operation: Operation, member: str) -> str | None:
     value = operation.get(member)
     return value if isinstance(value, str) else None
 
 
-def _path(operation: Operation, kind: str, member: str = "path") -> str:
-    path = _text(operation, member)
+def _path_member(operation: Operation, kind: str, member: str = "path") -> str:
+    path = _member_as_text(operation, member)
     if path is None:
         detail = {"from": "operation, missing from field: ", "path": "operation missing path field: "}[member]
         detail = "" if member == "path" and kind in {"add", "remove", "copy"} else detail
@@ -155,22 +155,22 @@ def _path(operation: Operation, kind: str, member: str = "path") -> str:
     return path
 
 
-def _add(patched: _Patched, operation: Operation) -> None:
-    path = _path(operation, "add")
+def _apply_add(patched: _Patched, operation: Operation) -> None:
+    path = _path_member(operation, "add")
     missing = f'add operation does not apply: doc is missing path: "{path}"'
     container, step = patched.find(path, missing, for_change=True)
-    _insert(container, step, operation.get("value"), f"error in add for path: '{path}'")
+    _insert_value(container, step, operation.get("value"), f"error in add for path: '{path}'")
 
 
-def _remove(patched: _Patched, operation: Operation) -> None:
-    path = _path(operation, "remove")
+def _apply_remove(patched: _Patched, operation: Operation) -> None:
+    path = _path_member(operation, "remove")
     missing = f'remove operation does not apply: doc is missing path: "{path}"'
     container, step = patched.find(path, missing, for_change=True)
-    _delete(container, step, f"error in remove for path: '{path}'")
+    _delete_value(container, step, f"error in remove for path: '{path}'")
 
 
-def _replace(patched: _Patched, operation: Operation) -> None:
-    path, value = _path(operation, "replace"), operation.get("value")
+def _apply_replace(patched: _Patched, operation: Operation) -> None:
+    path, value = _path_member(operation, "replace"), operation.get("value")
     if path == "":
         if not isinstance(value, dict | list):
             raise PatchError("replace operation value must be object or array")
@@ -179,46 +179,46 @@ def _replace(patched: _Patched, operation: Operation) -> None:
     missing = f"replace operation does not apply: doc is missing path: {path}"
     container, step = patched.find(path, missing, for_change=True)
     try:
-        key = _key(container, step)
+        key = _key_or_index(container, step)
     except PatchError:
         message = f"replace operation does not apply: doc is missing key: {path}: missing value"
         raise PatchError(message) from None
     container[key] = value
 
 
-def _move(patched: _Patched, operation: Operation) -> None:
-    source = _path(operation, "move", "from")
+def _apply_move(patched: _Patched, operation: Operation) -> None:
+    source = _path_member(operation, "move", "from")
     missing = f"move operation does not apply: doc is missing from path: {source}"
     container, step = patched.find(source, missing, for_change=True)
-    value = _read(container, step, f"error in move for path: '{step}'")
-    _delete(container, step, f"error in move for path: '{step}'")
-    path = _path(operation, "move")
+    value = _value_at_step(container, step, f"error in move for path: '{step}'")
+    _delete_value(container, step, f"error in move for path: '{step}'")
+    path = _path_member(operation, "move")
     missing = f"move operation does not apply: doc is missing destination path: {path}"
     container, step = patched.find(path, missing, for_change=True)
-    _insert(container, step, value, f"error in move for path: '{path}'")
+    _insert_value(container, step, value, f"error in move for path: '{path}'")
 
 
-def _copy(patched: _Patched, operation: Operation) -> None:
-    source = _path(operation, "copy", "from")
+def _apply_copy(patched: _Patched, operation: Operation) -> None:
+    source = _path_member(operation, "copy", "from")
     missing = f"copy operation does not apply: doc is missing from path: {source}"
     container, step = patched.find(source, missing, for_change=False)
-    value = _read(container, step, f"error in copy for from: '{source}'")
-    path = _path(operation, "copy")
+    value = _value_at_step(container, step, f"error in copy for from: '{source}'")
+    path = _path_member(operation, "copy")
     missing = f"copy operation does not apply: doc is missing destination path: {path}"
     container, step = patched.find(path, missing, for_change=True)
-    _insert(container, step, value, "error while adding value during copy")
+    _insert_value(container, step, value, "error while adding value during copy")
     if id(value) in patched.own:  # what stands in two places now is nobody's to change, nor what is in it
         patched.own.clear()
 
 
-def _test(patched: _Patched, operation: Operation) -> None:
-    path, expected = _path(operation, "test"), operation.get("value")
+def _apply_test(patched: _Patched, operation: Operation) -> None:
+    path, expected = _path_member(operation, "test"), operation.get("value")
     if path == "":
         current = patched.root
     else:
         missing = f"test operation does not apply: is missing path: {path}"
         container, step = patched.find(path, missing, for_change=False)
-        current = _read(container, step, f"error in test for path: '{path}'")
+        current = _value_at_step(container, step, f"error in test for path: '{path}'")
     if not equal_as_json(current, expected):
         raise FailedTest(f"testing value {path} failed: test failed")
 
@@ -238,4 +238,11 @@ def equal_as_json(one: JSON, other: JSON) -> bool:
     return bool(one == other)
 
 
-_ACTIONS: Final = {"add": _add, "remove": _remove, "replace": _replace, "move": _move, "copy": _copy, "test": _test}
+_ACTIONS: Final = {
+    "add": _apply_add,
+    "remove": _apply_remove,
+    "replace": _apply_replace,
+    "move": _apply_move,
+    "copy": _apply_copy,
+    "test": _apply_test,
+}

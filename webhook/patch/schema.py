@@ -71,7 +71,7 @@ class _Inline(dict[str, Any]):
 
 
 @cache
-def _table() -> Any:
+def _schema_table() -> Any:
     text = (Path(__file__).parent / "listkeys.json").read_text(encoding="utf-8")
     return json.loads(text, object_hook=_Inline)
 
@@ -81,52 +81,52 @@ def schema_of_kind(gvk: GroupVersionKind, crd: JSON = None) -> Node:
     fields.
     """
     if is_builtin(gvk):
-        return f"#{_table()['groups'][gvk.group]}.{gvk.version}.{gvk.kind}"
+        return f"#{_schema_table()['groups'][gvk.group]}.{gvk.version}.{gvk.kind}"
     declared = schema_of_definition(crd, gvk.version) if crd else None
     return declared.node if declared else _OPEN
 
 
 def is_builtin(kind: GroupVersionKind) -> bool:
     """Return whether a kind belongs to Kubernetes itself, so that an API server has decoded its objects."""
-    table = _table()
+    table = _schema_table()
     group = table["groups"].get(kind.group)
     return bool(group) and f"{group}.{kind.version}.{kind.kind}" in table["types"]
 
 
 def is_builtin_group(group: str) -> bool:
     """Return whether an API group belongs to Kubernetes itself."""
-    return group in _table()["groups"]
+    return group in _schema_table()["groups"]
 
 
 def shape_of_node(node: Node) -> Shape:
     """Return the shape that a node describes."""
     if isinstance(node, str):
-        return _resolve(node)
+        return _shape_of_name(node)
     if isinstance(node, _Inline):
         return _shape_of_inline_node(node)
-    return node.shape() if isinstance(node, Declared) else _shape(node)
+    return node.shape() if isinstance(node, Declared) else _compute_shape(node)
 
 
 def _shape_of_inline_node(node: _Inline) -> Shape:
     try:
         return node.shape
     except AttributeError:
-        node.shape = made = _shape(node)
+        node.shape = made = _compute_shape(node)
         return made
 
 
 @cache
-def _resolve(name: str) -> Shape:
+def _shape_of_name(name: str) -> Shape:
     if not name.startswith("#"):
         return Shape(scalar=name)
-    return shape_of_node(_named(name))
+    return shape_of_node(_node_of_name(name))
 
 
-def _named(name: str) -> Node:
-    return _SPECIAL.get(name[1:]) or _table()["types"][name[1:]]
+def _node_of_name(name: str) -> Node:
+    return _SPECIAL.get(name[1:]) or _schema_table()["types"][name[1:]]
 
 
-def _shape(node: Mapping[str, Node]) -> Shape:
+def _compute_shape(node: Mapping[str, Node]) -> Shape:
     if "ref" in node:  # a use of a type that says itself whether it is replaced whole
         shape = shape_of_node(f"#{node['ref']}")
         assert shape.map is not None
@@ -135,7 +135,7 @@ def _shape(node: Mapping[str, Node]) -> Shape:
     if "list" in node:
         keys = tuple(node.get("keys", ()))
         items = ListShape(
-            node["list"], bool(keys) or bool(node.get("set")), keys, _defaults(node["list"]) if keys else None
+            node["list"], bool(keys) or bool(node.get("set")), keys, _defaults_of_keys(node["list"]) if keys else None
         )
     members = None
     if "fields" in node or "map" in node:
@@ -143,12 +143,12 @@ def _shape(node: Mapping[str, Node]) -> Shape:
     return Shape(node.get("scalar"), items, members)
 
 
-def _defaults(element: Node) -> Mapping[str, JSON]:
+def _defaults_of_keys(element: Node) -> Mapping[str, JSON]:
     """Return the defaults of the fields that serve as keys."""
     if isinstance(element, Declared):
         return element.defaults()
     if isinstance(element, str):
-        element = _named(element) if element.startswith("#") else {}
+        element = _node_of_name(element) if element.startswith("#") else {}
     defaults: Mapping[str, JSON] = element.get("defaults", {})
     return defaults
 
@@ -206,7 +206,7 @@ class Declared:
         element = self._inner(self._schema["items"]) if "items" in self._schema else UNTYPED
         kind = self._schema.get("x-kubernetes-list-type")
         keys = tuple(self._schema.get("x-kubernetes-list-map-keys", ())) if kind == "map" else ()
-        return ListShape(element, bool(keys) or kind == "set", keys, _defaults(element) if keys else None)
+        return ListShape(element, bool(keys) or kind == "set", keys, _defaults_of_keys(element) if keys else None)
 
     def _inner(self, schema: JSON) -> Node:
         return Declared(schema, keeps_unknown=self._keeps_unknown)
@@ -225,11 +225,11 @@ class Definition:
 
 def schema_of_definition(crd: JSON, version: str) -> Definition | None:
     """Return the definition of a version, the same value for the same object; None if it has no schema."""
-    return _definition(Same(crd), version)
+    return _definition_of_version(Same(crd), version)
 
 
 @lru_cache(maxsize=64)
-def _definition(crd: Same, version: str) -> Definition | None:
+def _definition_of_version(crd: Same, version: str) -> Definition | None:
     for each in get(crd.held, ("spec", "versions"), []):
         schema = get(each, ("schema", "openAPIV3Schema"))
         if each.get("name") == version and schema:

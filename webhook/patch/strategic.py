@@ -82,7 +82,7 @@ class Indexes:
             return known[1]
         deadline.spend(len(listed) // 10)
         numbers, by_key = [*range(0, len(listed) * _GAP, _GAP)], dict[Any, int | None]()
-        for number, identity in zip(numbers, _keys(listed, key, name), strict=True):
+        for number, identity in zip(numbers, _keys_of_items(listed, key, name), strict=True):
             by_key[identity] = None if identity in by_key else number
         return _Index(numbers, by_key)
 
@@ -121,7 +121,7 @@ def merge_patch(
 
 
 @cache
-def _types() -> Mapping[str, Tags]:
+def _tagged_types() -> Mapping[str, Tags]:
     text = (Path(__file__).parent / "listkeys.json").read_text(encoding="utf-8")
     types: Mapping[str, Tags] = json.loads(text)["merge"]
     return types
@@ -129,7 +129,7 @@ def _types() -> Mapping[str, Tags]:
 
 def tags_of(name: str | None) -> Tags:
     """Return the tagged fields of a type; none if the type has no such lists."""
-    return _types().get(name or "", {})
+    return _tagged_types().get(name or "", {})
 
 
 def _merge_map(original: dict[str, JSON], patch: dict[str, JSON], tags: Tags, walk: _Walk) -> dict[str, JSON]:
@@ -174,10 +174,10 @@ def _merge_field(merged: dict[str, JSON], name: str, value: JSON, tags: Tags, wa
     elif isinstance(value, dict) and _DIRECTIVE in value:
         merged.pop(name, None)
     else:
-        merged[name] = _plain(value)
+        merged[name] = _without_directives(value)
 
 
-def _plain(value: JSON) -> JSON:
+def _without_directives(value: JSON) -> JSON:
     """Return a new value of the patch without directives and without null members."""
     if isinstance(value, dict):
         made = {}
@@ -185,10 +185,10 @@ def _plain(value: JSON) -> JSON:
             if type(inner) is str and name != _RETAIN:  # most are
                 made[name] = inner
             elif inner is not None and name != _RETAIN and not _is_directive(inner):
-                made[name] = _plain(inner)
+                made[name] = _without_directives(inner)
         return made
     if isinstance(value, list):
-        return [_plain(item) for item in value if not _is_directive(item)]
+        return [_without_directives(item) for item in value if not _is_directive(item)]
     return value
 
 
@@ -204,21 +204,21 @@ def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str, w
     if key == "":
         walk.deadline.spend(len(original) // 10)
         both = list(dict.fromkeys([*original, *patch]))
-        return _ordered(both, patch, original, lambda item: item)
-    kept, given = _directed(original, patch, key, name)
+        return _items_in_merged_order(both, patch, original, lambda item: item)
+    kept, given = _after_delete_directives(original, patch, key, name)
     index = walk.indexes.take(kept, key, name, walk.deadline)
-    asked = _keys(given, key, name)
+    asked = _keys_of_items(given, key, name)
     if any(index.by_key.get(identity, 0) is None for identity in asked):
         return _merge_duplicates(kept, list(zip(asked, given, strict=True)), tag, name, walk)
     stood = {each: index.place(number) for each in asked if (number := index.by_key.get(each)) is not None}
     merged, fields = dict[Any, JSON](), tags_of(tag.get("type"))
-    for identity, item in zip(asked, walk.deadline.paced(given), strict=True):
+    for identity, item in zip(asked, walk.deadline.items_with_clock_checks(given), strict=True):
         if identity in merged:
             merged[identity] = _merge_map(merged[identity], item, fields, walk)
         elif identity in stood:
             merged[identity] = _merge_map(kept[stood[identity]], item, fields, walk)
         else:
-            merged[identity] = _plain(item)
+            merged[identity] = _without_directives(item)
     return _merged_in_order(kept, merged, stood, index, walk)
 
 
@@ -316,19 +316,21 @@ class _Others:
 def _merge_duplicates(kept: list[JSON], given: list[tuple[Any, JSON]], tag: Tags, name: str, walk: _Walk) -> list[JSON]:
     """Merge a list in which the original has one of the patch's items twice, which no API server stores."""
     key = tag["merge"]
-    before = _keys(kept, key, name)
-    places, merged, fields = _places(before), list(kept), tags_of(tag.get("type"))
-    for identity, item in walk.deadline.paced(given):
+    before = _keys_of_items(kept, key, name)
+    places, merged, fields = _first_positions(before), list(kept), tags_of(tag.get("type"))
+    for identity, item in walk.deadline.items_with_clock_checks(given):
         if identity in places:
             merged[places[identity]] = _merge_map(merged[places[identity]], item, fields, walk)
         else:
             places[identity] = len(merged)
-            merged.append(_plain(item))
-    identify = partial(_key, key=key, name=name)
-    return _ordered(merged, [identity for identity, _ in given], before, identify)
+            merged.append(_without_directives(item))
+    identify = partial(_key_of_item, key=key, name=name)
+    return _items_in_merged_order(merged, [identity for identity, _ in given], before, identify)
 
 
-def _directed(original: list[JSON], patch: list[JSON], key: str, name: str) -> tuple[list[JSON], list[JSON]]:
+def _after_delete_directives(
+    original: list[JSON], patch: list[JSON], key: str, name: str
+) -> tuple[list[JSON], list[JSON]]:
     """Return the items of the original that `$patch` items leave, and the items of the patch without them."""
     given, unwanted = [], []
     replaces = False
@@ -344,33 +346,35 @@ def _directed(original: list[JSON], patch: list[JSON], key: str, name: str) -> t
             message = f"an item of {name} has `{_DIRECTIVE}: {directive}`, which must be replace or delete"
             raise Unmergeable(message, _FOLLOWED)
     if unwanted:
-        known = {*_keys(unwanted, key, name)}
-        original = [old for old, own in zip(original, _keys(original, key, name), strict=True) if own not in known]
+        known = {*_keys_of_items(unwanted, key, name)}
+        original = [
+            old for old, own in zip(original, _keys_of_items(original, key, name), strict=True) if own not in known
+        ]
     return (given, []) if replaces else (original, given)
 
 
-def _keys(listed: list[JSON], key: str, name: str) -> list[Any]:
+def _keys_of_items(listed: list[JSON], key: str, name: str) -> list[Any]:
     try:
         keys = [item[key] for item in listed]
     except (KeyError, TypeError):
-        keys = [_key(item, key, f"{name}[{index}]") for index, item in enumerate(listed)]
+        keys = [_key_of_item(item, key, f"{name}[{index}]") for index, item in enumerate(listed)]
     if not {dict, list}.isdisjoint(map(type, keys)):  # in C: each of n patches asks the whole list again
         message = f"an item of {name} has a `{key}` that is an object or a list, and cannot be told apart by it"
         raise Unmergeable(message, f"write a string as `{key}`")
     return keys
 
 
-def _key(item: JSON, key: str, name: str) -> Any:
+def _key_of_item(item: JSON, key: str, name: str) -> Any:
     if not isinstance(item, dict) or key not in item:
         raise Unmergeable(f"{name} has no `{key}`, which tells the items of the list apart", f"set `{key}`")
     return item[key]
 
 
-def _ordered(
+def _items_in_merged_order(
     items: list[JSON], patch_order: list[Any], original_order: list[Any], identify: Callable[[JSON], Any]
 ) -> list[JSON]:
     """Return the patch's items in its order, with the original's other items before those that they preceded."""
-    wanted, stood = _places(patch_order), _places(original_order)
+    wanted, stood = _first_positions(patch_order), _first_positions(original_order)
     patched, others = [], deque[tuple[int, JSON]]()
     for item in items:
         identity = identify(item)
@@ -386,7 +390,7 @@ def _ordered(
     return [*ordered, *(item for _, item in others)]
 
 
-def _places(identities: list[Any]) -> dict[Any, int]:
+def _first_positions(identities: list[Any]) -> dict[Any, int]:
     """Return the first position of each identity."""
     positions: dict[Any, int] = {}
     for place, identity in enumerate(identities):

@@ -28,16 +28,18 @@ def with_schema_defaults(value: JSON, schema: Schema | None, deadline: Deadline)
         return value
     if isinstance(value, dict):
         deadline.spend(1 + len(value))
-        filled = {**value, **_missing(value, schema.get("properties") or _EMPTY)}
-        made = {name: _filled(inner, *_field(name, schema), deadline) for name, inner in filled.items()}
+        filled = {**value, **_defaults_of_missing_fields(value, schema.get("properties") or _EMPTY)}
+        made = {
+            name: _with_defaults(inner, *_schema_of_field(name, schema), deadline) for name, inner in filled.items()
+        }
         return made if len(made) > len(value) or any(made[name] is not value[name] for name in value) else value
     if isinstance(value, list) and "items" in schema:
         items = schema["items"]
-        return _same_items(value, lambda inner: _filled(inner, items, False, deadline), deadline)
+        return _same_items(value, lambda inner: _with_defaults(inner, items, False, deadline), deadline)
     return value
 
 
-def _missing(value: dict[str, JSON], properties: Mapping[str, Schema]) -> dict[str, JSON]:
+def _defaults_of_missing_fields(value: dict[str, JSON], properties: Mapping[str, Schema]) -> dict[str, JSON]:
     return {
         name: inner["default"]
         for name, inner in properties.items()
@@ -45,7 +47,7 @@ def _missing(value: dict[str, JSON], properties: Mapping[str, Schema]) -> dict[s
     }
 
 
-def _filled(value: JSON, schema: Schema | None, is_declared: bool, deadline: Deadline) -> JSON:
+def _with_defaults(value: JSON, schema: Schema | None, is_declared: bool, deadline: Deadline) -> JSON:
     if not is_declared and schema is not None and value is None and is_null(value, schema):
         value = schema.get("default")
     return with_schema_defaults(value, schema, deadline)
@@ -56,7 +58,7 @@ def is_null(value: JSON, schema: Schema) -> bool:
     return value is None and schema.get("nullable") is not True
 
 
-def _field(name: str, schema: Schema) -> tuple[Schema | None, bool]:
+def _schema_of_field(name: str, schema: Schema) -> tuple[Schema | None, bool]:
     """Return the schema of a field, and whether the field is declared by its name."""
     declared = (schema.get("properties") or _EMPTY).get(name)
     if declared is not None:
@@ -67,13 +69,13 @@ def _field(name: str, schema: Schema) -> tuple[Schema | None, bool]:
 
 def without_unknown_fields(value: JSON, schema: Schema, deadline: Deadline) -> JSON:
     """Return the object without the fields that its schema does not declare."""
-    return _pruned(value, {**schema, _EMBEDDED: True}, deadline)
+    return _without_unknown_fields(value, {**schema, _EMBEDDED: True}, deadline)
 
 
-def _pruned(value: JSON, schema: Schema | None, deadline: Deadline) -> JSON:
+def _without_unknown_fields(value: JSON, schema: Schema | None, deadline: Deadline) -> JSON:
     if isinstance(value, dict):
         deadline.spend(1 + len(value))
-        made = {name: _pruned_field(name, inner, schema or _EMPTY, deadline) for name, inner in value.items()}
+        made = {name: _field_without_unknown(name, inner, schema or _EMPTY, deadline) for name, inner in value.items()}
         if all(made[name] is inner for name, inner in value.items()):
             return value
         return {name: inner for name, inner in made.items() if inner is not _ABSENT}
@@ -81,17 +83,17 @@ def _pruned(value: JSON, schema: Schema | None, deadline: Deadline) -> JSON:
         items = (schema or _EMPTY).get("items")
         if items and _keeps_unknown(schema):
             items = {**items, _PRESERVE: True}
-        return _same_items(value, lambda inner: _pruned(inner, items, deadline), deadline)
+        return _same_items(value, lambda inner: _without_unknown_fields(inner, items, deadline), deadline)
     return value
 
 
-def _pruned_field(name: str, value: JSON, schema: Schema, deadline: Deadline) -> JSON:
+def _field_without_unknown(name: str, value: JSON, schema: Schema, deadline: Deadline) -> JSON:
     """Return a field without unknown fields, or _ABSENT if it is unknown itself."""
     if name in _META and schema.get(_EMBEDDED) is True:
         return value
-    inner, is_declared = _field(name, schema)
+    inner, is_declared = _schema_of_field(name, schema)
     if is_declared or schema.get("additionalProperties") is not None:
-        return _pruned(value, inner, deadline)
+        return _without_unknown_fields(value, inner, deadline)
     return value if _keeps_unknown(schema) else _ABSENT
 
 
@@ -120,7 +122,7 @@ def object_as_stored(value: JSON, schema: Schema | None, deadline: Deadline) -> 
 
 
 def _value_as_stored(name: str, value: JSON, schema: Schema, deadline: Deadline) -> JSON:
-    inner, _ = _field(name, schema)
+    inner, _ = _schema_of_field(name, schema)
     if type(value) is NilList and inner is not None and inner.get("nullable") is not True:
         return inner.get("default", _ABSENT)
     return object_as_stored(value, inner, deadline)

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from webhook import documents, yamlfile
 from webhook.admission import fixtures
-from webhook.admission.phases import Outcome
+from webhook.admission.phases import PhasesOutcome
 from webhook.attributes import Attributes, Operation
 from webhook.errors import ClaimgateError, InputError, PolicyError, Problem
 from webhook.playground.cluster_parts import pod_sets
-from webhook.playground.measured_engine import Evaluation
+from webhook.playground.measured_engine import MeasuredEvaluation
 from webhook.policy.policy_set import PolicySet
 from webhook.report.finding import Finding, findings, subject
 from webhook.report.records import encoded
@@ -43,18 +43,18 @@ def parse_errors(error: ClaimgateError) -> list[dict[str, Any]]:
 
 
 def review_object(
-    document: documents.Input,
+    document: documents.InputDocument,
     asked: Submitted,
-    outcome: Outcome,
+    outcome: PhasesOutcome,
     policies: PolicySet,
-    evaluations: Sequence[Evaluation],
+    evaluations: Sequence[MeasuredEvaluation],
 ) -> dict[str, Any]:
     """Return everything that the page shows about one object."""
     attributes, verdict = asked.attributes, outcome.verdict
     told = findings(
         outcome.decisions, subject(attributes), document.locator(fixtures.object_path(document.value)), rules(policies)
     )
-    owners = _owners(policies, {each.policy for _, each in outcome.explanations if not each.is_unasked})
+    owners = _policies_by_expression(policies, {each.policy for _, each in outcome.explanations if not each.is_unasked})
     before, after = attributes.object, outcome.patched_object
     is_changed = verdict.allowed and bool(verdict.patch)
     made = replace(attributes, object=after) if is_changed else attributes
@@ -68,14 +68,14 @@ def review_object(
         "patch": [encoded(each) for each in verdict.patch],
         "before": yamlfile.dump(before) if is_changed else "",
         "after": yamlfile.dump(after) if is_changed else "",
-        "findings": [_finding(each) for each in told if str(each.result) != "pass"],
+        "findings": [_finding_as_json(each) for each in told if str(each.result) != "pass"],
         "explanations": [{"phase": str(phase), **asdict(each)} for phase, each in outcome.explanations],
         "evaluations": [{**asdict(each), "policies": owners.get(each.source.strip(), ())} for each in evaluations],
         "podSets": pod_sets(made, asked.cluster, policies.table),
     }
 
 
-def _owners(policies: PolicySet, asked: Container[str]) -> Mapping[str, Sequence[str]]:
+def _policies_by_expression(policies: PolicySet, asked: Container[str]) -> Mapping[str, Sequence[str]]:
     """Return the policies that have each expression, of those that were asked."""
     owners: dict[str, dict[str, None]] = {}
     for policy in policies.policies:
@@ -84,7 +84,7 @@ def _owners(policies: PolicySet, asked: Container[str]) -> Mapping[str, Sequence
     return {source: list(names) for source, names in owners.items()}
 
 
-def kubectl_output(attributes: Attributes, outcome: Outcome) -> list[str]:
+def kubectl_output(attributes: Attributes, outcome: PhasesOutcome) -> list[str]:
     """Return what `kubectl apply` prints: warnings, and the error or that it is done.
 
     Source: k8s.io/apiserver v0.36 pkg/admission/plugin/webhook/errors/statuserror.go, k8s.io/kubectl pkg/cmd/util
@@ -100,7 +100,7 @@ def kubectl_output(attributes: Attributes, outcome: Outcome) -> list[str]:
     return [*lines, f"{named}/{attributes.name or '…'} {_DONE.get(attributes.operation, 'done')}"]
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding_as_json(finding: Finding) -> dict[str, Any]:
     return {
         "result": "advice" if finding.decision.is_advice else str(finding.result),
         "rule": finding.rule.id,

@@ -18,7 +18,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 
 from webhook import __version__
 from webhook.admission.respond import status_body
-from webhook.decisions import Status
+from webhook.decisions import DenialStatus
 from webhook.errors import CallError
 from webhook.playground import question as questions
 from webhook.playground.evaluation import answer_question
@@ -68,7 +68,7 @@ def create_application(playground: Playground, hosts: frozenset[str]) -> FastAPI
         hosts: what a browser may name in `Host`, such as `127.0.0.1:8642`.
     """
     app = FastAPI(title="claimgate playground", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
-    _guard(app, hosts)
+    _refuse_other_hosts_and_origins(app, hosts)
     text = (PAGE / "index.html").read_text(encoding="utf-8")
     files = {path.name: path.read_bytes() for path in PAGE.iterdir() if path.suffix in _TYPES}
 
@@ -90,19 +90,19 @@ def create_application(playground: Playground, hosts: frozenset[str]) -> FastAPI
 
     @app.post("/evaluate")
     async def evaluated(request: Request) -> Response:
-        answered = await playground.answer(questions.read_question(await _body(request)))
+        answered = await playground.answer(questions.read_question(await _read_bounded_body(request)))
         return Response(answered, media_type="application/json")
 
     return app
 
 
-def _guard(app: FastAPI, hosts: frozenset[str]) -> None:
+def _refuse_other_hosts_and_origins(app: FastAPI, hosts: frozenset[str]) -> None:
     """Refuse every other host and origin, and say how what is answered may be used."""
 
     @app.middleware("http")
     async def guard(request: Request, call_next: _Next) -> Response:
-        refused = _refusal(request.headers, request.method, hosts)
-        response = _status(refused) if refused else await call_next(request)
+        refused = _refusal_of_request(request.headers, request.method, hosts)
+        response = _error_response(refused) if refused else await call_next(request)
         for name, value in _HEADERS.items():
             response.headers[name] = value
         response.headers.setdefault("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
@@ -110,10 +110,10 @@ def _guard(app: FastAPI, hosts: frozenset[str]) -> None:
 
     @app.exception_handler(CallError)
     async def refused(_: Request, error: CallError) -> Response:
-        return _status(error)
+        return _error_response(error)
 
 
-def _refusal(headers: Mapping[str, str], method: str, hosts: frozenset[str]) -> CallError | None:
+def _refusal_of_request(headers: Mapping[str, str], method: str, hosts: frozenset[str]) -> CallError | None:
     """Return why a request is not answered; None where it is."""
     host, origin = headers.get("host", ""), headers.get("origin")
     if host not in hosts:
@@ -127,7 +127,7 @@ def _refusal(headers: Mapping[str, str], method: str, hosts: frozenset[str]) -> 
     return None
 
 
-async def _body(request: Request) -> bytes:
+async def _read_bounded_body(request: Request) -> bytes:
     """Return the body, unless it is too long.
 
     Raises:
@@ -144,6 +144,6 @@ async def _body(request: Request) -> bytes:
     return bytes(received)
 
 
-def _status(error: CallError) -> Response:
-    body = status_body(Status(code=error.code, reason=error.reason, message=error.message))
+def _error_response(error: CallError) -> Response:
+    body = status_body(DenialStatus(code=error.code, reason=error.reason, message=error.message))
     return Response(body, status_code=error.code, media_type="application/json")

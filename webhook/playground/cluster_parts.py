@@ -11,7 +11,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.facts.kueue.overview import read_queue_overview
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.report.queue_svg import queue_svg
 from webhook.report.queue_text import queue_text
 from webhook.workloads.table import Table
@@ -24,7 +24,7 @@ def pod_sets(attributes: Attributes, cluster: Cluster, table: Table) -> list[dic
     obj = attributes.object
     if not isinstance(obj, dict):
         return []
-    view = View(cluster, attributes.namespace, Deadline())
+    view = ClusterView(cluster, attributes.namespace, Deadline())
     subject = Subject(object=obj, old_object=attributes.old_object, attributes=attributes, cluster=view, table=table)
     devices = {each["path"]: each for each in subject.fact("gpu")["podSets"]}
     return [
@@ -41,5 +41,5 @@ def pod_sets(attributes: Attributes, cluster: Cluster, table: Table) -> list[dic
 
 def describe_queues(objects: Iterable[JSON]) -> dict[str, str] | None:
     """Return the queues of Kueue as a picture and as text; None where the cluster has none."""
-    made = read_queue_overview(View(FilesCluster(objects, is_whole=True), ""))
+    made = read_queue_overview(ClusterView(FilesCluster(objects, is_whole=True), ""))
     return {"svg": queue_svg(made), "text": queue_text(made)} if made.rows else None

@@ -13,7 +13,7 @@ from typing import Any, Final
 from webhook import documents, submitted, yamlfile
 from webhook.admission import fixtures
 from webhook.admission.kind_names import kind_mistake
-from webhook.admission.phases import Local, run_phases
+from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.attributes import JSON
 from webhook.cel import compiled_engine
 from webhook.cluster.file_tree import FileTree
@@ -52,12 +52,14 @@ def answer_question(
         `reviews`, one for each object; `queues`; `notes`; or `errors`, each with the text and line that it is about.
     """
     try:
-        return _answered(question, standing, options, engine)
+        return _answer_with_documents(question, standing, options, engine)
     except ClaimgateError as error:
         return {"errors": answer.parse_errors(error)}
 
 
-def _answered(question: Question, standing: PolicySet, options: Options, engine: MeasuredEngine) -> dict[str, Any]:
+def _answer_with_documents(
+    question: Question, standing: PolicySet, options: Options, engine: MeasuredEngine
+) -> dict[str, Any]:
     asked, others = documents.documents_of_text(question.object, OBJECT), yamlfile.load(question.cluster, CLUSTER)
     if asked.problems:
         raise InputError(*asked.problems)
@@ -68,20 +70,23 @@ def _answered(question: Question, standing: PolicySet, options: Options, engine:
         raise InputError(Problem(message=f"{count}: the page reviews at most {_MOST_OBJECTS} at a time", file=OBJECT))
     listed = documents.documents_of_text(question.cluster, CLUSTER).documents
     policies, notes = standing, list[str]()
-    is_own = any(_is_policy(each.value) for each in listed)
+    is_own = any(_is_policy_or_binding(each.value) for each in listed)
     if is_own:
         engine = MeasuredEngine(compiled_engine())
         policies = load_documents(others, replace(options, engine=engine, lazy=False))
         notes = [
-            f"policy {each.name} has no binding; it is evaluated here as if one denied" for each in _loose(policies)
+            f"policy {each.name} has no binding; it is evaluated here as if one denied"
+            for each in _policies_without_binding(policies)
         ]
         policies = unbound.with_default_bindings(policies)
-    context = [(CLUSTER, each.value) for each in listed if not _is_policy(each.value)]
-    files = FileTree(((OBJECT, obj) for obj in _objects(asked)), context=context, is_whole=question.is_whole)
+    context = [(CLUSTER, each.value) for each in listed if not _is_policy_or_binding(each.value)]
+    files = FileTree(
+        ((OBJECT, obj) for obj in _objects_of_documents(asked)), context=context, is_whole=question.is_whole
+    )
     submissions = submitted.Submissions(files, options.table.row)
-    reviews = [_review(each, submissions, policies, question, engine) for each in asked.documents]
+    reviews = [_review_one_object(each, submissions, policies, question, engine) for each in asked.documents]
     notes += [*submitted.notes_on_context(files, Settings(context_is_whole=question.is_whole))]
-    notes += [told for each in asked.documents if (told := _mistake(each, options))]
+    notes += [told for each in asked.documents if (told := _mistake_in_kind(each, options))]
     return {
         "reviews": reviews,
         "queues": describe_queues(value for _, value in context),
@@ -90,31 +95,31 @@ def _answered(question: Question, standing: PolicySet, options: Options, engine:
     }
 
 
-def _loose(policies: PolicySet) -> Iterator[Policy]:
+def _policies_without_binding(policies: PolicySet) -> Iterator[Policy]:
     """Yield the policies that no binding names."""
     yield from (policy for policy in policies.policies if not policy.bindings)
 
 
-def _is_policy(value: JSON) -> bool:
+def _is_policy_or_binding(value: JSON) -> bool:
     if not isinstance(value, dict) or value.get("kind") not in MODELS:
         return False
     return str(value.get("apiVersion", "")).startswith(f"{GROUP}/")
 
 
-def _objects(asked: documents.Inputs) -> Iterator[JSON]:
+def _objects_of_documents(asked: documents.InputDocuments) -> Iterator[JSON]:
     for each in asked.documents:
         obj = get(each.value, fixtures.object_path(each.value))
         if isinstance(obj, dict):
             yield submitted.in_namespace(obj, each.value)
 
 
-def _mistake(document: documents.Input, options: Options) -> str:
+def _mistake_in_kind(document: documents.InputDocument, options: Options) -> str:
     told = kind_mistake(get(document.value, fixtures.object_path(document.value)), options.table)
     return f"kind: {told}" if told else ""
 
 
-def _review(
-    document: documents.Input,
+def _review_one_object(
+    document: documents.InputDocument,
     submissions: submitted.Submissions,
     policies: PolicySet,
     question: Question,
@@ -127,6 +132,6 @@ def _review(
         at = document.place()
         raise InputError(Problem(message=error.message, file=at.file, line=at.line, column=at.column)) from None
     engine.evaluations.clear()
-    door = Local(policies=policies, cluster=each.cluster, options=ReviewOptions(advice=True), explains=True)
+    door = LocalAnswerer(policies=policies, cluster=each.cluster, options=ReviewOptions(advice=True), explains=True)
     outcome = run_phases(each.attributes, question.phase, door)
     return answer.review_object(document, each, outcome, policies, tuple(engine.evaluations))

@@ -27,7 +27,7 @@ _LONGEST: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+class MeasuredEvaluation:
     """One evaluation: the expression, its cost in the API server's units, its value or error, and what it reads."""
 
     source: str
@@ -42,7 +42,7 @@ class MeasuredEngine:
     """The engine; `evaluations` are those since it was last cleared, in their order, at most 500."""
 
     engine: Engine
-    evaluations: list[Evaluation] = field(default_factory=list)
+    evaluations: list[MeasuredEvaluation] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -64,8 +64,12 @@ class MeasuredEngine:
     def note(self, program: Program, cost: int, value: str, *, is_error: bool) -> None:
         """Keep one evaluation, unless there are too many."""
         if len(self.evaluations) < _MOST:
-            made = Evaluation(
-                source=program.source, cost=cost, value=value, is_error=is_error, reads=tuple(_paths(program))
+            made = MeasuredEvaluation(
+                source=program.source,
+                cost=cost,
+                value=value,
+                is_error=is_error,
+                reads=tuple(_paths_as_expressions(program)),
             )
             self.evaluations.append(made)
 
@@ -110,23 +114,23 @@ class _MeasuredProgram:
         try:
             value = self.program.evaluate(activation, meter)
         except EvaluationError as error:
-            self.told.note(self.program, before - meter.budget, _shortened(str(error)), is_error=True)
+            self.told.note(self.program, before - meter.budget, _shortened_text(str(error)), is_error=True)
             raise
-        self.told.note(self.program, before - meter.budget, _shown(value), is_error=False)
+        self.told.note(self.program, before - meter.budget, _short_value(value), is_error=False)
         return value
 
 
-def _paths(program: Program) -> Iterator[str]:
+def _paths_as_expressions(program: Program) -> Iterator[str]:
     """Yield what a program reads, as an expression would write it."""
     yield from sorted(".".join(path) for path in program.paths_read().paths)
 
 
-def _shown(value: Any) -> str:
+def _short_value(value: Any) -> str:
     """Write a value in short: scalars as CEL writes them, of others what they are."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return _shortened(f'"{value}"')
+        return _shortened_text(f'"{value}"')
     if isinstance(value, int | float) or value is None:
         return "null" if value is None else str(value)
     try:
@@ -135,5 +139,5 @@ def _shown(value: Any) -> str:
         return "an object"
 
 
-def _shortened(text: str) -> str:
+def _shortened_text(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

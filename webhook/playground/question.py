@@ -43,9 +43,9 @@ def read_question(body: bytes) -> Question:
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
-        raise _bad("the body is not JSON") from None
+        raise _bad_question_error("the body is not JSON") from None
     if not isinstance(value, dict):
-        raise _bad("the body must be an object")
+        raise _bad_question_error("the body must be an object")
     return question_of_mapping(value)
 
 
@@ -58,15 +58,15 @@ def question_of_mapping(value: Mapping[str, Any]) -> Question:
     texts = {name: value.get(name) or "" for name in _TEXTS}
     wrong = [name for name, text in texts.items() if not isinstance(text, str)]
     if wrong:
-        raise _bad(f"`{wrong[0]}` must be a string")
+        raise _bad_question_error(f"`{wrong[0]}` must be a string")
     phase = next((each for each in _PHASES if each == (value.get("phase") or "auto")), None)
     is_whole = value.get("isWhole") or False
     if phase is None:
-        raise _bad(f"`phase` must be one of {', '.join(_PHASES)}")
+        raise _bad_question_error(f"`phase` must be one of {', '.join(_PHASES)}")
     if not isinstance(is_whole, bool):
-        raise _bad("`isWhole` must be true or false")
+        raise _bad_question_error("`isWhole` must be true or false")
     return Question(**texts, phase=phase, is_whole=is_whole)
 
 
-def _bad(text: str) -> CallError:
+def _bad_question_error(text: str) -> CallError:
     return CallError(400, "BadRequest", text)

@@ -49,19 +49,19 @@ class Workers:
             self._waiting -= 1
 
     async def _in_child(self, work: Callable[[], dict[str, Any]]) -> bytes:
-        child = child_process.start(lambda: _encoded(work), monotonic() + self.timeout_s, self.memory_bytes)
+        child = child_process.start(lambda: _answer_as_json(work), monotonic() + self.timeout_s, self.memory_bytes)
         try:
-            return await asyncio.wait_for(_answer(child), self.timeout_s)
+            return await asyncio.wait_for(_read_answer(child), self.timeout_s)
         except TimeoutError:
             text = f"the evaluation took longer than {self.timeout_s:g} seconds and was stopped"
             raise CallError(504, "Timeout", text) from None
         finally:
             child.kill()
             child.channel.close()
-            await _reap(child)
+            await _wait_for_killed_child(child)
 
 
-def _encoded(work: Callable[[], dict[str, Any]]) -> bytes:
+def _answer_as_json(work: Callable[[], dict[str, Any]]) -> bytes:
     """Return, in the child, the answer as JSON, or that there was no memory for it."""
     try:
         return json.dumps(work()).encode()
@@ -71,15 +71,15 @@ def _encoded(work: Callable[[], dict[str, Any]]) -> bytes:
         return b'{"errors": [{"text": "", "line": 0, "message": "the input is nested too deeply"}]}'
 
 
-async def _answer(child: child_process.Child) -> bytes:
-    head = await _exactly(child, child_process.HEAD.size)
+async def _read_answer(child: child_process.Child) -> bytes:
+    head = await _read_exactly(child, child_process.HEAD.size)
     length, _ = child_process.HEAD.unpack(head)
     if length > _MOST_ANSWER:
         raise CallError(500, "InternalError", f"the answer has more than {_MOST_ANSWER >> 20} MiB")
-    return await _exactly(child, length)
+    return await _read_exactly(child, length)
 
 
-async def _exactly(child: child_process.Child, count: int) -> bytes:
+async def _read_exactly(child: child_process.Child, count: int) -> bytes:
     loop, received = asyncio.get_running_loop(), bytearray()
     while len(received) < count:
         chunk = await loop.sock_recv(child.channel, min(count - len(received), 1 << 20))
@@ -89,7 +89,7 @@ async def _exactly(child: child_process.Child, count: int) -> bytes:
     return bytes(received)
 
 
-async def _reap(child: child_process.Child) -> None:
+async def _wait_for_killed_child(child: child_process.Child) -> None:
     """Take the child off the process table; it was killed, so it is gone in a moment."""
     with suppress(asyncio.CancelledError):
         for _ in range(200):

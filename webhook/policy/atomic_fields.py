@@ -20,7 +20,7 @@ _LISTS: Final = frozenset(("map", "filter", "transformList", "sortBy"))
 _MAPS: Final = frozenset(("transformMap", "transformMapEntry"))
 
 
-def atomic_fields(policy: Policy) -> Iterator[str]:
+def sentences_about_atomic_fields(policy: Policy) -> Iterator[str]:
     """Yield a sentence for each such field."""
     told: dict[str, None] = {}
     for kind in filter(None, named_kinds(policy)):
@@ -32,13 +32,13 @@ def atomic_fields(policy: Policy) -> Iterator[str]:
 
 
 def _fields_of_node(node: Node, root: schema.Node) -> Iterator[str]:
-    if isinstance(node, StructNode) and (place := _place(node, root)) is not None:
+    if isinstance(node, StructNode) and (place := _schema_of_object_name(node, root)) is not None:
         yield from (text for entry in node.entries if (text := _sentence_about_entry(node.name, entry, place)))
     for each in children(node):
         yield from _fields_of_node(each, root)
 
 
-def _place(node: StructNode, root: schema.Node) -> schema.Shape | None:
+def _schema_of_object_name(node: StructNode, root: schema.Node) -> schema.Shape | None:
     """Return the schema of `Object.spec.containers`; of an item if the path leads into a list."""
     first, *path = node.name.split(".")
     if first != "Object":
@@ -58,19 +58,19 @@ def _sentence_about_entry(name: str, entry: FieldEntry, shape: schema.Shape) -> 
     if entry.optional or shape.map is None or entry.field not in shape.map.fields:
         return ""
     of = schema.shape_of_node(shape.map.fields[entry.field])
-    what = "list" if of.list and not of.list.is_associative and _is_list(entry.value) else ""
-    what = what or ("map" if of.map and of.map.is_atomic and _is_map(entry.value) else "")
+    what = "list" if of.list and not of.list.is_associative and _is_list_expression(entry.value) else ""
+    what = what or ("map" if of.map and of.map.is_atomic and _is_map_expression(entry.value) else "")
     if not what:
         return ""
     fix = "set it with a JSONPatch"
     return f"`{name}.{entry.field}` is an atomic {what}, which an ApplyConfiguration may not set: {fix}"
 
 
-def _is_list(node: Node) -> bool:
+def _is_list_expression(node: Node) -> bool:
     if isinstance(node, Call) and node.function == "_+_":
-        return any(map(_is_list, node.arguments))
+        return any(map(_is_list_expression, node.arguments))
     return isinstance(node, ListNode) or (isinstance(node, Macro) and node.name in _LISTS)
 
 
-def _is_map(node: Node) -> bool:
+def _is_map_expression(node: Node) -> bool:
     return isinstance(node, MapNode | StructNode) or (isinstance(node, Macro) and node.name in _MAPS)

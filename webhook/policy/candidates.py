@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from webhook.attributes import POD, Attributes, GroupVersionResource, Operation
-from webhook.facts.registry import Registry
+from webhook.facts.registry import FactRegistry
 from webhook.manifests.annotations import RESOURCE_CONCERNS
 from webhook.manifests.label_selectors import EVERYTHING
 from webhook.policy.compiled import Binding, MatchConditions, Policy
@@ -65,7 +65,7 @@ class Candidate:
 
 
 def candidates_for_request(
-    policies: Iterable[Policy], attributes: Attributes, equal: Equivalents, registry: Registry
+    policies: Iterable[Policy], attributes: Attributes, equal: Equivalents, registry: FactRegistry
 ) -> tuple[Candidate, ...]:
     """Return the policies that may concern requests for the same resource and operation as this one.
 
@@ -73,38 +73,40 @@ def candidates_for_request(
     """
     if is_exempt(attributes):
         return ()
-    pod = as_pod(attributes)
-    every = (_candidate(policy, attributes, pod, equal, registry) for policy in policies)
+    pod = request_about_pods(attributes)
+    every = (_candidate_for_request(policy, attributes, pod, equal, registry) for policy in policies)
     return tuple(each for each in every if each.index.own is not False or each.looks_inside)
 
 
-def _candidate(
-    policy: Policy, attributes: Attributes, pod: Attributes, equal: Equivalents, registry: Registry
+def _candidate_for_request(
+    policy: Policy, attributes: Attributes, pod: Attributes, equal: Equivalents, registry: FactRegistry
 ) -> Candidate:
-    index = _index(policy.criteria, attributes, pod, equal)
-    looks_inside = _has_inside(attributes) and _expands(policy)
+    index = _criteria_index(policy.criteria, attributes, pod, equal)
+    looks_inside = _may_have_inner_objects(attributes) and _reads_inner_objects(policy)
     listed = (
-        CandidateBinding(each, None if each.criteria is None else _index(each.criteria, attributes, pod, equal))
+        CandidateBinding(
+            each, None if each.criteria is None else _criteria_index(each.criteria, attributes, pod, equal)
+        )
         for each in policy.bindings
     )
     bindings = tuple(each for each in listed if looks_inside or each.index is None or each.index.own is not False)
     is_own_alone = index.own is True and not (looks_inside or policy.criteria.namespaces.requirements)
-    gate = _gate(policy, attributes)
-    concerns = _concerns(policy, attributes) if gate is not None else frozenset()
-    pod_parts = _pod_parts(policy, attributes, registry)
+    gate = _conditions_to_evaluate(policy, attributes)
+    concerns = _concern_words_of_policy(policy, attributes) if gate is not None else frozenset()
+    pod_parts = _required_pod_parts(policy, attributes, registry)
     return Candidate(policy, index, bindings, looks_inside, is_own_alone, gate, concerns, pod_parts)
 
 
-def _has_inside(attributes: Attributes) -> bool:
+def _may_have_inner_objects(attributes: Attributes) -> bool:
     """Return whether policies may be evaluated on objects inside that of the request."""
     return attributes.kind != POD and not attributes.sub_resource and attributes.operation != Operation.CONNECT
 
 
-def _expands(policy: Policy) -> bool:
+def _reads_inner_objects(policy: Policy) -> bool:
     return policy.expands or policy.enters or policy.reads_patches or policy.reads_resources
 
 
-def _gate(policy: Policy, attributes: Attributes) -> MatchConditions | None:
+def _conditions_to_evaluate(policy: Policy, attributes: Attributes) -> MatchConditions | None:
     """Return the matchConditions to evaluate on an object; those of `updates: spec` hold for everything that is
     created.
     """
@@ -114,30 +116,32 @@ def _gate(policy: Policy, attributes: Attributes) -> MatchConditions | None:
     return gate if gate.conditions or gate.spec_changes is not None else None
 
 
-def _concerns(policy: Policy, attributes: Attributes) -> frozenset[str]:
+def _concern_words_of_policy(policy: Policy, attributes: Attributes) -> frozenset[str]:
     """Return the words of `concerns` of a policy, if a Pod's resources tell whether they apply."""
     concerns = frozenset(policy.concerns)
     is_pod = attributes.kind == POD and not attributes.sub_resource
     return concerns if is_pod and concerns <= RESOURCE_CONCERNS else frozenset()
 
 
-def _pod_parts(policy: Policy, attributes: Attributes, registry: Registry) -> frozenset[str]:
+def _required_pod_parts(policy: Policy, attributes: Attributes, registry: FactRegistry) -> frozenset[str]:
     """Return what a Pod that is created or updated must have any of, for a policy's checks to be asked about it."""
     if attributes.kind != POD or attributes.operation == Operation.DELETE:
         return frozenset()
     return registry.checks_of_kind(("", "Pod"), is_deleted=False).parts_of_pods(policy.checks)
 
 
-def _index(criteria: Criteria, own: Attributes, pod: Attributes, equal: Equivalents) -> CriteriaIndex:
-    return CriteriaIndex(criteria, _certainly(criteria, own, equal), _certainly(criteria, pod, equal))
+def _criteria_index(criteria: Criteria, own: Attributes, pod: Attributes, equal: Equivalents) -> CriteriaIndex:
+    return CriteriaIndex(
+        criteria, _match_without_values(criteria, own, equal), _match_without_values(criteria, pod, equal)
+    )
 
 
-def as_pod(attributes: Attributes, **others: Any) -> Attributes:
+def request_about_pods(attributes: Attributes, **others: Any) -> Attributes:
     """Return a request as criteria about Pods see it, with other values of some fields."""
     return replace(attributes, kind=POD, resource=PODS, request_kind=POD, request_resource=PODS, **others)
 
 
-def _certainly(criteria: Criteria, attributes: Attributes, equal: Equivalents) -> bool | None:
+def _match_without_values(criteria: Criteria, attributes: Attributes, equal: Equivalents) -> bool | None:
     """Return whether criteria match all such requests as they were sent, or none; None if that depends on the
     object.
     """

@@ -13,7 +13,7 @@ from webhook.cel.syntax.parser import parse
 from webhook.cel.syntax.tree import Call, Has, Ident, Literal, Node, Select, children
 from webhook.cluster.known_kinds import COMPLETE, KNOWN
 from webhook.patch.schema import is_builtin
-from webhook.policy.atomic_fields import atomic_fields
+from webhook.policy.atomic_fields import sentences_about_atomic_fields
 from webhook.policy.compiled import Policy
 from webhook.policy.field_names import undefined_fields
 from webhook.similar_names import nearest_name
@@ -21,15 +21,15 @@ from webhook.similar_names import nearest_name
 _PARAMS = "params"
 
 
-def certain_failures(policy: Policy) -> Iterator[str]:
+def sentences_about_certain_failures(policy: Policy) -> Iterator[str]:
     """Yield a sentence for each mistake, with what to do."""
     yield from (each.text for each in undefined_fields(policy) if each.fails)
-    yield from atomic_fields(policy)
-    yield from _param_kind(policy)
-    yield from _param_references(policy)
+    yield from sentences_about_atomic_fields(policy)
+    yield from _mistakes_in_param_kind(policy)
+    yield from _bindings_without_param_ref(policy)
 
 
-def _param_kind(policy: Policy) -> Iterator[str]:
+def _mistakes_in_param_kind(policy: Policy) -> Iterator[str]:
     """Yield a paramKind that the API server does not have (policy_source.go: "failed to find resource
     referenced by").
     """
@@ -44,45 +44,45 @@ def _param_kind(policy: Policy) -> Iterator[str]:
     yield f"spec.paramKind: {kind.api_version} has no kind `{kind.kind}`: {fix}"
 
 
-def _param_references(policy: Policy) -> Iterator[str]:
+def _bindings_without_param_ref(policy: Policy) -> Iterator[str]:
     """Yield bindings without a paramRef, whose `params` are null (kubernetes v1.36 policy_dispatcher.go
     CollectParams).
     """
-    if policy.param_kind is None or not _reads_params(policy) or _allows_null(policy):
+    if policy.param_kind is None or not _reads_variable_params(policy) or _asks_for_null_params(policy):
         return
     for binding in policy.bindings:
         if binding.param_source is None:
-            example = _example(policy.param_kind)
+            example = _fix_for_missing_param_ref(policy.param_kind)
             yield f"binding {binding.name} has no paramRef, so `params` is null and reading it fails: {example}"
 
 
-def _example(kind: GroupVersionKind) -> str:
+def _fix_for_missing_param_ref(kind: GroupVersionKind) -> str:
     return f"add spec.paramRef with the name of a {kind.kind} and a parameterNotFoundAction"
 
 
-def _reads_params(policy: Policy) -> bool:
+def _reads_variable_params(policy: Policy) -> bool:
     return _PARAMS in policy.needs | policy.gate().needs
 
 
-def _allows_null(policy: Policy) -> bool:
+def _asks_for_null_params(policy: Policy) -> bool:
     """Return whether some expression asks if there are parameters at all; that is assumed to protect the others."""
-    return any(_asks(parse(each.source)) for each in policy.expressions())
+    return any(_compares_params_with_null(parse(each.source)) for each in policy.expressions())
 
 
-def _asks(node: Node) -> bool:
+def _compares_params_with_null(node: Node) -> bool:
     if isinstance(node, Call) and node.function in ("_==_", "_!=_") and _is_params_and_null(node.arguments):
         return True
-    if isinstance(node, Select) and node.optional and _is_params(node.operand):
+    if isinstance(node, Select) and node.optional and _is_params_variable(node.operand):
         return True
-    if isinstance(node, Has) and _is_params(node.operand):
+    if isinstance(node, Has) and _is_params_variable(node.operand):
         return True
-    return any(map(_asks, children(node)))
+    return any(map(_compares_params_with_null, children(node)))
 
 
-def _is_params(node: Node) -> bool:
+def _is_params_variable(node: Node) -> bool:
     return isinstance(node, Ident) and node.name == _PARAMS
 
 
 def _is_params_and_null(sides: tuple[Node, ...]) -> bool:
     is_null = any(isinstance(side, Literal) and side.value is None for side in sides)
-    return is_null and any(map(_is_params, sides))
+    return is_null and any(map(_is_params_variable, sides))

@@ -11,7 +11,7 @@ from functools import partial
 
 from webhook.cel import Engine
 from webhook.cel.library.declaration import Version
-from webhook.facts.registry import SHIPPED, Registry
+from webhook.facts.registry import SHIPPED, FactRegistry
 from webhook.manifests import annotations as extensions
 from webhook.manifests import validation as verification
 from webhook.manifests.field_errors import FieldError, invalid_error
@@ -34,7 +34,7 @@ def compile_policy(
     version: Version,
     file: str = "",
     *,
-    registry: Registry = SHIPPED,
+    registry: FactRegistry = SHIPPED,
     is_lazy: bool = False,
 ) -> tuple[Policy, tuple[FieldError, ...]]:
     """Compile a policy without its bindings, and return its errors in the API server's order and words.

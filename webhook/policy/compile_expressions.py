@@ -42,26 +42,28 @@ _UNSPECIFIED = "expression is not specified"
 
 def compile_match_conditions(manifest: PolicyManifest, walk: Walk, *, is_about_specs: bool) -> MatchConditions:
     """Compile the matchConditions of a policy; their errors are added to the walk."""
-    conditions = _conditions(walk, manifest)
+    conditions = _compile_match_conditions(walk, manifest)
     programs = [each.expression.program for each in conditions]
     needs: frozenset[str] = frozenset().union(*(program.variable_names for program in programs if program is not None))
     return MatchConditions(
-        conditions=conditions, needs=needs, spec_changes=_spec_changes(walk) if is_about_specs else None
+        conditions=conditions, needs=needs, spec_changes=_condition_for_spec_updates(walk) if is_about_specs else None
     )
 
 
-def _spec_changes(walk: Walk) -> Condition:
+def _condition_for_spec_updates(walk: Walk) -> Condition:
     """Return the condition that the annotation `updates: spec` adds."""
     name = extensions.SPEC_CHANGES["name"]
-    return _condition(walk, name, extensions.SPEC_CHANGES["expression"], ("metadata", "annotations", name))
+    return _compile_match_condition(
+        walk, name, extensions.SPEC_CHANGES["expression"], ("metadata", "annotations", name)
+    )
 
 
 def compile_body(manifest: PolicyManifest, walk: Walk) -> Body:
     """Compile the other expressions of a policy; their errors, and those of the fields around them, are added to the
     walk.
     """
-    _variables(walk, manifest)
-    rules, audits, changes = _parts(walk, manifest)
+    _compile_variables(walk, manifest)
+    rules, audits, changes = _compile_rules_or_mutations(walk, manifest)
     return Body(
         variables=walk.variables,
         rules=rules,
@@ -80,7 +82,7 @@ def reports_problems(spec: ValidatingSpec | MutatingSpec) -> bool:
     return (rule.expression.strip(), rule.message_expression.strip()) == (f"{PROBLEMS}.size() == 0", PROBLEMS)
 
 
-def _conditions(walk: Walk, manifest: PolicyManifest) -> tuple[Condition, ...]:
+def _compile_match_conditions(walk: Walk, manifest: PolicyManifest) -> tuple[Condition, ...]:
     """Compile the matchConditions, which never see `variables`."""
     path = (*_SPEC, "matchConditions")
     manifests = manifest.spec.match_conditions
@@ -88,17 +90,17 @@ def _conditions(walk: Walk, manifest: PolicyManifest) -> tuple[Condition, ...]:
     conditions = []
     for index, condition in enumerate(manifests):
         where = (*path, index, "expression")
-        conditions.append(_condition(walk, condition.name, condition.expression, where))
+        conditions.append(_compile_match_condition(walk, condition.name, condition.expression, where))
         walk.errors += verification.condition_names(manifests, path, index)
     return tuple(conditions)
 
 
-def _condition(walk: Walk, name: str, source: str, where: FieldPath) -> Condition:
+def _compile_match_condition(walk: Walk, name: str, source: str, where: FieldPath) -> Condition:
     expression = walk.trimmed(where, source, walk.place(variables=False), (BOOL,))
     return Condition(name, expression)
 
 
-def _variables(walk: Walk, manifest: PolicyManifest) -> None:
+def _compile_variables(walk: Walk, manifest: PolicyManifest) -> None:
     """Compile the variables in order; each one sees those before it."""
     if manifest.spec.variables or isinstance(manifest, MutatingPolicyManifest):
         walk.types = {}
@@ -112,9 +114,9 @@ def _variables(walk: Walk, manifest: PolicyManifest) -> None:
 _Parts: TypeAlias = tuple[tuple[Validation, ...], tuple[AuditAnnotation, ...], tuple[Mutation, ...]]
 
 
-def _parts(walk: Walk, manifest: PolicyManifest) -> _Parts:
+def _compile_rules_or_mutations(walk: Walk, manifest: PolicyManifest) -> _Parts:
     if isinstance(manifest, MutatingPolicyManifest):
-        return (), (), _changes(walk, manifest.spec)
+        return (), (), _compile_mutations(walk, manifest.spec)
     spec = manifest.spec
     if not spec.validations and not spec.audit_annotations:
         text = "validations or auditAnnotations must contain at least one item"
@@ -122,11 +124,14 @@ def _parts(walk: Walk, manifest: PolicyManifest) -> _Parts:
             required_error((*_SPEC, "validations"), text),
             required_error((*_SPEC, "auditAnnotations"), text),
         ]
-    rules = tuple(_rule(walk, validation, (*_SPEC, "validations", i)) for i, validation in enumerate(spec.validations))
-    return rules, _audits(walk, manifest), ()
+    rules = tuple(
+        _compile_validation(walk, validation, (*_SPEC, "validations", i))
+        for i, validation in enumerate(spec.validations)
+    )
+    return rules, _compile_audit_annotations(walk, manifest), ()
 
 
-def _rule(walk: Walk, manifest: ValidationManifest, path: FieldPath) -> Validation:
+def _compile_validation(walk: Walk, manifest: ValidationManifest, path: FieldPath) -> Validation:
     expression = walk.expression((*path, "expression"), manifest.expression, walk.place(), (BOOL,), _UNSPECIFIED)
     message = None
     where = (*path, "messageExpression")
@@ -143,7 +148,7 @@ def _rule(walk: Walk, manifest: ValidationManifest, path: FieldPath) -> Validati
     return Validation(expression, manifest.message.strip(), message, reason, code, facts, lists_problems=lists)
 
 
-def _audits(walk: Walk, manifest: ValidatingPolicyManifest) -> tuple[AuditAnnotation, ...]:
+def _compile_audit_annotations(walk: Walk, manifest: ValidatingPolicyManifest) -> tuple[AuditAnnotation, ...]:
     manifests = manifest.spec.audit_annotations
     path = (*_SPEC, "auditAnnotations")
     if len(manifests) > verification.MAX_AUDIT_ANNOTATIONS:
@@ -153,13 +158,13 @@ def _audits(walk: Walk, manifest: ValidatingPolicyManifest) -> tuple[AuditAnnota
     rules: list[AuditAnnotation] = []
     for index, each in enumerate(manifests):
         walk.errors += verification.audit_key(manifest.metadata.name, each.key, (*path, index))
-        rules.append(AuditAnnotation(each.key, _audit_value(walk, each, (*path, index, "valueExpression"))))
+        rules.append(AuditAnnotation(each.key, _compile_audit_value(walk, each, (*path, index, "valueExpression"))))
         if any(rule.key == each.key for rule in rules[:-1]):
             walk.errors.append(duplicate_error((*path, index, "key"), each.key))
     return tuple(rules)
 
 
-def _audit_value(walk: Walk, manifest: AuditAnnotationManifest, path: FieldPath) -> Expression:
+def _compile_audit_value(walk: Walk, manifest: AuditAnnotationManifest, path: FieldPath) -> Expression:
     if len(manifest.value_expression.strip().encode()) > verification.MAX_VALUE_EXPRESSION:
         text = f"must not exceed {verification.MAX_VALUE_EXPRESSION} bytes in length"
         walk.errors.append(required_error(path, text))
@@ -168,15 +173,15 @@ def _audit_value(walk: Walk, manifest: AuditAnnotationManifest, path: FieldPath)
     return walk.trimmed(path, manifest.value_expression, walk.place(), (STRING, NULL), text, shows_all=True)
 
 
-def _changes(walk: Walk, spec: MutatingSpec) -> tuple[Mutation, ...]:
+def _compile_mutations(walk: Walk, spec: MutatingSpec) -> tuple[Mutation, ...]:
     if not spec.mutations:
         walk.errors.append(required_error((*_SPEC, "mutations"), "mutations must contain at least one item"))
-    changes = [_change(walk, manifest, (*_SPEC, "mutations", i)) for i, manifest in enumerate(spec.mutations)]
+    changes = [_compile_mutation(walk, manifest, (*_SPEC, "mutations", i)) for i, manifest in enumerate(spec.mutations)]
     walk.errors += verification.reinvocation_policy(spec, _SPEC)
     return tuple(change for change in changes if change)
 
 
-def _change(walk: Walk, manifest: MutationManifest, path: FieldPath) -> Mutation | None:
+def _compile_mutation(walk: Walk, manifest: MutationManifest, path: FieldPath) -> Mutation | None:
     """Compile one mutation; return None if its patchType is unknown."""
     fields = {
         "JSONPatch": ("jsonPatch", manifest.json_patch),

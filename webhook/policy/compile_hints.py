@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook.cel import library
 from webhook.cel.environment import Environment
-from webhook.errors import Issue
+from webhook.errors import CompileIssue
 from webhook.facts.registry import SHIPPED
 from webhook.manifests.annotations import PREFIX
 from webhook.problems.declarations import PROBLEMS
@@ -23,7 +23,7 @@ _UNDEFINED: Final = re.compile(r"undefined field '([^']*)'")
 
 
 def hints_for_issues(
-    issues: Iterable[Issue], place: Environment, facts: Iterable[str] = SHIPPED.fact_names
+    issues: Iterable[CompileIssue], place: Environment, facts: Iterable[str] = SHIPPED.fact_names
 ) -> tuple[str, ...]:
     """Return the hints for some issues, each hint once.
 
@@ -33,11 +33,11 @@ def hints_for_issues(
         facts: the names of all facts, declared or not.
     """
     declared = frozenset(facts)
-    told = (_hint(each.message, place, declared) for each in issues)
+    told = (_hint_for_message(each.message, place, declared) for each in issues)
     return tuple(dict.fromkeys(text for text in told if text))
 
 
-def _hint(message: str, place: Environment, facts: frozenset[str]) -> str:
+def _hint_for_message(message: str, place: Environment, facts: frozenset[str]) -> str:
     if match := _UNDECLARED.match(message):
         return _hint_for_name(match[1], place, facts)
     if match := _UNDEFINED.match(message):
@@ -53,10 +53,10 @@ def _hint_for_name(name: str, place: Environment, facts: frozenset[str]) -> str:
         return f"`{PROBLEMS}` is what checks find: name their groups in the annotation `{PREFIX}checks`"
     if name == "params":
         return "`params` is there only with `spec.paramKind`: add it, or remove `params`"
-    return _did_you_mean(name, {*place.variables, *facts, *_functions(place)})
+    return _did_you_mean(name, {*place.variables, *facts, *_function_names(place)})
 
 
-def _functions(place: Environment) -> Iterator[str]:
+def _function_names(place: Environment) -> Iterator[str]:
     """Yield the names of functions, without operators."""
     named = (*library.overloads_of_version(place.version), *place.functions)
     yield from (each.name for each in named if each.name[:1].isalpha())

@@ -53,7 +53,7 @@ def equivalent_resources(table: Table) -> Equivalents:
     """Return the shipped equivalences and those of the workload table's kinds with several versions."""
     pairs: dict[GroupVersionResource, dict[GroupVersionResource, Equivalent]] = {}
     groups: dict[tuple[str, str], tuple[str, str]] = {}
-    for resource, kind, versions, conversion in (*_shipped(), *_equivalents_of_table(table)):
+    for resource, kind, versions, conversion in (*_shipped_equivalences(), *_equivalents_of_table(table)):
         for group, version in versions:
             groups.setdefault((group, resource), (versions[0][0], resource))
             own = pairs.setdefault(GroupVersionResource(group, version, resource), {})
@@ -69,7 +69,7 @@ _Row = tuple[str, str, tuple[tuple[str, str], ...], Conversion]
 
 
 @cache
-def _shipped() -> tuple[_Row, ...]:
+def _shipped_equivalences() -> tuple[_Row, ...]:
     rows = json.loads(_DATA.read_text(encoding="utf-8"))
     return tuple((row["resource"], row["kind"], tuple(map(tuple, row["versions"])), row["conversion"]) for row in rows)
 

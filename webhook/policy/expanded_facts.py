@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from webhook.cel.check.reads import WHOLE
-from webhook.facts.registry import Registry
+from webhook.facts.registry import FactRegistry
 from webhook.policy.compiled import Policy
 
 
-def expanded_facts(policy: Policy, registry: Registry) -> Iterator[str]:
+def expanded_facts(policy: Policy, registry: FactRegistry) -> Iterator[str]:
     """Yield a sentence for each field of such a fact; none if the policy does not expand."""
     if not policy.expands:
         return
-    read = _fields_read(policy)
+    read = _fields_read_by_variable(policy)
     for name in policy.facts:
         for field, meaning in registry.fact(name).expanded.items():
             if name in read and (field == WHOLE or field in read[name]):
@@ -29,7 +29,7 @@ def expanded_facts(policy: Policy, registry: Registry) -> Iterator[str]:
                 )
 
 
-def _fields_read(policy: Policy) -> dict[str, frozenset[str]]:
+def _fields_read_by_variable(policy: Policy) -> dict[str, frozenset[str]]:
     """Return the variables that the expressions read, with the fields that they select from each."""
     read: dict[str, frozenset[str]] = {}
     for expression in policy.expressions():

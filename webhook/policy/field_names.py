@@ -150,7 +150,7 @@ class _Reader:
         types = [self._type(each, scope) for each in children(node)]
         match node.function:
             case "_[_]" | "_[?_]":
-                return _entry(types[0], node.arguments[1])
+                return _entry_type(types[0], node.arguments[1])
             case "_+_" | "orValue" | "value" | "or":
                 return next(filter(None, types), None)
             case "_?_:_":
@@ -161,7 +161,7 @@ class _Reader:
         of = self._type(node.operand, scope)
         *first, last = node.variables
         # one variable over a map is its key
-        item = of if node.name in _INNER else _each(of) if first or isinstance(of, Items) else None
+        item = of if node.name in _INNER else _element_type(of) if first or isinstance(of, Items) else None
         inner = {**scope, **dict.fromkeys(first), last: item}
         types = [self._type(each, inner) for each in node.arguments]
         if node.name in _SAME:
@@ -171,14 +171,14 @@ class _Reader:
         return Items(types[-1]) if node.name in {"map", "transformList"} and types[-1] else None
 
 
-def _each(of: Type | None) -> Type | None:
+def _element_type(of: Type | None) -> Type | None:
     """Return the type of an element of a list, or of a value of a map."""
     if isinstance(of, Items):
         return of.item
     return of.others if isinstance(of, Fields) else None
 
 
-def _entry(of: Type | None, key: Node) -> Type | None:
+def _entry_type(of: Type | None, key: Node) -> Type | None:
     if isinstance(of, Fields) and isinstance(key, Literal) and isinstance(key.value, str):
         return of.fields.get(key.value, of.others)
-    return _each(of)
+    return _element_type(of)

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from webhook.attributes import CRD, JSON, NAMESPACE, GroupVersionKind
-from webhook.cluster.interest import Interest, Scope, combine_interests, interest_in_fields
+from webhook.cluster.interest import Interest, ObjectScope, combine_interests, interest_in_fields
 from webhook.cluster.lookup import place_of
 from webhook.facts.kinds import TRAIN_JOB
-from webhook.facts.registry import Registry
+from webhook.facts.registry import FactRegistry
 from webhook.facts.train_job_pods.lookups import INSTALLED, RUNTIMES
 from webhook.patch.schema import is_builtin_group
 from webhook.paths import get
@@ -29,7 +29,7 @@ _USE: Final = re.compile(
 
 
 def interests_of_policies(
-    policies: Sequence[Policy], registry: Registry, params: Iterable[JSON] = ()
+    policies: Sequence[Policy], registry: FactRegistry, params: Iterable[JSON] = ()
 ) -> tuple[Interest, ...]:
     """Return the objects that a view of the cluster must hold for these policies; `params` are the shipped
     parameters.
@@ -37,47 +37,47 @@ def interests_of_policies(
     wanted = [interest_in_fields(NAMESPACE, *_namespace_fields(policies))]
     for policy in policies:
         if policy.param_kind is not None:
-            wanted += _params(policy.param_kind, policy, params)
+            wanted += _interests_in_params(policy.param_kind, policy, params)
     for name in sorted({name for policy in policies for name in policy.facts}):
         wanted += registry.fact(name).lookups
     for group in sorted({group for policy in policies for group in policy.checks}):
         for check in registry.checks(group):
             wanted += (*check.lookups, *(RUNTIMES if TRAIN_JOB in check.kinds else ()))
     for policy in policies:
-        wanted += _definitions(policy)
+        wanted += _interests_in_definitions(policy)
         wanted += (INSTALLED,) if policy.reads_patches else ()
     return combine_interests(wanted)
 
 
-def _definitions(policy: Policy) -> Iterator[Interest]:
+def _interests_in_definitions(policy: Policy) -> Iterator[Interest]:
     """Yield the definitions of the custom kinds whose schemas a policy needs; all of them if its rules name `*`."""
     for rule in policy.criteria.rules if policy.needs_schemas else ():
         for group in sorted(rule.groups or ("*",)):
             for resource, _ in rule.resources:
                 if not is_builtin_group(group):
                     name = "" if "*" in (group, resource) else f"{resource}.{group}"
-                    yield Interest(CRD, _SCHEMAS, scope=Scope(name=name))
+                    yield Interest(CRD, _SCHEMAS, scope=ObjectScope(name=name))
 
 
-def _params(kind: GroupVersionKind, policy: Policy, params: Iterable[JSON]) -> Iterator[Interest]:
+def _interests_in_params(kind: GroupVersionKind, policy: Policy, params: Iterable[JSON]) -> Iterator[Interest]:
     """Yield the parameters that bindings refer to; without a namespace they may be in any."""
     for source in (binding.param_source for binding in policy.bindings):
         if source is None:
             continue
         if source.name:
-            yield Interest(kind, scope=Scope(namespace=source.namespace, name=source.name))
+            yield Interest(kind, scope=ObjectScope(namespace=source.namespace, name=source.name))
         elif source.selector is not None:
-            yield Interest(kind, scope=Scope(namespace=source.namespace, labels=source.selector.text))
-            yield from _shipped(kind, params)
+            yield Interest(kind, scope=ObjectScope(namespace=source.namespace, labels=source.selector.text))
+            yield from _interests_in_shipped_params(kind, params)
 
 
-def _shipped(kind: GroupVersionKind, params: Iterable[JSON]) -> Iterator[Interest]:
+def _interests_in_shipped_params(kind: GroupVersionKind, params: Iterable[JSON]) -> Iterator[Interest]:
     """Yield the names of shipped parameters, because the cluster's own object of that name replaces a shipped one."""
     for param in params:
         group, slash, _ = str(get(param, ("apiVersion",)) or "").partition("/")
         namespace, name = place_of(param)
         if (group if slash else "", get(param, ("kind",))) == (kind.group, kind.kind) and name:
-            yield Interest(kind, scope=Scope(namespace=namespace, name=name))
+            yield Interest(kind, scope=ObjectScope(namespace=namespace, name=name))
 
 
 def _namespace_fields(policies: Iterable[Policy]) -> set[str]:

@@ -19,7 +19,7 @@ from webhook.cel import Engine
 from webhook.cel.library.go_text import quote_as_go
 from webhook.decisions import Decision
 from webhook.errors import InputError, PolicyError, Problem
-from webhook.facts.registry import SHIPPED, Registry
+from webhook.facts.registry import SHIPPED, FactRegistry
 from webhook.manifests.claimgate_kinds import is_claimgate_kind, parse_claimgate_kind, written_path
 from webhook.manifests.field_errors import FieldError, join_errors
 from webhook.manifests.models import (
@@ -70,7 +70,7 @@ class Options:
     version: Release = releases.DEFAULT
     table: Table
     lazy: bool = False
-    registry: Registry = SHIPPED
+    registry: FactRegistry = SHIPPED
 
 
 def load_policy_set(places: Sequence[Path | str], options: Options) -> PolicySet:
@@ -92,7 +92,7 @@ def load_policy_set(places: Sequence[Path | str], options: Options) -> PolicySet
         raise PolicyError(error.problems) from None
     roots = [Path(place) for place in places]
     for file in files:
-        if _is_other(file, roots):
+        if _is_other_file(file, roots):
             continue
         try:
             (rules if file.name == policy_rules.FILE else documents).extend(yamlfile.read(file))
@@ -106,7 +106,7 @@ def load_policy_set(places: Sequence[Path | str], options: Options) -> PolicySet
     return policy_set
 
 
-def _is_other(file: Path, roots: Iterable[Path]) -> bool:
+def _is_other_file(file: Path, roots: Iterable[Path]) -> bool:
     if file in roots:
         return False
     inside = next(file.relative_to(root) for root in roots if file.is_relative_to(root))
@@ -219,7 +219,7 @@ class _Loading:
             return
         self._keep(self.policies if isinstance(compiled, Policy) else self.bindings, manifest.kind, source, compiled)
         written = written_path if is_claimgate_kind(value) else tuple
-        self.problems += [_with_hints(source, replace(error, path=written(error.path))) for error in errors]
+        self.problems += [_problem_with_hints(source, replace(error, path=written(error.path))) for error in errors]
 
     def _refuse(self, value: JSON, *problems: Problem) -> None:
         self.problems += problems
@@ -281,7 +281,7 @@ class _Loading:
         return PolicySet(
             validating=validating,
             mutating=self._joined(MUTATING, MUTATING_BINDING),
-            params=tuple(other for _, other in self.others if _group_kind(other) in kinds),
+            params=tuple(other for _, other in self.others if _group_and_kind(other) in kinds),
             table=self.options.table,
             registry=self.options.registry,
         )
@@ -310,7 +310,7 @@ class _Loading:
         return replace(policy, named=self.rules.get(policy.name, ()))
 
 
-def _with_hints(source: _Source, error: FieldError) -> Problem:
+def _problem_with_hints(source: _Source, error: FieldError) -> Problem:
     """Return a problem with the API server's text, and the hints below it."""
     below = "\n".join(f"    hint: {line}" for line in error.note.splitlines())
     return replace(source.problem(error.path, error.body), excerpt=below)
@@ -318,10 +318,12 @@ def _with_hints(source: _Source, error: FieldError) -> Problem:
 
 def join_bindings(policy: Policy, bindings: Iterable[Binding]) -> Policy:
     """Return a policy with its bindings, and with the decisions of rules that hold created in advance."""
-    return replace(policy, bindings=tuple(replace(binding, admits=_admits(policy, binding)) for binding in bindings))
+    return replace(
+        policy, bindings=tuple(replace(binding, admits=_admitting_decisions(policy, binding)) for binding in bindings)
+    )
 
 
-def _admits(policy: Policy, binding: Binding) -> tuple[Decision, ...]:
+def _admitting_decisions(policy: Policy, binding: Binding) -> tuple[Decision, ...]:
     return tuple(
         Decision(
             policy=policy.name,
@@ -338,5 +340,5 @@ def _admits(policy: Policy, binding: Binding) -> tuple[Decision, ...]:
     )
 
 
-def _group_kind(value: JSON) -> tuple[str, str]:
+def _group_and_kind(value: JSON) -> tuple[str, str]:
     return str(value["apiVersion"]).rpartition("/")[0], str(value["kind"])

@@ -103,16 +103,16 @@ def compile_rule(manifest: NamedRule) -> ResourceRule:
     """Return the compiled rule of a manifest."""
     pairs = (resource.partition("/") for resource in manifest.resources)
     return ResourceRule(
-        operations=_or_all(manifest.operations),
-        groups=_or_all(manifest.api_groups),
-        versions=_or_all(manifest.api_versions),
+        operations=_values_or_none_for_all(manifest.operations),
+        groups=_values_or_none_for_all(manifest.api_groups),
+        versions=_values_or_none_for_all(manifest.api_versions),
         resources=tuple((parent, sub) for parent, _, sub in pairs),
         names=frozenset(manifest.resource_names),
         scope=manifest.scope or "*",
     )
 
 
-def _or_all(values: list[str]) -> frozenset[str] | None:
+def _values_or_none_for_all(values: list[str]) -> frozenset[str] | None:
     return None if "*" in values else frozenset(values)
 
 
@@ -142,16 +142,16 @@ def match_request(
         BindingError: everything else matches, but the selector's namespace does not exist.
         LookupFailed: everything else matches, but nobody can say what the namespace's labels are.
     """
-    if criteria.objects.requirements and not _matches_object(criteria.objects, attributes):
+    if criteria.objects.requirements and not _does_selector_match_object(criteria.objects, attributes):
         tell("objectSelector")
         return None
     sent = sent or match_of_unconverted(attributes)
-    if criteria.excluded and _match_rules(criteria.excluded, criteria, attributes, equal, sent):
+    if criteria.excluded and _match_any_rule(criteria.excluded, criteria, attributes, equal, sent):
         tell("excludeResourceRules")
         return None
     match: Match | None = sent
     if criteria.rules:
-        match = _match_rules(criteria.rules, criteria, attributes, equal, sent)
+        match = _match_any_rule(criteria.rules, criteria, attributes, equal, sent)
         if match is None and criteria.policy == "Equivalent":
             match = _match_of_unknown_version(criteria.rules, attributes, equal)
     if (
@@ -171,7 +171,7 @@ def match_of_unconverted(attributes: Attributes) -> Match:
     return Match(attributes.resource, attributes.kind)
 
 
-def _matches_object(selector: Selector, attributes: Attributes) -> bool:
+def _does_selector_match_object(selector: Selector, attributes: Attributes) -> bool:
     objects: tuple[JSON, ...] = (attributes.object, attributes.old_object)
     return any(obj is not None and selector.matches(labels_of(obj)) for obj in objects)
 
@@ -208,14 +208,14 @@ def _is_by_name(selector: Selector) -> bool:
     return selector.keys <= {NAME_LABEL}
 
 
-def _match_rules(
+def _match_any_rule(
     rules: tuple[ResourceRule, ...], criteria: Criteria, attributes: Attributes, equal: Equivalents, sent: Match
 ) -> Match | None:
     """Match the rules with the resource as requested, then as sent, then under every equivalent name."""
     requested = attributes.request_resource
     for each in rules:
         if each.matches(requested, attributes):
-            return _as_requested(rules, attributes, equal, sent)
+            return _match_as_requested(rules, attributes, equal, sent)
     if criteria.policy == "Exact":
         return None
     for each in rules:
@@ -227,7 +227,9 @@ def _match_rules(
     return None
 
 
-def _as_requested(rules: tuple[ResourceRule, ...], attributes: Attributes, equal: Equivalents, sent: Match) -> Match:
+def _match_as_requested(
+    rules: tuple[ResourceRule, ...], attributes: Attributes, equal: Equivalents, sent: Match
+) -> Match:
     """Return the match of the request before the API server converted it for this webhook.
 
     Where nobody can convert it back, it stays as it was sent, if a rule names that version, too.

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.lookup import Cluster
 from webhook.errors import LookupFailed
-from webhook.facts.registry import Registry
+from webhook.facts.registry import FactRegistry
 from webhook.manifests.label_selectors import labels_of
 from webhook.paths import FieldPath, get
 from webhook.policy.compiled import ParamSource, Policy
@@ -24,13 +24,13 @@ Mistake = tuple[FieldPath, str]
 class ParamRules:
     """Checks params of some policies against the rules of every registered group of checks."""
 
-    def __init__(self, policies: Iterable[Policy], registry: Registry) -> None:
+    def __init__(self, policies: Iterable[Policy], registry: FactRegistry) -> None:
         self._policies = [policy for policy in policies if policy.checks]
         self._registry = registry
 
     def mistakes(self, param: JSON) -> Iterator[Mistake]:
         """Yield the mistakes in an object, if it is a param of one of the policies."""
-        if any(_is_param(param, policy) for policy in self._policies):
+        if any(_is_param_of_policy(param, policy) for policy in self._policies):
             yield from self.mistakes_of_param(param)
 
     def mistakes_of_param(self, param: JSON) -> Iterator[Mistake]:
@@ -47,38 +47,42 @@ class ParamRules:
 
     def params(self, cluster: Cluster) -> Iterator[tuple[GroupVersionKind, JSON]]:
         """Yield kind and object of each param in a view, by its name or a selector."""
-        named = ((policy.param_kind, source) for policy in self._policies for source in _sources(policy))
+        named = (
+            (policy.param_kind, source) for policy in self._policies for source in _param_sources_of_policy(policy)
+        )
         for kind, source in named:
             if kind is not None:
                 try:
-                    yield from [(kind, param) for param in _held(kind, source, cluster)]
+                    yield from [(kind, param) for param in _params_of_source(kind, source, cluster)]
                 except LookupFailed:
                     continue  # policies that need it say so
 
 
-def _held(kind: GroupVersionKind, source: ParamSource, cluster: Cluster) -> Iterator[JSON]:
+def _params_of_source(kind: GroupVersionKind, source: ParamSource, cluster: Cluster) -> Iterator[JSON]:
     if source.namespace and source.name:
         yield from filter(None, [cluster.get(kind, source.namespace, source.name)])
         return
     labels = source.selector.text if source.selector is not None else ""
-    yield from (each for each in cluster.list(kind, source.namespace or None, labels) if _refers(source, each))
+    yield from (
+        each for each in cluster.list(kind, source.namespace or None, labels) if _does_source_refer_to(source, each)
+    )
 
 
-def _sources(policy: Policy) -> Iterator[ParamSource]:
+def _param_sources_of_policy(policy: Policy) -> Iterator[ParamSource]:
     yield from (binding.param_source for binding in policy.bindings if binding.param_source is not None)
 
 
-def _is_param(obj: JSON, policy: Policy) -> bool:
+def _is_param_of_policy(obj: JSON, policy: Policy) -> bool:
     """Return whether a binding of a policy refers to an object, in whatever version that is written."""
     kind = policy.param_kind
     if kind is None or not isinstance(obj, dict) or obj.get("kind") != kind.kind:
         return False
     if str(obj.get("apiVersion")).rpartition("/")[0] != kind.group:
         return False
-    return any(_refers(source, obj) for source in _sources(policy))
+    return any(_does_source_refer_to(source, obj) for source in _param_sources_of_policy(policy))
 
 
-def _refers(source: ParamSource, obj: JSON) -> bool:
+def _does_source_refer_to(source: ParamSource, obj: JSON) -> bool:
     if source.namespace and source.namespace != get(obj, ("metadata", "namespace"), ""):
         return False
     if source.name:

@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.interest import Interest
-from webhook.configuration.model import EMPTY, Configuration
-from webhook.facts.registry import SHIPPED, Registry
+from webhook.configuration.model import EMPTY, FileConfiguration
+from webhook.facts.registry import SHIPPED, FactRegistry
 from webhook.policy.candidates import Candidate, candidates_for_request
 from webhook.policy.compiled import Policy
 from webhook.policy.equivalent_resources import Equivalents, equivalent_resources
@@ -66,8 +66,8 @@ class PolicySet:
     mutating: tuple[Policy, ...]
     params: tuple[JSON, ...] = ()
     table: Table
-    registry: Registry = SHIPPED
-    configuration: Configuration = EMPTY
+    registry: FactRegistry = SHIPPED
+    configuration: FileConfiguration = EMPTY
     configured: Chosen = field(default_factory=dict)
     equivalents: Equivalents = field(init=False, repr=False)
     shipped_params: FilesCluster | None = field(init=False, repr=False)
@@ -79,7 +79,7 @@ class PolicySet:
         equal = equivalent_resources(self.table)
         phases = {phase: tuple(p for p in self.validating if p.phase in (phase, "both")) for phase in Phase}
         asked = {"validate": phases[Phase.VALIDATE], "mutate": phases[Phase.MUTATE], "change": self.mutating}
-        indexes = {name: _index(policies, self.table, equal) for name, policies in asked.items()}
+        indexes = {name: _index_policies(policies, self.table, equal) for name, policies in asked.items()}
         object.__setattr__(self, "equivalents", equal)
         object.__setattr__(self, "shipped_params", FilesCluster(self.params) if self.params else None)
         object.__setattr__(self, "static_params", StaticParams(self.policies))
@@ -136,10 +136,10 @@ class PolicySet:
         return interests_of_policies(self.policies, self.registry, self.params)
 
 
-def _index(policies: tuple[Policy, ...], table: Table, equal: Equivalents) -> _Index:
+def _index_policies(policies: tuple[Policy, ...], table: Table, equal: Equivalents) -> _Index:
     entries: dict[_Key, dict[int, None]] = {}
     for number, policy in enumerate(policies):
-        for key in _keys(policy, table, equal):
+        for key in _index_keys_of_policy(policy, table, equal):
             entries.setdefault(key, {})[number] = None
     return _Index(
         policies=policies,
@@ -149,16 +149,16 @@ def _index(policies: tuple[Policy, ...], table: Table, equal: Equivalents) -> _I
     )
 
 
-def _keys(policy: Policy, table: Table, equal: Equivalents) -> Iterator[_Key]:
+def _index_keys_of_policy(policy: Policy, table: Table, equal: Equivalents) -> Iterator[_Key]:
     for rule in policy.criteria.rules:
         operations = tuple(Operation) if rule.operations is None else sorted(rule.operations)
         for operation in map(str, operations):
-            for group, resource in _resources(rule, policy, table):
+            for group, resource in _resources_of_rule(rule, policy, table):
                 named = (group, resource) if "*" in (group, resource) else equal.identity(group, resource)
                 yield (*named, operation)
 
 
-def _resources(rule: ResourceRule, policy: Policy, table: Table) -> Iterator[tuple[str, str]]:
+def _resources_of_rule(rule: ResourceRule, policy: Policy, table: Table) -> Iterator[tuple[str, str]]:
     """Yield the resources that a rule names, and those with pod templates or embedded objects if the policy looks
     inside.
     """

@@ -26,35 +26,35 @@ _PLACES = tuple(
 
 def resource_errors(documents: Sequence[Document], table: Table) -> Iterator[Problem]:
     """Yield the resources of policies and bindings that are kinds, each with its place and the plural."""
-    plurals = _plurals(table)
+    plurals = _plurals_by_kind(table)
     for document in documents:
         for at, value in objects_of_list(document.value):
-            for path, name in _resources(value):
-                if right := _corrected(name, plurals):
+            for path, name in _resources_with_paths(value):
+                if right := _probably_meant_resource(name, plurals):
                     reason = "matches nothing, because a rule names resources by their plural in lower case"
                     message = f"`{name}` {reason}: write `{right}`"
                     yield document.problem((*at, *path), message)
 
 
-def _resources(value: JSON) -> Iterator[tuple[FieldPath, str]]:
+def _resources_with_paths(value: JSON) -> Iterator[tuple[FieldPath, str]]:
     for place in _PLACES:
-        for number, rule in enumerate(_listed(get(value, place))):
-            for index, name in enumerate(_listed(get(rule, ("resources",)))):
+        for number, rule in enumerate(_list_or_empty(get(value, place))):
+            for index, name in enumerate(_list_or_empty(get(rule, ("resources",)))):
                 if isinstance(name, str):
                     yield (*place, number, "resources", index), name
 
 
-def _listed(value: JSON) -> Sequence[JSON]:
+def _list_or_empty(value: JSON) -> Sequence[JSON]:
     return value if isinstance(value, list) else ()
 
 
-def _plurals(table: Table) -> Mapping[str, str]:
+def _plurals_by_kind(table: Table) -> Mapping[str, str]:
     """Return every known resource by its kind in lower case."""
     known = {kind.lower(): plural_of_kind(kind) for _, kind in KNOWN}
     return known | {row.kind.lower(): row.resource for row in table.rows}
 
 
-def _corrected(name: str, plurals: Mapping[str, str]) -> str:
+def _probably_meant_resource(name: str, plurals: Mapping[str, str]) -> str:
     """Return the resource that was meant; "" if the name may be a resource."""
     resource, slash, sub = name.partition("/")
     small = resource.lower()

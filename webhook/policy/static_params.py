@@ -13,7 +13,7 @@ from webhook.attributes import JSON
 from webhook.cluster import Cluster
 from webhook.decisions import Decision
 from webhook.errors import LookupFailed
-from webhook.facts.assumptions import Assumptions, read_assumptions
+from webhook.facts.assumptions import ClusterAssumptions, read_assumptions
 from webhook.policy.compiled import Binding, ParamSource, Policy
 
 
@@ -29,13 +29,13 @@ class Param:
     object: JSON
     name: str
     admits: tuple[Decision, ...]
-    assumed: Assumptions | None
+    assumed: ClusterAssumptions | None
     refusal: str = ""
 
 
 def param_of(binding: Binding, obj: JSON) -> Param:
     """Return an object as a parameter of a binding."""
-    name = _name(obj)
+    name = _name_with_namespace(obj)
     admits = tuple(replace(decision, param=name) for decision in binding.admits) if name else binding.admits
     try:
         return Param(obj, name, admits, read_assumptions(obj))
@@ -43,7 +43,7 @@ def param_of(binding: Binding, obj: JSON) -> Param:
         return Param(obj, name, admits, None, str(error))
 
 
-def _name(obj: JSON) -> str:
+def _name_with_namespace(obj: JSON) -> str:
     if obj is None:
         return ""
     metadata = obj.get("metadata") or {}
@@ -57,7 +57,7 @@ class StaticParams:
     __slots__ = ("_kinds", "_params", "_revisions")
 
     def __init__(self, policies: Iterable[Policy]) -> None:
-        kinds = {policy.param_kind for policy in policies if any(map(is_static, _sources(policy)))}
+        kinds = {policy.param_kind for policy in policies if any(map(is_static, _param_sources_of_policy(policy)))}
         self._kinds = tuple(kind for kind in kinds if kind is not None)
         self._revisions: Sequence[object] = ()
         self._params: dict[Binding, Sequence[Param]] = {}
@@ -77,5 +77,5 @@ def is_static(source: ParamSource) -> bool:
     return bool(source.name and source.namespace)
 
 
-def _sources(policy: Policy) -> Iterable[ParamSource]:
+def _param_sources_of_policy(policy: Policy) -> Iterable[ParamSource]:
     return (each.param_source for each in policy.bindings if each.param_source is not None)

@@ -30,11 +30,13 @@ def warnings_about_unbound(policies: PolicySet) -> Iterator[str]:
 def with_default_bindings(policies: PolicySet) -> PolicySet:
     """Return the same set, where each policy without a binding has one that applies to everything that it matches."""
     return replace(
-        policies, validating=tuple(map(_bound, policies.validating)), mutating=tuple(map(_bound, policies.mutating))
+        policies,
+        validating=tuple(map(_policy_with_default_binding, policies.validating)),
+        mutating=tuple(map(_policy_with_default_binding, policies.mutating)),
     )
 
 
-def _bound(policy: Policy) -> Policy:
+def _policy_with_default_binding(policy: Policy) -> Policy:
     if policy.bindings:
         return policy
     actions = (ValidationAction.DENY,) if policy.kind == "validating" else ()

@@ -24,16 +24,16 @@ def unconvertible_resources(policy: Policy, loaded: PolicySet) -> Iterator[str]:
     criteria = replace(policy.criteria, namespaces=EVERYTHING, objects=EVERYTHING)
     told: set[GroupVersionResource] = set()
     for other in loaded.policies:
-        for attributes in _sent(other):
+        for attributes in _requests_that_policy_names(other):
             if attributes.resource in told or not _may_be_served(attributes.resource, loaded):
                 continue
             match = match_request(criteria, attributes, dict, loaded.equivalents)
             if match is not None and match.conversion == "impossible":
                 told.add(attributes.resource)
-                yield _text(other, attributes.resource, match.resource.version)
+                yield _sentence_about_version(other, attributes.resource, match.resource.version)
 
 
-def _text(other: Policy, sent: GroupVersionResource, wanted: str) -> str:
+def _sentence_about_version(other: Policy, sent: GroupVersionResource, wanted: str) -> str:
     name = f"{sent.resource}.{sent.group}" if sent.group else sent.resource
     asked = f"policy {other.name} has the webhook asked about {sent.version} of {name}"
     return f"{asked}, which claimgate cannot convert to {wanted}: name {sent.version} in matchConstraints, too"
@@ -47,7 +47,7 @@ def _may_be_served(resource: GroupVersionResource, loaded: PolicySet) -> bool:
     return resource in equal.others or (resource.group, resource.resource) not in equal.groups
 
 
-def _sent(policy: Policy) -> Iterator[Attributes]:
+def _requests_that_policy_names(policy: Policy) -> Iterator[Attributes]:
     """Yield a request for each group, version and resource that a policy names in full."""
     for rule in policy.criteria.rules if policy.bindings and policy.is_registered else ():
         yield from _requests_of_rule(rule)

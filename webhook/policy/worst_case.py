@@ -46,31 +46,33 @@ def worst_case(policy: Policy) -> WorstCase:
 
     def fits(length: int) -> bool:
         sizes = uniform_size_bound(length)
-        return _fits(conditions, sizes, MATCH_CONDITIONS_BUDGET) and _fits(others, sizes, RUNTIME_BUDGET)
+        return _is_within_budget(conditions, sizes, MATCH_CONDITIONS_BUDGET) and _is_within_budget(
+            others, sizes, RUNTIME_BUDGET
+        )
 
-    within = _longest(fits)
-    return WorstCase(_total(every, None), _total(every, uniform_size_bound(REQUEST_SIZE)), within)
+    within = _longest_length_that_fits(fits)
+    return WorstCase(_total_cost(every, None), _total_cost(every, uniform_size_bound(REQUEST_SIZE)), within)
 
 
-def _total(programs: Iterable[Program], sizes: Sizes | None) -> int | None:
-    total = sum(_most(program, sizes) for program in programs)
+def _total_cost(programs: Iterable[Program], sizes: Sizes | None) -> int | None:
+    total = sum(_most_cost_of_program(program, sizes) for program in programs)
     return total if is_bounded(total) else None
 
 
-def _most(program: Program, sizes: Sizes | None) -> int:
+def _most_cost_of_program(program: Program, sizes: Sizes | None) -> int:
     return program.estimated_cost(sizes, worst=True)[1]
 
 
-def _fits(programs: Iterable[Program], sizes: Sizes, budget: int) -> bool:
+def _is_within_budget(programs: Iterable[Program], sizes: Sizes, budget: int) -> bool:
     for program in programs:
-        cost = _most(program, sizes)
+        cost = _most_cost_of_program(program, sizes)
         budget -= cost
         if cost > PER_CALL_LIMIT or budget < 0:
             return False
     return True
 
 
-def _longest(fits: Callable[[int], bool]) -> int | None:
+def _longest_length_that_fits(fits: Callable[[int], bool]) -> int | None:
     """Return the greatest length that fits."""
     if fits(REQUEST_SIZE):
         return REQUEST_SIZE

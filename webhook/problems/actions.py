@@ -84,31 +84,31 @@ def actions_of_param(param: JSON, deadline: Deadline) -> Chosen:
     Raises:
         Exception: the deadline's, where there is no time to read them.
     """
-    data = _data(param)
+    data = _data_of_param(param)
     lists = tuple(str(data.get(level) or "") for level in reversed(LEVELS))
     if not any(lists):
         return _NONE
     named = _KEPT.get(lists, None)
     if named is None:
         deadline.look_ahead(sum(map(len, lists)) * _CHARACTER_S)
-        named = _chosen(lists)
+        named = _actions_of_lists(lists)
         _KEPT.put(lists, named, sum(map(getsizeof, lists)) + _ID_BYTES * len(named))
     return named
 
 
-def _data(param: JSON) -> Mapping[str, JSON]:
+def _data_of_param(param: JSON) -> Mapping[str, JSON]:
     data = param.get("data") if isinstance(param, dict) else None
     return data if isinstance(data, dict) else {}
 
 
-def _chosen(lists: tuple[str, ...]) -> Chosen:
+def _actions_of_lists(lists: tuple[str, ...]) -> Chosen:
     actions: dict[str, Action] = {}
     for text, level in zip(lists, reversed(LEVELS), strict=True):  # the strictest last
-        actions.update(dict.fromkeys(_ids(text), EFFECTS[level].action))
+        actions.update(dict.fromkeys(_rule_ids_in_text(text), EFFECTS[level].action))
     return actions
 
 
-def _ids(text: str) -> Iterator[str]:
+def _rule_ids_in_text(text: str) -> Iterator[str]:
     return filter(None, _SEPARATOR.split(text))
 
 
@@ -138,16 +138,16 @@ def actions_without_denial(allowed: tuple[ValidationAction, ...]) -> tuple[Valid
 
 def mistakes_in_param(param: JSON, known: Collection[str]) -> Iterator[tuple[FieldPath, str]]:
     """Yield the mistakes in the lists of a param with their fields: unknown rules, and lists of no action."""
-    data = _data(param)
+    data = _data_of_param(param)
     yield from (
         (("data", name), f"unknown list of rules `{name}`: {fix}") for name, fix in _OTHER.items() if name in data
     )
     for level in LEVELS:
-        for rule in dict.fromkeys(_ids(str(data.get(level) or ""))):
+        for rule in dict.fromkeys(_rule_ids_in_text(str(data.get(level) or ""))):
             if rule not in known:
-                yield ("data", level), f"unknown rule `{rule}`: {_hint(rule, sorted(known))}"
+                yield ("data", level), f"unknown rule `{rule}`: {_hint_for_unknown_rule(rule, sorted(known))}"
 
 
-def _hint(rule: str, known: Sequence[str]) -> str:
+def _hint_for_unknown_rule(rule: str, known: Sequence[str]) -> str:
     close = get_close_matches(rule, known, n=1)
     return f"did you mean `{close[0]}`?" if close else "`claimgate policies rules` prints all of them"

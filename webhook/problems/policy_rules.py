@@ -41,13 +41,15 @@ def read_policy_rules(document: yamlfile.Document) -> Mapping[str, tuple[Rule, .
         policies = {}
     if reading.is_name(document, ("group",), value.get("group")):
         shared = {name: value[name] for name in _SHARED if name in value}
-        rules = {str(name): tuple(_rules(document, reading, name, each, shared)) for name, each in policies.items()}
+        rules = {
+            str(name): tuple(_rules_of_policy(document, reading, name, each, shared)) for name, each in policies.items()
+        }
     if reading.problems:
         raise InputError(*reading.problems)
     return rules
 
 
-def _rules(
+def _rules_of_policy(
     document: yamlfile.Document, reading: Reading, policy: str, given: Any, shared: Mapping[str, Any]
 ) -> Iterator[Rule]:
     where: FieldPath = ("policies", policy)

@@ -202,20 +202,20 @@ def rule_errors(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, allowed in _CHOICES.items():
         if fields.get(name, "") not in ("", *allowed):
             yield name, f"must be one of {', '.join(filter(None, allowed))}"
-    yield from _issue_errors(fields.get("issues", ()))
+    yield from _errors_of_issue_links(fields.get("issues", ()))
     others = fields.get("yields_to", ())
-    if not _is_list(others) or not all(isinstance(other, str) and _ID.fullmatch(other) for other in others):
+    if not _is_list_or_tuple(others) or not all(isinstance(other, str) and _ID.fullmatch(other) for other in others):
         yield "yields_to", "must be a list of ids of rules such as device-claims/unused"
 
 
-def _issue_errors(issues: Any) -> Iterator[tuple[str, str]]:
-    if not _is_list(issues) or not all(isinstance(link, str) and _REPORT.fullmatch(link) for link in issues):
+def _errors_of_issue_links(issues: Any) -> Iterator[tuple[str, str]]:
+    if not _is_list_or_tuple(issues) or not all(isinstance(link, str) and _REPORT.fullmatch(link) for link in issues):
         yield "issues", "must be a list of links such as https://github.com/kubeflow/trainer/issues/1"
     elif len(set(issues)) < len(issues):
         yield "issues", "must not have a link twice"
 
 
-def _is_list(value: Any) -> bool:
+def _is_list_or_tuple(value: Any) -> bool:
     return isinstance(value, list | tuple)
 
 

@@ -25,7 +25,11 @@ _NOTE: Final = 100
 
 def problem_as_sentence(problem: Problem) -> str:
     """Write a problem as `path (likewise path): found message: fix`, without the parts that are not there."""
-    where = f"{_path(problem.path)} (likewise {_places(problem.also)})" if problem.also else _path(problem.path)
+    where = (
+        f"{_shortened_path(problem.path)} (likewise {_paths_as_text(problem.also)})"
+        if problem.also
+        else _shortened_path(problem.path)
+    )
     return ": ".join(
         part for part in (where, problem.said or not_evaluated(map(str, problem.missing)), problem.fix) if part
     )
@@ -36,14 +40,14 @@ def without_path(problem: Problem) -> str:
     return problem_as_sentence(replace(problem, path="")).strip()
 
 
-def _path(path: str) -> str:
+def _shortened_path(path: str) -> str:
     return path if len(path) <= _LONGEST_PATH else f"{path[:_LONGEST_PATH]}…"
 
 
-def _places(paths: Sequence[str]) -> str:
+def _paths_as_text(paths: Sequence[str]) -> str:
     """Write paths as a list of few."""
     left = len(paths) - MOST_PLACES
-    named = [_path(path) for path in paths[:MOST_PLACES]]
+    named = [_shortened_path(path) for path in paths[:MOST_PLACES]]
     *others, last = [*named, f"{left} more"] if left > 0 else named
     return f"{', '.join(others)} and {last}" if others else last
 

@@ -96,14 +96,14 @@ class Answer:
         if status is not None and not self.verdict.allowed:
             for cause in status.details.causes if status.details else ():
                 said = f"{cause.field}: {cause.message}"
-                yield phase, _decision(ValidationAction.DENY, said, status.reason, status.code)
+                yield phase, _server_decision(ValidationAction.DENY, said, status.reason, status.code)
             if not status.details:
-                yield phase, _decision(ValidationAction.DENY, status.message, status.reason, status.code)
+                yield phase, _server_decision(ValidationAction.DENY, status.message, status.reason, status.code)
         for warning in self.verdict.warnings:
-            yield phase, _decision(ValidationAction.WARN, warning)
+            yield phase, _server_decision(ValidationAction.WARN, warning)
 
 
-def _decision(action: ValidationAction, message: str, reason: str = "", code: int = 0) -> Decision:
+def _server_decision(action: ValidationAction, message: str, reason: str = "", code: int = 0) -> Decision:
     return Decision(
         policy=SERVER,
         binding="",

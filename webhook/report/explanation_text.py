@@ -16,22 +16,22 @@ _HEAD: Final = ("POLICY", "OBJECT", "OUTCOME", "MS", "COST", "WHY")
 _WIDTH: Final = 116
 
 
-def lines(explanations: Sequence[tuple[Phase, Explanation]]) -> Iterator[str]:
+def lines_of_explanations(explanations: Sequence[tuple[Phase, Explanation]]) -> Iterator[str]:
     """Yield the lines of the tables of one review."""
     for phase, listed in groupby(explanations, key=lambda each: each[0]):
         explained = [each for _, each in listed]
         told = [each for each in explained if not each.is_unasked]
         yield f"{phase}:"
         if told:
-            yield from _table([_HEAD, *map(_row, told)])
-        for reason, names in _unasked(explained).items():
+            yield from _lines_of_table([_HEAD, *map(_row_of_explanation, told)])
+        for reason, names in _never_evaluated_policies(explained).items():
             text = f"not registered, because {reason}: {', '.join(names)}"
             yield from textwrap.wrap(
                 text, _WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
             )
 
 
-def _row(explained: Explanation) -> tuple[str, ...]:
+def _row_of_explanation(explained: Explanation) -> tuple[str, ...]:
     name = explained.policy
     if explained.binding not in ("", name):
         name = f"{name} ({explained.binding})"
@@ -41,7 +41,7 @@ def _row(explained: Explanation) -> tuple[str, ...]:
     return name, explained.place or "-", explained.outcome, elapsed, cost, " ".join(explained.reason.split())
 
 
-def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def _lines_of_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield rows with columns as wide as their widest cell; the last column may be longer."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -49,7 +49,7 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield f"  {'  '.join([*cells, row[-1]])}".rstrip()
 
 
-def _unasked(explained: Sequence[Explanation]) -> Mapping[str, Sequence[str]]:
+def _never_evaluated_policies(explained: Sequence[Explanation]) -> Mapping[str, Sequence[str]]:
     """Return the policies that are not evaluated at all, by the reason."""
     names: dict[str, list[str]] = {}
     for each in explained:

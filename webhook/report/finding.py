@@ -184,9 +184,9 @@ def findings(
         passed.pop(policy, None)
     if passes is not None:
         passes.update(rule_name(rule_of(each, rules), each) for _, each in passed.values() if not each.is_advice)
-        return tuple(_distinct(kept))
+        return tuple(_findings_without_repetitions(kept))
     content = (next(of.findings(Result.PASS, phase, decision)) for phase, decision in passed.values())
-    return (*_distinct(kept), *content)
+    return (*_findings_without_repetitions(kept), *content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ class _About:
             )
 
 
-def _distinct(repeated: Iterable[Finding]) -> Iterator[Finding]:
+def _findings_without_repetitions(repeated: Iterable[Finding]) -> Iterator[Finding]:
     """Yield the findings without repetitions, because a policy may report the same in both phases."""
     seen = set()
     for finding in repeated:

@@ -99,13 +99,13 @@ def contents(names: Collection[str]) -> Contents:
 
 def writers_of_answers() -> Writers[Answer]:
     """Return the writers for a replay."""
-    return {each.name: each.answers or _through(each) for each in FORMATS}
+    return {each.name: each.answers or _writer_through_findings(each) for each in FORMATS}
 
 
 def writers_of_cases() -> Writers[CaseResult]:
     """Return the writers for a test."""
-    return {each.name: each.cases or _through(each) for each in FORMATS}
+    return {each.name: each.cases or _writer_through_findings(each) for each in FORMATS}
 
 
-def _through(each: Format) -> Callable[[], ThroughFindings]:
+def _writer_through_findings(each: Format) -> Callable[[], ThroughFindings]:
     return lambda: ThroughFindings(each.findings())

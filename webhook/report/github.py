@@ -29,29 +29,29 @@ class Findings:
         """Yield the line of a finding."""
         command = "notice" if entry.is_advice else _COMMANDS.get(entry.result)
         if command:
-            yield _line(command, entry.place, entry.rule.id, f"{entry.subject}: {entry.message}")
+            yield _workflow_command(command, entry.place, entry.rule.id, f"{entry.subject}: {entry.message}")
 
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield the lines of files that could not be read."""
-        yield from (_unreadable(each) for each in totals.unreadable)
+        yield from (_line_about_unreadable(each) for each in totals.unreadable)
 
 
-def _unreadable(problem: Problem) -> str:
+def _line_about_unreadable(problem: Problem) -> str:
     place = Place(file=problem.file, line=problem.line, column=problem.column)
-    return _line("error", place, "cannot be read", problem.message)
+    return _workflow_command("error", place, "cannot be read", problem.message)
 
 
-def _line(command: str, place: Place, title: str, message: str) -> str:
+def _workflow_command(command: str, place: Place, title: str, message: str) -> str:
     where = {"file": place.file.removeprefix("./"), "line": place.line, "col": place.column}
     properties = {**{name: str(value) for name, value in where.items() if value}, "title": title}
-    written = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    written = ",".join(f"{name}={_escaped_property(value)}" for name, value in properties.items())
     text = "\n".join(map(one_line, message.split("\n")))
-    return f"::{command} {written}::{_data(text)}\n"
+    return f"::{command} {written}::{_escaped_data(text)}\n"
 
 
-def _data(text: str) -> str:
+def _escaped_data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _property(text: str) -> str:
-    return _data(one_line(text)).replace(":", "%3A").replace(",", "%2C")
+def _escaped_property(text: str) -> str:
+    return _escaped_data(one_line(text)).replace(":", "%3A").replace(",", "%2C")

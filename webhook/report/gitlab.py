@@ -35,7 +35,7 @@ class Findings:
         """Yield one issue."""
         if entry.result in _BY_RESULT:
             described = {"description": f"{entry.subject}: {entry.message}", "check_name": entry.rule.id}
-            yield self._issue(described, self._fingerprints.of(entry), _severity(entry), entry.place)
+            yield self._issue(described, self._fingerprints.of(entry), _severity_of_finding(entry), entry.place)
 
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield the files that could not be read, and the end of the array."""
@@ -52,7 +52,7 @@ class Findings:
         return before + exact_json(json.dumps(issue, ensure_ascii=False))
 
 
-def _severity(finding: Finding) -> str:
+def _severity_of_finding(finding: Finding) -> str:
     if finding.is_advice:
         return "info"
     return _SEVERITIES.get(finding.rule.severity, _BY_RESULT[finding.result])

@@ -55,15 +55,15 @@ class Findings:
 
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield the document."""
-        yield _head(totals)
+        yield _head_of_page(totals)
         yield links_to_queues(totals.queues)
-        yield _unreadable(totals)
-        yield _charts(self._counts)
-        yield _filters(self._counts)
+        yield _list_of_unreadable(totals)
+        yield _charts_of_findings(self._counts)
+        yield _filter_form(self._counts)
         for (file, subject), several in groupby(self._spoken, object_of):
-            yield _object(file, subject, several)
+            yield _section_of_object(file, subject, several)
         yield queue_sections(totals.queues)
-        yield _foot()
+        yield _foot_of_page()
 
 
 @dataclass(slots=True)
@@ -77,64 +77,64 @@ class _Counts:
 
     def add(self, finding: Finding) -> None:
         """Count a finding."""
-        self.results[_said(finding)] += 1
+        self.results[_result_word(finding)] += 1
         self.rules[finding.rule.id] += 1
         self.namespaces[finding.subject.namespace or _CLUSTER] += 1
         self.severities[finding.rule.severity or "not said"] += 1
 
 
-def _head(totals: Totals) -> str:
-    style, script = _part("report.css"), _part("report.js")
+def _head_of_page(totals: Totals) -> str:
+    style, script = _read_page_part("report.css"), _read_page_part("report.js")
     sums = [f'<li class="{result}"><b>{totals.results[result]}</b> {word}</li>' for result, word in _WORDS.items()]
     passed = f"<li><b>{totals.results[Result.PASS]}</b> passed</li>"
-    return Template(_part("head.html")).substitute(
+    return Template(_read_page_part("head.html")).substitute(
         title=f"claimgate: {counted(totals.entries, 'object')}",
         files=counted(totals.files, "file"),
-        policy=f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'",
+        policy=f"default-src 'none'; style-src '{_csp_hash_of_text(style)}'; script-src '{_csp_hash_of_text(script)}'",
         style=style,
         sums="".join((*sums, passed)),
     )
 
 
-def _unreadable(totals: Totals) -> str:
+def _list_of_unreadable(totals: Totals) -> str:
     if not totals.unreadable:
         return ""
-    lines = "".join(f"<li>{_text(str(each))}</li>" for each in totals.unreadable)
+    lines = "".join(f"<li>{_escaped_text(str(each))}</li>" for each in totals.unreadable)
     return f'<section class="unread"><h2>Could not be read</h2><ul>{lines}</ul></section>\n'
 
 
-def _charts(counts: _Counts) -> str:
+def _charts_of_findings(counts: _Counts) -> str:
     if not counts.results:
         return "<p>Nothing was found.</p>\n"
     by = {"By rule": counts.rules, "By namespace": counts.namespaces, "By severity": counts.severities}
-    charts = "".join(_chart(title, numbers) for title, numbers in by.items())
+    charts = "".join(_bar_chart(title, numbers) for title, numbers in by.items())
     return f'<section class="charts" aria-label="Sums">{charts}</section>\n'
 
 
-def _chart(title: str, counts: Counter[str]) -> str:
+def _bar_chart(title: str, counts: Counter[str]) -> str:
     shown = counts.most_common(_MOST_ROWS)
     if rest := counts.total() - sum(count for _, count in shown):
         shown.append((f"{counted(len(counts) - _MOST_ROWS, 'other')}", rest))
     most = max(count for _, count in shown)
-    rows = "".join(_bar(name, count, most) for name, count in shown)
+    rows = "".join(_row_of_chart(name, count, most) for name, count in shown)
     return f"<table><caption>{title}</caption><tbody>{rows}</tbody></table>"
 
 
-def _bar(name: str, count: int, most: int) -> str:
+def _row_of_chart(name: str, count: int, most: int) -> str:
     """Return a row of a chart; its bar is hidden from screen readers, since the number says the same."""
     bar = f'<meter aria-hidden="true" min="0" max="{most}" value="{count}"></meter>'
-    return f'<tr><th scope="row">{_text(name)}</th><td class="bar">{bar}</td><td>{count}</td></tr>'
+    return f'<tr><th scope="row">{_escaped_text(name)}</th><td class="bar">{bar}</td><td>{count}</td></tr>'
 
 
-def _filters(counts: _Counts) -> str:
+def _filter_form(counts: _Counts) -> str:
     """Return the filter form, hidden until the script shows it, because it needs the script."""
     if not counts.results:
         return ""
     fields = "".join(
         (
-            _select("result", "Result", counts.results),
-            _select("rule", "Rule", counts.rules),
-            _select("namespace", "Namespace", counts.namespaces),
+            _select_field("result", "Result", counts.results),
+            _select_field("rule", "Rule", counts.rules),
+            _select_field("namespace", "Namespace", counts.namespaces),
         )
     )
     search = '<label>Search <input type="search" id="search" placeholder="name, path or words"></label>'
@@ -142,38 +142,42 @@ def _filters(counts: _Counts) -> str:
     return f'<form id="filters" role="search" hidden>{fields}{search}</form>{told}\n'
 
 
-def _select(name: str, label: str, values: Iterable[str]) -> str:
-    options = "".join(f"<option>{_text(value)}</option>" for value in sorted(set(values)))
+def _select_field(name: str, label: str, values: Iterable[str]) -> str:
+    options = "".join(f"<option>{_escaped_text(value)}</option>" for value in sorted(set(values)))
     return f'<label>{label} <select id="{name}"><option value="">all</option>{options}</select></label>'
 
 
-def _object(file: str, subject: Subject, findings: Iterable[Finding]) -> str:
-    items = "".join(map(_item, findings))
-    where = f'<p class="where">{_text(file)}, {_text(subject.api_version)}</p>'
-    return f'<section class="object"><h2>{_text(str(subject))}</h2>{where}<ul>{items}</ul></section>\n'
+def _section_of_object(file: str, subject: Subject, findings: Iterable[Finding]) -> str:
+    items = "".join(map(_item_of_finding, findings))
+    where = f'<p class="where">{_escaped_text(file)}, {_escaped_text(subject.api_version)}</p>'
+    return f'<section class="object"><h2>{_escaped_text(str(subject))}</h2>{where}<ul>{items}</ul></section>\n'
 
 
-def _item(finding: Finding) -> str:
-    said, rule = _said(finding), finding.rule
+def _item_of_finding(finding: Finding) -> str:
+    said, rule = _result_word(finding), finding.rule
     namespace = finding.subject.namespace or _CLUSTER
     data = {"result": said, "rule": rule.id, "namespace": namespace}
-    attributes = "".join(f' data-{name}="{_text(value)}"' for name, value in data.items())
+    attributes = "".join(f' data-{name}="{_escaped_text(value)}"' for name, value in data.items())
     line = f"line {finding.place.line}, " if finding.place.line else ""
-    named = f'<a href="{_text(rule.docs)}">{_text(rule.id)}</a>' if rule.docs.startswith("https://") else _text(rule.id)
-    severity = f", {_text(rule.severity)}" if rule.severity else ""
+    named = (
+        f'<a href="{_escaped_text(rule.docs)}">{_escaped_text(rule.id)}</a>'
+        if rule.docs.startswith("https://")
+        else _escaped_text(rule.id)
+    )
+    severity = f", {_escaped_text(rule.severity)}" if rule.severity else ""
     problem = finding.problem
     text = problem_as_sentence(replace(problem, fix="")) if problem else finding.message
-    message = "<br>".join(map(_words, text.split("\n")))
-    fix = f'<span class="fix"><b>Fix:</b> {_words(problem.fix)}</span>' if problem and problem.fix else ""
-    exception = f" {_text(f'({finding.exception})')}" if finding.exception else ""
+    message = "<br>".join(map(_message_as_html, text.split("\n")))
+    fix = f'<span class="fix"><b>Fix:</b> {_message_as_html(problem.fix)}</span>' if problem and problem.fix else ""
+    exception = f" {_escaped_text(f'({finding.exception})')}" if finding.exception else ""
     return (
         f'<li class="finding {finding.result}"{attributes}><span class="said">{said}</span> '
-        f'<span class="message">{message}{exception}</span>{fix}{_source(finding)} '
+        f'<span class="message">{message}{exception}</span>{fix}{_source_line_with_mark(finding)} '
         f'<span class="rule">{line}{named}{severity}</span></li>'
     )
 
 
-def _source(finding: Finding) -> str:
+def _source_line_with_mark(finding: Finding) -> str:
     """Return the line of the file with the place marked; a long line can be scrolled by keyboard."""
     shown = finding.line
     if shown is None:
@@ -186,31 +190,31 @@ def _source(finding: Finding) -> str:
     return f'<pre tabindex="0" role="group" {label}>{number} {before}<mark>{meant}</mark>{after}</pre>'
 
 
-def _foot() -> str:
-    script = _part("report.js")
+def _foot_of_page() -> str:
+    script = _read_page_part("report.js")
     return f"</main>\n<footer>claimgate {__version__}</footer>\n<script>{script}</script>\n</body>\n</html>\n"
 
 
-def _said(finding: Finding) -> str:
+def _result_word(finding: Finding) -> str:
     return _ADVICE if finding.is_advice and finding.result is Result.WARN else _WORDS[finding.result]
 
 
-def _words(text: str) -> str:
+def _message_as_html(text: str) -> str:
     """Return a line of a message as HTML; text in pairs of backticks becomes code."""
-    parts = _text(text).split("`")
+    parts = _escaped_text(text).split("`")
     if not len(parts) % 2:
         return "`".join(parts)
     return "".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts))
 
 
-def _text(text: str) -> str:
+def _escaped_text(text: str) -> str:
     return escape(one_line(text))
 
 
-def _part(name: str) -> str:
+def _read_page_part(name: str) -> str:
     return (files("webhook.report") / "html_page" / name).read_text(encoding="utf-8")
 
 
-def _digest(text: str) -> str:
+def _csp_hash_of_text(text: str) -> str:
     """Return the hash by which a Content-Security-Policy names one inline text (CSP Level 3, hash-source)."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -31,7 +31,7 @@ class Findings:
 
     def entry(self, entry: Finding) -> Iterator[str]:
         """Yield one element of the list."""
-        yield f"{self._comma}\n{_indented(record_of_finding(entry), 2)}"
+        yield f"{self._comma}\n{_indented_json(record_of_finding(entry), 2)}"
         self._comma = ","
 
     def end(self, totals: Totals) -> Iterator[str]:
@@ -65,7 +65,7 @@ class Answers:
 
     def entry(self, entry: Answer) -> Iterator[str]:
         """Yield one element of the list."""
-        yield f"{self._comma}\n{_indented(record_of_answer(entry), 1)}"
+        yield f"{self._comma}\n{_indented_json(record_of_answer(entry), 1)}"
         self._comma = ","
 
     def end(self, _totals: Totals) -> Iterator[str]:
@@ -99,6 +99,6 @@ class Cases:
         yield indented({**sums, **lists}) + "\n"
 
 
-def _indented(value: dict[str, Any], depth: int) -> str:
+def _indented_json(value: dict[str, Any], depth: int) -> str:
     """Return a value as a part of an indented document; texts inside contain no line breaks."""
     return "\n".join(_INDENT * depth + line for line in indented(value).split("\n"))

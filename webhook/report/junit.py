@@ -70,7 +70,7 @@ class _Held(Generic[Entry]):
         """Yield the whole document; a file that could not be read is an error."""
         for each in totals.unreadable:
             self._keep(_TestCase(each.file, "cannot be read", "error", str(each)))
-        yield from _document(self._suites, iter(self._cases))
+        yield from _document_of_cases(self._suites, iter(self._cases))
 
     def _keep(self, case: _TestCase) -> None:
         if not self._suites or self._suites[-1].name != case.suite:
@@ -112,9 +112,9 @@ class Findings(_Held[Finding]):
         return _TestCase(entry.place.file, name, _ELEMENTS.get(entry.result, ""), entry.message)
 
 
-def _document(suites: Sequence[_Suite], cases: Iterator[_TestCase]) -> Iterator[str]:
+def _document_of_cases(suites: Sequence[_Suite], cases: Iterator[_TestCase]) -> Iterator[str]:
     """Yield the document: the suites, each with as many of the cases as it has."""
-    sums = _sums(sum((suite.outcomes for suite in suites), Counter()))
+    sums = _counts_of_outcomes(sum((suite.outcomes for suite in suites), Counter()))
     del sums["skipped"]  # which the schema has of a testsuite alone
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     if not suites:
@@ -122,7 +122,7 @@ def _document(suites: Sequence[_Suite], cases: Iterator[_TestCase]) -> Iterator[
         return
     yield f"{_tag('testsuites', sums)}\n"
     for suite in suites:
-        yield f"  {_tag('testsuite', {'name': one_line(suite.name), **_sums(suite.outcomes)})}\n"
+        yield f"  {_tag('testsuite', {'name': one_line(suite.name), **_counts_of_outcomes(suite.outcomes)})}\n"
         yield from map(_case, islice(cases, suite.outcomes.total()))
         yield "  </testsuite>\n"
     yield "</testsuites>\n"
@@ -141,12 +141,12 @@ def _case(case: _TestCase) -> str:
 
     testcase = Element("testcase", {"classname": one_line(case.suite), "name": one_line(case.name)})
     if case.outcome:
-        testcase.append(_outcome(case))
+        testcase.append(_outcome_element(case))
         indent(testcase, level=2)
     return f"    {tostring(testcase, encoding='unicode').rstrip()}\n"
 
 
-def _outcome(case: _TestCase) -> Element:
+def _outcome_element(case: _TestCase) -> Element:
     from xml.etree.ElementTree import Element
 
     lines = case.text.split("\n")
@@ -155,5 +155,5 @@ def _outcome(case: _TestCase) -> Element:
     return element
 
 
-def _sums(counts: Counter[str]) -> dict[str, str]:
+def _counts_of_outcomes(counts: Counter[str]) -> dict[str, str]:
     return {"tests": str(counts.total()), **{name: str(counts[outcome]) for outcome, name in _SUMS.items()}}

@@ -43,11 +43,11 @@ class Findings:
 
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield the document."""
-        yield _head(totals)
+        yield _head_of_document(totals)
         left, unsaid = MOST_CHARACTERS, 0
         for (file, subject), several in groupby(self._spoken, object_of):
             findings = list(several)
-            section = _section(file, subject, findings)
+            section = _section_of_object(file, subject, findings)
             left -= len(section)
             if left < 0:
                 unsaid += len(findings)
@@ -57,27 +57,31 @@ class Findings:
             yield f"\n{counted(unsaid, 'further finding')} did not fit into a comment.\n"
 
 
-def _head(totals: Totals) -> str:
+def _head_of_document(totals: Totals) -> str:
     counts = ", ".join(f"{_SYMBOLS[result]} {totals.results[result]} {_WORDS[result]}" for result in _SYMBOLS)
-    unread = "".join(f"- ❗ {_text(str(each))}\n" for each in totals.unreadable)
+    unread = "".join(f"- ❗ {_escaped_text(str(each))}\n" for each in totals.unreadable)
     told = f"\nThese could not be read:\n\n{unread}" if unread else ""
     return f"### claimgate: {counted(totals.entries, 'object')}\n\n{counts}\n{told}"
 
 
-def _section(file: str, subject: Subject, findings: list[Finding]) -> str:
-    lines = "".join(_line(each) for each in findings)
-    return f"\n**{_text(str(subject))}** in {_code(file)}\n\n{lines}"
+def _section_of_object(file: str, subject: Subject, findings: list[Finding]) -> str:
+    lines = "".join(_line_of_finding(each) for each in findings)
+    return f"\n**{_escaped_text(str(subject))}** in {_text_in_backticks(file)}\n\n{lines}"
 
 
-def _line(finding: Finding) -> str:
+def _line_of_finding(finding: Finding) -> str:
     symbol, word = _ADVICE if finding.is_advice else (_SYMBOLS[finding.result], _WORDS[finding.result])
     word = "" if finding.result is Result.SKIP else f"{word}: "  # its message says that it was not evaluated
     line = f"line {finding.place.line}, " if finding.place.line else ""
-    rule = f"[{_text(finding.rule.id)}]({finding.rule.docs})" if finding.rule.docs else _code(finding.rule.id)
-    return f"- {symbol} {word}{_text(finding.message)} ({line}{rule})\n"
+    rule = (
+        f"[{_escaped_text(finding.rule.id)}]({finding.rule.docs})"
+        if finding.rule.docs
+        else _text_in_backticks(finding.rule.id)
+    )
+    return f"- {symbol} {word}{_escaped_text(finding.message)} ({line}{rule})\n"
 
 
-def _text(text: str) -> str:
+def _escaped_text(text: str) -> str:
     """Return text with special characters escaped; text in pairs of backticks stays code."""
     parts = one_line(text).split("`")
     if not len(parts) % 2:
@@ -87,6 +91,6 @@ def _text(text: str) -> str:
     return "".join(map("".join, zip_longest(plain, code, fillvalue="")))
 
 
-def _code(text: str) -> str:
+def _text_in_backticks(text: str) -> str:
     """Return text in backticks, with its own backticks replaced."""
     return f"`{one_line(text).replace('`', chr(39))}`"

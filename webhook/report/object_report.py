@@ -30,11 +30,11 @@ def object_report(findings: Sequence[Finding], api: Api) -> JSON:
     worst_first = sorted(findings, key=lambda each: _ORDER.index(each.result))
     content: dict[str, Any] = {
         **({"source": NAME} if api.has_source else {}),
-        "scope": _reference(about),
+        "scope": _object_reference(about),
         "summary": {str(result): counts[result] for result in Result},
-        "results": [_unplaced(result_of(each)) for each in worst_first[:MOST_RESULTS]],
+        "results": [_result_without_object(result_of(each)) for each in worst_first[:MOST_RESULTS]],
     }
-    annotations = {DIGEST: _digest(content)}
+    annotations = {DIGEST: _digest_of_content(content)}
     if worst_first[MOST_RESULTS:]:
         annotations[LEFT_OUT] = str(len(worst_first) - MOST_RESULTS)
     metadata: dict[str, Any] = {
@@ -42,7 +42,7 @@ def object_report(findings: Sequence[Finding], api: Api) -> JSON:
         **({"namespace": about.namespace} if about.namespace else {}),
         "labels": {MANAGED_BY: NAME},
         "annotations": annotations,
-        "ownerReferences": [_owner(about)],
+        "ownerReferences": [_owner_reference(about)],
     }
     kind = api.namespaced if about.namespace else api.cluster
     return {"apiVersion": api.version, "kind": kind, "metadata": metadata, **content}
@@ -51,15 +51,15 @@ def object_report(findings: Sequence[Finding], api: Api) -> JSON:
 _ORDER: Final = (Result.FAIL, Result.ERROR, Result.WARN, Result.SKIP, Result.PASS)
 
 
-def _owner(about: Subject) -> dict[str, str]:
+def _owner_reference(about: Subject) -> dict[str, str]:
     return {"apiVersion": about.api_version, "kind": about.kind, "name": about.name, "uid": about.uid}
 
 
-def _reference(about: Subject) -> dict[str, str]:
-    return {**_owner(about), **({"namespace": about.namespace} if about.namespace else {})}
+def _object_reference(about: Subject) -> dict[str, str]:
+    return {**_owner_reference(about), **({"namespace": about.namespace} if about.namespace else {})}
 
 
-def _unplaced(result: dict[str, Any]) -> dict[str, Any]:
+def _result_without_object(result: dict[str, Any]) -> dict[str, Any]:
     """Return a result without the object, which its report names; the field path goes to the properties."""
     at = result["resources"][0].get("fieldPath", "")
     properties = {key: value for key, value in result["properties"].items() if key not in ("file", "line")}
@@ -67,5 +67,5 @@ def _unplaced(result: dict[str, Any]) -> dict[str, Any]:
     return {**{key: value for key, value in result.items() if key != "resources"}, "properties": properties}
 
 
-def _digest(content: JSON) -> str:
+def _digest_of_content(content: JSON) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

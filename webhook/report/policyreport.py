@@ -74,11 +74,12 @@ def objects(findings: Iterable[Finding], api: Api = POLICY_REPORT) -> tuple[JSON
     for finding in findings:
         placed[finding.subject.namespace].append(finding)
     return tuple(
-        _object(namespace, placed[namespace], api) for namespace in sorted(placed, key=lambda name: (not name, name))
+        _report_object(namespace, placed[namespace], api)
+        for namespace in sorted(placed, key=lambda name: (not name, name))
     )
 
 
-def _object(namespace: str, findings: Sequence[Finding], api: Api) -> JSON:
+def _report_object(namespace: str, findings: Sequence[Finding], api: Api) -> JSON:
     metadata: dict[str, Any] = {"name": NAME, "labels": {"app.kubernetes.io/managed-by": NAME}}
     if namespace:
         metadata["namespace"] = namespace
@@ -97,7 +98,7 @@ def result_of(finding: Finding) -> dict[str, Any]:
     """Return a finding as a result of a report."""
     decision, severity = finding.decision, finding.rule.severity or finding.decision.severity
     optional = {
-        "rule": _rule(finding),
+        "rule": _rule_of_finding(finding),
         "category": decision.category,
         "severity": severity if severity in SEVERITIES else "",  # the schema's closed set
         "message": finding.message,
@@ -108,12 +109,12 @@ def result_of(finding: Finding) -> dict[str, Any]:
         **{key: value for key, value in optional.items() if value},
         "result": str(finding.result),
         "scored": finding.result is not Result.WARN,
-        "resources": [_reference(finding)],
-        "properties": _properties(finding),
+        "resources": [_object_reference(finding)],
+        "properties": _properties_of_finding(finding),
     }
 
 
-def _rule(finding: Finding) -> str:
+def _rule_of_finding(finding: Finding) -> str:
     """Return the id of the rule, or the part of the policy: `validations[0]`; "" for a pass, which is about the whole
     policy.
     """
@@ -125,7 +126,7 @@ def _rule(finding: Finding) -> str:
     return f"{'mutations' if finding.decision.kind == 'mutating' else 'validations'}[{index}]"
 
 
-def _reference(finding: Finding) -> dict[str, str]:
+def _object_reference(finding: Finding) -> dict[str, str]:
     about = finding.subject
     reference = {
         "apiVersion": about.api_version,
@@ -138,7 +139,7 @@ def _reference(finding: Finding) -> dict[str, str]:
     return {key: value for key, value in reference.items() if value}
 
 
-def _properties(finding: Finding) -> dict[str, str]:
+def _properties_of_finding(finding: Finding) -> dict[str, str]:
     """Return the properties for which the schema has no field; all values are strings."""
     properties = {
         "binding": finding.decision.binding,

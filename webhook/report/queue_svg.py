@@ -55,8 +55,8 @@ class _Drawing:
         """Yield the whole document, after the rows told its height."""
         drawn = [part for row in self._made.rows for part in self._row(row)]
         if self._made.unused_flavors:
-            for line in _wrapped(f"Flavors without quota in any queue: {', '.join(self._made.unused_flavors)}"):
-                drawn.append(_text(_MARGIN, self._at + 14, line, "no", _LONG))
+            for line in _wrapped_lines(f"Flavors without quota in any queue: {', '.join(self._made.unused_flavors)}"):
+                drawn.append(_text_element(_MARGIN, self._at + 14, line, "no", _LONG))
                 self._at += _LINE
             self._at += _GAP
         height = self._at + _MARGIN
@@ -66,7 +66,7 @@ class _Drawing:
         )
         yield f"<title>Queues of Kueue</title><style>{_STYLE}</style>"
         yield f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>'
-        yield from _legend(self._made.workloads)
+        yield from _legend_elements(self._made.workloads)
         yield from drawn
         yield "</svg>\n"
 
@@ -79,13 +79,13 @@ class _Drawing:
         self._bottoms[row.depth] = top + 12
         amounts = row.amounts if row.kind != "LocalQueue" else ()
         most = (_BAR_AT - left - 18) // _LETTER if amounts else _LONG
-        yield _text(left + 18, top + 11, title(row), "name", most)
-        told = [("no", line) for each in row.obstacles for line in _wrapped(each)]
+        yield _text_element(left + 18, top + 11, title(row), "name", most)
+        told = [("no", line) for each in row.obstacles for line in _wrapped_lines(each)]
         if row.kind == "LocalQueue":
-            told.extend(("small", line) for each in admitted(row) for line in _wrapped(each))
+            told.extend(("small", line) for each in admitted(row) for line in _wrapped_lines(each))
         lines = max(1, len(amounts))
         for index, (kind, line) in enumerate(told):
-            yield _text(left + 18, top + 11 + _LINE * (lines + index), line, kind, _LONG)
+            yield _text_element(left + 18, top + 11 + _LINE * (lines + index), line, kind, _LONG)
         for index, amount in enumerate(amounts):
             yield from self._bar(row, amount, top + _LINE * index)
         self._at += _LINE * (lines + len(told)) + _GAP
@@ -107,7 +107,7 @@ class _Drawing:
         yield f'<rect class="{kind}" x="{_BAR_AT}" y="{top}" width="{own}" height="12" rx="2"/>'
         if used:
             yield f'<rect class="used" x="{_BAR_AT}" y="{top + 13}" width="{used}" height="3"/>'
-        yield _text(_NUMBERS_AT, top + 11, amounts_in_words(row, amount), "small")
+        yield _text_element(_NUMBERS_AT, top + 11, amounts_in_words(row, amount), "small")
 
 
 def amounts_in_words(row: Row, amount: Amount) -> str:
@@ -123,21 +123,21 @@ def amounts_in_words(row: Row, amount: Amount) -> str:
     return f"{told} {amount.resource}{used} of {amount.flavor}"
 
 
-def _wrapped(told: str) -> list[str]:
+def _wrapped_lines(told: str) -> list[str]:
     return wrap(terminal.one_line(told), _LONG, break_long_words=False, break_on_hyphens=False)
 
 
-def _legend(workloads: int | None) -> Iterator[str]:
-    yield _text(_MARGIN, _MARGIN + 11, "Queues of Kueue", "name")
+def _legend_elements(workloads: int | None) -> Iterator[str]:
+    yield _text_element(_MARGIN, _MARGIN + 11, "Queues of Kueue", "name")
     source = "status of ClusterQueues" if workloads is None else counted(workloads, "Workload")
     x = _BAR_AT
     for kind, told in (*_LEGEND, ("used", f"in use ({source})")):
         yield f'<rect class="{kind}" x="{x}" y="{_MARGIN}" width="12" height="12" rx="2"/>'
-        yield _text(x + 18, _MARGIN + 11, told, "small")
+        yield _text_element(x + 18, _MARGIN + 11, told, "small")
         x += 34 + _LETTER * len(told)
 
 
-def _text(x: int, y: int, told: str, kind: str, most: int = _CHARACTERS) -> str:
+def _text_element(x: int, y: int, told: str, kind: str, most: int = _CHARACTERS) -> str:
     whole = terminal.one_line(told)
     shown = escape(whole)
     if len(whole) > most:

@@ -15,20 +15,20 @@ _INDENT = "  "
 
 def queue_text(made: Overview) -> str:
     """Return a line for each queue with its quota below it."""
-    return terminal.lines([*_lines(made)])
+    return terminal.lines([*_lines_of_overview(made)])
 
 
-def _lines(made: Overview) -> Iterator[str]:
+def _lines_of_overview(made: Overview) -> Iterator[str]:
     for row in made.rows:
         margin = _INDENT * row.depth
         yield f"{margin}{title(row)}"
         yield from (f"{margin}{_INDENT}! {each}" for each in row.obstacles)
-        yield from (f"{margin}{_INDENT}{each}" for each in _table(row))
+        yield from (f"{margin}{_INDENT}{each}" for each in _quota_table_of_row(row))
     if made.unused_flavors:
         has = "has" if len(made.unused_flavors) == 1 else "have"
         yield f"{named(made.unused_flavors, 'flavor')} {has} no quota in any queue"
     if any(each.used for row in made.rows for each in row.amounts):
-        yield f"used: {_source(made)}"
+        yield f"used: {_source_of_usage(made)}"
     kinds = [row.kind for row in made.rows]
     blocked = sum(bool(row.obstacles) for row in made.rows)
     yield (
@@ -37,7 +37,7 @@ def _lines(made: Overview) -> Iterator[str]:
     )
 
 
-def _source(made: Overview) -> str:
+def _source_of_usage(made: Overview) -> str:
     """Return a text that names the objects from which usage is read."""
     if made.workloads is None:
         return "as the status of the ClusterQueues says"
@@ -49,12 +49,12 @@ def title(row: Row) -> str:
     return f"{row.kind} {row.namespace}/{row.name}" if row.namespace else f"{row.kind} {row.name}"
 
 
-def _table(row: Row) -> Iterator[str]:
+def _quota_table_of_row(row: Row) -> Iterator[str]:
     """Yield the quota of a row, in columns."""
     if row.kind == "LocalQueue":
         yield from admitted(row)
         return
-    cells = [_cells(row, each) for each in row.amounts]
+    cells = [_cells_of_amount(row, each) for each in row.amounts]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for line in cells:
         yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
@@ -72,7 +72,7 @@ def admitted(row: Row) -> Iterator[str]:
         yield f"can admit at most {', '.join(amounts)} of {flavor}"
 
 
-def _cells(row: Row, amount: Amount) -> Sequence[str]:
+def _cells_of_amount(row: Row, amount: Amount) -> Sequence[str]:
     own = row.kind == "ClusterQueue"
     borrowing, lending = amount.shown(amount.borrowing_limit), amount.shown(amount.lending_limit)
     return (
@@ -89,25 +89,25 @@ def _cells(row: Row, amount: Amount) -> Sequence[str]:
 def queue_json(made: Overview) -> str:
     """Return the rows as JSON, with amounts as quantities."""
     described = {
-        "queues": [_row(each) for each in made.rows],
+        "queues": [_row_as_json(each) for each in made.rows],
         "unusedFlavors": list(made.unused_flavors),
         "usedAccordingTo": "ClusterQueues" if made.workloads is None else "Workloads",
     }
     return terminal.exact_json(json.dumps(described, indent=2, ensure_ascii=False)) + "\n"
 
 
-def _row(row: Row) -> JSON:
+def _row_as_json(row: Row) -> JSON:
     return {
         "kind": row.kind,
         "name": row.name,
         "namespace": row.namespace,
         "parent": row.parent,
-        "amounts": [_amount(row, each) for each in row.amounts],
+        "amounts": [_amount_as_json(row, each) for each in row.amounts],
         "obstacles": list(row.obstacles),
     }
 
 
-def _amount(row: Row, amount: Amount) -> JSON:
+def _amount_as_json(row: Row, amount: Amount) -> JSON:
     return {
         "flavor": amount.flavor,
         "resource": amount.resource,

@@ -52,18 +52,18 @@ class Findings:
             self._results.append(indented(self._result(entry)))
         elif entry.result in _NOTICES:
             text = f"{entry.subject}: {entry.rule.id}: {entry.message}"
-            self._notices.append(indented(_notice(_NOTICES[entry.result], text, entry.place)))
+            self._notices.append(indented(_tool_notification(_NOTICES[entry.result], text, entry.place)))
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield the whole log; a file that could not be read is a notification."""
         for each in totals.unreadable:
             place = Place(file=each.file, line=each.line)
-            self._unread.append(indented(_notice("error", each.message, place)))
+            self._unread.append(indented(_tool_notification("error", each.message, place)))
         driver = {
             "name": "claimgate",
             "semanticVersion": __version__,
-            "rules": [_rule(rule) for _, rule in self._rules.values()],
+            "rules": [_reporting_descriptor(rule) for _, rule in self._rules.values()],
         }
         invocation = {"executionSuccessful": not totals.unreadable, "toolExecutionNotifications": [_NOTICES_HERE]}
         run = {
@@ -89,7 +89,9 @@ class Findings:
             "ruleIndex": self._rules[finding.rule.id][0],
             "level": "note" if finding.is_advice else _LEVELS[finding.result],
             "message": {"text": f"{about}: {finding.message}"},
-            "locations": [{"physicalLocation": _physical(finding.place, finding.line), "logicalLocations": [named]}],
+            "locations": [
+                {"physicalLocation": _physical_location(finding.place, finding.line), "logicalLocations": [named]}
+            ],
             "partialFingerprints": {_FINGERPRINT: self._fingerprints.of(finding)},
         }
 
@@ -104,7 +106,7 @@ def _array(items: Iterable[str], margin: str) -> Iterator[str]:
     yield "[]" if is_empty else f"\n{margin}]"
 
 
-def _rule(rule: Rule) -> dict[str, Any]:
+def _reporting_descriptor(rule: Rule) -> dict[str, Any]:
     """Return a reportingDescriptor; a rule without a description is described by its id."""
     described = rule.description or rule.id
     made: dict[str, Any] = {
@@ -118,11 +120,11 @@ def _rule(rule: Rule) -> dict[str, Any]:
     return made
 
 
-def _notice(level: str, text: str, place: Place) -> dict[str, Any]:
-    return {"level": level, "message": {"text": text}, "locations": [{"physicalLocation": _physical(place)}]}
+def _tool_notification(level: str, text: str, place: Place) -> dict[str, Any]:
+    return {"level": level, "message": {"text": text}, "locations": [{"physicalLocation": _physical_location(place)}]}
 
 
-def _physical(place: Place, line: SourceLine | None = None) -> dict[str, Any]:
+def _physical_location(place: Place, line: SourceLine | None = None) -> dict[str, Any]:
     """Return a physicalLocation: the region, and in a contextRegion the line without its confidential values."""
     located: dict[str, Any] = {"artifactLocation": {"uri": quote(place.file.removeprefix("./"))}}
     if place.line:

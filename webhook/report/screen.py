@@ -98,13 +98,13 @@ def screen_of(stream: TextIO, variables: Mapping[str, str] = os.environ) -> Scre
         is_colored = True
     encoding = (getattr(stream, "encoding", "") or "utf-8").lower().replace("-", "")
     return Screen(
-        width=_width(stream, variables, is_terminal=is_terminal),
+        width=_width_of_screen(stream, variables, is_terminal=is_terminal),
         is_colored=is_colored and not variables.get("NO_COLOR"),
         is_unicode=encoding.startswith("utf") and not (is_terminal and term in _SIMPLE),
     )
 
 
-def _width(stream: TextIO, variables: Mapping[str, str], *, is_terminal: bool) -> int:
+def _width_of_screen(stream: TextIO, variables: Mapping[str, str], *, is_terminal: bool) -> int:
     """Return the width from COLUMNS, else that of the terminal; 0 for other streams."""
     said = variables.get("COLUMNS", "")
     if said.isdecimal():

@@ -37,7 +37,7 @@ class Answers:
 
     def entry(self, entry: Answer) -> Iterator[str]:
         """Yield the lines of one review."""
-        yield "".join(f"{line}\n" for line in _answer(entry, self._screen))
+        yield "".join(f"{line}\n" for line in _lines_of_answer(entry, self._screen))
 
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield the sums."""
@@ -45,7 +45,7 @@ class Answers:
         yield terminal.lines([f"{counted(totals.entries, 'review')}: {allowed} allowed, {totals.failures} denied"])
 
 
-def _answer(answer: Answer, screen: Screen) -> Iterator[str]:
+def _lines_of_answer(answer: Answer, screen: Screen) -> Iterator[str]:
     verdict, status = answer.verdict, answer.verdict.status
     is_allowed = verdict.allowed or status is None
     said = "allowed" if verdict.allowed or status is None else f"denied {status.code} {status.reason}"
@@ -57,7 +57,7 @@ def _answer(answer: Answer, screen: Screen) -> Iterator[str]:
         yield from screen.wrapped(first, _INDENT)
         for line in others:
             yield from [_INDENT + line] if line.startswith(" | ") else screen.wrapped(line, _INDENT, "  ")
-    for kind, texts in _told(answer).items():
+    for kind, texts in _messages_by_kind(answer).items():
         for text in texts:
             first, *others = screen.wrapped(terminal.one_line(f"{kind}: {text}"), _INDENT, "  ")
             yield first.replace(f"{kind}:", screen.styled(f"{kind}:", _STYLES.get(kind, "")), 1)
@@ -65,10 +65,12 @@ def _answer(answer: Answer, screen: Screen) -> Iterator[str]:
     for unknown in answer.unknown:
         yield from screen.wrapped(terminal.one_line(unknown), _INDENT, "  ")
     yield from (_INDENT + terminal.one_line(f"patch: {operation(change)}") for change in verdict.patch)
-    yield from (_INDENT + terminal.one_line(line) for line in explanation_text.lines(answer.explanations))
+    yield from (
+        _INDENT + terminal.one_line(line) for line in explanation_text.lines_of_explanations(answer.explanations)
+    )
 
 
-def _told(answer: Answer) -> Mapping[str, tuple[str, ...]]:
+def _messages_by_kind(answer: Answer) -> Mapping[str, tuple[str, ...]]:
     """Return the messages to users in addition to the verdict, by their kind."""
     return {
         "warning": answer.verdict.warnings,

@@ -47,13 +47,16 @@ class Cases:
         yield from self._told()
         yield terminal.lines(self._sums(totals))
         if totals.coverage:
-            yield "".join(f"{line}\n" for line in self._screen.wrapped(terminal.one_line(_coverage(totals)), "", "  "))
+            yield "".join(
+                f"{line}\n"
+                for line in self._screen.wrapped(terminal.one_line(_sentence_about_coverage(totals)), "", "  ")
+            )
 
     def _told(self) -> Iterator[str]:
         """Yield the suite that is kept."""
         if self._suite:
             self._suites[any(case.result is not Result.SKIP for case in self._suite)] += 1
-            yield "".join(f"{line}\n" for line in _suite(self._suite, self._screen))
+            yield "".join(f"{line}\n" for line in _lines_of_suite(self._suite, self._screen))
         self._suite = []
 
     def _sums(self, totals: Totals) -> Iterator[str]:
@@ -61,12 +64,12 @@ class Cases:
             every = counted(self._suites.total(), "suite")
             yield f"{every}: {self._suites[True]} run, {self._suites[False]} skipped"
         left_out = f"; {counted(totals.left_out, 'case')} not run" if totals.left_out else ""
-        yield f"{counted(totals.entries, 'case')}: {_outcomes(totals.results)}{left_out}"
+        yield f"{counted(totals.entries, 'case')}: {_counts_of_outcomes(totals.results)}{left_out}"
         for why, count in self._skipped.most_common():
             yield f"  skipped: {counted(count, 'case')}: {why}"
 
 
-def _outcomes(results: Mapping[Result, int]) -> str:
+def _counts_of_outcomes(results: Mapping[Result, int]) -> str:
     """Return `2 passed, 1 failed`; skipped and unreadable cases are added if there are any."""
     always = [f"{results[Result.PASS]} passed", f"{results[Result.FAIL]} failed"]
     skipped = [f"{results[Result.SKIP]} skipped"] * bool(results[Result.SKIP])
@@ -74,7 +77,7 @@ def _outcomes(results: Mapping[Result, int]) -> str:
     return ", ".join([*always, *skipped, *errors])
 
 
-def _suite(results: Sequence[CaseResult], screen: Screen) -> Iterator[str]:
+def _lines_of_suite(results: Sequence[CaseResult], screen: Screen) -> Iterator[str]:
     counts = Counter(result.result for result in results)
     run = counts[Result.PASS] + counts[Result.FAIL]
     passed = [f"{counts[Result.PASS]} of {run} passed"] * bool(run)
@@ -85,10 +88,10 @@ def _suite(results: Sequence[CaseResult], screen: Screen) -> Iterator[str]:
     yield f"{screen.symbol(worst)} {told}"
     for result in results:
         if result.result is Result.FAIL or (result.is_told and result.result is not Result.SKIP):
-            yield from _case(result, screen)
+            yield from _lines_of_case(result, screen)
 
 
-def _case(result: CaseResult, screen: Screen) -> Iterator[str]:
+def _lines_of_case(result: CaseResult, screen: Screen) -> Iterator[str]:
     """Yield a case with its line, its duration if wanted, and its differences."""
     took = f"  {result.elapsed_s * 1000:.0f} ms" if result.is_told and result.elapsed_s else ""
     name = terminal.one_line(f"{result.id}  {result.place}{took}")
@@ -97,7 +100,7 @@ def _case(result: CaseResult, screen: Screen) -> Iterator[str]:
         yield from (f"    {terminal.one_line(line)}" for line in result.why.split("\n"))
 
 
-def _coverage(totals: Totals) -> str:
+def _sentence_about_coverage(totals: Totals) -> str:
     """Return how many rules are broken by a case, and which are not."""
     unbroken = [rule for rule, is_broken in totals.coverage.items() if not is_broken]
     told = f"{len(totals.coverage) - len(unbroken)} of {counted(len(totals.coverage), 'rule')} broken by a case"

@@ -64,11 +64,15 @@ class Findings:
         """Keep the finding; yield the previous object when a new one begins."""
         if entry.result is Result.PASS:
             return
-        self._rules[_said(entry), entry.rule.severity or entry.decision.severity, _rule(entry)] += 1
+        self._rules[
+            _result_word_of_finding(entry), entry.rule.severity or entry.decision.severity, _rule_or_policy(entry)
+        ] += 1
         if entry.result is Result.SKIP and entry.missing:
             self._miss(entry)
             return
-        if self._object and (_about(self._object[0]) != _about(entry) or len(self._object) == _MOST_HELD):
+        if self._object and (
+            _file_and_subject(self._object[0]) != _file_and_subject(entry) or len(self._object) == _MOST_HELD
+        ):
             yield self._told()
         self._object.append(entry)
 
@@ -77,12 +81,12 @@ class Findings:
         if self._object:
             yield self._told()
         if self._missed:
-            yield _text([*self._not_evaluated(), ""])
-        if listed := list(_not_audited(totals)):
+            yield _lines_as_text([*self._not_evaluated(), ""])
+        if listed := list(_lines_about_not_audited(totals)):
             yield terminal.lines([*listed, ""])
         if self._rules.total() > 1:
-            yield _text([*self._table(), ""])
-        yield _text(self._screen.wrapped(terminal.one_line(_summary(totals)), ""))
+            yield _lines_as_text([*self._table(), ""])
+        yield _lines_as_text(self._screen.wrapped(terminal.one_line(_summary_of_totals(totals)), ""))
 
     def _miss(self, entry: Finding) -> None:
         for each in map(str, entry.missing):
@@ -92,16 +96,16 @@ class Findings:
 
     def _told(self) -> str:
         """Return the findings of the object that is kept, the worst first."""
-        findings = sorted(self._object, key=lambda each: _ORDER.index(_said(each)))
+        findings = sorted(self._object, key=lambda each: _ORDER.index(_result_word_of_finding(each)))
         self._object = []
         heading = self._screen.styled(terminal.one_line(str(findings[0].subject)), "bold")
-        return _text([heading, *(line for each in findings for line in finding_lines(each, self._screen)), ""])
+        return _lines_as_text([heading, *(line for each in findings for line in finding_lines(each, self._screen)), ""])
 
     def _not_evaluated(self) -> Iterator[str]:
         yield self._screen.styled("Not evaluated, because objects are not among the files:", "bold")
         for text, missed in self._missed.items():
             where = terminal.one_line(missed.first.place.in_full)
-            yield f"  {self._screen.said('skip')}  {where}  {terminal.one_line(_ids(tuple(missed.rules)))}"
+            yield f"  {self._screen.said('skip')}  {where}  {terminal.one_line(_ids_as_text(tuple(missed.rules)))}"
             times = f"{missed.times} times, first for " if missed.times > 1 else ""
             told = terminal.one_line(f"{' '.join(text.split())} ({times}{missed.first.subject})")
             yield from self._screen.wrapped(told, _INDENT)
@@ -123,8 +127,8 @@ class Findings:
 
 def finding_lines(finding: Finding, screen: Screen) -> Iterator[str]:
     """Yield the lines of one finding."""
-    rule = screen.styled(terminal.one_line(_rule(finding)), "cyan")
-    yield f"  {screen.said(_said(finding))}  {terminal.one_line(finding.place.in_full)}  {rule}"
+    rule = screen.styled(terminal.one_line(_rule_or_policy(finding)), "cyan")
+    yield f"  {screen.said(_result_word_of_finding(finding))}  {terminal.one_line(finding.place.in_full)}  {rule}"
     problem = finding.problem
     message = problem_as_sentence(replace(problem, fix="")) if problem else finding.message
     first, *others = terminal.message_lines(_BREAK.sub(" ", message.strip()) or "no message")
@@ -135,7 +139,7 @@ def finding_lines(finding: Finding, screen: Screen) -> Iterator[str]:
     if finding.exception:
         yield from screen.wrapped(terminal.one_line(finding.exception), _INDENT)
     if finding.line is not None:
-        yield from _source(finding.line, finding.place.line, screen)
+        yield from _source_line_with_mark(finding.line, finding.place.line, screen)
 
 
 def fix_lines(fix: str, screen: Screen) -> Iterator[str]:
@@ -145,7 +149,7 @@ def fix_lines(fix: str, screen: Screen) -> Iterator[str]:
     yield from others
 
 
-def _source(line: SourceLine, number: int, screen: Screen) -> Iterator[str]:
+def _source_line_with_mark(line: SourceLine, number: int, screen: Screen) -> Iterator[str]:
     """Yield the line of the file, and below it a mark under the place."""
     margin = f"{_INDENT}{number} | "
     shown = line.within((screen.width or _WIDEST) - len(margin))
@@ -155,38 +159,38 @@ def _source(line: SourceLine, number: int, screen: Screen) -> Iterator[str]:
     gutter = screen.styled(f"{number} | ", "dim")
     yield f"{_INDENT}{gutter}{before}{meant}{after}"
     empty = screen.styled(f"{' ' * len(str(number))} | ", "dim")
-    mark = screen.styled("^" * max(_cells(meant), 1), "red" if screen.is_colored else "")
-    yield f"{_INDENT}{empty}{' ' * _cells(before)}{mark}"
+    mark = screen.styled("^" * max(_width_in_columns(meant), 1), "red" if screen.is_colored else "")
+    yield f"{_INDENT}{empty}{' ' * _width_in_columns(before)}{mark}"
 
 
-def _cells(text: str) -> int:
+def _width_in_columns(text: str) -> int:
     """Return how many columns of a terminal a text takes: East Asian wide letters take two (Unicode Standard
     Annex 11).
     """
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
-def _about(finding: Finding) -> tuple[str, Subject]:
+def _file_and_subject(finding: Finding) -> tuple[str, Subject]:
     return finding.place.file, finding.subject
 
 
-def _said(finding: Finding) -> str:
+def _result_word_of_finding(finding: Finding) -> str:
     return result_word(finding.result, is_advice=finding.is_advice)
 
 
-def _rule(finding: Finding) -> str:
+def _rule_or_policy(finding: Finding) -> str:
     """Return the id of the rule, or the policy if the rule has none."""
-    return _ids((finding.rule.id,))
+    return _ids_as_text((finding.rule.id,))
 
 
-def _ids(ids: Sequence[str]) -> str:
+def _ids_as_text(ids: Sequence[str]) -> str:
     """Return the ids of rules, then the policies without ids."""
     policies = [name for name in ids if "/" not in name]
     listed = [name for name in ids if "/" in name]
     return ", ".join((*listed, named(policies, "policy", "policies")) if policies else listed)
 
 
-def _not_audited(totals: Totals) -> Iterator[str]:
+def _lines_about_not_audited(totals: Totals) -> Iterator[str]:
     """Yield documents that are not objects, and with -v kinds that no policy applies to."""
     for skipped in totals.skipped:
         if skipped.is_half or totals.is_verbose:
@@ -195,7 +199,7 @@ def _not_audited(totals: Totals) -> Iterator[str]:
         yield from (f"no policy is about {kind}: {counted(count, 'object')}" for kind, count in totals.unasked.items())
 
 
-def _summary(totals: Totals) -> str:
+def _summary_of_totals(totals: Totals) -> str:
     counts = ", ".join(f"{count} {result}" for result, count in totals.results.items())
     is_cluster = bool(totals.entries and not totals.files)
     where = "" if is_cluster else f" in {counted(totals.files, 'file')}"
@@ -213,5 +217,5 @@ def _summary(totals: Totals) -> str:
     return text
 
 
-def _text(lines: Sequence[str]) -> str:
+def _lines_as_text(lines: Sequence[str]) -> str:
     return "".join(f"{line}\n" for line in lines)

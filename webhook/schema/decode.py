@@ -73,7 +73,7 @@ class _Decoding:
             return self._object(value, of) if isinstance(value, dict) else self._refused(value, "an object")
         if isinstance(of, Items):
             return self._list(value, of) if isinstance(value, list) else self._refused(value, "a list")
-        if _is(of, value):
+        if _is_of_scalar_type(of, value):
             return value
         if of in _CUSTOM and isinstance(value, float) and value.is_integer():
             return self.value(int(value), of)
@@ -120,7 +120,7 @@ class _Decoding:
         return [changed.get(index, held) for index, held in enumerate(value)] if changed else value
 
 
-def _is(of: Scalar, value: JSON) -> bool:
+def _is_of_scalar_type(of: Scalar, value: JSON) -> bool:
     """Return whether a value that is not null has a scalar type."""
     if of in ("any", "quantity"):
         return True

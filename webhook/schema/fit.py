@@ -41,7 +41,7 @@ _SCALARS: Final[dict[Scalar, Any]] = {
 def fit(of: Type) -> Fit:
     """Return a function that tells whether a value has a type. Any thread may call it; one of them builds the type."""
     with _BUILDING:
-        wanted = _native(of)
+        wanted = _msgspec_type(of)
         msgspec.json.Decoder(wanted)  # builds the type and all within it
 
     def fits(value: JSON) -> bool:
@@ -55,23 +55,28 @@ def fit(of: Type) -> Fit:
 
 
 @cache
-def _native(of: Type) -> Any:
+def _msgspec_type(of: Type) -> Any:
     """Return the type as msgspec declares it, built once."""
     if isinstance(of, Items):
-        return list[_native(of.item)]  # type: ignore[misc]
+        return list[_msgspec_type(of.item)]  # type: ignore[misc]
     if not isinstance(of, Fields):
         return _SCALARS[of]
     if of.fields:
-        return msgspec.defstruct("Object", _fields(of), forbid_unknown_fields=True, gc=False, rename=dict(_names(of)))
+        return msgspec.defstruct(
+            "Object", _msgspec_fields(of), forbid_unknown_fields=True, gc=False, rename=dict(_attribute_names(of))
+        )
     if of.others == "quantity":  # an amount in a map may be null
         return dict
-    return dict[str, _native(of.others or "any")]  # type: ignore[misc]
+    return dict[str, _msgspec_type(of.others or "any")]  # type: ignore[misc]
 
 
-def _names(of: Fields) -> Iterator[tuple[str, str]]:
+def _attribute_names(of: Fields) -> Iterator[tuple[str, str]]:
     """Yield an attribute name for each field, because a field's name may be a keyword of Python."""
     yield from ((f"f{number}", name) for number, name in enumerate(of.fields))
 
 
-def _fields(of: Fields) -> list[tuple[str, Any, Any]]:
-    return [(called, _native(of.fields[name]) | msgspec.UnsetType, msgspec.UNSET) for called, name in _names(of)]
+def _msgspec_fields(of: Fields) -> list[tuple[str, Any, Any]]:
+    return [
+        (called, _msgspec_type(of.fields[name]) | msgspec.UnsetType, msgspec.UNSET)
+        for called, name in _attribute_names(of)
+    ]

@@ -62,7 +62,7 @@ def is_extended_resource(value: str) -> bool:
     return not qualified_name(f"requests.{value}")
 
 
-def _identifier_fault(name: str) -> str:
+def _fault_of_identifier(name: str) -> str:
     if len(name) > _LONGEST_ID:
         return f"it has {len(name)} characters, and at most {_LONGEST_ID} are allowed"
     if name[:1].isdigit():
@@ -70,15 +70,15 @@ def _identifier_fault(name: str) -> str:
     return sign_fault(name, "_") or "it is empty"
 
 
-def _capacity_fault(name: str) -> str:
+def _fault_of_capacity_name(name: str) -> str:
     domain, slash, id_ = name.partition("/")
     if slash and not is_driver(domain):
         return f"before the slash, {subdomain_fault(domain.lower())}"
-    return _identifier_fault(id_ if slash else name)
+    return _fault_of_identifier(id_ if slash else name)
 
 
-def _attribute_fault(name: str) -> str:
-    return _capacity_fault(name) if "/" in name else "it has no domain"
+def _fault_of_attribute_name(name: str) -> str:
+    return _fault_of_capacity_name(name) if "/" in name else "it has no domain"
 
 
 def _extended_resource_fault(name: str) -> str:
@@ -129,8 +129,8 @@ _FAULTS: Final[Mapping[str, Callable[[str], str]]] = {
     "label": label_fault,
     "subdomain": subdomain_fault,
     "driver": lambda value: subdomain_fault(value.lower()),
-    "attribute": _attribute_fault,
-    "capacity": _capacity_fault,
+    "attribute": _fault_of_attribute_name,
+    "capacity": _fault_of_capacity_name,
     "extendedResource": _extended_resource_fault,
     "labelKey": key_fault,
     "annotationKey": key_fault,

@@ -69,7 +69,9 @@ def declarations() -> Declarations:
     files = [yamlfile.read(path)[0].value for path in sorted(DATA.glob("*.yaml"))]
     made = Declarations({name: written for file in files for name, written in file["types"].items()})
     made.kinds = {
-        GroupVersionKind(row.get("group", file["group"]), version, row["kind"]): _whole(made.type(row["spec"]))
+        GroupVersionKind(row.get("group", file["group"]), version, row["kind"]): _type_of_object_with_spec(
+            made.type(row["spec"])
+        )
         for file in files
         for row in file["kinds"]
         for version in row["versions"]
@@ -77,21 +79,21 @@ def declarations() -> Declarations:
     return made
 
 
-def _whole(spec: Type) -> Type:
+def _type_of_object_with_spec(spec: Type) -> Type:
     return Fields({"apiVersion": "text", "kind": "text", "metadata": named("meta.v1.ObjectMeta"), "spec": spec})
 
 
 def type_of(kind: GroupVersionKind) -> Type | None:
     """Return the type of the objects of a kind; None if it is not known."""
-    return declarations().kinds.get(kind) or (_builtin(kind) if kubernetes.is_builtin(kind) else None)
+    return declarations().kinds.get(kind) or (_type_of_builtin_kind(kind) if kubernetes.is_builtin(kind) else None)
 
 
 @cache
-def _builtin(kind: GroupVersionKind) -> Type:
-    return _without_status(type_of_node(kubernetes.schema_of_kind(kind)))
+def _type_of_builtin_kind(kind: GroupVersionKind) -> Type:
+    return _type_without_status(type_of_node(kubernetes.schema_of_kind(kind)))
 
 
-def _without_status(of: Type) -> Type:
+def _type_without_status(of: Type) -> Type:
     if not isinstance(of, Fields):
         return of
     return replace(of, fields={name: inner for name, inner in of.fields.items() if name != "status"})

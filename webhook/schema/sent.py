@@ -60,7 +60,7 @@ class _Writer:
     def written(self, value: JSON, of: Type) -> JSON:
         """Return a value that is set, encoded. Raises ValueError for an invalid quantity."""
         if of == "quantity":
-            return _amount(value)
+            return _canonical_amount(value)
         if isinstance(of, Items):
             return self._list(value, of)
         if not isinstance(of, Fields):
@@ -70,13 +70,13 @@ class _Writer:
     def _list(self, value: list[JSON], of: Items) -> JSON:
         self.deadline.spend(len(value))
         made = [empty(of.item) if item is None else self.written(item, of.item) for item in value]
-        return _unless_same(value, made, zip(value, made, strict=True))
+        return _same_value_or_new(value, made, zip(value, made, strict=True))
 
     def _map(self, value: dict[str, JSON], of: Fields) -> JSON:
         self.deadline.spend(len(value))
         others = of.others or "any"
         made = {key: self._entry(item, others) for key, item in value.items()}
-        return _unless_same(value, made, zip(value.values(), made.values(), strict=True))
+        return _same_value_or_new(value, made, zip(value.values(), made.values(), strict=True))
 
     def _entry(self, item: JSON, of: Type) -> JSON:
         if item is None:
@@ -96,7 +96,7 @@ class _Writer:
                 made[name] = new
         made |= {name: None for name in always if name not in made}
         is_whole = len(made) == len(value)
-        return _unless_same(value, made, zip(value.values(), made.values(), strict=True)) if is_whole else made
+        return _same_value_or_new(value, made, zip(value.values(), made.values(), strict=True)) if is_whole else made
 
     def _field(self, item: JSON, of: Type, *, is_always: bool) -> JSON:
         if item is None:
@@ -106,7 +106,7 @@ class _Writer:
         return self.written(item, of)
 
 
-def _unless_same(value: JSON, made: JSON, pairs: Iterable[tuple[JSON, JSON]]) -> JSON:
+def _same_value_or_new(value: JSON, made: JSON, pairs: Iterable[tuple[JSON, JSON]]) -> JSON:
     """Return the value itself if all its parts are unchanged, else `made`."""
     return value if all(before is after for before, after in pairs) else made
 
@@ -116,7 +116,7 @@ def _may_be_left_out(of: Type) -> bool:
     return isinstance(of, Items) or (isinstance(of, Fields) and not of.fields)
 
 
-def _amount(value: JSON) -> str:
+def _canonical_amount(value: JSON) -> str:
     """Return a quantity in its canonical form. Raises ValueError for an invalid one."""
     read = quantity.read(value)
     if read is None:

@@ -76,12 +76,12 @@ def named(name: str) -> Type:
 @cache
 def _type_of_name(name: str) -> Type:
     of = _type_of_shape(kubernetes.shape_of_node(name))
-    nulls = _written_null().get(name.removeprefix("#"))
+    nulls = _fields_that_go_writes_as_null().get(name.removeprefix("#"))
     return replace(of, written_null=frozenset(nulls)) if nulls and isinstance(of, Fields) else of
 
 
 @cache
-def _written_null() -> Mapping[str, Sequence[str]]:
+def _fields_that_go_writes_as_null() -> Mapping[str, Sequence[str]]:
     """Return the fields that Go writes as null, by the names of types."""
     (document,) = yamlfile.read(_WRITTEN_NULL)
     held: Mapping[str, Sequence[str]] = document.value

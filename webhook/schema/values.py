@@ -88,7 +88,7 @@ class Values:
             at: where it stands.
             deadline: is charged for what is walked.
         """
-        decoded = decode(value, _type(self, {"object": name}), at, deadline)
+        decoded = decode(value, _type_of_declaration(self, {"object": name}), at, deadline)
         for each in decoded.mismatches:
             yield Breach(what="wrongType", at=each.at, given=each.value, expected=each.expected)
         settled = {each.at for each in decoded.mismatches} | set(decoded.unfilled)
@@ -141,22 +141,24 @@ def values(file: Path, version: str = "") -> Values:
     return Values(declared(file)["objects"], version)
 
 
-def _type(known: Values, declaration: Field) -> Type:
+def _type_of_declaration(known: Values, declaration: Field) -> Type:
     """Return the type of a declaration; that of an entry of `objects` is created once."""
     if "object" in declaration:
         name = known.name(declaration["object"])
         if name not in known.types:
-            inner = {each: _type(known, of) for each, of in known.objects[name].items() if each not in _ABOUT}
+            inner = {
+                each: _type_of_declaration(known, of) for each, of in known.objects[name].items() if each not in _ABOUT
+            }
             known.types[name] = Fields(inner)
         return known.types[name]
     if "list" in declaration:
-        return Items(_type(known, declaration["list"]))
+        return Items(_type_of_declaration(known, declaration["list"]))
     if "map" in declaration:
-        return Fields({}, _type(known, declaration["map"]))
+        return Fields({}, _type_of_declaration(known, declaration["map"]))
     return next((_SCALARS[key] for key in declaration if key in _SCALARS), "any")
 
 
-def _judge(known: Values, declaration: Field) -> Judge | None:
+def _check_of_declaration(known: Values, declaration: Field) -> Judge | None:
     """Return the function that checks the values of a field; None if every value is valid."""
     if "object" in declaration:
         return known.judge(declaration["object"])
@@ -165,7 +167,7 @@ def _judge(known: Values, declaration: Field) -> Judge | None:
 
 def _judge_of_object(known: Values, declared: Mapping[str, Any]) -> Judge:
     fields = {name: _judge_of_field(known, inner) for name, inner in declared.items() if name not in _ABOUT}
-    required = [(name, _expected(declared[name])) for name in fields if declared[name].get("required")]
+    required = [(name, _expected_value_as_text(declared[name])) for name in fields if declared[name].get("required")]
     moved, is_open = declared.get("moved", {}), "open" in declared
 
     def judge(walk: _Walk, value: JSON, at: FieldPath, _: JSON) -> None:
@@ -186,7 +188,11 @@ def _judge_of_object(known: Values, declared: Mapping[str, Any]) -> Judge:
 
 def _judge_of_field(known: Values, declaration: Field) -> Judge | None:
     """Return the function that checks a field of an object, including fields that exclude it."""
-    forbidden, others, inner = declaration.get("forbidden"), declaration.get("with"), _judge(known, declaration)
+    forbidden, others, inner = (
+        declaration.get("forbidden"),
+        declaration.get("with"),
+        _check_of_declaration(known, declaration),
+    )
 
     def refuse(walk: _Walk, value: JSON, at: FieldPath, _: JSON) -> None:
         if value not in ("", 0):
@@ -205,7 +211,7 @@ def _judge_of_field(known: Values, declaration: Field) -> Judge | None:
 
 
 def _judge_of_list(known: Values, declaration: Field) -> Judge:
-    inner, unique = _judge(known, declaration["list"]), declaration.get("unique")
+    inner, unique = _check_of_declaration(known, declaration["list"]), declaration.get("unique")
     least, most = declaration.get("least", 0), declaration.get("most", math.inf)
 
     def judge(walk: _Walk, value: JSON, at: FieldPath, _: JSON) -> None:
@@ -216,7 +222,7 @@ def _judge_of_list(known: Values, declaration: Field) -> Judge:
             entries(walk, value, at)
 
     def entries(walk: _Walk, value: JSON, at: FieldPath) -> None:
-        if inner is None and unique and _differ(value, unique, walk.deadline):
+        if inner is None and unique and _all_differ_under_key(value, unique, walk.deadline):
             return
         seen: dict[str, int] = {}
         for index, entry in enumerate(walk.deadline.each(value)):
@@ -231,7 +237,7 @@ def _judge_of_list(known: Values, declaration: Field) -> Judge:
     return judge
 
 
-def _differ(entries: Sequence[JSON], key: str, deadline: Deadline) -> bool:
+def _all_differ_under_key(entries: Sequence[JSON], key: str, deadline: Deadline) -> bool:
     """Return whether all entries have different values under a key; False also if that is not certain."""
     deadline.spend(len(entries) // 10)  # of what is done in C
     try:
@@ -242,7 +248,7 @@ def _differ(entries: Sequence[JSON], key: str, deadline: Deadline) -> bool:
 
 def _judge_of_map(known: Values, declaration: Field) -> Judge:
     is_good, expected = FORMS[declaration.get("keys", "text")]
-    inner, otherwise = _judge(known, declaration["map"]), declaration.get("otherwise", "badName")
+    inner, otherwise = _check_of_declaration(known, declaration["map"]), declaration.get("otherwise", "badName")
 
     def judge(walk: _Walk, value: JSON, at: FieldPath, _: JSON) -> None:
         for name, held in walk.deadline.each(value.items()):
@@ -274,7 +280,7 @@ def _judge_of_text(_: Values, declaration: Field) -> Judge:
 
 def _judge_of_number(_: Values, declaration: Field) -> Judge:
     least, most = declaration.get("least", -math.inf), declaration.get("most", math.inf)
-    expected = _expected(declaration)
+    expected = _expected_value_as_text(declaration)
 
     def judge(walk: _Walk, value: JSON, at: FieldPath, _: JSON) -> None:
         if not least <= value <= most:
@@ -289,11 +295,11 @@ def _judge_of_quantity(_: Values, declaration: Field) -> Judge:
     def judge(walk: _Walk, value: JSON, at: FieldPath, _: JSON) -> None:
         if isinstance(value, str) and is_placeholder(value):
             return
-        amount = _parsed(value)
+        amount = _quantity_or_none(value)
         if amount is None:
             walk.note("notQuantity", at, value, _QUANTITY)
         elif least is not None and amount < least:
-            walk.note("outOfRange", at, value, _expected(declaration))
+            walk.note("outOfRange", at, value, _expected_value_as_text(declaration))
 
     return judge
 
@@ -306,7 +312,7 @@ def _judge_of_amount(_: Values, __: Field) -> Judge:
     return judge
 
 
-def _parsed(value: JSON) -> Quantity | None:
+def _quantity_or_none(value: JSON) -> Quantity | None:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     try:
@@ -315,7 +321,7 @@ def _parsed(value: JSON) -> Quantity | None:
         return None
 
 
-def _expected(declaration: Field) -> str:
+def _expected_value_as_text(declaration: Field) -> str:
     """Return a description of the value that a field expects."""
     if "expected" in declaration:
         return str(declaration["expected"])

@@ -159,7 +159,7 @@ class Acceptor:
 
     async def _connect(self, connection: BoundedConnection, client: socket.socket) -> None:
         """Perform the TLS handshake and hand the socket to its connection; log a handshake that fails."""
-        peer = _peer(client)
+        peer = _address_of_peer(client)
         try:
             if self._tls is not None:
                 async with asyncio.timeout(self._handshake_s):
@@ -183,7 +183,7 @@ class Acceptor:
 
     async def _wait_for_handshake_turn(self, client: socket.socket, peer: str) -> None:
         """Wait until the client's first TLS record has arrived and the scheduler has time for the handshake."""
-        while not _is_whole(await self._peek(client)):  # noqa: ASYNC110
+        while not _has_first_tls_record(await self._peek(client)):  # noqa: ASYNC110
             await asyncio.sleep(_PEEK_S)  # the socket stays readable: waiting for more would wake at once
         tenant = handshake_tenant(peer.rpartition(":")[0])
         await self._scheduler.turn(tenant)
@@ -194,7 +194,7 @@ class Acceptor:
         gone away.
         """
         readable = self._loop.create_future()
-        self._loop.add_reader(client, _resolve, readable)
+        self._loop.add_reader(client, _resolve_future, readable)
         try:
             await readable
         finally:
@@ -214,28 +214,28 @@ class Acceptor:
         if set(names) & set(self._client_names):
             return True
         address = transport.get_extra_info("peername")
-        self._handshakes.refused(_address(address), names, self._client_names)
+        self._handshakes.refused(_address_as_text(address), names, self._client_names)
         return False
 
 
-def _resolve(future: asyncio.Future[None]) -> None:
+def _resolve_future(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
 
 
-def _is_whole(sent: bytes) -> bool:
+def _has_first_tls_record(sent: bytes) -> bool:
     """Return whether the first TLS record has arrived whole, fills what is looked at, or cannot be a handshake."""
     if not sent or sent[0] != _HANDSHAKE or len(sent) == _MOST_PEEKED:
         return True
     return len(sent) >= _RECORD_HEAD and len(sent) >= _RECORD_HEAD + (sent[3] << 8 | sent[4])
 
 
-def _peer(client: socket.socket) -> str:
+def _address_of_peer(client: socket.socket) -> str:
     try:
-        return _address(client.getpeername())
+        return _address_as_text(client.getpeername())
     except OSError:  # it is gone already
         return ""
 
 
-def _address(name: Any) -> str:
+def _address_as_text(name: Any) -> str:
     return f"[{name[0]}]:{name[1]}" if ":" in name[0] else f"{name[0]}:{name[1]}"

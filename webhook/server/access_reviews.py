@@ -110,7 +110,7 @@ class AccessReviews:
 
 def review(question: AuthorizationQuestion, user: UserInfo) -> JSON:
     """Return the SubjectAccessReview for a question, about the user or about the service account that it names."""
-    spec: dict[str, Any] = _whose(question, user)
+    spec: dict[str, Any] = _user_of_question(question, user)
     if question.path:
         spec["nonResourceAttributes"] = {"path": question.path, "verb": question.verb}
     else:
@@ -122,7 +122,7 @@ def review(question: AuthorizationQuestion, user: UserInfo) -> JSON:
     return {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
 
 
-def _whose(question: AuthorizationQuestion, user: UserInfo) -> dict[str, Any]:
+def _user_of_question(question: AuthorizationQuestion, user: UserInfo) -> dict[str, Any]:
     if not question.is_service_account:
         extra = {name: list(values) for name, values in user.extra.items()}
         return {"user": user.username, "uid": user.uid, "groups": list(user.groups), "extra": extra}

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from webhook.admission.respond import status_body
-from webhook.decisions import Status
+from webhook.decisions import DenialStatus
 
 MOST_JOINED: Final = 64 * 1024
 """Joining copies the body; for a larger one the second system call costs less."""
@@ -65,6 +65,6 @@ class AnswerWriter:
 
 def refusal(code: int, reason: str, message: str) -> bytes:
     """Return a whole HTTP answer with a metav1.Status and `connection: close`."""
-    body = status_body(Status(code=code, reason=reason, message=message))
+    body = status_body(DenialStatus(code=code, reason=reason, message=message))
     head = f"HTTP/1.1 {code} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
     return head.encode() + b"connection: close\r\n\r\n" + body

@@ -138,7 +138,7 @@ def compose(
         from webhook.server.pages import create as create_pages
 
         asyncio.run(Exposition(Counters(), {}, version="").text())  # what it imports for the first text takes 50 ms
-        shown = {**gauges, **_gauges(scheduler, lane, endpoint)}
+        shown = {**gauges, **_gauges_of_server(scheduler, lane, endpoint)}
         return create_pages(readiness, Exposition(counters, shown, version=__version__).text, version, policies)
 
     pages = Pages(create, scheduler)
@@ -147,7 +147,7 @@ def compose(
     return Application(endpoint=endpoint, pages=pages, scheduler=scheduler)
 
 
-def _gauges(scheduler: Scheduler, lane: WorkerLane, endpoint: ReviewEndpoint) -> Gauges:
+def _gauges_of_server(scheduler: Scheduler, lane: WorkerLane, endpoint: ReviewEndpoint) -> Gauges:
     bodies = endpoint.bodies
     return {
         "current_inflight_requests": ("Reviews that are read or evaluated now.", lambda: endpoint.in_flight),

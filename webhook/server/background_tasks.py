@@ -77,7 +77,7 @@ class Supervisor:
         """Return which tasks failed within the last ten minutes and why, as one text; empty when none did."""
         oldest = self.clock() - REMEMBERED_S
         return "; ".join(
-            f"{name}: {failed.fault}, restarted {_times(failed.restarts)}"
+            f"{name}: {failed.fault}, restarted {_number_of_times(failed.restarts)}"
             for name, failed in self._failed.items()
             if failed.at >= oldest
         )
@@ -94,5 +94,5 @@ class Supervisor:
         )
 
 
-def _times(count: int) -> str:
+def _number_of_times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"

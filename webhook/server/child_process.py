@@ -75,26 +75,26 @@ def start(work: Callable[[], bytes], deadline: float, memory_bytes: int) -> Chil
     """
     ours, its = socket.socketpair()
     try:
-        pid = _fork()
+        pid = _fork_without_warning()
     except OSError:
         ours.close()
         its.close()
         raise
     if pid == 0:
-        _run(work, its, deadline, memory_bytes)
+        _run_child(work, its, deadline, memory_bytes)
     its.close()
     ours.setblocking(False)
     return Child(pid, ours)
 
 
-def _fork() -> int:
+def _fork_without_warning() -> int:
     with warnings.catch_warnings():
         # Python 3.12 warns of every fork of a process with threads; the module's text says what is done about them
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
 
 
-def _run(  # pragma: no cover - in a child, whose lines nobody counts
+def _run_child(  # pragma: no cover - in a child, whose lines nobody counts
     work: Callable[[], bytes], channel: socket.socket, deadline: float, memory_bytes: int
 ) -> NoReturn:
     """Run the child: prepare the process, send the answer of `work`, and exit without returning to the server's
@@ -102,11 +102,11 @@ def _run(  # pragma: no cover - in a child, whose lines nobody counts
     """
     code = 1
     try:
-        sys.unraisablehook = _unraisable
+        sys.unraisablehook = _report_unraisable
         gc.freeze()  # or the first collection would copy every page that it walks
-        _part(channel, deadline)
+        _detach_from_parent(channel, deadline)
         trim_heap()  # what the server has free at this moment would stay with the child, even when the server trims it
-        _bound_memory(memory_bytes)
+        _limit_memory(memory_bytes)
         answer = work()
         channel.sendall(HEAD.pack(len(answer), process_time()))
         channel.sendall(answer)
@@ -115,13 +115,13 @@ def _run(  # pragma: no cover - in a child, whose lines nobody counts
         os._exit(code)
 
 
-def _unraisable(what: sys.UnraisableHookArgs) -> None:
+def _report_unraisable(what: sys.UnraisableHookArgs) -> None:
     """Report an error that Python cannot raise, except MemoryError, which the answer reports."""
     if not issubclass(what.exc_type, MemoryError):
         sys.__unraisablehook__(what)
 
 
-def _part(channel: socket.socket, deadline: float) -> None:
+def _detach_from_parent(channel: socket.socket, deadline: float) -> None:
     """Reset signal handlers, close all inherited sockets but the child's own, set the alarm and lower the priority."""
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGALRM, signal.SIGCHLD):
@@ -134,7 +134,7 @@ def _part(channel: socket.socket, deadline: float) -> None:
     os.nice(_NICENESS)
 
 
-def _bound_memory(memory_bytes: int) -> None:
+def _limit_memory(memory_bytes: int) -> None:
     if sys.platform != "linux":
         return
     with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:  # noqa: PTH123

@@ -97,8 +97,8 @@ class ConnectionLimit:
         if self.read_bytes <= MAX_READ_BYTES:
             return
         large = [one for one in (*self._proven, *self._unproven) if one.largest_read >= _LARGE_READ]
-        slow = [one for one in large if _is_idle(one) or one.is_waited_for(now, _PATIENCE_S)]
-        for one in sorted(slow, key=lambda one: (not _is_idle(one), one.since)):
+        slow = [one for one in large if _is_connection_idle(one) or one.is_waited_for(now, _PATIENCE_S)]
+        for one in sorted(slow, key=lambda one: (not _is_connection_idle(one), one.since)):
             if self.read_bytes <= MAX_READ_BYTES:
                 return
             self._end(one, "buffers")
@@ -110,8 +110,8 @@ class ConnectionLimit:
         unproven = next((one for one in self._unproven if one.is_waited_for(one.loop.time())), None)
         if unproven is not None and len(self._unproven) * _UNPROVEN_SHARE > self._most:
             return unproven
-        idle = min(filter(_is_idle, self._proven), key=attrgetter("since"), default=None)
-        return idle or unproven or _first(self._proven) or _first(self._unproven)
+        idle = min(filter(_is_connection_idle, self._proven), key=attrgetter("since"), default=None)
+        return idle or unproven or _first_connection(self._proven) or _first_connection(self._unproven)
 
     def _end(self, connection: BoundedConnection, reason: str) -> None:
         self.forget(connection)
@@ -122,9 +122,9 @@ class ConnectionLimit:
         self._counters.connections[self._port,] = len(self)
 
 
-def _first(connections: Iterable[BoundedConnection]) -> BoundedConnection | None:
+def _first_connection(connections: Iterable[BoundedConnection]) -> BoundedConnection | None:
     return next(iter(connections), None)
 
 
-def _is_idle(connection: BoundedConnection) -> bool:
+def _is_connection_idle(connection: BoundedConnection) -> bool:
     return connection.waits_for == "idle_s"

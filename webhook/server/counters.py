@@ -56,11 +56,11 @@ class Distribution:
         self.total += total
 
 
-def _checks() -> defaultdict[Labels, Distribution]:
+def _check_distributions() -> defaultdict[Labels, Distribution]:
     return defaultdict(lambda: Distribution(CHECK_BUCKETS))
 
 
-def _reviews() -> defaultdict[Labels, Distribution]:
+def _review_distributions() -> defaultdict[Labels, Distribution]:
     return defaultdict(lambda: Distribution(REVIEW_BUCKETS))
 
 
@@ -91,9 +91,9 @@ class Counters:
     """
 
     requests: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
-    durations: defaultdict[Labels, Distribution] = field(default_factory=_reviews)
-    validating: defaultdict[Labels, Distribution] = field(default_factory=_checks)
-    mutating: defaultdict[Labels, Distribution] = field(default_factory=_checks)
+    durations: defaultdict[Labels, Distribution] = field(default_factory=_review_distributions)
+    validating: defaultdict[Labels, Distribution] = field(default_factory=_check_distributions)
+    mutating: defaultdict[Labels, Distribution] = field(default_factory=_check_distributions)
     reloads: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     last_reload: dict[Labels, int] = field(default_factory=dict)
     policy_faults: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
@@ -122,11 +122,11 @@ class Counters:
                 self._decided(decision)
 
     def _decided(self, decision: Decision) -> None:
-        labels = decision.policy, decision.binding, _error_type(decision)
+        labels = decision.policy, decision.binding, _error_type_label(decision)
         if decision.kind == "mutating":
             self.mutating[labels].observe(decision.elapsed_s)
             return
-        distribution = self.validating[*labels, _enforcement(decision)]
+        distribution = self.validating[*labels, _enforcement_label(decision)]
         distribution.observe(decision.elapsed_s)
         if decision.evaluation == "admit" and not (decision.elapsed_s or decision.audit_annotations):
             if len(self.standing) >= MOST_STANDING:  # those of policies that were replaced stay until then
@@ -161,7 +161,7 @@ class Counters:
 _DISTRIBUTIONS: Final = ("durations", "validating", "mutating")
 
 
-def _error_type(decision: Decision) -> str:
+def _error_type_label(decision: Decision) -> str:
     """Return the label `error_type` as in the API server's metrics; `unknown` is our own, for an object that was not
     found.
     """
@@ -170,7 +170,7 @@ def _error_type(decision: Decision) -> str:
     return "unknown" if decision.evaluation == "unknown" else "no_error"
 
 
-def _enforcement(decision: Decision) -> str:
+def _enforcement_label(decision: Decision) -> str:
     """Return the label `enforcement_action` as in the API server's metrics: the strictest action of the binding."""
     if decision.action == "admit":
         return "allow"

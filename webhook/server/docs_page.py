@@ -26,14 +26,14 @@ def page(document: Mapping[str, Any], source: str) -> str:
             f"<style>{_STYLE}</style></head><body>",
             f"<h1>{escape(info['title'])} {escape(info['version'])}</h1><p>{escape(info['description'])}</p>",
             f'<p>The same for programs: <a href="{escape(source)}">{escape(source)}</a></p>',
-            *_operations(document["paths"]),
-            *_schemas(document.get("components", {}).get("schemas", {})),
+            *_html_of_operations(document["paths"]),
+            *_html_of_schemas(document.get("components", {}).get("schemas", {})),
             "</body></html>\n",
         )
     )
 
 
-def _operations(paths: Mapping[str, Any]) -> Iterator[str]:
+def _html_of_operations(paths: Mapping[str, Any]) -> Iterator[str]:
     for path, operations in paths.items():
         for method, operation in operations.items():
             yield f"<section><h2><code>{escape(method.upper())} {escape(path)}</code></h2>"
@@ -41,39 +41,39 @@ def _operations(paths: Mapping[str, Any]) -> Iterator[str]:
             parameters = [f"<code>{escape(each['name'])}</code>" for each in operation.get("parameters", ())]
             yield f"<p>Parameters: {', '.join(parameters)}</p>" if parameters else ""
             if "requestBody" in operation:
-                yield f"<p>Body: {_content(operation['requestBody'])}</p>"
-            answers = ((code, _answer(answer)) for code, answer in operation["responses"].items())
-            yield from _table("Code", "Answer", answers)
+                yield f"<p>Body: {_html_of_media_types(operation['requestBody'])}</p>"
+            answers = ((code, _html_of_answer(answer)) for code, answer in operation["responses"].items())
+            yield from _html_table("Code", "Answer", answers)
             yield "</section>"
 
 
-def _answer(answer: Mapping[str, Any]) -> str:
-    content = _content(answer)
+def _html_of_answer(answer: Mapping[str, Any]) -> str:
+    content = _html_of_media_types(answer)
     return f"{escape(answer['description'])}{f' ({content})' if content else ''}"
 
 
-def _content(holder: Mapping[str, Any]) -> str:
+def _html_of_media_types(holder: Mapping[str, Any]) -> str:
     """Return the media types of a request body or an answer, each with its schema, as HTML."""
     return ", ".join(
-        f"{escape(media)}: {_type(content['schema'])}" if content.get("schema") else escape(media)
+        f"{escape(media)}: {_html_of_type(content['schema'])}" if content.get("schema") else escape(media)
         for media, content in holder.get("content", {}).items()
     )
 
 
-def _schemas(schemas: Mapping[str, Any]) -> Iterator[str]:
+def _html_of_schemas(schemas: Mapping[str, Any]) -> Iterator[str]:
     for name, schema in schemas.items():
         yield f'<section id="{escape(name)}"><h2>{escape(name)}</h2>'
-        rows = ((key, _field(value)) for key, value in schema.get("properties", {}).items())
-        yield from _table("Field", "Type", rows)
+        rows = ((key, _html_of_field(value)) for key, value in schema.get("properties", {}).items())
+        yield from _html_table("Field", "Type", rows)
         yield "</section>"
 
 
-def _field(schema: Mapping[str, Any]) -> str:
-    told = [_type(schema), escape(str(schema.get("description", "")))]
+def _html_of_field(schema: Mapping[str, Any]) -> str:
+    told = [_html_of_type(schema), escape(str(schema.get("description", "")))]
     return ": ".join(filter(None, told))
 
 
-def _type(schema: Mapping[str, Any]) -> str:
+def _html_of_type(schema: Mapping[str, Any]) -> str:
     reference = str(schema.get("$ref", "")).rpartition("/")[2]
     if reference:
         return f'<a href="#{escape(reference)}">{escape(reference)}</a>'
@@ -81,7 +81,7 @@ def _type(schema: Mapping[str, Any]) -> str:
     return words or escape(str(schema.get("type", "any value")))
 
 
-def _table(first: str, second: str, rows: Iterator[tuple[str, str]]) -> Iterator[str]:
+def _html_table(first: str, second: str, rows: Iterator[tuple[str, str]]) -> Iterator[str]:
     yield f"<table><tr><th>{first}</th><th>{second}</th></tr>"
     yield from (f"<tr><td><code>{escape(key)}</code></td><td>{text}</td></tr>" for key, text in rows)
     yield "</table>"

@@ -37,7 +37,7 @@ stand for as long as ever new namespaces come, and they would go before all othe
 """
 
 
-def _anybody(_tenant: Tenant) -> bool:
+def _accept_any_tenant(_tenant: Tenant) -> bool:
     return True
 
 
@@ -115,7 +115,7 @@ class FairQueue:
             self._remove(tenant, turn)
             raise
 
-    def pop(self, may: Callable[[Tenant], bool] = _anybody) -> tuple[Tenant, Turn] | None:
+    def pop(self, may: Callable[[Tenant], bool] = _accept_any_tenant) -> tuple[Tenant, Turn] | None:
         """Remove and return the turn that is next, with its tenant; None when nobody may be next.
 
         Args:

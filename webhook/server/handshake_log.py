@@ -32,7 +32,7 @@ class HandshakeLog:
 
     def failed(self, peer: str, error: BaseException | None) -> None:
         """Count and log a handshake that failed; the error None means that the client went away."""
-        reason, text = _explain(error)
+        reason, text = _label_and_sentence_of_error(error)
         # port checks of load balancers connect and go: no reason to look
         self._note("debug" if reason == "closed" else "warning", reason, {"peer": peer, "error": text})
 
@@ -57,7 +57,7 @@ _SSL_REASONS: Final = {
 """A counter label and an explanation for each OpenSSL reason that an operator can act on."""
 
 
-def _explain(error: BaseException | None) -> tuple[str, str]:
+def _label_and_sentence_of_error(error: BaseException | None) -> tuple[str, str]:
     """Return the counter label of a handshake error, and a sentence that explains it."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return "untrusted", f"the client's certificate is not accepted: {error.verify_message}"

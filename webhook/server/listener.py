@@ -102,7 +102,7 @@ class Listener(uvicorn.Server):
             background: runs while the server runs.
             on_start: called with host, port and port of the probes once clients are taken.
         """
-        super().__init__(_configuration(app, place))
+        super().__init__(_uvicorn_configuration(app, place))
         self._place = place
         self._readiness = readiness
         self._scheduler = scheduler
@@ -140,7 +140,9 @@ class Listener(uvicorn.Server):
         self._acceptors = [self._acceptor(reviews, self.config, limit, place.tls, place.client_names)]
         for listening in probes:
             limit = ConnectionLimit(MAX_PROBE_CONNECTIONS, "probes", self._counters)
-            self._acceptors.append(self._acceptor(listening, _configuration(self._probes, place), limit, None, ()))
+            self._acceptors.append(
+                self._acceptor(listening, _uvicorn_configuration(self._probes, place), limit, None, ())
+            )
         for acceptor in self._acceptors:
             acceptor.start()
         self.servers = []  # uvicorn's own; it has none to close
@@ -282,7 +284,7 @@ def bind(host: str, port: int) -> socket.socket:
         raise ConfigurationError(f"cannot listen on {host}:{port}: {reason.lower()}") from None
 
 
-def _configuration(app: Any, place: Place) -> uvicorn.Config:
+def _uvicorn_configuration(app: Any, place: Place) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         host=place.host,

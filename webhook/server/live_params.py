@@ -60,7 +60,11 @@ class LiveParams:
     def find(self) -> Sequence[str]:
         """Return the mistakes in the current params."""
         policies = self._policies()
-        return tuple(islice(_mistakes(ParamRules(policies.validating, policies.registry), self._cluster()), MOST))
+        return tuple(
+            islice(
+                _distinct_mistakes_in_params(ParamRules(policies.validating, policies.registry), self._cluster()), MOST
+            )
+        )
 
     def note(self, mistakes: Sequence[str]) -> None:
         """Store the mistakes, count those that are new, and log all of them when there are new ones."""
@@ -71,7 +75,7 @@ class LiveParams:
             self._log.warning("params name what does not exist", mistakes=self.remark())
 
 
-def _mistakes(rules: ParamRules, cluster: Cluster) -> Iterator[str]:
+def _distinct_mistakes_in_params(rules: ParamRules, cluster: Cluster) -> Iterator[str]:
     """Yield each mistake of each param once, even when several policies use the param."""
     seen: set[int] = set()
     for kind, param in rules.params(cluster):

@@ -81,10 +81,11 @@ class MemoryBounds:
         if limit is None or self.total <= limit:
             return
         listed = ", ".join(
-            f"{part.name} {_shown(part.bytes)}{f' ({part.setting})' if part.setting else ''}" for part in self.parts()
+            f"{part.name} {_mebibytes(part.bytes)}{f' ({part.setting})' if part.setting else ''}"
+            for part in self.parts()
         )
         raise ConfigurationError(
-            f"--memory: the server may take {_shown(self.total)} and there are {_shown(limit)}: {listed}; "
+            f"--memory: the server may take {_mebibytes(self.total)} and there are {_mebibytes(limit)}: {listed}; "
             "lower one of these settings, or raise the memory limit of the container"
         )
 
@@ -101,5 +102,5 @@ def limit(settings: ServerSettings) -> int | None:
     return settings.memory if settings.memory is not None else operating_system.memory_limit()
 
 
-def _shown(size: int) -> str:
+def _mebibytes(size: int) -> str:
     return f"{-(-size // (1 << 20))}Mi"

@@ -94,39 +94,47 @@ class Exposition:
         from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 
         yield InfoMetricFamily("claimgate_build", "What runs here.", value={"version": self._version})
-        yield _counter("admission_webhook_request", "Calls answered, by HTTP code.", _REQUEST, counters.requests)
+        yield _counter_metric("admission_webhook_request", "Calls answered, by HTTP code.", _REQUEST, counters.requests)
         name = "admission_webhook_admission_duration_seconds"
         yield from _histograms(name, "Seconds from the whole body to the whole answer.", _DURATION, counters.durations)
-        yield from _policies("validating", _VALIDATING, counters.validating)
-        yield from _policies("mutating", _MUTATING, counters.mutating)
-        yield _counter("reloads", "Changed files taken up, or not.", ("what", "outcome"), counters.reloads)
-        yield _counter("reviews_by_lane", "Reviews, by where they were evaluated.", ("lane",), counters.lanes)
-        yield _counter("access_reviews", "Questions of policies to the API server.", ("outcome",), counters.questions)
-        yield _counter("workers_ended", "Worker processes, by how they ended.", ("outcome",), counters.workers)
+        yield from _policy_check_metrics("validating", _VALIDATING, counters.validating)
+        yield from _policy_check_metrics("mutating", _MUTATING, counters.mutating)
+        yield _counter_metric("reloads", "Changed files taken up, or not.", ("what", "outcome"), counters.reloads)
+        yield _counter_metric("reviews_by_lane", "Reviews, by where they were evaluated.", ("lane",), counters.lanes)
+        yield _counter_metric(
+            "access_reviews", "Questions of policies to the API server.", ("outcome",), counters.questions
+        )
+        yield _counter_metric("workers_ended", "Worker processes, by how they ended.", ("outcome",), counters.workers)
         name = "policy_faults"
-        yield _counter(name, "Faults of our own in policies.", ("policy", "checks", "type"), counters.policy_faults)
-        yield _counter("uncaught_faults", "Faults of our own, by type.", ("type",), counters.uncaught)
-        yield _counter("param_mistakes", "Mistakes found in live params.", (), counters.param_mistakes)
-        yield _counter("background_failures", "Failures of background tasks.", ("task",), counters.background)
-        yield _counter("connections_aborted", "Connections ended early.", ("reason",), counters.connections_aborted)
-        yield _counter("tls_handshakes_failed", "TLS handshakes that failed.", ("reason",), counters.handshakes_failed)
-        yield _gauge("connections", "Open connections.", ("port",), counters.connections)
+        yield _counter_metric(
+            name, "Faults of our own in policies.", ("policy", "checks", "type"), counters.policy_faults
+        )
+        yield _counter_metric("uncaught_faults", "Faults of our own, by type.", ("type",), counters.uncaught)
+        yield _counter_metric("param_mistakes", "Mistakes found in live params.", (), counters.param_mistakes)
+        yield _counter_metric("background_failures", "Failures of background tasks.", ("task",), counters.background)
+        yield _counter_metric(
+            "connections_aborted", "Connections ended early.", ("reason",), counters.connections_aborted
+        )
+        yield _counter_metric(
+            "tls_handshakes_failed", "TLS handshakes that failed.", ("reason",), counters.handshakes_failed
+        )
+        yield _gauge_metric("connections", "Open connections.", ("port",), counters.connections)
         reloaded = "1 where the last reload succeeded, 0 where it failed."
-        yield _gauge("last_reload_successful", reloaded, ("what",), counters.last_reload)
+        yield _gauge_metric("last_reload_successful", reloaded, ("what",), counters.last_reload)
         for gauge, (documentation, read) in self._gauges.items():
             family = CounterMetricFamily if gauge.endswith("_total") else GaugeMetricFamily
             yield family(f"claimgate_{gauge}", documentation, value=read())
 
 
-def _policies(kind: str, labels: Labels, checks: Mapping[Labels, Distribution]) -> Iterable[Metric]:
+def _policy_check_metrics(kind: str, labels: Labels, checks: Mapping[Labels, Distribution]) -> Iterable[Metric]:
     prefix = f"{kind}_admission_policy_check"
     counts = {key: sum(distribution.counts) for key, distribution in checks.items()}
     for some in _batches(counts, _LINES):
-        yield _counter(prefix, f"Checks by {kind} admission policies.", labels, some)
+        yield _counter_metric(prefix, f"Checks by {kind} admission policies.", labels, some)
     yield from _histograms(f"{prefix}_duration_seconds", f"Seconds of one check of a {kind} policy.", labels, checks)
 
 
-def _counter(name: str, documentation: str, labels: Labels, counts: Mapping[Labels, int]) -> Metric:
+def _counter_metric(name: str, documentation: str, labels: Labels, counts: Mapping[Labels, int]) -> Metric:
     from prometheus_client.metrics_core import CounterMetricFamily
 
     family = CounterMetricFamily(f"claimgate_{name}", documentation, labels=labels)
@@ -135,7 +143,7 @@ def _counter(name: str, documentation: str, labels: Labels, counts: Mapping[Labe
     return family
 
 
-def _gauge(name: str, documentation: str, labels: Labels, values: Mapping[Labels, int]) -> Metric:
+def _gauge_metric(name: str, documentation: str, labels: Labels, values: Mapping[Labels, int]) -> Metric:
     from prometheus_client.metrics_core import GaugeMetricFamily
 
     family = GaugeMetricFamily(f"claimgate_{name}", documentation, labels=labels)

@@ -10,7 +10,7 @@ from typing import Any, Final
 _OBJECT: Final = {"type": "object", "nullable": True, "additionalProperties": True}
 
 
-def _strings(*names: str) -> dict[str, Any]:
+def _schema_of_string_map(*names: str) -> dict[str, Any]:
     return {"type": "object", "properties": {name: {"type": "string"} for name in names}}
 
 
@@ -19,11 +19,11 @@ _REQUEST: Final = {
     "required": ["uid", "kind", "resource", "operation"],
     "properties": {
         "uid": {"type": "string", "description": "echoed in the answer"},
-        "kind": _strings("group", "version", "kind"),
-        "resource": _strings("group", "version", "resource"),
+        "kind": _schema_of_string_map("group", "version", "kind"),
+        "resource": _schema_of_string_map("group", "version", "resource"),
         "subResource": {"type": "string"},
-        "requestKind": _strings("group", "version", "kind"),
-        "requestResource": _strings("group", "version", "resource"),
+        "requestKind": _schema_of_string_map("group", "version", "kind"),
+        "requestResource": _schema_of_string_map("group", "version", "resource"),
         "requestSubResource": {"type": "string"},
         "name": {"type": "string"},
         "namespace": {"type": "string"},
@@ -60,7 +60,7 @@ _STATUS: Final = {
 }
 
 
-def _review(part: str, reference: str) -> dict[str, Any]:
+def _schema_of_review(part: str, reference: str) -> dict[str, Any]:
     return {
         "type": "object",
         "required": ["apiVersion", "kind", part],
@@ -75,8 +75,8 @@ def _review(part: str, reference: str) -> dict[str, Any]:
 SCHEMAS: Final[dict[str, Any]] = {
     "AdmissionRequest": _REQUEST,
     "AdmissionResponse": _RESPONSE,
-    "AdmissionReviewRequest": _review("request", "AdmissionRequest"),
-    "AdmissionReviewResponse": _review("response", "AdmissionResponse"),
+    "AdmissionReviewRequest": _schema_of_review("request", "AdmissionRequest"),
+    "AdmissionReviewResponse": _schema_of_review("response", "AdmissionResponse"),
     "Status": _STATUS,
 }
 
@@ -91,26 +91,26 @@ _ERRORS: Final = {
 }
 
 
-def _json(schema: str) -> dict[str, Any]:
+def _json_content(schema: str) -> dict[str, Any]:
     return {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
 
 
-def _operation(name: str, summary: str) -> dict[str, Any]:
-    errors = {code: {"description": text, "content": _json("Status")} for code, text in _ERRORS.items()}
-    verdict = {"description": "every verdict, allowed or denied", "content": _json("AdmissionReviewResponse")}
+def _review_operation(name: str, summary: str) -> dict[str, Any]:
+    errors = {code: {"description": text, "content": _json_content("Status")} for code, text in _ERRORS.items()}
+    verdict = {"description": "every verdict, allowed or denied", "content": _json_content("AdmissionReviewResponse")}
     timeout = {"name": "timeout", "in": "query", "schema": {"type": "string", "example": "10s"}}
     operation = {
         "operationId": name,
         "summary": summary,
         "tags": ["admission"],
         "parameters": [timeout],
-        "requestBody": {"required": True, "content": _json("AdmissionReviewRequest")},
+        "requestBody": {"required": True, "content": _json_content("AdmissionReviewRequest")},
         "responses": {"200": verdict, **errors},
     }
     return {"post": operation}
 
 
 OPERATIONS: Final[dict[str, Any]] = {
-    "/validate": _operation("validate", "The verdict on an object as it will be stored."),
-    "/mutate": _operation("mutate", "The changes to an object as it was submitted."),
+    "/validate": _review_operation("validate", "The verdict on an object as it will be stored."),
+    "/mutate": _review_operation("mutate", "The changes to an object as it was submitted."),
 }

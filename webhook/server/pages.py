@@ -16,7 +16,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse
 from starlette.exceptions import HTTPException
 
 from webhook.admission.respond import status_body
-from webhook.decisions import Status
+from webhook.decisions import DenialStatus
 from webhook.server import openapi
 from webhook.server.docs_page import page
 from webhook.server.metrics import PAUSE, Pause
@@ -61,9 +61,9 @@ def create(
     async def in_service() -> list[dict[str, Any]]:
         return list(policies())
 
-    app.add_exception_handler(HTTPException, _as_status)
-    app.add_exception_handler(Exception, _as_status)
-    app.openapi = _documented(app)  # type: ignore[method-assign]
+    app.add_exception_handler(HTTPException, _error_as_status)
+    app.add_exception_handler(Exception, _error_as_status)
+    app.openapi = _openapi_function(app)  # type: ignore[method-assign]
     rendered = page(app.openapi(), str(app.openapi_url))
 
     @app.get("/docs", include_in_schema=False)
@@ -85,16 +85,16 @@ def _add_probes(app: FastAPI, readiness: Readiness) -> None:
         return PlainTextResponse(report if verbose or not is_ready else "ok", status_code=200 if is_ready else 503)
 
 
-async def _as_status(request: Request, error: Exception) -> Response:
+async def _error_as_status(request: Request, error: Exception) -> Response:
     code = error.status_code if isinstance(error, HTTPException) else 500
     headers = error.headers if isinstance(error, HTTPException) else None
     phrase = HTTPStatus(code).phrase
     message = f"{request.url.path}: {phrase.lower()}; see /docs for what is served"
-    body = status_body(Status(code=code, reason=phrase.replace(" ", ""), message=message))
+    body = status_body(DenialStatus(code=code, reason=phrase.replace(" ", ""), message=message))
     return Response(body, status_code=code, headers=headers, media_type="application/json")
 
 
-def _documented(app: FastAPI) -> Callable[[], dict[str, Any]]:
+def _openapi_function(app: FastAPI) -> Callable[[], dict[str, Any]]:
     """Return a function that gives FastAPI's OpenAPI document with the two paths of reviews added."""
 
     def document() -> dict[str, Any]:

@@ -27,12 +27,12 @@ def listed(policies: PolicySet) -> Iterator[dict[str, Any]]:
             "concerns": policy.concerns,
             "anyPod": policy.any_pod,
             "registered": policy.is_registered and bool(policy.bindings),
-            "resources": sorted(set(_resources(policy))),
+            "resources": sorted(set(_resources_of_policy(policy))),
             "bindings": [_binding(each) for each in policy.bindings],
         }
 
 
-def _resources(policy: Policy) -> Iterator[str]:
+def _resources_of_policy(policy: Policy) -> Iterator[str]:
     for rule in policy.criteria.rules:
         groups = ("*",) if rule.groups is None else sorted(rule.groups)
         for resource, sub in rule.resources:

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs
 
 from webhook.admission.respond import status_body
 from webhook.attributes import Phase
-from webhook.decisions import Status
+from webhook.decisions import DenialStatus
 from webhook.errors import CallError
 from webhook.problems.text import text_of_at_most
 from webhook.server.connections import PATHS
@@ -60,7 +60,7 @@ class Handler(Protocol):
         """Log and count a call that could not be read."""
         ...
 
-    def failed(self, phase: Phase, error: Exception) -> Status:
+    def failed(self, phase: Phase, error: Exception) -> DenialStatus:
         """Note an unexpected error, and return the Status to answer with."""
         ...
 
@@ -117,7 +117,7 @@ class ReviewEndpoint:
             return await self._unread(late, phase, arrived)
         except CallError as error:
             self._handler.refused(phase, error)
-            return error.code, status_body(Status(code=error.code, reason=error.reason, message=error.message))
+            return error.code, status_body(DenialStatus(code=error.code, reason=error.reason, message=error.message))
         except ClientGone:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it is ours: HTTP 500 leaves it to the failurePolicy
@@ -132,7 +132,7 @@ class ReviewEndpoint:
         if answer is not None:
             return 200, answer
         self._handler.refused(phase, late)
-        return late.code, status_body(Status(code=late.code, reason=late.reason, message=late.message))
+        return late.code, status_body(DenialStatus(code=late.code, reason=late.reason, message=late.message))
 
 
 def _check_headers(scope: Scope) -> int | None:

@@ -28,7 +28,7 @@ from webhook.cel.library.authorizer import (
     UnansweredQuestion,
 )
 from webhook.deadline import Deadline
-from webhook.decisions import Status, Verdict
+from webhook.decisions import DenialStatus, Verdict
 from webhook.errors import BudgetExceeded, CallError, InlineBudgetSpent
 from webhook.logs import Level, Log
 from webhook.server.access_reviews import MOST_QUESTIONS
@@ -153,7 +153,7 @@ class ReviewHandler:
         self._counters.refused(phase, error.code)
         self._refusals.write("warning", {"phase": phase.value, "code": error.code, "reason": error.message})
 
-    def failed(self, phase: Phase, error: Exception) -> Status:
+    def failed(self, phase: Phase, error: Exception) -> DenialStatus:
         """Log and count an unexpected error by its type and place, without its text."""
         return self._note_fault(phase, fault(error))
 
@@ -334,13 +334,13 @@ class ReviewHandler:
         self._scheduler.worked(tenant_of(head), thread_time() - begun)
         return result.body
 
-    def _note_fault(self, phase: Phase, fields: dict[str, object]) -> Status:
+    def _note_fault(self, phase: Phase, fields: dict[str, object]) -> DenialStatus:
         name = str(fields["error"])
         self._counters.refused(phase, 500)
         self._counters.uncaught[name,] += 1
         self._note("error", "internal fault", {"phase": phase.value, "code": 500, **fields})
         message = f"claimgate failed on this review ({name}); its log has an `internal fault` line with the place"
-        return Status(code=500, reason="InternalError", message=message)
+        return DenialStatus(code=500, reason="InternalError", message=message)
 
     def _note_review(self, level: Level, message: str, fields: dict[str, object]) -> None:
         """Write the log line of a review, and one line for each policy that failed by a fault of our own."""

@@ -72,7 +72,7 @@ class ServedState:
 
     policies: Reloaded[PolicySet]
     context: Reloaded[FilesCluster]
-    watched: live.Watched | None
+    watched: live.WatchedCluster | None
     settings: ReportSettings
 
     @classmethod
@@ -113,7 +113,7 @@ class ServedState:
             lambda: assembly.context_cluster(chosen, policies.current),
             marks(lambda: discover(chosen.context)),
         )
-        watched = live.Watched.start(kubeconfig, policies.current.interests(), log) if is_live else None
+        watched = live.WatchedCluster.start(kubeconfig, policies.current.interests(), log) if is_live else None
         return cls(policies, context, watched, chosen)
 
     def cluster(self) -> Cluster:

@@ -9,7 +9,7 @@ from webhook.attributes import JSON, Attributes
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.paths import get
 from webhook.workloads.table import Table
 
@@ -58,7 +58,7 @@ def asked(attributes: Attributes, obj: JSON, cluster: Cluster, table: Table) -> 
     """
     if not isinstance(obj, dict):
         return Asked()
-    view = View(cluster, attributes.namespace, Deadline())
+    view = ClusterView(cluster, attributes.namespace, Deadline())
     subject = Subject(object=obj, old_object=None, attributes=attributes, cluster=view, table=table)
     devices = {each["path"]: each["devices"] for each in subject.fact("gpu")["podSets"]}
     queued: Any = subject.fact("kueue") or _UNMANAGED

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from webhook import yamlfile
-from webhook.admission.phases import Local, Outcome, PhaseName, run_phases
+from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, run_phases
 from webhook.attributes import JSON, Attributes
 from webhook.cel.library.authorizer import ListedAuthorizer
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
@@ -118,10 +118,10 @@ class Request:
     authorizer: Sequence[JSON] = ()
 
 
-def answer_of_case(request: Request) -> Outcome:
+def answer_of_case(request: Request) -> PhasesOutcome:
     """Return the answer to a request."""
     cluster = AssumedNamespaces(FilesCluster(request.context, is_whole=request.context_is_whole))
-    door = Local(
+    door = LocalAnswerer(
         policies=request.policies, cluster=cluster, authorizer=ListedAuthorizer(request.authorizer), options=_ADVICE
     )
     return run_phases(request.attributes, request.phase, door)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from webhook import paths, yamlfile
-from webhook.admission.phases import Outcome
+from webhook.admission.phases import PhasesOutcome
 from webhook.attributes import JSON
 from webhook.terminal import one_line
 
@@ -38,7 +38,7 @@ class Expectation:
     audit_annotations: Mapping[str, str] | None = None
     rules: Sequence[str] = ()
 
-    def judge(self, outcome: Outcome) -> tuple[str, ...]:
+    def judge(self, outcome: PhasesOutcome) -> tuple[str, ...]:
         """Return every difference between the expectation and the outcome."""
         return (*self._verdict(outcome), *self._rule(outcome), *self._texts(outcome), *self._changes(outcome))
 
@@ -47,14 +47,14 @@ class Expectation:
         """Return whether the case is an example of a broken rule."""
         return self.allowed is False or bool(self.warnings or self.advice)
 
-    def _rule(self, outcome: Outcome) -> Iterator[str]:
+    def _rule(self, outcome: PhasesOutcome) -> Iterator[str]:
         actual = broken_rules(outcome)
         wanted = "broken" if self.is_bad else "kept"
         for rule in self.rules:
             if (rule in actual) is not self.is_bad:
                 yield f"rule: expected `{rule}` to be {wanted}, found broken rules: {', '.join(actual) or 'none'}"
 
-    def _verdict(self, outcome: Outcome) -> Iterator[str]:
+    def _verdict(self, outcome: PhasesOutcome) -> Iterator[str]:
         verdict, status = outcome.verdict, outcome.verdict.status
         said = one_line(status.message) if status else ""
         actual = f"{status.code} {status.reason}: {said}" if status and not verdict.allowed else "allowed"
@@ -70,7 +70,7 @@ class Expectation:
             spoke = ", ".join(sorted({decision.policy for _, decision in outcome.decisions})) or "none"
             yield f"matched: expected {_word(self.matched)}, found policies that match: {spoke}"
 
-    def _texts(self, outcome: Outcome) -> Iterator[str]:
+    def _texts(self, outcome: PhasesOutcome) -> Iterator[str]:
         warnings = outcome.verdict.warnings
         yield from _unlike("warnings", self.warnings, warnings)
         if self.warns is not None and bool(warnings) is not self.warns:
@@ -80,7 +80,7 @@ class Expectation:
         yield from _unlike("errors", self.errors, message_texts(outcome, "error"))
         yield from _unequal("auditAnnotations", self.audit_annotations, dict(outcome.verdict.audit_annotations))
 
-    def _changes(self, outcome: Outcome) -> Iterator[str]:
+    def _changes(self, outcome: PhasesOutcome) -> Iterator[str]:
         changed = outcome.patched_object
         if self.patched is not None:
             lacking = list(missing_from_found(self.patched, changed, ()))
@@ -92,7 +92,7 @@ class Expectation:
             yield "patch:\n" + diff_as_yaml(list(self.patch), list(outcome.verdict.patch))
 
 
-def broken_rules(outcome: Outcome) -> tuple[str, ...]:
+def broken_rules(outcome: PhasesOutcome) -> tuple[str, ...]:
     """Return the ids of the broken rules, in the order of the decisions, including those beside a denial."""
     rules: dict[str, None] = {}
     for _, made in (*outcome.decisions, *outcome.further):
@@ -103,12 +103,12 @@ def broken_rules(outcome: Outcome) -> tuple[str, ...]:
     return tuple(rules)
 
 
-def advice_texts(outcome: Outcome) -> tuple[str, ...]:
+def advice_texts(outcome: PhasesOutcome) -> tuple[str, ...]:
     """Return the distinct texts of advice, in order."""
     return tuple(dict.fromkeys(made.message for _, made in outcome.decisions if made.is_advice))
 
 
-def message_texts(outcome: Outcome, evaluation: str) -> tuple[str, ...]:
+def message_texts(outcome: PhasesOutcome, evaluation: str) -> tuple[str, ...]:
     """Return the distinct messages of decisions with this evaluation, in order."""
     return tuple(dict.fromkeys(made.message for _, made in outcome.decisions if made.evaluation == evaluation))
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from webhook import yamlfile
 from webhook.admission import fixtures
-from webhook.admission.phases import Outcome
+from webhook.admission.phases import PhasesOutcome
 from webhook.attributes import JSON
 from webhook.errors import CallError, ClaimgateError, InputError, Problem
 from webhook.paths import FieldPath
@@ -160,7 +160,7 @@ def _one(suite: Suite, name: Any) -> JSON:
     return objects[0]
 
 
-def _judge(assertions: Sequence[Mapping[str, Any]], outcome: Outcome) -> tuple[str, ...]:
+def _judge(assertions: Sequence[Mapping[str, Any]], outcome: PhasesOutcome) -> tuple[str, ...]:
     """Return the differences from the assertions, which count the violations with matching messages; at least one is
     needed.
     """

@@ -21,7 +21,7 @@ from typing import Any, Final, cast, get_args
 from webhook import yamlfile
 from webhook.admission import fixtures
 from webhook.admission.envelope import review_of_attributes
-from webhook.admission.phases import Outcome, PhaseName
+from webhook.admission.phases import PhaseName, PhasesOutcome
 from webhook.attributes import JSON, Attributes
 from webhook.cluster.recording import RecordingCluster
 from webhook.confidential import without_confidential
@@ -90,7 +90,7 @@ def _one(suite: Suite, name: str) -> JSON:
     return listed[0]
 
 
-def _record(outcome: Outcome, request: Request) -> dict[str, Any]:
+def _record(outcome: PhasesOutcome, request: Request) -> dict[str, Any]:
     """Return the answer as plain JSON values, with the options of the request."""
     verdict, status = outcome.verdict, outcome.verdict.status
     denied = {"code": status.code, "reason": status.reason, "message": status.message} if status else {}
@@ -115,7 +115,7 @@ class Recorder:
     policies: PolicySet
 
     def write(
-        self, number: int, attributes: Attributes, cluster: RecordingCluster, phase: PhaseName, outcome: Outcome
+        self, number: int, attributes: Attributes, cluster: RecordingCluster, phase: PhaseName, outcome: PhasesOutcome
     ) -> str:
         """Write one review; return a note if its answer differs without confidential values, else "".
 

@@ -238,7 +238,7 @@ def object_as_written(case: CaseModel, suite: Suite, attributes: Attributes) -> 
         InputError: a file that it names cannot be read.
     """
     value, old = _one(case.subject, suite), attributes.old_object
-    if fixtures.is_call(value):
+    if fixtures.is_review_or_request(value):
         return (old, None) if attributes.object is None else (attributes.object, old)
     if attributes.object is None or old is None:
         return value, None

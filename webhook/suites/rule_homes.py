@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from webhook import shipped, yamlfile
-from webhook.facts.registry import SHIPPED, Registry
+from webhook.facts.registry import SHIPPED, FactRegistry
 from webhook.paths import get
 from webhook.policy.compiled import Policy
 from webhook.problems.rule import Rule
@@ -36,7 +36,7 @@ class Home:
 class Homes:
     """Finds the places of rules in some packages and policies; a file is read when one of its rules is looked up."""
 
-    registry: Registry = SHIPPED
+    registry: FactRegistry = SHIPPED
     _modules: dict[str, Mapping[str, tuple[Home, ...]]] = field(default_factory=dict)
 
     def of_checks(self, rule: Rule) -> tuple[Home, ...]:

@@ -99,7 +99,7 @@ def pod_templates(obj: JSON, table: Table, deadline: Deadline | None = None) -> 
     first = row.podSets[0] if row.podSets else _ITSELF
     if not first.template and row.podSets == (_ITSELF,):
         return (PodSet(name=_ITSELF.name, path=(), template=obj),)
-    return tuple((deadline or Deadline()).paced(_podsets_of_row(obj, row, table, depth=0)))
+    return tuple((deadline or Deadline()).items_with_clock_checks(_podsets_of_row(obj, row, table, depth=0)))
 
 
 _ITSELF = PodSetRule(template="", name="main")
@@ -123,7 +123,7 @@ def partial_pod_templates(
         )
         for rule in row.fragments
         if of_runtime or rule.of != OF_RUNTIME
-        for place in until.paced(places_of_path(obj, rule.template, ""))
+        for place in until.items_with_clock_checks(places_of_path(obj, rule.template, ""))
         if isinstance(place.value, dict)
     )
 

@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 
 from tests.rows import all_rows
 from webhook.facts.command_lines import command as launching
-from webhook.facts.command_lines.command import Launch
+from webhook.facts.command_lines.command import LaunchedProgram
 from webhook.facts.command_lines.launchers import read_launcher_catalogue
 from webhook.schema import decode, named
 
 
-def launch(container: dict) -> Launch:
+def launch(container: dict) -> LaunchedProgram:
     """What a container starts, which is decoded before anybody asks."""
     return launching.launch_of_json(decode(container, named("core.v1.Container")).value)
 
 
-NOTHING = Launch(by="")._asdict()
+NOTHING = LaunchedProgram(by="")._asdict()
 
 
 def said(command: object, **rest: object) -> dict:
@@ -361,4 +361,4 @@ WORDS = st.sampled_from(
 @given(st.lists(WORDS, max_size=8), st.sampled_from([" ", "\n", ";", "'", '"', "\\", "$(", " | "]))
 def test_any_words_have_a_fact(found: list[str], joint: str) -> None:
     for container in ({"command": found}, {"command": ["sh", "-c", joint.join(found)]}):
-        assert isinstance(launch(container), Launch)
+        assert isinstance(launch(container), LaunchedProgram)

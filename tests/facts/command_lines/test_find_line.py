@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.facts.command_lines.shell_words import _find_line
+from webhook.facts.command_lines.shell_words import _find_newline_and_sign
 
 TEXTS = st.text("EO\nx", max_size=80).map(lambda text: "\n" + text * 3)
 
 
 @given(TEXTS, st.sampled_from(["\n", "\nE", "\nEO", "\nEOE", "\n\nE"]), st.integers(0, 40))
 def test_a_line_is_found_where_find_finds_it(text, sign, start):
-    assert _find_line(text, sign, start) == text.find(sign, start)
+    assert _find_newline_and_sign(text, sign, start) == text.find(sign, start)

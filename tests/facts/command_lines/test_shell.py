@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rows import all_rows
-from webhook.facts.command_lines.shell import Variables, split_into_commands
+from webhook.facts.command_lines.shell import ScriptVariables, split_into_commands
 
 
 def words(script: str, **known: str) -> list[tuple[str, ...]]:
-    variables = Variables(known)
+    variables = ScriptVariables(known)
     return [taken for command in split_into_commands(script) if (taken := variables.take(command))]
 
 
@@ -106,7 +106,7 @@ def test_an_unquoted_variable_is_several_words() -> None:
 
 
 def test_what_is_known_for_certain_is_shown() -> None:
-    variables = Variables({"A": "1", "B": "2"})
+    variables = ScriptVariables({"A": "1", "B": "2"})
     for command in split_into_commands("B=$(x); C=3"):
         variables.take(command)
     assert variables.shown() == {"A": "1", "C": "3"}

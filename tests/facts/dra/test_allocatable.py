@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.facts.dra.allocatable import remaining_for_request
-from webhook.facts.dra.device_pools import SLICE, Device, read_pools
-from webhook.facts.view import View
+from webhook.facts.dra.device_pools import SLICE, PooledDevice, read_pools
+from webhook.facts.view import ClusterView
 from webhook.typed.collections import Items
 
 NODES = ("", "a", "b")
@@ -45,7 +45,7 @@ SLICES = st.fixed_dictionaries(
 )
 
 
-def published(held: list[dict[str, Any]]) -> list[Device]:
+def published(held: list[dict[str, Any]]) -> list[PooledDevice]:
     """The devices of slices of a pool each."""
     shared = {"driver": "d", "perDeviceNodeSelection": True}
     specs = [each | shared | {"pool": {"name": str(number)}} for number, each in enumerate(held)]
@@ -53,15 +53,15 @@ def published(held: list[dict[str, Any]]) -> list[Device]:
         {"apiVersion": SLICE.api_version, "kind": SLICE.kind, "metadata": {"name": str(number)}, "spec": spec}
         for number, spec in enumerate(specs)
     ]
-    return [device for pool in read_pools(View(FilesCluster(slices), "")) for device in pool.devices()]
+    return [device for pool in read_pools(ClusterView(FilesCluster(slices), "")) for device in pool.devices()]
 
 
-def given_by(devices: list[Device]) -> int:
+def given_by(devices: list[PooledDevice]) -> int:
     """What is said to be the most that a node can give."""
     return remaining_for_request(Items(devices, Deadline()), {}, (), {}).most
 
 
-def fit(devices: tuple[Device, ...]) -> bool:
+def fit(devices: tuple[PooledDevice, ...]) -> bool:
     """Whether the counters of their pools suffice for all of these; a set that is not published is unknown."""
     used: dict[tuple[str, str, str], int] = {}
     for each in devices:
@@ -74,7 +74,7 @@ def fit(devices: tuple[Device, ...]) -> bool:
     return True
 
 
-def most(devices: list[Device]) -> int:
+def most(devices: list[PooledDevice]) -> int:
     """The largest choice of devices that one node reaches, without those of taints."""
     free = [each for each in devices if all(taint["effect"] == "None" for taint in each.fields.taints)]
     best = 0

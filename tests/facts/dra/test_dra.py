@@ -13,12 +13,12 @@ from webhook.attributes import GroupVersionKind
 from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
 from webhook.errors import LookupFailed
-from webhook.facts.dra.pod_claims import admin_allowed, claims_of
+from webhook.facts.dra.pod_claims import allows_admin_access, claims_of_pod_sets
 from webhook.facts.dra.requested_devices import ClaimContents
-from webhook.facts.dra.requests import Request, read_requests
+from webhook.facts.dra.requests import DeviceRequestOfClaim, read_requests
 from webhook.facts.dra.types import ClaimSpec
-from webhook.facts.gpu.devices import device_class as device_class_of
-from webhook.facts.view import View
+from webhook.facts.gpu.devices import device_of_class_name as device_class_of
+from webhook.facts.view import ClusterView
 from webhook.paths import path_as_text
 from webhook.similar_names import nearest_name
 from webhook.typed.view import Reading
@@ -31,12 +31,12 @@ def of(
     obj: dict, *context: dict, namespace: str = "team", cluster: Cluster | None = None, is_whole: bool = False
 ) -> dict:
     """The fact, as expressions see it."""
-    asked = replace(subject(obj), cluster=View(cluster or FilesCluster(context, is_whole=is_whole), namespace))
+    asked = replace(subject(obj), cluster=ClusterView(cluster or FilesCluster(context, is_whole=is_whole), namespace))
     result = asked.result("dra")
     return {**result.value, "missing": [str(each) for each in result.lacks()]}
 
 
-def requests_in(spec: object, version: str = "v1", at: tuple[str, ...] = ("spec",)) -> list[Request]:
+def requests_in(spec: object, version: str = "v1", at: tuple[str, ...] = ("spec",)) -> list[DeviceRequestOfClaim]:
     """The requests of the spec of a claim."""
     return [*read_requests(ClaimSpec({"devices": spec}, at, Reading()), version)]
 
@@ -299,10 +299,13 @@ def test_a_claim_object_tells_its_own_requests() -> None:
 )
 def test_a_namespace_says_whether_it_allows_admin_access(labels: object, allowed: bool) -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": labels}}
-    view = View(FilesCluster([namespace]), "team")
-    assert (admin_allowed(view), view.missing()) == (allowed, {})
-    view = View(FilesCluster([]), "team")
-    assert (admin_allowed(view), [str(each) for each in view.missing()[""]]) == (None, ["Namespace team not found"])
+    view = ClusterView(FilesCluster([namespace]), "team")
+    assert (allows_admin_access(view), view.missing()) == (allowed, {})
+    view = ClusterView(FilesCluster([]), "team")
+    assert (allows_admin_access(view), [str(each) for each in view.missing()[""]]) == (
+        None,
+        ["Namespace team not found"],
+    )
 
 
 def test_published_claims_are_all_read() -> None:
@@ -366,7 +369,7 @@ def test_a_selector_without_cel_has_no_expression() -> None:
 def test_entries_that_are_no_objects_are_nothing() -> None:
     container = {"name": "c", "resources": {"claims": [None, "gpu", {"name": "gpu"}]}}
     podset = PodSet(name="", path=(), template=pod([None, "gpu"], container))
-    found = claims_of([podset], View(FilesCluster(), "team"))
+    found = claims_of_pod_sets([podset], ClusterView(FilesCluster(), "team"))
     assert found.claims == []
     assert [(path_as_text(r.at), r.claim) for r in found.references] == [
         ("spec.containers[0].resources.claims[2]", None)
@@ -409,7 +412,7 @@ def test_what_a_template_asks_for_is_worked_out_anew_when_its_class_changes():
 
 def contents_of(*context: dict) -> ClaimContents:
     podset = PodSet(name="", path=(), template=pod([{"name": "a", "resourceClaimTemplateName": "t"}], user("a")))
-    (claim,) = claims_of([podset], View(FilesCluster(context), "team")).claims
+    (claim,) = claims_of_pod_sets([podset], ClusterView(FilesCluster(context), "team")).claims
     return claim.contents
 
 

@@ -24,21 +24,21 @@ TAKEN = [row for row in ASKED if "refused" not in row]
 
 
 def compiled(row: dict):
-    return compiled_engine().compile(row["expr"], selectors._environment(DYN if row["lists"] else ANY))
+    return compiled_engine().compile(row["expr"], selectors._selector_environment(DYN if row["lists"] else ANY))
 
 
 @all_rows("row", REFUSED, ids=lambda row: f"{row['expr'][:60]} lists {row['lists']}")
 def test_what_kubernetes_refuses_is_refused(row: dict) -> None:
-    assert selectors._refusal(row["expr"], Deadline(), lists=row["lists"])
+    assert selectors._compilation_error(row["expr"], Deadline(), lists=row["lists"])
 
 
 @all_rows("row", TAKEN, ids=lambda row: f"{row['expr'][:60]} {row['device']}")
 def test_what_kubernetes_takes_has_its_type_cost_and_answer(row: dict) -> None:
     program, device, meter = compiled(row), DEVICES[row["device"]], CostMeter(limit=selectors.MOST_COST)
     assert str(program.result).replace("any", "google.protobuf.Any") == row["type"]
-    assert program.estimated_cost(selectors._size)[1] == row["max_cost"]
+    assert program.estimated_cost(selectors._size_limit_of_path)[1] == row["max_cost"]
     if row["max_cost"] > selectors.MOST_COST:
-        assert "may cost" in selectors._refusal(row["expr"], Deadline(), lists=row["lists"])
+        assert "may cost" in selectors._compilation_error(row["expr"], Deadline(), lists=row["lists"])
         return
     if "error" in row:
         with pytest.raises(EvaluationError):
@@ -52,7 +52,7 @@ def test_bindings_are_for_devices_only() -> None:
     """`cel.bind` is theirs; an admission policy that uses it is refused as kube-apiserver refuses it."""
     with pytest.raises(CompileError, match="undeclared reference to 'cel'"):
         compiled_engine().compile("cel.bind(a, 1, a == 1)", Environment(variables={"object": DYN}))
-    assert selectors.check_selector("cel.bind(a, device.driver, a == 'x')", Deadline()) == selectors.Judged()
+    assert selectors.check_selector("cel.bind(a, device.driver, a == 'x')", Deadline()) == selectors.SelectorErrors()
 
 
 def test_lists_wait_for_their_feature_gate() -> None:
@@ -113,7 +113,7 @@ def test_a_selector_that_takes_long_is_not_compiled_without_time(expression: str
         selectors.check_selector(expression, Deadline(time.monotonic() + 0.02))
     with pytest.raises(BudgetExceeded):
         selectors.compile_selector(expression, Deadline(time.monotonic() + 0.02))
-    assert selectors.check_selector(expression, Deadline()) == selectors.Judged()
+    assert selectors.check_selector(expression, Deadline()) == selectors.SelectorErrors()
 
 
 def test_a_selector_that_is_too_large_is_not_called_invalid() -> None:

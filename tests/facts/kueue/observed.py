@@ -15,12 +15,12 @@ from webhook.attributes import JSON, Phase
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.decisions import Verdict
-from webhook.facts.kueue.assignment import Wanted
-from webhook.facts.kueue.never import Fitting
+from webhook.facts.kueue.assignment import WantedQuota
+from webhook.facts.kueue.never import JobInClusterQueue
 from webhook.facts.kueue.preflight import predict_admission
 from webhook.facts.kueue.workload import build_workload
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.schema import decode_object
 
 DATA = Path(__file__).parents[2] / "data" / "kueue" / "observed.jsonl"
@@ -70,7 +70,7 @@ def settle(job: JSON, objects: list[JSON]) -> None:
     """Admit a job as Kueue did, or leave it pending: what the status of its ClusterQueue says then."""
     attributes = attributes_of_object(deepcopy(job), TABLE.row)
     obj = decode_object(attributes.object, attributes.kind).value
-    view = View(AssumedNamespaces(FilesCluster(objects, is_whole=True)), attributes.namespace)
+    view = ClusterView(AssumedNamespaces(FilesCluster(objects, is_whole=True)), attributes.namespace)
     subject = Subject(object=obj, old_object=None, attributes=attributes, cluster=view, table=TABLE)
     found = subject.once(predict_admission)
     place = found.place
@@ -80,7 +80,7 @@ def settle(job: JSON, objects: list[JSON]) -> None:
     if found.verdict != "possible":
         status["pendingWorkloads"] += 1
         return
-    fitting = Fitting(subject, place, place.queue, place.tree, place.node)
+    fitting = JobInClusterQueue(subject, place, place.queue, place.tree, place.node)
     for pod_set in subject.once(build_workload).pod_sets:
         for wanted in fitting.wanted(pod_set):
             reserve(wanted, fitting, status)
@@ -96,7 +96,7 @@ def status_of(name: str, objects: list[JSON]) -> JSON:
     return objects[index].setdefault("status", empty)
 
 
-def reserve(wanted: Wanted, fitting: Fitting, status: JSON) -> None:
+def reserve(wanted: WantedQuota, fitting: JobInClusterQueue, status: JSON) -> None:
     """Write down what a pod set uses: of the first flavor that has enough free."""
     free = wanted.fitting(lambda pair: fitting.tree.available(fitting.node, pair))
     resources = [

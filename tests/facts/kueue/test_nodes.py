@@ -7,7 +7,7 @@ import pytest
 from webhook.attributes import JSON
 from webhook.cluster.files import FilesCluster
 from webhook.facts.kueue.nodes import read_kueue_nodes
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 
 READY = {"type": "Ready", "status": "True"}
 
@@ -23,7 +23,7 @@ def node(**spec: JSON) -> JSON:
 
 
 def test_a_node_has_labels_and_amounts_in_thousandths() -> None:
-    (read,) = read_kueue_nodes(View(FilesCluster([node()]), ""))
+    (read,) = read_kueue_nodes(ClusterView(FilesCluster([node()]), ""))
     assert (read.labels, read.allocatable, read.taints) == ({"a": "b"}, {"cpu": 1500, "gpu": 8000}, ())
 
 
@@ -38,10 +38,10 @@ def test_a_node_has_labels_and_amounts_in_thousandths() -> None:
     ids=["ready", "cordoned", "lost", "without a condition"],
 )
 def test_a_node_is_open_while_it_is_ready_and_not_cordoned(changes: JSON, is_open: bool) -> None:
-    (read,) = read_kueue_nodes(View(FilesCluster([node(**changes)]), ""))
+    (read,) = read_kueue_nodes(ClusterView(FilesCluster([node(**changes)]), ""))
     assert read.is_open is is_open
 
 
 def test_a_node_is_read_once() -> None:
-    view = View(FilesCluster([node()]), "")
+    view = ClusterView(FilesCluster([node()]), "")
     assert read_kueue_nodes(view)[0] is read_kueue_nodes(view)[0]

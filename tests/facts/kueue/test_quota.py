@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from tests.facts.kueue.trees import PAIR, Member, built, members, most
 from webhook.deadline import Deadline
-from webhook.facts.kueue.assignment import Wanted, pod_sets_not_fitting_together
-from webhook.facts.kueue.never_claims_and_classes import Devices
+from webhook.facts.kueue.assignment import WantedQuota, pod_sets_not_fitting_together
+from webhook.facts.kueue.never_claims_and_classes import QuotaDevices
 from webhook.facts.kueue.pod_templates import typed_template
-from webhook.facts.kueue.quota import Node, Quota, Tree, set_parent
+from webhook.facts.kueue.quota import FlavorQuota, QuotaNode, QuotaTree, set_parent
 from webhook.facts.kueue.quota_types import QuotaGroup
 from webhook.facts.kueue.workload import PodSetRequests
 from webhook.workloads.podsets import PodSet
@@ -50,7 +50,7 @@ def test_more_quota_never_makes_less_possible(tree: list[Member], data: st.DataO
     assert all(after.potential(node, PAIR) >= was for node, was in zip(nodes, potentials, strict=True))
 
 
-def wanted(requests: list[int], flavors: tuple[str, ...]) -> list[Wanted]:
+def wanted(requests: list[int], flavors: tuple[str, ...]) -> list[WantedQuota]:
     """Pod sets that want so much of one resource each, of any of these flavors."""
     group, listed = QuotaGroup(("gpu",), flavors), []
     for amount in requests:
@@ -62,10 +62,10 @@ def wanted(requests: list[int], flavors: tuple[str, ...]) -> list[Wanted]:
             least=1,
             per_pod={},
             requests={"gpu": amount},
-            devices=Devices(),
+            devices=QuotaDevices(),
             outside=(),
         )
-        listed.append(Wanted(made, group, {"gpu": amount}, flavors, ()))
+        listed.append(WantedQuota(made, group, {"gpu": amount}, flavors, ()))
     return listed
 
 
@@ -101,10 +101,10 @@ def test_pod_sets_fit_together_if_any_choice_of_flavors_does(
 
 def test_a_deep_tree_needs_no_deep_stack() -> None:
     """Thousands of cohorts, each below the one before."""
-    root = node = Node(name="0", is_cohort=True, quotas={PAIR: Quota(nominal=1)})
+    root = node = QuotaNode(name="0", is_cohort=True, quotas={PAIR: FlavorQuota(nominal=1)})
     for index in range(1, 5000):
         child = replace(node, name=str(index), parent=None, children=[])
         set_parent(node, child)
         node = child
-    tree = Tree(root)
+    tree = QuotaTree(root)
     assert (tree.potential(node, PAIR), tree.available(node, PAIR)) == (5000, 5000)

@@ -7,8 +7,8 @@ from tests.rows import all_rows
 from webhook.attributes import JSON
 from webhook.cluster.files import FilesCluster
 from webhook.facts.kueue.preflight import predict_admission
-from webhook.facts.kueue.reservations import is_admitted, read_reservations, waiting_before
-from webhook.facts.view import View
+from webhook.facts.kueue.reservations import is_admitted, number_waiting_before, read_reservations
+from webhook.facts.view import ClusterView
 
 QUEUE = {
     "apiVersion": "kueue.x-k8s.io/v1beta2",
@@ -59,28 +59,28 @@ ROWS = {
 
 @all_rows("workloads, used", ROWS.values(), ids=list(ROWS))
 def test_workloads_use(workloads: list[JSON], used: JSON) -> None:
-    known = read_reservations(View(FilesCluster(workloads), "team"))
+    known = read_reservations(ClusterView(FilesCluster(workloads), "team"))
     assert known is not None
     assert known.usage == used
 
 
 def test_without_workloads_nobody_says_what_is_in_use() -> None:
-    view = View(FilesCluster([QUEUE]), "team")
+    view = ClusterView(FilesCluster([QUEUE]), "team")
     assert read_reservations(view) is None
-    assert waiting_before(subject(JOB, QUEUE), "gpus", view) == 0
+    assert number_waiting_before(subject(JOB, QUEUE), "gpus", view) == 0
 
 
 def test_workloads_wait_before_others_and_not_before_their_own_object() -> None:
     listed = [work("a"), work("b", owner="train"), work("c", spec={"active": False}), HOLDS, work("d", "Finished")]
-    view = View(FilesCluster([QUEUE, *listed]), "team")
-    assert waiting_before(subject(JOB), "gpus", view) == 1
+    view = ClusterView(FilesCluster([QUEUE, *listed]), "team")
+    assert number_waiting_before(subject(JOB), "gpus", view) == 1
     other = {**JOB, "metadata": {"name": "other", "namespace": "team"}}
-    assert waiting_before(subject(other), "gpus", view) == 2
-    assert waiting_before(subject(other), "cpus", view) == 0
+    assert number_waiting_before(subject(other), "gpus", view) == 2
+    assert number_waiting_before(subject(other), "cpus", view) == 0
 
 
 def test_the_object_of_a_workload_with_quota_is_admitted() -> None:
-    view = View(FilesCluster([work("a", "QuotaReserved", owner="train", admission=ASSIGNED)]), "team")
+    view = ClusterView(FilesCluster([work("a", "QuotaReserved", owner="train", admission=ASSIGNED)]), "team")
     assert is_admitted(subject(JOB), view)
     assert not is_admitted(subject({**JOB, "metadata": {"name": "other", "namespace": "team"}}), view)
 

@@ -8,9 +8,9 @@ from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.facts.kueue.flavors import find_flavor
 from webhook.facts.kueue.pod_templates import typed_template
-from webhook.facts.kueue.topology import Wish, why_topology_does_not_fit
-from webhook.facts.kueue.topology_nodes import Placement, Shortage, count_fitting_pods, missing_node_capacity
-from webhook.facts.view import View
+from webhook.facts.kueue.topology import TopologyRequest, why_topology_does_not_fit
+from webhook.facts.kueue.topology_nodes import PodPlacement, ResourceShortage, count_fitting_pods, missing_node_capacity
+from webhook.facts.view import ClusterView
 from webhook.typed.pods import PodTemplate
 
 
@@ -53,22 +53,22 @@ NODES = [
     node("n5", "b2", "s1", unschedulable=True),
     node("n6", "b2", "s1", taints=[{"key": "spot", "effect": "NoSchedule"}]),
 ]
-VIEW = View(FilesCluster([TOPOLOGY, FLAVOR, *NODES], is_whole=True), "team")
+VIEW = ClusterView(FilesCluster([TOPOLOGY, FLAVOR, *NODES], is_whole=True), "team")
 ROWS = {
-    "all nodes, unless something is required": (Wish(), {}, 7),
-    "one host": (Wish(required="kubernetes.io/hostname"), {}, 2),
-    "one rack": (Wish(required="rack"), {}, 3),
-    "one block": (Wish(required="block"), {}, 5),
+    "all nodes, unless something is required": (TopologyRequest(), {}, 7),
+    "one host": (TopologyRequest(required="kubernetes.io/hostname"), {}, 2),
+    "one rack": (TopologyRequest(required="rack"), {}, 3),
+    "one block": (TopologyRequest(required="block"), {}, 5),
     "a rack in whole slices of hosts": (
-        Wish(required="rack", slice_level="kubernetes.io/hostname", slice_size=2),
+        TopologyRequest(required="rack", slice_level="kubernetes.io/hostname", slice_size=2),
         {},
         2,
     ),
-    "slices of racks in a block": (Wish(required="block", slice_level="rack", slice_size=3), {}, 3),
-    "the nodes that pods select": (Wish(required="block"), {"nodeSelector": {"zone": "s"}}, 2),
-    "a taint that pods tolerate": (Wish(required="block"), {"tolerations": [{"operator": "Exists"}]}, 5),
+    "slices of racks in a block": (TopologyRequest(required="block", slice_level="rack", slice_size=3), {}, 3),
+    "the nodes that pods select": (TopologyRequest(required="block"), {"nodeSelector": {"zone": "s"}}, 2),
+    "a taint that pods tolerate": (TopologyRequest(required="block"), {"tolerations": [{"operator": "Exists"}]}, 5),
     "both blocks with a taint that pods tolerate": (
-        Wish(),
+        TopologyRequest(),
         {"tolerations": [{"key": "spot", "operator": "Exists"}]},
         9,
     ),
@@ -76,19 +76,21 @@ ROWS = {
 
 
 @all_rows("wish, pod, expected", ROWS.values(), ids=list(ROWS))
-def test_nodes_could_hold(wish: Wish, pod: JSON, expected: int) -> None:
+def test_nodes_could_hold(wish: TopologyRequest, pod: JSON, expected: int) -> None:
     known = find_flavor("tas", VIEW)
     assert known is not None
-    placed = Placement(wish=wish, flavor=known, template=template({"spec": pod}), count=9, requests={"gpu": 4000})
+    placed = PodPlacement(wish=wish, flavor=known, template=template({"spec": pod}), count=9, requests={"gpu": 4000})
     assert count_fitting_pods(placed, VIEW) == expected
 
 
 def test_without_nodes_nobody_knows() -> None:
-    view = View(FilesCluster([TOPOLOGY, FLAVOR]), "team")
+    view = ClusterView(FilesCluster([TOPOLOGY, FLAVOR]), "team")
     known = find_flavor("tas", view)
     assert known is not None
     assert (
-        count_fitting_pods(Placement(wish=Wish(), flavor=known, template=template({}), count=1, requests={}), view)
+        count_fitting_pods(
+            PodPlacement(wish=TopologyRequest(), flavor=known, template=template({}), count=1, requests={}), view
+        )
         is None
     )
     assert [each.kind for listed in view.missing().values() for each in listed] == ["Node"]
@@ -97,43 +99,47 @@ def test_without_nodes_nobody_knows() -> None:
 def test_a_flavor_with_a_topology_is_for_pods_that_ask_for_one() -> None:
     known = find_flavor("tas", VIEW)
     assert known is not None
-    assert why_topology_does_not_fit(Wish(), known, VIEW, is_implied=True) == ""
-    assert "these do not" in why_topology_does_not_fit(Wish(), known, VIEW, is_implied=False)
-    assert why_topology_does_not_fit(Wish(required="rack"), known, VIEW, is_implied=False) == ""
-    assert "has no level `row`" in why_topology_does_not_fit(Wish(preferred="row"), known, VIEW, is_implied=False)
+    assert why_topology_does_not_fit(TopologyRequest(), known, VIEW, is_implied=True) == ""
+    assert "these do not" in why_topology_does_not_fit(TopologyRequest(), known, VIEW, is_implied=False)
+    assert why_topology_does_not_fit(TopologyRequest(required="rack"), known, VIEW, is_implied=False) == ""
+    assert "has no level `row`" in why_topology_does_not_fit(
+        TopologyRequest(preferred="row"), known, VIEW, is_implied=False
+    )
 
 
-def placed(count: int, gpus: int, **pod: JSON) -> Placement:
+def placed(count: int, gpus: int, **pod: JSON) -> PodPlacement:
     known = find_flavor("tas", VIEW)
     assert known is not None
     requests = {"gpu": gpus * 1000}
-    return Placement(wish=Wish(), flavor=known, template=template({"spec": pod}), count=count, requests=requests)
+    return PodPlacement(
+        wish=TopologyRequest(), flavor=known, template=template({"spec": pod}), count=count, requests=requests
+    )
 
 
 TOGETHER = {
     "what all nodes have": ([placed(3, 4), placed(2, 8)], "", None),
-    "more than all nodes have of a resource": ([placed(4, 4), placed(2, 8)], "", Shortage("gpu", 32000, 29000)),
-    "more pods than nodes hold of the smallest": ([placed(2, 5), placed(3, 5)], "", Shortage("pods", 5, 4)),
+    "more than all nodes have of a resource": ([placed(4, 4), placed(2, 8)], "", ResourceShortage("gpu", 32000, 29000)),
+    "more pods than nodes hold of the smallest": ([placed(2, 5), placed(3, 5)], "", ResourceShortage("pods", 5, 4)),
     "more than their nodes hold of each": (
         [placed(4, 5, nodeSelector={"zone": "r"}), placed(0, 1)],
         "",
-        Shortage("pods", 4, 3),
+        ResourceShortage("pods", 4, 3),
     ),
     "a block that has room for all": ([placed(1, 8), placed(2, 5)], "block", None),
-    "no block has enough": ([placed(1, 8), placed(3, 5)], "block", Shortage("gpu", 23000, 21000)),
-    "no rack has enough": ([placed(1, 8), placed(1, 8)], "rack", Shortage("gpu", 16000, 13000)),
+    "no block has enough": ([placed(1, 8), placed(3, 5)], "block", ResourceShortage("gpu", 23000, 21000)),
+    "no rack has enough": ([placed(1, 8), placed(1, 8)], "rack", ResourceShortage("gpu", 16000, 13000)),
 }
 
 
 @all_rows("sets, level, expected", TOGETHER.values(), ids=list(TOGETHER))
-def test_several_pod_sets_lack(sets: list[Placement], level: str, expected: Shortage | None) -> None:
+def test_several_pod_sets_lack(sets: list[PodPlacement], level: str, expected: ResourceShortage | None) -> None:
     assert missing_node_capacity(sets, level, VIEW) == expected
 
 
 def test_the_nodes_of_a_lowest_domain_are_added_up_as_kueue_does() -> None:
     """Without hosts as the lowest level, Kueue takes what the nodes of a rack have for one."""
     racks = {**TOPOLOGY, "spec": {"levels": LEVELS[:2]}}
-    view = View(
+    view = ClusterView(
         FilesCluster([racks, FLAVOR, node("n1", "b1", "r1", gpus=5), node("n2", "b1", "r1", gpus=5)], is_whole=True),
         "team",
     )
@@ -141,7 +147,8 @@ def test_the_nodes_of_a_lowest_domain_are_added_up_as_kueue_does() -> None:
     assert known is not None
     assert (
         count_fitting_pods(
-            Placement(wish=Wish(), flavor=known, template=template({}), count=1, requests={"gpu": 8000}), view
+            PodPlacement(wish=TopologyRequest(), flavor=known, template=template({}), count=1, requests={"gpu": 8000}),
+            view,
         )
         == 1
     )

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from hypothesis import strategies as st
 
-from webhook.facts.kueue.quota import FlavorResource, Node, Quota, Tree, set_parent
+from webhook.facts.kueue.quota import FlavorQuota, FlavorResource, QuotaNode, QuotaTree, set_parent
 
 PAIR: FlavorResource = ("a100", "nvidia.com/gpu")
 AMOUNTS = st.integers(0, 9)
@@ -61,16 +61,16 @@ def members(draw: st.DrawFn, most: int = 7) -> list[Member]:
     return made
 
 
-def built(tree: list[Member]) -> tuple[Tree, list[Node]]:
+def built(tree: list[Member]) -> tuple[QuotaTree, list[QuotaNode]]:
     """The same tree as it is calculated with."""
     nodes = []
     for index, each in enumerate(tree):
-        quota = Quota(nominal=each.nominal, borrowing_limit=each.borrowing, lending_limit=each.lending)
-        node = Node(name=str(index), is_cohort=each.is_cohort, quotas={PAIR: quota}, usage={PAIR: each.usage})
+        quota = FlavorQuota(nominal=each.nominal, borrowing_limit=each.borrowing, lending_limit=each.lending)
+        node = QuotaNode(name=str(index), is_cohort=each.is_cohort, quotas={PAIR: quota}, usage={PAIR: each.usage})
         nodes.append(node)
         if each.parent is not None:
             set_parent(nodes[tree.index(each.parent)], node)
-    return Tree(nodes[0]), nodes
+    return QuotaTree(nodes[0]), nodes
 
 
 def fits(node: Member, amount: int, *, is_empty: bool) -> bool:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from webhook.facts.pods.pod_requests import Limits, combine_limit_ranges, container_requests, pod_requests
+from webhook.facts.pods.pod_requests import (
+    NamespaceLimits,
+    combine_limit_ranges,
+    quota_requests_of_pod,
+    requests_of_containers,
+)
 from webhook.typed.limit_ranges import LimitRange
 from webhook.typed.pods import PodSpec
 
@@ -13,7 +18,7 @@ def test_resources_are_listed_in_the_order_of_the_containers() -> None:
     """A message names the first resource that a queue does not cover."""
     containers = [{"name": name, "resources": {"requests": {name: 1}}} for name in NAMES]
     pod = PodSpec.of({"containers": containers})
-    total = pod_requests(pod, container_requests(pod, Limits()), {})
+    total = quota_requests_of_pod(pod, requests_of_containers(pod, NamespaceLimits()), {})
     assert [*total] == NAMES
 
 

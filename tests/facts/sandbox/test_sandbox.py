@@ -6,7 +6,12 @@ import pytest
 
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
-from webhook.facts.sandbox.checks import batch_sandbox, claim_references, pool_reference, warm_pool_reference
+from webhook.facts.sandbox.checks import (
+    check_batch_sandbox,
+    check_claim_references,
+    check_pool_reference,
+    check_warm_pool_reference,
+)
 from webhook.problem import Problem
 
 WHOLE: JSON = {}
@@ -39,9 +44,9 @@ def claim(version: str, **spec: JSON) -> JSON:
 
 def said(obj: JSON, *known: JSON) -> list[Problem]:
     checks = {
-        "BatchSandbox": pool_reference,
-        "SandboxClaim": claim_references,
-        "SandboxWarmPool": warm_pool_reference,
+        "BatchSandbox": check_pool_reference,
+        "SandboxClaim": check_claim_references,
+        "SandboxWarmPool": check_warm_pool_reference,
     }
     return list(
         checks[obj["kind"]](subject(obj, *(each for each in known if each is not WHOLE), is_whole=WHOLE in known))
@@ -122,8 +127,8 @@ def test_claims_name_a_template_or_a_warm_pool() -> None:
 
 def test_patches_are_not_read_together_with_a_pool() -> None:
     patches = [None, {"spec": "x"}]
-    found = batch_sandbox(subject(batch("p", shardPatches=patches), pool("p")))
+    found = check_batch_sandbox(subject(batch("p", shardPatches=patches), pool("p")))
     assert [each.code for each in found] == ["sandbox/ignored-with-pool"]
     template = {"spec": {"containers": [{"name": "a", "image": "x"}]}}
-    found = batch_sandbox(subject(batch("", replicas=2, template=template, shardPatches=patches)))
+    found = check_batch_sandbox(subject(batch("", replicas=2, template=template, shardPatches=patches)))
     assert [each.path for each in found] == ["spec.shardPatches[1].spec"]

@@ -31,7 +31,7 @@ def schema(kind: str) -> dict:
     return version["schema"]["openAPIV3Schema"]
 
 
-def disagreements(shape: train_job_and_runtime_fields.Shape, published: dict, at: str) -> list[str]:
+def disagreements(shape: train_job_and_runtime_fields.ObjectShape, published: dict, at: str) -> list[str]:
     """Fields that only the table or only the CRD has, which is that of release 2.3."""
     found = []
     own = published.get("items", published).get("properties", {})

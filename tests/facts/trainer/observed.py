@@ -19,7 +19,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.decisions import Verdict
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.policy.policy_set import PolicySet
 from webhook.schema import decode_object
 
@@ -63,7 +63,7 @@ def predicted(trainjob: dict[str, Any]) -> MergedTrainJob:
     """The TrainJob as the fact has it."""
     attributes = attributes_of_object(deepcopy(trainjob), TABLE.row)
     obj = decode_object(attributes.object, attributes.kind).value
-    view = View(cluster(), attributes.namespace)
+    view = ClusterView(cluster(), attributes.namespace)
     return merge_train_job(Subject(object=obj, old_object=None, attributes=attributes, cluster=view, table=TABLE))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
-from webhook.facts.training_jobs.typed_job import Job, Role, read_job
+from webhook.facts.training_jobs.typed_job import RoleOfJob, TrainingJobOfKind, read_job
 from webhook.wording import either
 
 
@@ -14,11 +14,11 @@ def made(kind: str, spec: JSON, version: str = "v1", **metadata: JSON) -> JSON:
     return {"apiVersion": f"kubeflow.org/{version}", "kind": kind, "metadata": metadata, "spec": spec}
 
 
-def read(kind: str, spec: JSON, version: str = "v1", **metadata: JSON) -> Job:
+def read(kind: str, spec: JSON, version: str = "v1", **metadata: JSON) -> TrainingJobOfKind:
     return read_job(subject(made(kind, spec, version, **metadata)))
 
 
-def role(kind: str, field: str, value: JSON) -> Role:
+def role(kind: str, field: str, value: JSON) -> RoleOfJob:
     (found,) = read(kind, {field: {"Worker": value}}).roles.values()
     return found
 
@@ -27,7 +27,7 @@ def pods(*containers: JSON, **spec: JSON) -> JSON:
     return {"template": {"spec": {"containers": list(containers), **spec}}}
 
 
-def jax(*containers: JSON, **spec: JSON) -> Role:
+def jax(*containers: JSON, **spec: JSON) -> RoleOfJob:
     return role("JAXJob", "jaxReplicaSpecs", pods(*containers, **spec))
 
 

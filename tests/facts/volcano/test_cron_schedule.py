@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.facts.volcano.cron_schedule import is_never, schedule_error, zone_error
+from webhook.facts.volcano.cron_schedule import never_occurs, schedule_error, zone_error
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_it_is_refused(schedule: str) -> None:
     ],
 )
 def test_days_that_no_year_has(schedule: str, never: bool) -> None:
-    assert is_never(schedule) is never
+    assert never_occurs(schedule) is never
 
 
 @pytest.mark.parametrize(

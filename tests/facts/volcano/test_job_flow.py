@@ -6,7 +6,7 @@ import pytest
 
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
-from webhook.facts.volcano.job_flow import job_flow
+from webhook.facts.volcano.job_flow import check_job_flow
 
 FLOW = {
     "apiVersion": "flow.volcano.sh/v1alpha1",
@@ -31,4 +31,4 @@ def template(**task: JSON) -> JSON:
 )
 def test_a_job_is_judged_as_its_template_makes_it(replicas: JSON, codes: list[str]) -> None:
     about = subject({**FLOW, "metadata": {"name": "f", "namespace": "default"}}, template(replicas=replicas))
-    assert [problem.code for problem in job_flow(about)] == codes
+    assert [problem.code for problem in check_job_flow(about)] == codes

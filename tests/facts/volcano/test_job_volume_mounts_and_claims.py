@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
-from webhook.facts.storage.mounts import Mounts, read_mounts
+from webhook.facts.storage.mounts import MountsOfObject, read_mounts
 
 GPU = {"limits": {"nvidia.com/gpu": 1}}
 
 
-def read(volumes: JSON, kind: str = "Job") -> Mounts:
+def read(volumes: JSON, kind: str = "Job") -> MountsOfObject:
     spec = {"containers": [{"name": "a", "resources": GPU}, {"name": "b"}], "initContainers": [{"name": "c"}]}
     tasks = [{"name": name, "replicas": 2, "template": {"spec": spec}} for name in ("x", "y")]
     held = {"tasks": tasks, "volumes": volumes}

@@ -10,7 +10,7 @@ from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.files import FilesCluster
 from webhook.errors import LookupFailed
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.facts.volcano.member_pods import pods_of_group
 from webhook.facts.volcano.pod_group import check_pod_group
 
@@ -43,7 +43,7 @@ def subject(least: int, view: FilesCluster, **metadata: JSON) -> Subject:
     own = {"name": "gang", "namespace": "team", **metadata}
     obj = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": own}
     attributes = attributes_of_object({**obj, "spec": {"minMember": least}}, TABLE.row)
-    cluster = View(view, "team")
+    cluster = ClusterView(view, "team")
     return Subject(object=attributes.object, old_object=None, attributes=attributes, cluster=cluster, table=TABLE)
 
 

@@ -20,7 +20,7 @@ from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.decisions import Verdict
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.facts.volcano_objects.defaults import job_with_defaults
 from webhook.patch import jsonpatch
 from webhook.schema import decode_object
@@ -153,7 +153,7 @@ def test_the_defaults_are_those_of_volcano() -> None:
         if row["observed"]["allowed"] and row["object"] and "volcano.sh/" in row["object"]["apiVersion"]:
             attributes, cluster = request(row)
             obj = decode_object(attributes.object, attributes.kind).value
-            view = View(cluster, attributes.namespace)
+            view = ClusterView(cluster, attributes.namespace)
             subject = Subject(object=obj, old_object=None, attributes=attributes, cluster=view, table=TABLE)
             ours, theirs = normal(subject.once(job_with_defaults)), normal(_mutated(row))
             if ours != theirs:

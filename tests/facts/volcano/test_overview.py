@@ -1,7 +1,7 @@
 """The tree of Volcano's queues with the most that each could have."""
 
 from webhook.cluster.files import FilesCluster
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.facts.volcano.overview import read_volcano_overview
 
 
@@ -18,7 +18,7 @@ def queue(name, parent="", state="Open", deserved=None, allocated=None, **capabi
 
 
 def rows(*queues):
-    return read_volcano_overview(View(FilesCluster(queues), "")).rows
+    return read_volcano_overview(ClusterView(FilesCluster(queues), "")).rows
 
 
 def test_parents_stand_before_their_children():

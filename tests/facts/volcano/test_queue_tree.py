@@ -9,7 +9,7 @@ from tests.facts.subjects import subject
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
-from webhook.facts.volcano.queue_tree import Queues, read_queues
+from webhook.facts.volcano.queue_tree import QueuesOfView, read_queues
 from webhook.facts.volcano_objects.types import Queue
 from webhook.typed.view import Reading
 
@@ -40,7 +40,7 @@ def test_amounts_are_read_as_long_as_there_is_time() -> None:
         _ = queue.spec.capability
 
 
-def queues(**parents: str) -> Queues:
+def queues(**parents: str) -> QueuesOfView:
     listed: list[JSON] = [
         {
             "apiVersion": "scheduling.volcano.sh/v1beta1",

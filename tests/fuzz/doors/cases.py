@@ -85,7 +85,7 @@ def _of_suites() -> Iterator[Group]:
 def _fixture(asked: JSON, case: JSON) -> JSON | None:
     """A case as a person keeps it in a file; None where it is about an object that no server is asked about."""
     operation = Operation(case.get("operation", "CREATE"))
-    if fixtures.is_call(asked) or operation is Operation.CREATE:
+    if fixtures.is_review_or_request(asked) or operation is Operation.CREATE:
         return asked
     try:
         made = fixtures.attributes_of_object(asked, TABLE.row, operation=operation, old_object=case.get("oldInput"))

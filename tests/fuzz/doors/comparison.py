@@ -20,7 +20,7 @@ from tests.server.serving import Pki, listening
 from webhook import documents
 from webhook.admission import fixtures, wire
 from webhook.admission.envelope import review_of_attributes
-from webhook.admission.phases import Local, PhaseName
+from webhook.admission.phases import LocalAnswerer, PhaseName
 from webhook.attributes import JSON, Attributes, Phase
 from webhook.cluster.assumed_namespaces import AssumedNamespaces
 from webhook.cluster.files import FilesCluster
@@ -124,7 +124,7 @@ def _compared(
     held = [*group.context, *(obj for _, obj in objects_after_replay(inputs))]
     policies = _policies(group.policies)
     served.hold(policies, held)
-    local = Local(policies=policies, cluster=AssumedNamespaces(FilesCluster(held)), timeout_s=TIMEOUT_S)
+    local = LocalAnswerer(policies=policies, cluster=AssumedNamespaces(FilesCluster(held)), timeout_s=TIMEOUT_S)
     for each in inputs.documents:
         replayed = list(_replayed(each, group.phase, local))
         sent = _sent(each.value)
@@ -143,12 +143,12 @@ def _policies(places: tuple[Path, ...]) -> PolicySet:
     return load(places)
 
 
-def _replayed(document: documents.Input, phase: Phase, local: Local) -> Iterator[JSON]:
+def _replayed(document: documents.InputDocument, phase: Phase, local: LocalAnswerer) -> Iterator[JSON]:
     """The response that replay shows; none where it cannot read the fixture."""
-    alone = documents.Inputs(documents=(document,), files=1, problems=())
+    alone = documents.InputDocuments(documents=(document,), files=1, problems=())
     name: PhaseName = "mutate" if phase is Phase.MUTATE else "validate"
 
-    def asked(each: documents.Input) -> tuple[Attributes, Local]:
+    def asked(each: documents.InputDocument) -> tuple[Attributes, LocalAnswerer]:
         return fixtures.attributes_of_fixture(each.value, TABLE.row), local
 
     return (answer.response for answer in Replay(alone, name, Asked(asked, TABLE, {})).answers())

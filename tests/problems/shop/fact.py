@@ -2,7 +2,7 @@
 
 from tests.problems.shop.checks import NODE
 from webhook.cel.types import BOOL
-from webhook.facts.fact import Fact, Result, declare_structure
+from webhook.facts.fact import Fact, FactResult, declare_structure
 
 SHOP = declare_structure("Shop", shelf=(BOOL, "whether the shelf is there"), label=(BOOL, "whether the label is there"))
 
@@ -14,7 +14,7 @@ def compute(subject):
         name: view.of(name).get(NODE, data[name], namespaced=False) is not None if name in data else True
         for name in ("shelf", "label")
     }
-    return Result(value, view.missing())
+    return FactResult(value, view.missing())
 
 
 FACTS = (

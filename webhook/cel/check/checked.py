@@ -13,7 +13,7 @@ from webhook.cel.library.patterns import PatternTable
 from webhook.cel.syntax.parser import DEPTH_LIMIT, parse
 from webhook.cel.syntax.tree import Node
 from webhook.cel.types import BYTES, DYN, Type
-from webhook.errors import CompileError, Issue
+from webhook.errors import CompileError, CompileIssue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,9 @@ def check_tree(
     try:
         checker.handlers[type(node)](checker, node)
     except RecursionError:
-        raise CompileError(source, (Issue(f"expression recursion limit exceeded: {DEPTH_LIMIT}", -1, -1),)) from None
+        raise CompileError(
+            source, (CompileIssue(f"expression recursion limit exceeded: {DEPTH_LIMIT}", -1, -1),)
+        ) from None
     checker.types = checker.inference.final_types(checker.types)
     if not environment.strict:
         checker.issues.clear()
@@ -99,7 +101,7 @@ def check_tree(
         check_literals(checker)
     result = checker.types[id(node)]
     if not checker.issues and expects and result not in expects:
-        checker.issues.append(Issue(result_type_error(result, expects), 0, 0))
+        checker.issues.append(CompileIssue(result_type_error(result, expects), 0, 0))
     if checker.issues:
         issues = sorted(checker.issues, key=lambda issue: (issue.line, issue.column))
         raise CompileError(source, tuple(issues))

@@ -37,7 +37,7 @@ from webhook.cel.types import (
     type_of,
 )
 from webhook.cel.values import UInt
-from webhook.errors import EvaluationError, Issue
+from webhook.errors import CompileIssue, EvaluationError
 
 _LOCAL_FIRST: Version = (1, 37)
 """Since cel-go 0.27 a macro's variable hides longer names that begin with it, and `.x` never means one."""
@@ -65,7 +65,7 @@ class TypeChecker:
         self.patterns = patterns
         self.environment = environment
         self.inference = TypeInference()
-        self.issues: list[Issue] = []
+        self.issues: list[CompileIssue] = []
         self.types: dict[int, Type] = {}
         self.references: dict[int, str] = {}
         self.overloads: dict[int, tuple[Overload, ...]] = {}
@@ -80,7 +80,7 @@ class TypeChecker:
     def report_issue(self, message: str, node_or_offset: Node | int) -> None:
         """Add an issue at the position of a node."""
         offset = node_or_offset if isinstance(node_or_offset, int) else node_or_offset.offset
-        self.issues.append(Issue(message, *lexer.line_and_column(self.source, offset)))
+        self.issues.append(CompileIssue(message, *lexer.line_and_column(self.source, offset)))
 
     # Names
 

@@ -17,7 +17,7 @@ from webhook.cel.library.tracking import go_type_name
 from webhook.cel.syntax import lexer
 from webhook.cel.syntax.tree import Call, Ident, ListNode, Literal, MapNode, Node, Select, children
 from webhook.cel.values import TypeValue, UInt, make_map, type_name
-from webhook.errors import CompileError, EvaluationError, EvaluationPanic, Issue
+from webhook.errors import CompileError, CompileIssue, EvaluationError, EvaluationPanic
 
 if TYPE_CHECKING:
     from webhook.cel.check.checked import CheckedTree
@@ -57,7 +57,7 @@ class _ConstantFolder:
         self.checked = checked
         self.source = source
         self.values: dict[int, Any] = {}
-        self.issues: list[Issue] = []
+        self.issues: list[CompileIssue] = []
 
     def fold_node(self, node: Node) -> None:
         values = self.values
@@ -109,7 +109,7 @@ class _ConstantFolder:
 
     def _report_issue(self, node: Node, message: str) -> None:
         place = lexer.line_and_column(self.source, node.offset)
-        self.issues.append(Issue(f"program instantiation failed: {message}", *place))
+        self.issues.append(CompileIssue(f"program instantiation failed: {message}", *place))
 
 
 def is_turned_into_set(values: list[Any]) -> bool:

@@ -51,7 +51,7 @@ from webhook.cel.syntax.tree import (
 from webhook.cel.types import Type
 from webhook.deadline import STEP as ITERATIONS
 from webhook.deadline import Deadline
-from webhook.errors import CompileError, Issue
+from webhook.errors import CompileError, CompileIssue
 
 if TYPE_CHECKING:
     from webhook.cel.check.checked import CheckedTree
@@ -105,7 +105,7 @@ def _compile_in_thread(checked: CheckedTree, source: str, *, exact: bool) -> Com
     thread.start()
     thread.join()
     if not results:
-        raise CompileError(source, (Issue("expression is nested too deeply to be compiled", 1, 0),))
+        raise CompileError(source, (CompileIssue("expression is nested too deeply to be compiled", 1, 0),))
     return results[0]
 
 

@@ -239,7 +239,7 @@ def _format_list(values: list[Any], deadline: Deadline) -> str:
 def _format_map(value: dict[Any, Any], deadline: Deadline) -> str:
     entries = [
         (_format_map_key(key, deadline), _format_element(item, deadline))
-        for key, item in deadline.paced(map_items(value))
+        for key, item in deadline.items_with_clock_checks(map_items(value))
     ]
     entries.sort(key=lambda entry: entry[0])
     return f"{{{', '.join(f'{key}:{item}' for key, item in entries)}}}"

@@ -180,7 +180,7 @@ def insert_entries(deadline: Deadline, entries: dict[Any, Any], more: Any) -> No
     if type(more) not in MAPS:
         raise_no_such_overload("cel.@mapInsert", {}, more)
     deadline.spend(len(more) // 8)  # its keys are copied by C
-    for key, value in map_items(more) if len(more) <= STEP else deadline.paced(map_items(more)):
+    for key, value in map_items(more) if len(more) <= STEP else deadline.items_with_clock_checks(map_items(more)):
         if type(key) in UNHASHABLE:
             deadline.look()  # it is compared as a whole
         if find_by_map_key(entries, key) is not ABSENT:

@@ -61,7 +61,7 @@ def _partitioned(deadline: Deadline, keys: list[Any], places: list[int]) -> list
     if len(bounds) == 1:  # so that most keys are equal
         return _partitioned_by_pivot(deadline, keys, places, bounds[0])
     parts: list[list[int]] = [[] for _ in range(len(bounds) + 1)]
-    for place in deadline.paced(places):
+    for place in deadline.items_with_clock_checks(places):
         parts[bisect_right(bounds, keys[place])].append(place)
     return [(part, False) for part in parts if part]
 
@@ -73,7 +73,7 @@ def _partitioned_by_pivot(
     before: list[int] = []
     equal: list[int] = []
     after: list[int] = []
-    for place in deadline.paced(places):
+    for place in deadline.items_with_clock_checks(places):
         key = keys[place]
         (equal if key == pivot else before if key < pivot else after).append(place)
     return [(before, False), (equal, True), (after, False)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from webhook.errors import Issue
+from webhook.errors import CompileIssue
 
 _ESCAPE = r"""\\(?:[abfnrtv"'\\?`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})"""
 _TEXT = (
@@ -61,7 +61,7 @@ class TokenColumns:
     kinds: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
-    issues: list[Issue] = field(default_factory=list)
+    issues: list[CompileIssue] = field(default_factory=list)
 
 
 def tokenize(source: str) -> TokenColumns:
@@ -77,7 +77,7 @@ def tokenize(source: str) -> TokenColumns:
             kind = text
         elif kind == "bad":
             line, column = line_and_column(source, match.start())
-            tokens.issues.append(Issue(f"Syntax error: token recognition error at: '{text}'", line, column))
+            tokens.issues.append(CompileIssue(f"Syntax error: token recognition error at: '{text}'", line, column))
             continue
         assert kind is not None
         kinds.append(kind)

@@ -24,7 +24,7 @@ from webhook.cel.syntax.frames import AND, BINARY, RELATION, UNARY, BracketFrame
 from webhook.cel.syntax.lexer import END, RESERVED
 from webhook.cel.syntax.macros import MacroError, expand_macro
 from webhook.cel.syntax.tree import Ident, Literal, Node, Select
-from webhook.errors import CompileError, Issue
+from webhook.errors import CompileError, CompileIssue
 
 SIZE_LIMIT = 100_000
 """The most code points of an expression: cel-go's default expressionSizeCodePointLimit, which Kubernetes leaves as it
@@ -49,7 +49,7 @@ def parse(source: str, environment: Environment | None = None) -> Node:
         source = source.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if len(source) > SIZE_LIMIT:
         message = f"expression code point size exceeds limit: size: {len(source)}, limit {SIZE_LIMIT}"
-        raise CompileError(source, (Issue(message, -1, -1),))
+        raise CompileError(source, (CompileIssue(message, -1, -1),))
     return _Parser(source, environment or _DEFAULT).parse()
 
 
@@ -85,7 +85,7 @@ class _Parser:
                 else:
                     node = self._read_operator()
             if len(self._kinds) > DEPTH_LIMIT and is_deeper_than(node, DEPTH_LIMIT):
-                self._issues.append(Issue("max recursion depth exceeded", -1, -1))
+                self._issues.append(CompileIssue("max recursion depth exceeded", -1, -1))
         except _SyntaxError:
             pass
         if self._issues or node is None:
@@ -348,7 +348,7 @@ class _Parser:
 
     def _check_open_rules(self) -> None:
         if self._depth > DEPTH_LIMIT or max(self._frame.open_rule_counts()) > DEPTH_LIMIT:
-            self._issues.append(Issue(f"expression recursion limit exceeded: {DEPTH_LIMIT}", -1, -1))
+            self._issues.append(CompileIssue(f"expression recursion limit exceeded: {DEPTH_LIMIT}", -1, -1))
             raise _SyntaxError
 
     def _require_optional_syntax(self, what: str, offset: int) -> None:
@@ -356,7 +356,7 @@ class _Parser:
             self._report_issue(f"unsupported syntax {what}", offset)
 
     def _report_issue(self, message: str, offset: int) -> None:
-        self._issues.append(Issue(message, *lexer.line_and_column(self._source, offset)))
+        self._issues.append(CompileIssue(message, *lexer.line_and_column(self._source, offset)))
 
     def _fail_at_token(self, message: str, index: int | None = None) -> NoReturn:
         self._report_issue(f"Syntax error: {message}", self._offsets[self._next if index is None else index])

@@ -15,9 +15,9 @@ from typing import Final, NamedTuple, TypeAlias
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
-from webhook.facts.command_lines.launchers import Launcher
-from webhook.facts.command_lines.shell import Reading, Variables
-from webhook.facts.command_lines.wrappers import Start, commands_started_by
+from webhook.facts.command_lines.launchers import LauncherRow
+from webhook.facts.command_lines.shell import ReadingBudget, ScriptVariables
+from webhook.facts.command_lines.wrappers import LauncherStart, commands_started_by
 from webhook.facts.subject import Subject
 from webhook.placeholders import is_placeholder
 from webhook.same import Same
@@ -47,7 +47,7 @@ _HOSTS: Final = re.compile(r"(?i)hostfile|_mca_|hydra")
 """What a script says when it changes which hosts or slots mpirun has."""
 
 
-class Launch(NamedTuple):
+class LaunchedProgram(NamedTuple):
     """What a command starts.
 
     Args:
@@ -80,7 +80,7 @@ class Launch(NamedTuple):
     whole: bool = False
 
 
-_NOTHING: Final = Launch(by="")
+_NOTHING: Final = LaunchedProgram(by="")
 _LAUNCH_BYTES: Final = 2 << 10
 _LONGEST_KEPT: Final = 16 * 1024
 """Characters of a command line that is kept: users choose them, and long ones are rare."""
@@ -90,148 +90,154 @@ _Env: TypeAlias = tuple[tuple[str, str | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _CommandLine:
     """A command line with its environment; until when it may be followed makes no difference to the answer."""
 
     words: tuple[str, ...]
     env: _Env
     deadline: Deadline = field(compare=False)
 
-    def length(self) -> int:
+    def length_of_texts(self) -> int:
         """Return the number of characters of all texts together."""
         env = sum([len(name) + len(value or "") for name, value in self.env])
         return sum(map(len, self.words)) + env
 
-    def bytes(self) -> int:
+    def memory_bytes(self) -> int:
         """Return how many bytes the command takes in memory with its answer, which may repeat some of its texts."""
         texts = (*self.words, *(text for pair in self.env for text in pair if text))
         return _LAUNCH_BYTES + 2 * sum(map(getsizeof, texts))
 
 
-class _Command(Typed):
+class _ContainerCommand(Typed):
     """The command and the arguments of a container, as they are written."""
 
     command = fields.Values()
     args = fields.Values()
 
-    def words(self) -> tuple[str, ...]:
+    def certain_words(self) -> tuple[str, ...]:
         """Return the words; none where only the image knows them, or where one is no text."""
         words = [*self.command, *self.args]
         return tuple(filter(None, words)) if all(isinstance(word, str) for word in words) else ()
 
 
-def launch_of(container: Container) -> Launch:
+def launch_of_container(container: Container) -> LaunchedProgram:
     """Return what the command of a container starts; a word that is no text is unknown."""
-    words = _Command(container.json, container.at, container.reading).words()
+    words = _ContainerCommand(container.json, container.at, container.reading).certain_words()
     return _launch_of_words(words, container.environment, container.reading.deadline) if words else _NOTHING
 
 
-def launched_by(container: Container, subject: Subject) -> Launch:
+def cached_launch_of_container(container: Container, subject: Subject) -> LaunchedProgram:
     """Return what the command of a container starts, found out once a request: many checks ask."""
     if not (container.command or container.args):
         return _NOTHING
-    return subject.cluster.once((launch_of, Same(container.json)), lambda: launch_of(container))
+    return subject.cluster.once((launch_of_container, Same(container.json)), lambda: launch_of_container(container))
 
 
-def launch_of_json(container: JSON, deadline: Deadline | None = None) -> Launch:
-    """Do as `launch_of`, with the JSON of a container."""
-    return launch_of(Container.of(container, (), ReadingOf(deadline or Deadline())))
+def launch_of_json(container: JSON, deadline: Deadline | None = None) -> LaunchedProgram:
+    """Do as `launch_of_container`, with the JSON of a container."""
+    return launch_of_container(Container.of(container, (), ReadingOf(deadline or Deadline())))
 
 
-def launched_by_json(container: JSON, subject: Subject) -> Launch:
-    """Do as `launched_by`, with the JSON of a container."""
-    return launched_by(Container.of(container, (), ReadingOf(subject.deadline)), subject)
+def launched_by_json(container: JSON, subject: Subject) -> LaunchedProgram:
+    """Do as `cached_launch_of_container`, with the JSON of a container."""
+    return cached_launch_of_container(Container.of(container, (), ReadingOf(subject.deadline)), subject)
 
 
-def _launch_of_words(argv: tuple[str, ...], env: Environment, until: Deadline) -> Launch:
+def _launch_of_words(argv: tuple[str, ...], env: Environment, until: Deadline) -> LaunchedProgram:
     """Return what some words start; variables, of which there may be hundreds, are followed if they make a
     difference.
     """
     until.spend(len(env.values))
     if "$" not in "".join(filter(None, (*argv, *env.values))):
-        said = _launch(_Asked(argv, (), until))
+        said = _cached_launch(_CommandLine(argv, (), until))
         if said.by not in MPI:
             return said
-    return _launch(_Asked(argv, env.pairs(), until))
+    return _cached_launch(_CommandLine(argv, env.pairs(), until))
 
 
-def _launch(asked: _Asked) -> Launch:
+def _cached_launch(asked: _CommandLine) -> LaunchedProgram:
     """Return what a command line starts, from a cache: the roles of a job mostly have one command, and both
     phases ask.
     """
-    if asked.length() > _LONGEST_KEPT:
-        return _read(asked)
+    if asked.length_of_texts() > _LONGEST_KEPT:
+        return _follow_command_line(asked)
     started = _KEPT.get(asked, None)
     if started is None:
-        started = _read(asked)
-        _KEPT.put(asked, started, asked.bytes())
+        started = _follow_command_line(asked)
+        _KEPT.put(asked, started, asked.memory_bytes())
     return started
 
 
-def _read(asked: _Asked) -> Launch:
-    reading = Reading(asked.deadline)
-    words, env = asked.deadline.paced(asked.words), asked.env
+def _follow_command_line(asked: _CommandLine) -> LaunchedProgram:
+    reading = ReadingBudget(asked.deadline)
+    words, env = asked.deadline.items_with_clock_checks(asked.words), asked.env
     try:
-        known = _environment(env, reading)
+        known = _certain_variables(env, reading)
         started = list(
-            commands_started_by([_expanded(word, known, reading) for word in words], Variables(known, reading))
+            commands_started_by(
+                [_with_expanded_variables(word, known, reading) for word in words], ScriptVariables(known, reading)
+            )
         )
     except ValueError:
         started = []
     launchers = [start for start in started if start.launcher is not None]
     if len(launchers) > 1:
-        return Launch(by=SEVERAL)
+        return LaunchedProgram(by=SEVERAL)
     if launchers:
-        said = _described(launchers[0], " ".join(each or "" for variable in env for each in variable), asked.deadline)
-        return said._replace(hosts=said.hosts or (said.by in MPI and any(map(_changes_hosts, asked.words))))
-    return Launch(by=PYTHON, whole=True) if len(started) == 1 else _NOTHING
+        said = _launch_of_start(
+            launchers[0], " ".join(each or "" for variable in env for each in variable), asked.deadline
+        )
+        return said._replace(
+            hosts=said.hosts or (said.by in MPI and any(map(_is_script_that_changes_hosts, asked.words)))
+        )
+    return LaunchedProgram(by=PYTHON, whole=True) if len(started) == 1 else _NOTHING
 
 
-_KEPT: Final[UserCache[_Asked, Launch | None]] = UserCache(2 << 20)
+_KEPT: Final[UserCache[_CommandLine, LaunchedProgram | None]] = UserCache(2 << 20)
 
 
-def _changes_hosts(word: str) -> bool:
+def _is_script_that_changes_hosts(word: str) -> bool:
     """Return whether a word is a script that has more to say of hosts than where the job's own are."""
     is_script = any(each in word for each in "\n;&")
     return is_script and _HOSTS.search(_TOLD.sub("", word)) is not None
 
 
-def _environment(env: Sequence[tuple[str, str | None]], reading: Reading) -> dict[str, str]:
+def _certain_variables(env: Sequence[tuple[str, str | None]], reading: ReadingBudget) -> dict[str, str]:
     """Return the variables of a container whose values stand in it; the last one of a name counts."""
     known: dict[str, str] = {}
-    for name, value in reading.deadline.paced(env):
+    for name, value in reading.deadline.items_with_clock_checks(env):
         known.pop(name, None)
         if name and value is not None and not _RESERVED.fullmatch(name):
-            known[name] = _expanded(value, known, reading)
+            known[name] = _with_expanded_variables(value, known, reading)
     return {name: value for name, value in known.items() if not is_placeholder(value)}
 
 
-def _expanded(word: str, known: Mapping[str, str], reading: Reading) -> str:
+def _with_expanded_variables(word: str, known: Mapping[str, str], reading: ReadingBudget) -> str:
     """Expand a word as the kubelet does: `$(NAME)` where NAME is known, `$$` for `$`."""
     if "$" not in word:
         return word
 
-    def meant(match: re.Match[str]) -> str:
+    def value_of_reference(match: re.Match[str]) -> str:
         value = "$" if match[0] == "$$" else known.get(match[1], match[0])
         reading.take(len(value))
         return value
 
-    return _KUBELET.sub(meant, word)
+    return _KUBELET.sub(value_of_reference, word)
 
 
-def _described(start: Start, env: str, deadline: Deadline) -> Launch:
+def _launch_of_start(start: LauncherStart, env: str, deadline: Deadline) -> LaunchedProgram:
     launcher = start.launcher
     assert launcher is not None
-    options, whole = _options(launcher, start.arguments, deadline)
+    options, whole = _options_before_program(launcher, start.arguments, deadline)
     per_node, nodes = options.get("processes", ""), options.get("nodes", "")
-    ranks = None if ":" in start.arguments else _number(options.get("ranks", ""))
+    ranks = None if ":" in start.arguments else _whole_number(options.get("ranks", ""))
     policy = options.get("map-by", "")
     if not per_node and (match := _PER_NODE.fullmatch(policy)):
         per_node = match[1]
-    processes = _number(per_node)
+    processes = _whole_number(per_node)
     if launcher.name == "accelerate":
         processes, ranks = _processes_per_machine(ranks, nodes, whole=whole and "hosts" not in options), None
-    return Launch(
+    return LaunchedProgram(
         by=launcher.name,
         processes=None if launcher.name == "deepspeed" and "hosts" in options else processes,
         per_node=per_node,
@@ -240,8 +246,8 @@ def _described(start: Start, env: str, deadline: Deadline) -> Launch:
         rendezvous=options.get("rendezvous", ""),
         address="localhost" if "standalone" in options else options.get("address", ""),
         ranks=ranks,
-        hosts="hosts" in options or _other_hosts(launcher.name, options),
-        named_hosts=_named_hosts(launcher.name, options),
+        hosts="hosts" in options or _uses_other_hostfile(launcher.name, options),
+        named_hosts=_hosts_named_by_options(launcher.name, options),
         oversubscribed=launcher.name in MPI
         and _OVERSUBSCRIBE.search(" ".join((*options, policy, options.get("mca", ""), env))) is not None,
         whole=whole,
@@ -250,18 +256,18 @@ def _described(start: Start, env: str, deadline: Deadline) -> Launch:
 
 def _processes_per_machine(total: int | None, nodes: str, *, whole: bool) -> int | None:
     """Return how many of all processes run on each machine; one machine where accelerate is told nothing."""
-    machines = _number(nodes) if nodes else 1 if whole else None
+    machines = _whole_number(nodes) if nodes else 1 if whole else None
     return None if total is None or not machines or total % machines else total // machines
 
 
-def _named_hosts(name: str, options: Mapping[str, str]) -> str:
+def _hosts_named_by_options(name: str, options: Mapping[str, str]) -> str:
     """Return the hosts that are all that mpirun gets: beside a hostfile they only choose among its own."""
     if name != "mpirun" or not _HOSTFILES.isdisjoint(options):
         return ""
     return options.get("host", options.get("H", ""))
 
 
-def _other_hosts(name: str, options: Mapping[str, str]) -> bool:
+def _uses_other_hostfile(name: str, options: Mapping[str, str]) -> bool:
     """Return whether the hostfile is not the job's own: mpirun finds that by itself, horovodrun has to be told
     of it.
     """
@@ -269,7 +275,9 @@ def _other_hosts(name: str, options: Mapping[str, str]) -> bool:
     return name in MPI and options.get("hostfile", default) != OWN_HOSTS
 
 
-def _options(launcher: Launcher, words: Sequence[str], deadline: Deadline) -> tuple[dict[str, str], bool]:
+def _options_before_program(
+    launcher: LauncherRow, words: Sequence[str], deadline: Deadline
+) -> tuple[dict[str, str], bool]:
     """Return the options before the program, by their names and by what they mean; and whether all were understood.
 
     What is said twice and differs is `?`.
@@ -282,16 +290,16 @@ def _options(launcher: Launcher, words: Sequence[str], deadline: Deadline) -> tu
         name, at = name.replace("_", "-"), at + 1
         count = launcher.takes(name)
         if count is None and not equals and at < len(words) and not words[at].startswith("-"):
-            return _joined(values), False
+            return _joined_values(values), False
         if count and not equals:
             value, at = " ".join(words[at : at + count]), at + count
         for key in {name, launcher.meaning(name)} - {""}:
-            _add(values.setdefault(key, [value]), key, value)
+            _add_option_value(values.setdefault(key, [value]), key, value)
     is_known = at >= len(words) or words[at] == "--" or not _UNSURE.search(words[at])
-    return _joined(values), is_known and at <= len(words)
+    return _joined_values(values), is_known and at <= len(words)
 
 
-def _add(said: list[str], key: str, now: str) -> None:
+def _add_option_value(said: list[str], key: str, now: str) -> None:
     """Add an option's later value to its first; a different one makes it unknown, unless the option may be repeated."""
     if said != [now]:
         if key == "mca":
@@ -300,9 +308,9 @@ def _add(said: list[str], key: str, now: str) -> None:
             said[:] = ["?"]
 
 
-def _joined(values: Mapping[str, list[str]]) -> dict[str, str]:
+def _joined_values(values: Mapping[str, list[str]]) -> dict[str, str]:
     return {key: " ".join(said) for key, said in values.items()}
 
 
-def _number(words: str) -> int | None:
+def _whole_number(words: str) -> int | None:
     return int(words) if re.fullmatch(r"[0-9]{1,9}", words) else None

@@ -15,7 +15,7 @@ _COUNTS = {"flags": 0, "values": 1, "pairs": 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Launcher:
+class LauncherRow:
     """One row of launchers.yaml."""
 
     name: str
@@ -39,21 +39,21 @@ class Launcher:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Catalogue:
+class LauncherCatalogue:
     """All of launchers.yaml; launchers by the names of their programs and of their modules."""
 
-    programs: Mapping[str, Launcher]
-    modules: Mapping[str, Launcher]
+    programs: Mapping[str, LauncherRow]
+    modules: Mapping[str, LauncherRow]
     wrappers: frozenset[str]
     others: frozenset[str]
 
 
 @cache
-def read_launcher_catalogue() -> Catalogue:
+def read_launcher_catalogue() -> LauncherCatalogue:
     """Return the shipped catalogue, which is read on first use."""
     (document,) = yamlfile.read(FILE)
-    rows = [(row, _launcher(row)) for row in document.value["launchers"]]
-    return Catalogue(
+    rows = [(row, _launcher_of_row(row)) for row in document.value["launchers"]]
+    return LauncherCatalogue(
         programs={name: launcher for row, launcher in rows for name in row["programs"]},
         modules={name: launcher for row, launcher in rows for name in row["modules"]},
         wrappers=frozenset(document.value["wrappers"]),
@@ -61,9 +61,9 @@ def read_launcher_catalogue() -> Catalogue:
     )
 
 
-def _launcher(row: JSON) -> Launcher:
+def _launcher_of_row(row: JSON) -> LauncherRow:
     takes = [(option, count) for key, count in _COUNTS.items() for option in row.get(key, ())]
-    return Launcher(
+    return LauncherRow(
         name=row["name"],
         verb=row.get("verb", ""),
         counts={option: count for option, count in takes if not option.endswith("*")},

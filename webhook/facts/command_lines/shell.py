@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhook.deadline import Deadline
-from webhook.facts.command_lines.shell_words import Operator, Word, split_into_tokens
+from webhook.facts.command_lines.shell_words import Operator, ShellWord, split_into_tokens
 
 _OPENS = frozenset(("if", "while", "until", "case", "for", "select", "{"))
 _CLOSES = frozenset(("fi", "done", "esac", "}"))
@@ -29,49 +29,49 @@ _SIGN_S: Final = 3.5e-7
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ShellCommand:
     """Words as written. `certain`: it runs once, in the script's own shell, whatever happened before."""
 
-    words: tuple[Word, ...]
+    words: tuple[ShellWord, ...]
     certain: bool
 
 
-def split_into_commands(script: str, deadline: Deadline | None = None) -> Iterator[Command]:
+def split_into_commands(script: str, deadline: Deadline | None = None) -> Iterator[ShellCommand]:
     """Yield the simple commands of a script, in order; assignments are commands too. The deadline is charged for every
     word.
 
     Raises:
         ValueError: a quote or a parenthesis is not closed, so that nobody can say which words there are.
     """
-    nesting = _Nesting()
-    words: list[Word] = []
+    nesting = _NestingOfCommand()
+    words: list[ShellWord] = []
     target = False
-    for token in (deadline or Deadline()).paced(split_into_tokens(script)):
-        if isinstance(token, Word):
+    for token in (deadline or Deadline()).items_with_clock_checks(split_into_tokens(script)):
+        if isinstance(token, ShellWord):
             if not target:
                 words.append(token)
             target = False
         elif token in _REDIRECTIONS:
             target = True
         else:
-            yield from nesting.close(words, token)
+            yield from nesting.finished_command(words, token)
             words, target = [], False
-    yield from nesting.close(words, "\n")
+    yield from nesting.finished_command(words, "\n")
 
 
-class _Nesting:
+class _NestingOfCommand:
     """What surrounds a command: compound commands, parentheses, and the operator before it."""
 
     def __init__(self) -> None:
         self.compounds = self.parentheses = 0
         self.before: Operator = "\n"
 
-    def close(self, words: list[Word], operator: Operator) -> Iterator[Command]:
+    def finished_command(self, words: list[ShellWord], operator: Operator) -> Iterator[ShellCommand]:
         """Yield the command made of these words, which ends at an operator."""
         rest = self._without_reserved(words)
         if rest:
             alone = self.before not in _CONDITIONAL and operator not in _APART
-            yield Command(tuple(rest), certain=alone and not self.compounds and not self.parentheses)
+            yield ShellCommand(tuple(rest), certain=alone and not self.compounds and not self.parentheses)
         if operator == "(":
             self.parentheses += 1
         elif operator == ")":
@@ -79,7 +79,7 @@ class _Nesting:
         if words or operator != "\n":
             self.before = operator
 
-    def _without_reserved(self, words: list[Word]) -> list[Word]:
+    def _without_reserved(self, words: list[ShellWord]) -> list[ShellWord]:
         """Return the words after those that open, close or divide compound commands."""
         index = 0
         while index < len(words):
@@ -103,7 +103,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPEN = re.compile(r"[$`?*(]")
 
 
-class Reading:
+class ReadingBudget:
     """How much text may still be read and made while one command line is followed, and until when.
 
     Variables can double with every line, and scripts can run each other: what a kernel would not start is not followed.
@@ -137,13 +137,13 @@ class Reading:
         self.deadline.may_take(sum(map(script.count, _SIGNS)) * _SIGN_S)
 
 
-class Variables:
+class ScriptVariables:
     """What is known of a script's variables while its commands pass by; `?` stands for what it works out itself."""
 
-    def __init__(self, known: Mapping[str, str], reading: Reading | None = None) -> None:
+    def __init__(self, known: Mapping[str, str], reading: ReadingBudget | None = None) -> None:
         self.known = dict(known)
         self.own: set[str] = set()
-        self.reading = reading or Reading()
+        self.reading = reading or ReadingBudget()
 
     def value(self, name: str) -> str | None:
         """Return the value of a variable; None where it comes from elsewhere, such as the image."""
@@ -153,40 +153,40 @@ class Variables:
         """Return the values that are known for certain, for a script inside the script."""
         return {name: value for name, value in self.known.items() if name not in self.own}
 
-    def take(self, command: Command) -> tuple[str, ...]:
+    def take(self, command: ShellCommand) -> tuple[str, ...]:
         """Note a command's assignments, and return the words that it runs with; none for one that only assigns."""
         count = 0
         while count < len(command.words) and _ASSIGNMENT.match(command.words[count].written):
             count += 1
         rest = command.words[count:]
         if not rest:
-            self._assign(command.words, certain=command.certain)
+            self._assign_values(command.words, certain=command.certain)
             return ()
         name = rest[0].literal
         if name in _DECLARES:
-            self._assign(rest[1:], certain=command.certain)
+            self._assign_values(rest[1:], certain=command.certain)
             return ()
         if name in _SETS or rest[0].written.startswith("(("):
             self.own |= {each for word in rest for each in _IDENTIFIER.findall(word.written)}
             return ()
-        words = tuple(each for word in rest for each in word.expand(self._read))
+        words = tuple(each for word in rest for each in word.expand(self._value_put_into_word))
         if words and words[0] in ("source", "."):
             self.own |= self.known.keys()
             self.known.clear()
         return words
 
-    def _read(self, name: str) -> str | None:
+    def _value_put_into_word(self, name: str) -> str | None:
         """Return the value of a variable that is put into a word, and count its characters."""
         value = self.value(name)
         self.reading.take(len(value or ""))
         return value
 
-    def _assign(self, words: tuple[Word, ...], *, certain: bool) -> None:
+    def _assign_values(self, words: tuple[ShellWord, ...], *, certain: bool) -> None:
         for word in words:
             match = _ASSIGNMENT.match(word.written)
             if match is None:
                 continue
-            value = "".join(word.expand(self._read, splits=False))[match.end() :]
+            value = "".join(word.expand(self._value_put_into_word, splits=False))[match.end() :]
             if certain and not match[2] and not match[3] and not _OPEN.search(value):
                 self.known[match[1]] = value
                 self.own.discard(match[1])

@@ -29,7 +29,7 @@ _DEEPEST: Final = 40
 """Quotes inside parentheses inside quotes; people stop at three."""
 
 
-class Part(NamedTuple):
+class WordPart(NamedTuple):
     """A stretch of a word: text as it is, or where `name` is set a variable, which is split unless `quoted`."""
 
     text: str
@@ -38,13 +38,13 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class ShellWord:
     """One word of a command. `written`: without its quotes, variables as they are written.
 
     `literal`: what it says where nothing of it is quoted or a variable, as reserved words must be; else "".
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[WordPart, ...]
     written: str
     literal: str
 
@@ -65,14 +65,14 @@ class Word:
         return ["".join(field) for field in fields if field]
 
 
-def join_word_parts(parts: Sequence[Part]) -> Word:
+def join_word_parts(parts: Sequence[WordPart]) -> ShellWord:
     """Join the parts of a shell word into one word."""
     written = "".join([part.text for part in parts])
     is_literal = not any(part.quoted or part.name for part in parts)
-    return Word(tuple(parts), written, written if is_literal else "")
+    return ShellWord(tuple(parts), written, written if is_literal else "")
 
 
-def _find_line(text: str, sign: str, start: int) -> int:
+def _find_newline_and_sign(text: str, sign: str, start: int) -> int:
     """Find a newline and what follows it, as `find` does: CPython finds one sign fifty times as fast as several."""
     at, first = start + 1, sign[1:2]
     for _ in range(_LOOKS if first else 0):
@@ -84,76 +84,76 @@ def _find_line(text: str, sign: str, start: int) -> int:
 
 
 @kept_for_short_texts(1 << 20)
-def _plain(text: str) -> Word:
+def _plain_word(text: str) -> ShellWord:
     """Return a word of one stretch, made once: scripts repeat themselves."""
-    return join_word_parts([Part(text)])
+    return join_word_parts([WordPart(text)])
 
 
-def split_into_tokens(script: str) -> Iterator[Word | Operator]:
+def split_into_tokens(script: str) -> Iterator[ShellWord | Operator]:
     """Yield the words and operators of a script, without comments and the bodies of here-documents.
 
     Raises:
         ValueError: a quote or a parenthesis is not closed, or they are nested beyond reason.
     """
-    return _Reader(script).tokens()
+    return _ShellTokenizer(script).tokens()
 
 
-class _Reader:
+class _ShellTokenizer:
     def __init__(self, script: str) -> None:
         self.text = script
         self.at = 0
         self.depth = 0
         self.documents: list[tuple[str, bool]] = []  # delimiter, whether tabs before it are dropped
 
-    def tokens(self) -> Iterator[Word | Operator]:
+    def tokens(self) -> Iterator[ShellWord | Operator]:
         document: Operator = ""
         while self.at < len(self.text):
             if not document and (plain := _ALONE.match(self.text, self.at)):
                 self.at = plain.end()
-                yield _plain(plain[0])
+                yield _plain_word(plain[0])
                 continue
-            if self._take(_BLANK):
+            if self._take_match(_BLANK):
                 continue
             if self.text[self.at] == "#":
-                self.at = self._find("\n", len(self.text))
+                self.at = self._find_or_default("\n", len(self.text))
             elif self.text.startswith(("<(", ">("), self.at):
-                yield join_word_parts([Part(self.text[self.at] + self._nested(self.at + 1))])
+                yield join_word_parts([WordPart(self.text[self.at] + self._read_until_closed(self.at + 1))])
             elif self.text.startswith("((", self.at):
-                yield join_word_parts([Part(self._nested(self.at))])
-            elif operator := self._take(_OPERATOR):
+                yield join_word_parts([WordPart(self._read_until_closed(self.at))])
+            elif operator := self._take_match(_OPERATOR):
                 if operator == "\n":
-                    self._skip_documents()
+                    self._skip_here_documents()
                 document = operator if operator in ("<<", "<<-") else ""
                 yield operator
-            elif read := self._word():
+            elif read := self._read_word():
                 if document:
                     self.documents.append((read.written, document == "<<-"))
                     document = ""
                 yield read
 
-    def _take(self, pattern: re.Pattern[str]) -> str:
+    def _take_match(self, pattern: re.Pattern[str]) -> str:
         match = pattern.match(self.text, self.at)
         self.at = match.end() if match else self.at
         return match[0] if match else ""
 
-    def _find(self, text: str, default: int = -1) -> int:
+    def _find_or_default(self, text: str, default: int = -1) -> int:
         at = self.text.find(text, self.at)
         if at < 0 and default < 0:
             raise ValueError(f"{text} is not closed")
         return default if at < 0 else at
 
-    def _skip_documents(self) -> None:
+    def _skip_here_documents(self) -> None:
         """Skip here-documents, which begin after the line that asks for them, and end at a line that is their
         delimiter.
         """
         for delimiter, tabs in self.documents:
-            self.at = self._after_document(delimiter, "\n" if tabs else f"\n{delimiter}", tabs=tabs)
+            self.at = self._end_of_here_document(delimiter, "\n" if tabs else f"\n{delimiter}", tabs=tabs)
         self.documents.clear()
 
-    def _after_document(self, delimiter: str, sign: str, *, tabs: bool) -> int:
+    def _end_of_here_document(self, delimiter: str, sign: str, *, tabs: bool) -> int:
         """Return where the line after the delimiter begins; only lines that begin with `sign` may be it."""
         start = self.at - 1
-        while (start := _find_line(self.text, sign, start)) >= 0:
+        while (start := _find_newline_and_sign(self.text, sign, start)) >= 0:
             end = self.text.find("\n", start + 1)
             line = self.text[start + 1 : end if end >= 0 else len(self.text)].rstrip("\r")
             if (line.lstrip("\t") if tabs else line) == delimiter:
@@ -161,42 +161,42 @@ class _Reader:
             start += 1
         return len(self.text)
 
-    def _word(self) -> Word | None:
+    def _read_word(self) -> ShellWord | None:
         """Read one word; None for the number of a file before `<` or `>`."""
-        parts: list[Part] = []
+        parts: list[WordPart] = []
         while self.at < len(self.text):
-            if plain := self._take(_PLAIN):
-                parts.append(Part(plain))
+            if plain := self._take_match(_PLAIN):
+                parts.append(WordPart(plain))
                 continue
             match self.text[self.at]:
                 case "'":
-                    parts.append(self._single())
+                    parts.append(self._read_single_quoted())
                 case '"':
-                    parts.extend(self._double())
+                    parts.extend(self._read_double_quoted())
                 case "\\":
-                    parts.append(self._escaped())
+                    parts.append(self._read_escaped())
                 case "$" | "`":
-                    parts.append(self._expansion(quoted=False))
+                    parts.append(self._read_expansion(quoted=False))
                 case "(" if parts and parts[-1].text.endswith("="):
-                    parts.append(Part(self._nested(self.at)))
+                    parts.append(WordPart(self._read_until_closed(self.at)))
                 case _:
                     break
         whole = join_word_parts(parts)
         is_file = whole.literal.isdigit() and self.text[self.at : self.at + 1] in ("<", ">")
         return None if is_file else whole
 
-    def _single(self) -> Part:
+    def _read_single_quoted(self) -> WordPart:
         self.at += 1
-        end = self._find("'")
+        end = self._find_or_default("'")
         text, self.at = self.text[self.at : end], end + 1
-        return Part(text, quoted=True)
+        return WordPart(text, quoted=True)
 
-    def _double(self) -> Iterator[Part]:
+    def _read_double_quoted(self) -> Iterator[WordPart]:
         self.at += 1
-        yield Part("", quoted=True)
+        yield WordPart("", quoted=True)
         while self.at < len(self.text):
-            if plain := self._take(_QUOTED):
-                yield Part(plain, quoted=True)
+            if plain := self._take_match(_QUOTED):
+                yield WordPart(plain, quoted=True)
                 continue
             match self.text[self.at]:
                 case '"':
@@ -204,34 +204,34 @@ class _Reader:
                     return
                 case "\\":
                     kept = "" if self.text[self.at + 1 : self.at + 2] in ("$", "`", '"', "\\", "\n") else "\\"
-                    yield Part(kept + self._escaped().text, quoted=True)
+                    yield WordPart(kept + self._read_escaped().text, quoted=True)
                 case _:
-                    yield self._expansion(quoted=True)
+                    yield self._read_expansion(quoted=True)
         raise ValueError('" is not closed')
 
-    def _escaped(self) -> Part:
+    def _read_escaped(self) -> WordPart:
         """Read a backslash and what it quotes; before a newline both go."""
         sign, self.at = self.text[self.at + 1 : self.at + 2], self.at + 2
-        return Part("" if sign == "\n" else sign, quoted=sign != "\n")
+        return WordPart("" if sign == "\n" else sign, quoted=sign != "\n")
 
-    def _expansion(self, *, quoted: bool) -> Part:
+    def _read_expansion(self, *, quoted: bool) -> WordPart:
         """Read what follows a `$` or a backquote: a variable by its name, anything else as it is written."""
         start = self.at
         if match := _NAME.match(self.text, start):
             self.at = match.end()
-            return Part(match[0], name=match[1] or match[2] or "", quoted=quoted)
+            return WordPart(match[0], name=match[1] or match[2] or "", quoted=quoted)
         if self.text[start] == "`":
             self.at += 1
-            self.at = self._find("`") + 1
-            return Part(self.text[start : self.at], quoted=quoted)
+            self.at = self._find_or_default("`") + 1
+            return WordPart(self.text[start : self.at], quoted=quoted)
         if self.text.startswith(("$(", "${"), start):
-            return Part("$" + self._nested(start + 1), quoted=quoted)
+            return WordPart("$" + self._read_until_closed(start + 1), quoted=quoted)
         self.at += 1
         if not quoted and self.text[self.at : self.at + 1] == "'":
-            return self._single()
-        return Part("$", quoted=quoted)
+            return self._read_single_quoted()
+        return WordPart("$", quoted=quoted)
 
-    def _nested(self, start: int) -> str:
+    def _read_until_closed(self, start: int) -> str:
         """Read everything from one parenthesis or brace to the one that closes it."""
         self.at, self.depth = start + 1, self.depth + 1
         if self.depth > _DEEPEST:
@@ -242,19 +242,19 @@ class _Reader:
             if match is None:
                 raise ValueError(f"{self.text[start]} is not closed")
             self.at = match.end()
-            self._step(match[0], closers)
+            self._step_inside_nesting(match[0], closers)
         self.depth -= 1
         return self.text[start : self.at]
 
-    def _step(self, sign: str, closers: list[str]) -> None:
+    def _step_inside_nesting(self, sign: str, closers: list[str]) -> None:
         match sign:
             case "\\":
                 self.at += 1
             case "'":
-                self.at = self._find("'") + 1
+                self.at = self._find_or_default("'") + 1
             case '"':
                 self.at -= 1
-                for _ in self._double():
+                for _ in self._read_double_quoted():
                     pass
             case _ if sign == closers[-1]:
                 closers.pop()

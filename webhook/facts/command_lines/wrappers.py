@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.facts.command_lines.launchers import Launcher, read_launcher_catalogue
-from webhook.facts.command_lines.shell import Variables, split_into_commands
+from webhook.facts.command_lines.launchers import LauncherRow, read_launcher_catalogue
+from webhook.facts.command_lines.shell import ScriptVariables, split_into_commands
 
 _SHELL: Final = re.compile(r"(ba|da|a|z|k|mk)?sh")
 _SNAKE: Final = re.compile(r"python[0-9.]*")
@@ -23,53 +23,55 @@ _LONGEST: Final = 128 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class LauncherStart:
     """A launcher and the words after it; no launcher for a Python program that starts by itself."""
 
-    launcher: Launcher | None
+    launcher: LauncherRow | None
     arguments: tuple[str, ...] = ()
 
 
-def commands_started_by(words: Sequence[str], variables: Variables, depth: int = 0) -> Iterator[Start]:
+def commands_started_by(words: Sequence[str], variables: ScriptVariables, depth: int = 0) -> Iterator[LauncherStart]:
     """Yield what the words of one command start, themselves or by a script inside them.
 
     Raises:
         ValueError: a script that no shell could read.
     """
-    first = _program(words[0]) if words else ""
+    first = _program_name(words[0]) if words else ""
     if first in read_launcher_catalogue().others:
         return
     if first == "eval":
-        yield from _script(" ".join(words[1:]), variables, depth)
+        yield from _starts_of_script(" ".join(words[1:]), variables, depth)
         return
-    for index, word in enumerate(variables.reading.deadline.paced(words)):
-        program = _program(word)
-        if not _is_run(words, index):
+    for index, word in enumerate(variables.reading.deadline.items_with_clock_checks(words)):
+        program = _program_name(word)
+        if not _is_program_word(words, index):
             continue
         if _SHELL.fullmatch(program):
-            yield from _script(_inline(words[index + 1 :]), variables, depth)
+            yield from _starts_of_script(_script_after_c(words[index + 1 :]), variables, depth)
             return
         if _SNAKE.fullmatch(program):
-            yield from _python(words[index + 1 :], alone=not index or first in read_launcher_catalogue().wrappers)
+            yield from _starts_of_python(
+                words[index + 1 :], alone=not index or first in read_launcher_catalogue().wrappers
+            )
             return
         launcher = read_launcher_catalogue().programs.get(program)
         if launcher is not None and (not launcher.verb or words[index + 1 : index + 2] == [launcher.verb]):
-            yield Start(launcher, tuple(words[index + (2 if launcher.verb else 1) :]))
+            yield LauncherStart(launcher, tuple(words[index + (2 if launcher.verb else 1) :]))
             return
 
 
-def _is_run(words: Sequence[str], index: int) -> bool:
+def _is_program_word(words: Sequence[str], index: int) -> bool:
     """Return whether a word is a program rather than the value of an option before it."""
     before = words[index - 1] if index else ""
     is_value = before.startswith("-") and "=" not in before and before != "--"
-    return not is_value or _program(words[0]) in read_launcher_catalogue().wrappers
+    return not is_value or _program_name(words[0]) in read_launcher_catalogue().wrappers
 
 
-def _program(word: str) -> str:
+def _program_name(word: str) -> str:
     return word.rsplit("/", 1)[-1]
 
 
-def _inline(words: Sequence[str]) -> str:
+def _script_after_c(words: Sequence[str]) -> str:
     """Return the script after a shell's `-c`; "" where the shell reads a file."""
     asked = takes = False
     for word in words:
@@ -84,19 +86,19 @@ def _inline(words: Sequence[str]) -> str:
     return ""
 
 
-def _script(script: str, variables: Variables, depth: int) -> Iterator[Start]:
+def _starts_of_script(script: str, variables: ScriptVariables, depth: int) -> Iterator[LauncherStart]:
     """Yield what a script starts, unless it is longer than the kernel takes or nested beyond reason."""
     if len(script) >= _LONGEST or depth >= _DEEPEST:
         return
     shown = variables.shown()
     variables.reading.take(len(shown))
     variables.reading.take_script(script)
-    inner = Variables(shown, variables.reading)
+    inner = ScriptVariables(shown, variables.reading)
     for command in split_into_commands(script, variables.reading.deadline):
         yield from commands_started_by(inner.take(command), inner, depth + 1)
 
 
-def _python(words: Sequence[str], *, alone: bool) -> Iterator[Start]:
+def _starts_of_python(words: Sequence[str], *, alone: bool) -> Iterator[LauncherStart]:
     """Yield what Python is to run: a launcher by its module or its file, or a program."""
     at = 0
     while at < len(words) and words[at].startswith("-"):
@@ -105,14 +107,14 @@ def _python(words: Sequence[str], *, alone: bool) -> Iterator[Start]:
             named = [option[2:], *words[at:]] if option[2:] else words[at:]
             launcher = read_launcher_catalogue().modules.get(named[0]) if named else None
             if launcher is not None:
-                yield Start(launcher, tuple(named[1:]))
+                yield LauncherStart(launcher, tuple(named[1:]))
             return
         if option.startswith("-c"):
             return
         at += option in _PYTHON_VALUES
     program = words[at] if at < len(words) else ""
-    launcher = read_launcher_catalogue().programs.get(_program(program))
+    launcher = read_launcher_catalogue().programs.get(_program_name(program))
     if launcher is not None and not launcher.verb:
-        yield Start(launcher, tuple(words[at + 1 :]))
+        yield LauncherStart(launcher, tuple(words[at + 1 :]))
     elif alone and program.endswith(".py"):
-        yield Start(None)
+        yield LauncherStart(None)

@@ -16,7 +16,7 @@ from webhook.facts.device_failures import (
     restart_policies_and_evictions,
 )
 from webhook.facts.dra import pod_claims
-from webhook.facts.gpu.device_pods import WORKLOADS, advice_without_repetitions
+from webhook.facts.gpu.device_pods import WORKLOADS, check_advice_without_repetitions
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
@@ -40,10 +40,10 @@ _LOOKUPS: Final = (*readiness_and_disruption.LOOKUPS, *pod_claims.LOOKUPS, NAMES
 
 def advise_device_failures(subject: Subject) -> Iterator[Problem]:
     """Yield the advice about an object, once where several of its templates share it."""
-    yield from advice_without_repetitions(_ADVICE, node_taints_and_tolerations.TOLERATES_EVERYTHING.id, subject)
+    yield from check_advice_without_repetitions(_ADVICE, node_taints_and_tolerations.TOLERATES_EVERYTHING.id, subject)
 
 
-def _is_judged(subject: Subject) -> bool:
+def _is_checked_kind(subject: Subject) -> bool:
     """Return whether an object is neither made from another object, which was looked at, nor a Pod without devices."""
     if subject.group_kind != ("", "Pod"):
         return not subject.metadata.is_controlled
@@ -60,7 +60,7 @@ CHECKS: Final = (
         run=advise_device_failures,
         kinds=WORKLOADS | readiness_and_disruption.SERVICES,
         lookups=_LOOKUPS,
-        when=_is_judged,
+        when=_is_checked_kind,
         of_pods_with=frozenset((CLAIMS, DEVICES)),
     ),
     Check(group="device-failures", run=node_taints_and_tolerations.advise_device_tolerations, kinds=_CLAIMS),

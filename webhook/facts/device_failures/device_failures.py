@@ -52,7 +52,9 @@ def advise_bare_pods(subject: Subject) -> Iterator[Problem]:
 
 def advise_shared_claims(subject: Subject) -> Iterator[Problem]:
     """Warn of a claim by name in a template of one pod; rules of claims tell of a claim that several pods share."""
-    using = [pods for pods in subject.once(read_device_workload).device_pods if pods.pods == 1 and _names_claim(pods)]
+    using = [
+        pods for pods in subject.once(read_device_workload).device_pods if pods.pods == 1 and _any_pod_names_claim(pods)
+    ]
     if not using or subject.group_kind == _POD:
         return
     names = {pods.podset.name for pods in using}
@@ -64,7 +66,7 @@ def advise_shared_claims(subject: Subject) -> Iterator[Problem]:
             yield SHARED_CLAIM.problem(claim.at, f"{message}, even if the devices have failed", fix)
 
 
-def _names_claim(pods: DevicePods) -> bool:
+def _any_pod_names_claim(pods: DevicePods) -> bool:
     return any(claim.resource_claim_name for claim in pods.spec.resource_claims)
 
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook.facts.command_lines.command import launched_by
-from webhook.facts.command_lines.node_limits import limits_of
+from webhook.facts.command_lines.command import cached_launch_of_container
+from webhook.facts.command_lines.node_limits import node_limits_of
 from webhook.facts.device_failures.groups import DEVICE_FAILURES
 from webhook.facts.device_failures.job_set_restarts import advise_job_set_restarts
 from webhook.facts.device_failures.types import PolicyHolder
@@ -55,31 +55,33 @@ _SEVERAL: Final = 2
 def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
     """Warn of a training of several pods that does not handle the loss of one."""
     if subject.group_kind == _RAY_JOB:
-        yield from _ray_job_retries(subject)
+        yield from _check_ray_job_retries(subject)
         return
     at = kinds.SPECS.get(subject.group_kind)
     if at is None and subject.group_kind != _JOB_SET:
         return
-    training = [pods for pods in subject.once(read_device_workload).device_pods if _is_rigid(pods, subject)]
+    training = [
+        pods for pods in subject.once(read_device_workload).device_pods if _trains_as_fixed_group(pods, subject)
+    ]
     if sum(pods.pods for pods in training) < _SEVERAL:
         return
-    yield from advise_job_set_restarts(subject) if at is None else _gang_policy(at, training, subject)
+    yield from advise_job_set_restarts(subject) if at is None else _check_gang_policy(at, training, subject)
 
 
-def _is_rigid(pods: DevicePods, subject: Subject) -> bool:
+def _trains_as_fixed_group(pods: DevicePods, subject: Subject) -> bool:
     """Return whether the pods train together and need all of them: a launcher of 2 to 4 nodes goes on with fewer."""
     for container in pods.containers:
         if is_training_container(container, subject):
-            limits = limits_of(launched_by(container, subject))
+            limits = node_limits_of(cached_launch_of_container(container, subject))
             return limits is None or limits[0] == limits[1] > 1
     return False
 
 
-def _gang_policy(at: FieldPath, training: Sequence[DevicePods], subject: Subject) -> Iterator[Problem]:
+def _check_gang_policy(at: FieldPath, training: Sequence[DevicePods], subject: Subject) -> Iterator[Problem]:
     """Warn of events that no policy of a Job, or of the task whose pod is lost, is about."""
-    of_job = _events(at, subject)
+    of_job = _events_of_policies(at, subject)
     for pods in training:
-        events = of_job | _events(pods.podset.path[:-1], subject)
+        events = of_job | _events_of_policies(pods.podset.path[:-1], subject)
         wanted = ["PodEvicted", *(["PodFailed"] if pods.spec.restart_policy == "Never" else [])]
         missing = [] if "*" in events else [event for event in wanted if event not in events]
         if missing:
@@ -92,7 +94,7 @@ def _gang_policy(at: FieldPath, training: Sequence[DevicePods], subject: Subject
             return
 
 
-def _events(at: FieldPath, subject: Subject) -> set[str]:
+def _events_of_policies(at: FieldPath, subject: Subject) -> set[str]:
     """Return the events of the policies that stand at a place; an exit code is one of a failed pod."""
     holder = PolicyHolder.of(get(subject.object, at), at, Reading(subject.deadline))
     events: set[str] = set()
@@ -103,18 +105,18 @@ def _events(at: FieldPath, subject: Subject) -> set[str]:
     return events
 
 
-def _devices(subject: Subject) -> int:
+def _devices_of_all_pods(subject: Subject) -> int:
     """Return how many devices all pods have, with at least one for each pod."""
     using = subject.once(read_device_workload).device_pods
     return sum(pods.pods * (sum(pods.devices.values()) or 1) for pods in using)
 
 
-def _ray_job_retries(subject: Subject) -> Iterator[Problem]:
+def _check_ray_job_retries(subject: Subject) -> Iterator[Problem]:
     """Warn of a RayJob with several devices that is not retried, unless another's cluster or a person runs it."""
     spec = subject.typed(RayJob).spec
     if spec.cluster_selector or spec.submission_mode == "InteractiveMode" or spec.backoff_limit:
         return
-    if _devices(subject) >= _SEVERAL:
+    if _devices_of_all_pods(subject) >= _SEVERAL:
         is_set = "is not set" if spec.backoff_limit is None else "is 0"
         message = f"{is_set}, so the first failure of the program or the head pod ends the RayJob"
         fix = "set backoffLimit to the number of times that KubeRay may retry the job"

@@ -72,7 +72,7 @@ class ModelServers:
 
 
 @cache
-def model_servers() -> ModelServers:
+def read_model_servers() -> ModelServers:
     """Return the shipped rows, which are read on first use."""
     (document,) = yamlfile.read(FILE)
     return ModelServers(*(re.compile("|".join(document.value[each])) for each in ("images", "commands")))
@@ -85,24 +85,24 @@ def advise_liveness(subject: Subject) -> Iterator[Problem]:
     for pods in subject.once(read_device_workload).device_pods:
         for container in pods.containers:
             if container.liveness_probe and not container.has("startupProbe"):
-                yield from _liveness(container, pods)
+                yield from _check_liveness(container, pods)
 
 
-def _liveness(container: Container, pods: DevicePods) -> Iterator[Problem]:
+def _check_liveness(container: Container, pods: DevicePods) -> Iterator[Problem]:
     probe = container.liveness_probe
-    seconds = _allowed_s(probe)
+    seconds = _seconds_until_kill(probe)
     if seconds is None:
         return
     message = f"kills the container {seconds} s after its start if it does not answer by then"
     at = pods.locate(probe.at)
-    if seconds < _needed_s(container):
+    if seconds < _seconds_to_load_model(container):
         fix = "add a startupProbe with a failureThreshold that allows the minutes that loading takes"
         yield LIVENESS_PROBE.problem(at, f"{message}, but the server answers only once its model is loaded", fix)
     elif seconds < _SHORT_S:
         yield LIVENESS_WITHOUT_STARTUP.problem(at, message, "add a startupProbe if the start may take longer")
 
 
-def _allowed_s(probe: Probe) -> int | None:
+def _seconds_until_kill(probe: Probe) -> int | None:
     """Return the seconds until the kubelet kills the container at the latest; None where nobody knows.
 
     A command may succeed whatever the server does.
@@ -114,20 +114,20 @@ def _allowed_s(probe: Probe) -> int | None:
     return (probe.initial_delay_seconds or 0) + period * failures
 
 
-def _needed_s(container: Container) -> int:
+def _seconds_to_load_model(container: Container) -> int:
     """Return the seconds that a server of language models needs to load; 0 for another one, and for a small model."""
-    servers, words = model_servers(), " ".join(container.words)
+    servers, words = read_model_servers(), " ".join(container.words)
     if not (servers.images.search(container.image) or servers.commands.search(words)):
         return 0
     texts = (words, *(value for value in container.environment.by_name().values() if value))
-    sizes = [size for text in texts for size in _billions(text)]
+    sizes = [size for text in texts for size in _billions_of_parameters(text)]
     if sizes and max(sizes) < _SMALL:
         return 0
     needed = _LARGE_LONG_S if sizes and max(sizes) >= _LARGE else _LONG_S
     return needed // 2 if _LOCAL.search(words) else needed
 
 
-def _billions(text: str) -> Iterator[float]:
+def _billions_of_parameters(text: str) -> Iterator[float]:
     """Yield the sizes of models that a text names, in billions of parameters: `7B`, `125m`."""
     for number, unit in _SIZE.findall(text):
         yield float(number) / (1000 if unit in "mM" else 1)

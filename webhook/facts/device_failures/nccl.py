@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from webhook import yamlfile
-from webhook.facts.command_lines.command import launched_by
+from webhook.facts.command_lines.command import cached_launch_of_container
 from webhook.facts.device_failures.groups import DEVICE_FAILURES
 from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, read_device_workload
 from webhook.facts.subject import Subject
@@ -60,24 +60,28 @@ def advise_nccl(subject: Subject) -> Iterator[Problem]:
     work = subject.once(read_device_workload)
     for pods in work.device_pods:
         for container in pods.containers:
-            variables = _variables(container)
+            variables = _nccl_variables(container)
             if (disabled := variables.get("NCCL_IB_DISABLE")) and disabled.value == "1":
-                yield from _nccl_ib_disable(pods, container, disabled)
+                yield from _check_nccl_ib_disable(pods, container, disabled)
             if (topology := variables.get("NCCL_TOPO_FILE")) and topology.value:
-                yield from _nccl_topology_file(pods, container, topology)
-            if pods.spec.host_network and work.count > 1 and launched_by(container, subject).by in LAUNCHERS:
-                yield from _nccl_socket_ifname(pods, container)
+                yield from _check_nccl_topology_file(pods, container, topology)
+            if (
+                pods.spec.host_network
+                and work.count > 1
+                and cached_launch_of_container(container, subject).by in LAUNCHERS
+            ):
+                yield from _check_nccl_socket_ifname(pods, container)
 
 
-def _variables(container: Container) -> Mapping[str, Variable]:
+def _nccl_variables(container: Container) -> Mapping[str, Variable]:
     """Return those variables of a container that are looked at; the last one of a name counts."""
     if not container.env_names.shares(_LOOKED_AT):  # as nearly always, and there may be hundreds
         return {}
     return {variable.name: variable for variable in container.env if variable.name in _LOOKED_AT}
 
 
-def _nccl_ib_disable(pods: DevicePods, container: Container, variable: Variable) -> Iterator[Problem]:
-    requested = next((name for name in container.resources.limits if _is_rdma(name)), "")
+def _check_nccl_ib_disable(pods: DevicePods, container: Container, variable: Variable) -> Iterator[Problem]:
+    requested = next((name for name in container.resources.limits if _is_rdma_resource(name)), "")
     if requested:
         message = f"turns InfiniBand and RoCE off, but the container requests `{requested}`, which then stays unused"
         fix = "remove the variable, or do not request the resource"
@@ -85,17 +89,17 @@ def _nccl_ib_disable(pods: DevicePods, container: Container, variable: Variable)
 
 
 @cache
-def _rdma() -> tuple[str, ...]:
+def _rdma_resources() -> tuple[str, ...]:
     """Return the resources of network devices that NCCL uses through InfiniBand verbs, which are read on first use."""
     (document,) = yamlfile.read(FILE)
     return tuple(document.value["resources"])
 
 
-def _is_rdma(name: str) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in _rdma())
+def _is_rdma_resource(name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in _rdma_resources())
 
 
-def _nccl_topology_file(pods: DevicePods, container: Container, variable: Variable) -> Iterator[Problem]:
+def _check_nccl_topology_file(pods: DevicePods, container: Container, variable: Variable) -> Iterator[Problem]:
     value = variable.value
     if not value.startswith("/") or is_placeholder(value):
         return
@@ -109,7 +113,7 @@ def _nccl_topology_file(pods: DevicePods, container: Container, variable: Variab
         yield NCCL_TOPOLOGY_FILE.problem(pods.locate(variable.at), message, fix, "NCCL_TOPO_FILE")
 
 
-def _nccl_socket_ifname(pods: DevicePods, container: Container) -> Iterator[Problem]:
+def _check_nccl_socket_ifname(pods: DevicePods, container: Container) -> Iterator[Problem]:
     """Warn of a container that nothing tells the interface: neither a variable, nor a command, nor a file of
     settings.
     """

@@ -55,10 +55,10 @@ def advise_tolerations(subject: Subject) -> Iterator[Problem]:
     for pods in subject.once(read_device_workload).device_pods:
         for toleration in pods.spec.tolerations:
             if _stays_for_ever(toleration):
-                yield from _lasting_toleration(toleration, pods)
+                yield from _check_lasting_toleration(toleration, pods)
 
 
-def _lasting_toleration(toleration: Toleration, pods: DevicePods) -> Iterator[Problem]:
+def _check_lasting_toleration(toleration: Toleration, pods: DevicePods) -> Iterator[Problem]:
     at, key = pods.locate(toleration.at), toleration.key
     if not key:
         message = "tolerates every taint, so the pods stay on nodes that are gone or whose devices have failed"

@@ -8,7 +8,7 @@ from typing import Final
 
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.device_failures.groups import DEVICE_FAILURES
-from webhook.facts.device_failures.liveness import model_servers
+from webhook.facts.device_failures.liveness import read_model_servers
 from webhook.facts.device_failures.types import PodDisruptionBudget
 from webhook.facts.gpu.device_pods import SERVING, DevicePods, read_device_workload
 from webhook.facts.subject import Subject
@@ -55,19 +55,19 @@ def advise_serving(subject: Subject) -> Iterator[Problem]:
     """Warn of servers that get requests before they are ready, or are all drained at once."""
     if subject.group_kind in SERVICES:
         for pods in subject.once(read_device_workload).device_pods:
-            yield from _disruption_budget(pods, subject)
+            yield from _check_disruption_budget(pods, subject)
     if subject.group_kind not in SERVING:
         return
     for pods in subject.once(read_device_workload).device_pods:
-        servers = [container for container in pods.containers if not container.is_init and _answers(container)]
+        servers = [container for container in pods.containers if not container.is_init and _has_request_port(container)]
         for container in servers:
             if _serves_model(container, subject):
-                yield from _readiness_probe(container, pods)
+                yield from _check_readiness_probe(container, pods)
         if servers:
-            yield from _disruption_budget(pods, subject)
+            yield from _check_disruption_budget(pods, subject)
 
 
-def _readiness_probe(container: Container, pods: DevicePods) -> Iterator[Problem]:
+def _check_readiness_probe(container: Container, pods: DevicePods) -> Iterator[Problem]:
     """Warn of a port without probes; a pod is not ready before both succeed (k8s.io/kubernetes v1.36
     pkg/kubelet/prober).
     """
@@ -77,13 +77,13 @@ def _readiness_probe(container: Container, pods: DevicePods) -> Iterator[Problem
         yield READINESS_PROBE.problem(pods.locate(container.at), message, fix)
 
 
-def _answers(container: Container) -> bool:
+def _has_request_port(container: Container) -> bool:
     """Return whether a container has a port for requests; a person who opens a shell or a notebook waits for no
     model.
     """
     if any(map(_NOTEBOOK.search, (container.image, container.name))):
         return False
-    serves = model_servers().commands.search(" ".join(container.words)) is not None
+    serves = read_model_servers().commands.search(" ".join(container.words)) is not None
     return any(serves or port.container_port not in _FOR_PEOPLE for port in container.ports)
 
 
@@ -98,23 +98,25 @@ def _serves_model(container: Container, subject: Subject) -> bool:
     return any(map(_SERVES_MODEL.search, texts))
 
 
-def _disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
+def _check_disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
     if pods.pods < _SEVERAL or not subject.view().is_whole(PodDisruptionBudget.gvk):
         return
     labels, has_more = pods.template.metadata.labels, subject.group_kind in SERVICES
-    if not any(_selects(selector, labels, has_more=has_more) for selector in subject.once(_selectors)):
+    if not any(
+        _selects_pods(selector, labels, has_more=has_more) for selector in subject.once(_disruption_budget_selectors)
+    ):
         message = f"no PodDisruptionBudget selects the {pods.pods} pods, so node drains may stop all of them at once"
         at = path_as_text(pods.podset.path) if has_more else "spec.replicas"
         yield DISRUPTION_BUDGET.problem(at, message, "create a PodDisruptionBudget with maxUnavailable: 1")
 
 
-def _selectors(subject: Subject) -> Items[LabelSelector]:
+def _disruption_budget_selectors(subject: Subject) -> Items[LabelSelector]:
     """Return the selectors of the PodDisruptionBudgets of the namespace."""
     budgets = subject.view().every(PodDisruptionBudget)
     return budgets.of([budget.spec.selector for budget in budgets if budget.namespace == subject.namespace])
 
 
-def _selects(selector: LabelSelector, labels: Mapping[str, str], *, has_more: bool) -> bool:
+def _selects_pods(selector: LabelSelector, labels: Mapping[str, str], *, has_more: bool) -> bool:
     """Return whether a selector certainly or possibly selects pods with labels, or more: expressions are not
     followed.
     """

@@ -64,18 +64,18 @@ _BACKOFF_LIMIT: Final = 6
 def advise_job_policies(subject: Subject) -> Iterator[Problem]:
     """Advise on each Job that an object is or makes, if its pods use devices."""
     by_path = {pods.podset.path: pods for pods in subject.once(read_device_workload).device_pods}
-    for job in _jobs(subject) if by_path else ():
+    for job in _job_specs(subject) if by_path else ():
         pods = by_path.get(job.path("template"))
         if pods is None:
             continue
         if job.pod_failure_policy.json:
-            yield from _restart_policy(job, pods, subject)
+            yield from _check_restart_policy(job, pods, subject)
             yield from validate_fail_index(job)
         elif subject.group_kind != _JOB_SET and job.backoff_limit_per_index is None:
-            yield from _pod_failure_policy(job, pods, subject)
+            yield from _check_pod_failure_policy(job, pods, subject)
 
 
-def _jobs(subject: Subject) -> Iterator[JobSpec]:
+def _job_specs(subject: Subject) -> Iterator[JobSpec]:
     if subject.group_kind == _JOB:
         yield subject.typed(Job).spec
     elif subject.group_kind == _CRON_JOB:
@@ -84,12 +84,12 @@ def _jobs(subject: Subject) -> Iterator[JobSpec]:
         yield from (job.template.spec for job in subject.typed(JobSet).spec.replicated_jobs)
 
 
-def _is_costly(pods: DevicePods, subject: Subject) -> bool:
+def _is_failure_costly(pods: DevicePods, subject: Subject) -> bool:
     """Return whether a failure costs more than one pod with one device: several, or a training."""
-    return pods.pods > 1 or sum(pods.devices.values()) > 1 or _is_training(pods, subject)
+    return pods.pods > 1 or sum(pods.devices.values()) > 1 or _looks_like_training(pods, subject)
 
 
-def _is_training(pods: DevicePods, subject: Subject) -> bool:
+def _looks_like_training(pods: DevicePods, subject: Subject) -> bool:
     """Return whether a launcher starts the program, or a name, image or command says that it trains."""
     if any(is_training_container(container, subject) for container in pods.containers):
         return True
@@ -99,21 +99,21 @@ def _is_training(pods: DevicePods, subject: Subject) -> bool:
     return any(map(_SAYS_TRAINING.search, texts))
 
 
-def _pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Iterator[Problem]:
+def _check_pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Iterator[Problem]:
     """Warn of a job that survives few evictions; whoever allows more failures than usual has thought of them."""
     allowed = _BACKOFF_LIMIT if job.backoff_limit is None else job.backoff_limit
     is_one_pod = max(pods.pods, job.completions or 0) <= 1
-    if allowed > _BACKOFF_LIMIT or (is_one_pod and allowed) or not _is_costly(pods, subject):
+    if allowed > _BACKOFF_LIMIT or (is_one_pod and allowed) or not _is_failure_costly(pods, subject):
         return  # one pod is made again after an eviction, as often as failures are allowed
     often = f"the job allows {counted(allowed, 'failure')}" if allowed else "the first one ends the job"
     message = f"is not set, so an eviction counts as a failure, and {often}"
     never = " and set restartPolicy: Never" if pods.spec.restart_policy == "OnFailure" else ""
     fix = f"add a podFailurePolicy rule with action Ignore for the condition DisruptionTarget{never}"
-    rule = POD_FAILURE_POLICY if _is_training(pods, subject) else EVICTIONS_COUNT
+    rule = POD_FAILURE_POLICY if _looks_like_training(pods, subject) else EVICTIONS_COUNT
     yield rule.problem(job.path("podFailurePolicy"), message, fix)
 
 
-def _restart_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Iterator[Problem]:
+def _check_restart_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Iterator[Problem]:
     written = pods.spec.restart_policy
     policy = written or ("OnFailure" if subject.group_kind == _JOB_SET else "")
     if policy == "OnFailure":

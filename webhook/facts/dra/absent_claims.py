@@ -15,7 +15,7 @@ from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import interest_in_fields
 from webhook.deadline import Deadline
 from webhook.facts.dra.types import ComputeDomain, ResourceClaim, ResourceClaimTemplate
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.same import Same
 from webhook.typed.view import Reading
 
@@ -30,7 +30,7 @@ ClaimKind: TypeAlias = type[ResourceClaim | ResourceClaimTemplate]
 
 
 @dataclass(frozen=True, slots=True)
-class Absence:
+class AbsenceOfClaim:
     """What is known about a claim or a template that does not exist.
 
     Args:
@@ -47,7 +47,7 @@ class Absence:
 
 
 @dataclass(frozen=True, slots=True)
-class _Names:
+class _NamesOfKind:
     """The objects of one kind: the names in each namespace, and the namespaces that have each name."""
 
     of_namespace: Mapping[str, Sequence[str]]
@@ -63,68 +63,68 @@ class _Listed:
 
 
 @lru_cache(maxsize=_KEPT_LISTS)
-def _names(listed: _Listed) -> _Names:
+def _names(listed: _Listed) -> _NamesOfKind:
     """Return the names of all objects, read once for each state of the cluster: a user of another namespace may have
     thousands.
     """
     of_namespace: dict[str, list[str]] = {}
     namespaces: dict[str, list[str]] = {}
-    for obj in listed.deadline.paced(listed.objects.held):
+    for obj in listed.deadline.items_with_clock_checks(listed.objects.held):
         name, namespace = _place(obj)
         namespaces.setdefault(name, []).append(namespace)
         of_namespace.setdefault(namespace, []).append(name)
-    return _Names(of_namespace, namespaces)
+    return _NamesOfKind(of_namespace, namespaces)
 
 
 @lru_cache(maxsize=_KEPT_LISTS)
 def _by_namespace(listed: _Listed) -> Mapping[str, Sequence[JSON]]:
     objects: dict[str, list[JSON]] = {}
-    for obj in listed.deadline.paced(listed.objects.held):
+    for obj in listed.deadline.items_with_clock_checks(listed.objects.held):
         objects.setdefault(_place(obj)[1], []).append(obj)
     return objects
 
 
-class Absences:
+class AbsenceFinder:
     """Finds out why objects do not exist in the namespace of one view; each kind is listed once."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: ClusterView) -> None:
         self._view = view
         self._here = view.namespace or DEFAULT
-        self._kinds: dict[ClaimKind, _Names] = {}
+        self._kinds: dict[ClaimKind, _NamesOfKind] = {}
         self._promised: frozenset[str] | None = None
 
-    def of(self, kind: ClaimKind, name: str) -> Absence:
+    def of(self, kind: ClaimKind, name: str) -> AbsenceOfClaim:
         """Return why an object that was looked up does not exist."""
-        names = self._names_of(kind)
-        is_promised = kind is ResourceClaimTemplate and name in self._promised_templates()
+        names = self._cached_names_of_kind(kind)
+        is_promised = kind is ResourceClaimTemplate and name in self._cached_promised_templates()
         elsewhere = names.namespaces.get(name, ())
         is_known = self._view.is_whole(kind.gvk)
-        return Absence(
+        return AbsenceOfClaim(
             is_absent=is_known and not is_promised,
             is_promised=is_promised,
             nearest=self._view.nearest(name, names.of_namespace.get(self._here, ())),
             elsewhere=tuple(sorted(set(elsewhere))[:_SHOWN]),
         )
 
-    def _names_of(self, kind: ClaimKind) -> _Names:
+    def _cached_names_of_kind(self, kind: ClaimKind) -> _NamesOfKind:
         if kind not in self._kinds:
             self._kinds[kind] = _names(_listed(self._view, kind.gvk))
         return self._kinds[kind]
 
-    def _promised_templates(self) -> frozenset[str]:
+    def _cached_promised_templates(self) -> frozenset[str]:
         if self._promised is None:
-            self._promised = promised_templates(self._view)
+            self._promised = templates_of_compute_domains(self._view)
         return self._promised
 
 
-def promised_templates(view: View) -> frozenset[str]:
+def templates_of_compute_domains(view: ClusterView) -> frozenset[str]:
     """Return the names of the templates that ComputeDomains of the view's namespace create."""
     here = _by_namespace(_listed(view, ComputeDomain.gvk)).get(view.namespace or DEFAULT, ())
-    domains = [ComputeDomain(obj, (), Reading(view.deadline)) for obj in view.deadline.paced(here)]
+    domains = [ComputeDomain(obj, (), Reading(view.deadline)) for obj in view.deadline.items_with_clock_checks(here)]
     return frozenset(domain.spec.channel.resource_claim_template.name for domain in domains)
 
 
-def _listed(view: View, kind: GroupVersionKind) -> _Listed:
+def _listed(view: ClusterView, kind: GroupVersionKind) -> _Listed:
     return _Listed(Same(view.objects(kind)), view.deadline)
 
 

@@ -16,14 +16,14 @@ from itertools import accumulate
 
 from webhook.attributes import JSON
 from webhook.facts.dra.device_capacity import consumed_capacity, rounded_up_units
-from webhook.facts.dra.device_pools import Device
+from webhook.facts.dra.device_pools import PooledDevice
 from webhook.facts.dra.device_taints import TaintRules, untolerated_taint
 from webhook.typed.collections import Items
 from webhook.typed.fields import Amount
 
 
 @dataclass(slots=True, kw_only=True)
-class Allocatable:
+class AllocatableDevices:
     """The devices that remain for a request, and the numbers of those that were ruled out.
 
     Args:
@@ -34,7 +34,7 @@ class Allocatable:
         is_counted: whether shared counters suffice for fewer devices than there are.
     """
 
-    devices: Sequence[Device] = ()
+    devices: Sequence[PooledDevice] = ()
     most: int = 0
     tainted: int = 0
     taint: str = ""
@@ -43,22 +43,22 @@ class Allocatable:
 
 
 def remaining_for_request(
-    selected: Items[Device], capacities: Mapping[str, Amount], tolerations: Sequence[JSON], rules: TaintRules
-) -> Allocatable:
+    selected: Items[PooledDevice], capacities: Mapping[str, Amount], tolerations: Sequence[JSON], rules: TaintRules
+) -> AllocatableDevices:
     """Return the devices that remain for a request with some capacities and tolerations."""
-    left, fit = Allocatable(), []
+    left, fit = AllocatableDevices(), []
     for device in selected:
         if taint := untolerated_taint(device, tolerations, rules):
             left.tainted += 1
             left.taint = left.taint or taint
-        elif capacities and not _has_capacities(device, capacities):
+        elif capacities and not _has_requested_capacities(device, capacities):
             left.small += 1
         else:
             fit.append(device)
     left.devices = selected.of(fit)
     by_node = Counter[str]()
-    for (node, *_), sharing in _sharing(left.devices).items():
-        within = _within_counters(selected.of(sharing))
+    for (node, *_), sharing in _devices_by_shared_counters(left.devices).items():
+        within = _devices_within_counters(selected.of(sharing))
         left.is_counted |= within < len(sharing)
         by_node[node] += within
     anywhere = by_node.pop("", 0)
@@ -66,7 +66,7 @@ def remaining_for_request(
     return left
 
 
-def _has_capacities(device: Device, asks: Mapping[str, Amount]) -> bool:
+def _has_requested_capacities(device: PooledDevice, asks: Mapping[str, Amount]) -> bool:
     """Return whether an unused device has the capacities that a request needs (CmpRequestOverCapacity)."""
     capacities = device.fields.capacity
     for name, amount in asks.items():
@@ -81,15 +81,15 @@ def _has_capacities(device: Device, asks: Mapping[str, Amount]) -> bool:
     return True
 
 
-def _sharing(devices: Sequence[Device]) -> Mapping[tuple[str, int, str], list[Device]]:
+def _devices_by_shared_counters(devices: Sequence[PooledDevice]) -> Mapping[tuple[str, int, str], list[PooledDevice]]:
     """Return the devices grouped by node, pool and the first set of counters that they use."""
-    listed: dict[tuple[str, int, str], list[Device]] = {}
+    listed: dict[tuple[str, int, str], list[PooledDevice]] = {}
     for device in devices:
         listed.setdefault((device.node, id(device.pool), next(iter(device.consumed()), "")), []).append(device)
     return listed
 
 
-def _within_counters(devices: Items[Device]) -> int:
+def _devices_within_counters(devices: Items[PooledDevice]) -> int:
     """Return how many devices of one pool fit into its shared counters; devices with unknown counters always fit."""
     taken: dict[tuple[str, str], list[int]] = {}
     for device in devices:

@@ -14,7 +14,7 @@ from webhook.schema.values import Breach
 from webhook.wording import counted, shown
 
 
-class Words(NamedTuple):
+class BreachWords(NamedTuple):
     """The message about a breach, the fix, and the value that is shown, "" if none is."""
 
     message: str
@@ -22,100 +22,102 @@ class Words(NamedTuple):
     shown: str = ""
 
 
-def message_and_fix(breach: Breach) -> Words:
+def message_and_fix(breach: Breach) -> BreachWords:
     """Return the message and the fix for a breach of the API server's validation."""
     return _WORDS[breach.what](breach)
 
 
-def _found(breach: Breach) -> str:
+def _shown_value(breach: Breach) -> str:
     return shown(breach.given) if breach.given != "" else ""
 
 
-def _shown(breach: Breach, message: str, fix: str) -> Words:
-    return Words(message, fix, f"`{_found(breach)}`")
+def _words_with_value(breach: Breach, message: str, fix: str) -> BreachWords:
+    return BreachWords(message, fix, f"`{_shown_value(breach)}`")
 
 
-def _if_meant(breach: Breach, otherwise: str = "") -> str:
+def _fix_with_nearest(breach: Breach, otherwise: str = "") -> str:
     return f"write `{breach.nearest}` if that is meant" if breach.nearest else otherwise
 
 
-def _wrong_type(breach: Breach) -> Words:
+def _words_for_wrong_type(breach: Breach) -> BreachWords:
     kind, _, examples = breach.expected.partition(" such as ")
-    return _shown(breach, f"must be {kind}", f"write a value such as {examples}" if examples else f"write {kind}")
+    return _words_with_value(
+        breach, f"must be {kind}", f"write a value such as {examples}" if examples else f"write {kind}"
+    )
 
 
-def _missing(breach: Breach) -> Words:
+def _words_for_missing_field(breach: Breach) -> BreachWords:
     field = path_as_text(breach.at).rpartition(".")[2]
     message = f"must be set to {breach.expected}" if breach.expected else "must be set"
-    return Words(message, f"add the field {field}")
+    return BreachWords(message, f"add the field {field}")
 
 
-def _too_many(breach: Breach) -> Words:
+def _words_for_too_many(breach: Breach) -> BreachWords:
     more = breach.given - int(breach.expected)
     message = f"has {breach.given} entries, but at most {breach.expected} are allowed"
-    return Words(message, f"remove {counted(more, 'entry', 'entries')}")
+    return BreachWords(message, f"remove {counted(more, 'entry', 'entries')}")
 
 
-def _too_long(breach: Breach) -> Words:
+def _words_for_too_long(breach: Breach) -> BreachWords:
     message = f"has {breach.given} bytes of JSON, but at most {breach.expected} are allowed"
-    return Words(message, "shorten the parameters")
+    return BreachWords(message, "shorten the parameters")
 
 
-def _duplicate(breach: Breach) -> Words:
-    return _shown(breach, f"is also the entry at index {breach.expected}", "give every entry its own name")
+def _words_for_duplicate(breach: Breach) -> BreachWords:
+    return _words_with_value(breach, f"is also the entry at index {breach.expected}", "give every entry its own name")
 
 
-def _bad_name(breach: Breach) -> Words:
-    if fault := fault_of(_found(breach), breach.expected):
-        return _shown(breach, f"is not a valid name because {fault}", f"use {breach.expected}")
-    return _shown(breach, f"must be {breach.expected}", f"write {breach.expected}")
+def _words_for_bad_name(breach: Breach) -> BreachWords:
+    if fault := fault_of(_shown_value(breach), breach.expected):
+        return _words_with_value(breach, f"is not a valid name because {fault}", f"use {breach.expected}")
+    return _words_with_value(breach, f"must be {breach.expected}", f"write {breach.expected}")
 
 
-def _not_one_of(breach: Breach) -> Words:
-    return _shown(breach, f"must be one of {breach.expected}", _if_meant(breach, "use one of them"))
+def _not_one_of(breach: Breach) -> BreachWords:
+    return _words_with_value(breach, f"must be one of {breach.expected}", _fix_with_nearest(breach, "use one of them"))
 
 
-def _forbidden(breach: Breach) -> Words:
-    return Words(f"must not be set because {breach.expected}", "remove the field")
+def _words_for_forbidden_field(breach: Breach) -> BreachWords:
+    return BreachWords(f"must not be set because {breach.expected}", "remove the field")
 
 
-def _excluded(breach: Breach) -> Words:
+def _words_for_excluded_field(breach: Breach) -> BreachWords:
     fix = f"remove the field, or set {breach.expected}"
-    return Words(f"must not be set with {_found(breach)}", fix)
+    return BreachWords(f"must not be set with {_shown_value(breach)}", fix)
 
 
-def _unknown_field(breach: Breach) -> Words:
+def _words_for_unknown_field(breach: Breach) -> BreachWords:
     place = breach.expected  # a field, or what to do about one that has no place
     move = place if " " in place else f"move the field to {place}" if place else "remove the field, or correct its name"
-    return Words("is ignored because there is no such field", _if_meant(breach, move))
+    return BreachWords("is ignored because there is no such field", _fix_with_nearest(breach, move))
 
 
-def _unknown_request(breach: Breach) -> Words:
-    fix = _if_meant(breach, "name a request, or an alternative as request/alternative")
-    return _shown(breach, "is not a request of this claim", fix)
+def _words_for_unknown_request(breach: Breach) -> BreachWords:
+    fix = _fix_with_nearest(breach, "name a request, or an alternative as request/alternative")
+    return _words_with_value(breach, "is not a request of this claim", fix)
 
 
-def _no_capacity(breach: Breach) -> Words:
-    message = f"cannot be the name of a capacity because {fault_of(_found(breach), breach.expected)}"
-    return _shown(breach, message, "write the name of a capacity of the device")
+def _words_for_bad_capacity_name(breach: Breach) -> BreachWords:
+    message = f"cannot be the name of a capacity because {fault_of(_shown_value(breach), breach.expected)}"
+    return _words_with_value(breach, message, "write the name of a capacity of the device")
 
 
-_WORDS: Final[Mapping[str, Callable[[Breach], Words]]] = {
-    "wrongType": _wrong_type,
-    "notQuantity": _wrong_type,
-    "parameters": lambda breach: _shown(breach, "must be an object", "write the parameters as an object"),
-    "missing": _missing,
-    "tooMany": _too_many,
-    "tooLong": _too_long,
-    "duplicate": _duplicate,
-    "badName": _bad_name,
+_WORDS: Final[Mapping[str, Callable[[Breach], BreachWords]]] = {
+    "wrongType": _words_for_wrong_type,
+    "notQuantity": _words_for_wrong_type,
+    "parameters": lambda breach: _words_with_value(breach, "must be an object", "write the parameters as an object"),
+    "missing": _words_for_missing_field,
+    "tooMany": _words_for_too_many,
+    "tooLong": _words_for_too_long,
+    "duplicate": _words_for_duplicate,
+    "badName": _words_for_bad_name,
     "notOneOf": _not_one_of,
-    "outOfRange": lambda breach: _shown(breach, f"must be {breach.expected}", "set a number in this range"),
-    "forbidden": _forbidden,
-    "excluded": _excluded,
-    "allocationMode": lambda breach: Words("must be ExactCount or All", "set one of them", f"`{breach.given}`"),
-    "noAttribute": lambda _: Words("must have an attribute", "set one of matchAttribute and distinctAttribute"),
-    "unknownField": _unknown_field,
-    "unknownRequest": _unknown_request,
-    "noCapacity": _no_capacity,
+    "outOfRange": lambda breach: _words_with_value(breach, f"must be {breach.expected}", "set a number in this range"),
+    "forbidden": _words_for_forbidden_field,
+    "excluded": _words_for_excluded_field,
+    "allocationMode": lambda breach: BreachWords("must be ExactCount or All", "set one of them", f"`{breach.given}`"),
+    "noAttribute": lambda _: BreachWords("must have an attribute", "set one of matchAttribute and distinctAttribute"),
+    "unknownField": _words_for_unknown_field,
+    "unknownRequest": _words_for_unknown_request,
+    "noCapacity": _words_for_bad_capacity_name,
 }

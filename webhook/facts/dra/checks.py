@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Check, kinds_of
+from webhook.facts.check import Check, group_kinds_of_types
 from webhook.facts.dra.device_claims import validate_claim_names, validate_node_name, validate_pod_claims, validate_use
 from webhook.facts.dra.device_claims_classes import validate_class_resources
 from webhook.facts.dra.device_claims_existence import validate_claims, validate_requests
@@ -22,21 +22,21 @@ from webhook.facts.dra.slice_types import DeviceTaintRule
 from webhook.facts.dra.types import DeviceClass, PodGroup, ResourceClaim, ResourceClaimTemplate, Workload
 from webhook.facts.kinds import TRAINER
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.virtual_pods import problems_of_pods
+from webhook.facts.train_job_pods.virtual_pods import check_problems_of_pods
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
 from webhook.typed.pod_parts import CLAIMS, DEVICE_CLASSES, EPHEMERAL_CONTAINERS, PATCH, POD_RESOURCES
 from webhook.typed.pods import Pod
 
 
-def device_claims(subject: Subject) -> Iterator[Problem]:
+def check_device_claims(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of a pod's claims, of the objects that they refer to, and of their use."""
     pod = subject.typed(Pod).spec
     if subject.is_patch:
         yield from validate_claim_names(pod)
         return
     yield from validate_pod_claims(subject)
-    yield from _references(subject)
+    yield from _check_claims_of_kinds(subject)
     if pod.resource_claims:
         yield from validate_node_name(subject)
         yield from validate_use(subject)
@@ -44,14 +44,14 @@ def device_claims(subject: Subject) -> Iterator[Problem]:
             yield from validate_pod_group_claims(subject)
 
 
-def generated_device_claims(subject: Subject) -> Iterator[Problem]:
+def check_generated_device_claims(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the objects that the claims of Trainer's pods refer to; their declaration is
     train-job's.
     """
-    yield from problems_of_pods(subject, _references, refuses=False)
+    yield from check_problems_of_pods(subject, _check_claims_of_kinds, refuses=False)
 
 
-def _references(subject: Subject) -> Iterator[Problem]:
+def _check_claims_of_kinds(subject: Subject) -> Iterator[Problem]:
     pod = subject.typed(Pod)
     if DEVICE_CLASSES in pod.parts.present:
         yield from validate_class_resources(subject)
@@ -61,24 +61,24 @@ def _references(subject: Subject) -> Iterator[Problem]:
         yield from advise_gpu_requested_twice(subject)
 
 
-_PODS: Final = kinds_of(Pod)
+_PODS: Final = group_kinds_of_types(Pod)
 _TRAIN_JOBS: Final = frozenset(((TRAINER, "TrainJob"),))
-_CLAIMS: Final = kinds_of(ResourceClaim, ResourceClaimTemplate)
-_CLASSES: Final = kinds_of(DeviceClass)
-_TAINTS: Final = kinds_of(DeviceTaintRule)
+_CLAIMS: Final = group_kinds_of_types(ResourceClaim, ResourceClaimTemplate)
+_CLASSES: Final = group_kinds_of_types(DeviceClass)
+_TAINTS: Final = group_kinds_of_types(DeviceTaintRule)
 
 CHECKS: Final = (
     Check(
         group="device-claims",
-        run=device_claims,
+        run=check_device_claims,
         kinds=_PODS,
         lookups=(*LOOKUPS, LOOKUP),
         of_pods_with=frozenset((CLAIMS, DEVICE_CLASSES, EPHEMERAL_CONTAINERS, POD_RESOURCES, PATCH)),
     ),
-    Check(group="device-claims", run=generated_device_claims, kinds=_TRAIN_JOBS, lookups=LOOKUPS),
+    Check(group="device-claims", run=check_generated_device_claims, kinds=_TRAIN_JOBS, lookups=LOOKUPS),
     Check(group="resource-claims", run=validate_resource_claim, kinds=_CLAIMS, lookups=(NAMESPACES,)),
-    Check(group="resource-claims", run=validate_pod_group, kinds=kinds_of(PodGroup)),
-    Check(group="resource-claims", run=validate_workload, kinds=kinds_of(Workload)),
+    Check(group="resource-claims", run=validate_pod_group, kinds=group_kinds_of_types(PodGroup)),
+    Check(group="resource-claims", run=validate_workload, kinds=group_kinds_of_types(Workload)),
     Check(group="device-classes", run=validate_device_class, kinds=_CLASSES),
     Check(group="device-classes", run=validate_device_taint_rule, kinds=_TAINTS),
     Check(group="resource-slices", run=validate_selected_devices, kinds=_CLAIMS | _CLASSES, lookups=INVENTORY),

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from webhook.facts.dra.parameter_values import parameter_breaches
-from webhook.facts.dra.requests import FLAT_VERSIONS, Request
+from webhook.facts.dra.requests import FLAT_VERSIONS, DeviceRequestOfClaim
 from webhook.facts.dra.types import ClaimSpec, DeviceConstraint, DeviceRequest, ResourceClaim, ResourceClaimTemplate
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.schema.forms import FORMS
@@ -26,7 +26,7 @@ from webhook.typed.pods import Toleration
 FILE: Final = Path(__file__).with_name("claims.yaml")
 
 
-def is_declared(version: str) -> bool:
+def is_version_declared(version: str) -> bool:
     """Return whether claims.yaml describes this version of resource.k8s.io."""
     return version in declared(FILE)["objects"]["Devices"]["requests"]["list"]["object"]
 
@@ -38,25 +38,27 @@ def shape_breaches(obj: Object) -> Iterator[Breach]:
 
 
 def claim_breaches(
-    claim: ResourceClaim | ResourceClaimTemplate, requests: Items[Request], view: View
+    claim: ResourceClaim | ResourceClaimTemplate, requests: Items[DeviceRequestOfClaim], view: ClusterView
 ) -> Iterator[Breach]:
     """Yield the breaches of a claim or a template, first by its shape, then between its parts; none in an unknown
     version.
     """
-    if is_declared(claim.version):
+    if is_version_declared(claim.version):
         yield from shape_breaches(claim)
         yield from _spec_breaches(claim.claim, requests, view, is_flat=claim.version in FLAT_VERSIONS)
 
 
-def _spec_breaches(spec: ClaimSpec, requests: Items[Request], view: View, *, is_flat: bool) -> Iterator[Breach]:
+def _spec_breaches(
+    spec: ClaimSpec, requests: Items[DeviceRequestOfClaim], view: ClusterView, *, is_flat: bool
+) -> Iterator[Breach]:
     names, devices = _RequestNames(requests, view), spec.devices
     for request in devices.requests:
         yield from _request_breaches(request, is_flat=is_flat)
     for constraint in devices.constraints:
         yield from _constraint_breaches(constraint)
-        yield from names.breaches(constraint.requests, constraint.path("requests"))
+        yield from names.breaches_of_names(constraint.requests, constraint.path("requests"))
     for config in devices.config:
-        yield from names.breaches(config.requests, config.path("requests"))
+        yield from names.breaches_of_names(config.requests, config.path("requests"))
     yield from parameter_breaches(config.opaque for config in devices.config)
 
 
@@ -87,13 +89,13 @@ def _constraint_breaches(constraint: DeviceConstraint) -> Iterator[Breach]:
 class _RequestNames:
     """The names by which parts of a claim may refer to its requests: `request`, and `request/alternative`."""
 
-    def __init__(self, requests: Items[Request], view: View) -> None:
+    def __init__(self, requests: Items[DeviceRequestOfClaim], view: ClusterView) -> None:
         self._view = view
-        self._names = dict.fromkeys(name for request in requests for name in _names(request))
+        self._names = dict.fromkeys(name for request in requests for name in _names_of_request(request))
         # an alternative by its name alone: what stands behind the request's name and a slash
         self._alone = {name.partition("/")[2]: name for name in reversed(self._names) if "/" in name}
 
-    def breaches(self, names: Items[str], at: FieldPath) -> Iterator[Breach]:
+    def breaches_of_names(self, names: Items[str], at: FieldPath) -> Iterator[Breach]:
         """Yield the names that no request has (validateRequestNameRef)."""
         for index, name in enumerate(names):
             if name not in self._names and not is_placeholder(name):
@@ -102,6 +104,6 @@ class _RequestNames:
                 yield Breach(what="unknownRequest", at=(*at, index), given=name, nearest=near)
 
 
-def _names(request: Request) -> Iterator[str]:
+def _names_of_request(request: DeviceRequestOfClaim) -> Iterator[str]:
     yield request.name
     yield from (f"{request.name}/{choice.name}" for choice in request.choices)

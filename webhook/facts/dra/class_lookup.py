@@ -6,16 +6,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.facts.dra.requests import Request
+from webhook.facts.dra.requests import DeviceRequestOfClaim
 from webhook.facts.dra.types import DeviceClass
 from webhook.facts.gpu import devices
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 
 CLASS: Final = DeviceClass.gvk
 
 
 @dataclass(frozen=True, slots=True)
-class ClassState:
+class DeviceClassState:
     """What the view knows about a class.
 
     Args:
@@ -34,18 +34,18 @@ class ClassState:
 class DeviceClasses:
     """The device classes of the cluster, each looked up once."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: ClusterView) -> None:
         self._view = view
         self._found: dict[str, DeviceClass] = {}
         self._names: list[str] | None = None
-        self._states: dict[str, ClassState] = {"": ClassState()}
+        self._states: dict[str, DeviceClassState] = {"": DeviceClassState()}
 
     def get(self, name: str) -> DeviceClass:
         """Return the DeviceClass, a false one if it does not exist; one that comes with a driver is not noted as
         missing.
         """
         if name not in self._found:
-            view = self._view.unnoted() if devices.is_published(name) else self._view
+            view = self._view.unnoted() if devices.is_class_of_driver(name) else self._view
             self._found[name] = view.find(DeviceClass, name, namespaced=False)
         return self._found[name]
 
@@ -55,23 +55,23 @@ class DeviceClasses:
             self._names = [device_class.name for device_class in self._view.every(DeviceClass)]
         return self._names
 
-    def state(self, name: str) -> ClassState:
+    def state(self, name: str) -> DeviceClassState:
         """Return what the view knows about a class: whether it exists, is certainly absent, and the nearest name.
 
         Drivers bring their classes, files seldom have them: only a whole cluster lacks one for certain.
         """
         if name not in self._states:
-            self._states[name] = self._state(name)
+            self._states[name] = self._look_up_state(name)
         return self._states[name]
 
-    def states(self, requests: Iterable[Request]) -> dict[str, ClassState]:
+    def states(self, requests: Iterable[DeviceRequestOfClaim]) -> dict[str, DeviceClassState]:
         """Return what the view knows about the classes of requests and of their alternatives."""
         classes = [choice.device_class for request in requests for choice in request.with_choices]
         return {name: self.state(name) for name in classes}
 
-    def _state(self, name: str) -> ClassState:
+    def _look_up_state(self, name: str) -> DeviceClassState:
         device_class = self.get(name)
         if device_class:
-            return ClassState(is_found=True, extended_resource=device_class.spec.extended_resource_name)
+            return DeviceClassState(is_found=True, extended_resource=device_class.spec.extended_resource_name)
         near = self._view.nearest(name, self.names())
-        return ClassState(is_absent=self._view.is_whole(CLASS), nearest=near)
+        return DeviceClassState(is_absent=self._view.is_whole(CLASS), nearest=near)

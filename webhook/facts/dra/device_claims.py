@@ -15,7 +15,7 @@ from webhook.facts.dra.pod_claims import PodClaim as ResolvedClaim
 from webhook.facts.dra.pod_claims import pod_claims
 from webhook.facts.gpu.extended_resources import requests_devices
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.name_faults import label_fault, subdomain_fault
 from webhook.names import dns1123_label, dns1123_subdomain
 from webhook.placeholders import names_variable
@@ -122,18 +122,18 @@ def validate_pod_claims(subject: Subject) -> Iterator[Problem]:
     pod = subject.typed(Pod)
     if pod.spec.resource_claims:
         if subject.template_of is None:
-            yield from _static_pod(pod)
+            yield from _check_static_pod(pod)
         for claim in pod.spec.resource_claims:
             yield from validate_pod_resource_claim(claim)
         yield from validate_claim_names(pod.spec)
     yield from _validate_containers(pod.spec, subject.view())
     if pod.spec.has("ephemeralContainers"):
-        yield from _ephemeral_containers(pod.spec)
+        yield from _check_ephemeral_containers(pod.spec)
     if pod.spec.has("resources"):
-        yield from _pod_level(pod.spec)
+        yield from _check_pod_level_claims(pod.spec)
 
 
-def _static_pod(pod: Pod) -> Iterator[Problem]:
+def _check_static_pod(pod: Pod) -> Iterator[Problem]:
     """Yield the problems that ValidatePod of a mirror pod would report."""
     if _MIRROR in pod.parts.present:
         message = (
@@ -145,14 +145,14 @@ def _static_pod(pod: Pod) -> Iterator[Problem]:
 
 def validate_pod_resource_claim(claim: PodClaim) -> Iterator[Problem]:
     """Yield the problems that validatePodResourceClaim would report: the names of one entry of spec.resourceClaims."""
-    yield from _claim_name(claim)
-    yield from _source_name(claim, "resourceClaimName", claim.resource_claim_name, "ResourceClaim")
-    yield from _source_name(
+    yield from _check_claim_name(claim)
+    yield from _check_source_name(claim, "resourceClaimName", claim.resource_claim_name, "ResourceClaim")
+    yield from _check_source_name(
         claim, "resourceClaimTemplateName", claim.resource_claim_template_name, "ResourceClaimTemplate"
     )
 
 
-def _claim_name(claim: PodClaim) -> Iterator[Problem]:
+def _check_claim_name(claim: PodClaim) -> Iterator[Problem]:
     if not claim.name:
         message = "must be set because containers refer to the claim by its name"
         yield CLAIM_NAME.problem(claim.path("name"), message, "set a name such as gpu")
@@ -161,7 +161,7 @@ def _claim_name(claim: PodClaim) -> Iterator[Problem]:
         yield CLAIM_NAME.problem(claim.path("name"), message, _LABEL, claim.name)
 
 
-def _source_name(claim: PodClaim, field: str, name: str, kind: str) -> Iterator[Problem]:
+def _check_source_name(claim: PodClaim, field: str, name: str, kind: str) -> Iterator[Problem]:
     if name and not names_variable(name) and dns1123_subdomain(name):
         message = f"cannot be the name of a {kind} because {subdomain_fault(name)}"
         yield SOURCE_NAME.problem(claim.path(field), message, f"write the name of a {kind} of this namespace", name)
@@ -176,7 +176,7 @@ def validate_claim_names(pod: PodSpec) -> Iterator[Problem]:
             yield CLAIM_NAME_TWICE.problem(claim.path("name"), message, "give each claim its own name", claim.name)
 
 
-def _validate_containers(pod: PodSpec, view: View) -> Iterator[Problem]:
+def _validate_containers(pod: PodSpec, view: ClusterView) -> Iterator[Problem]:
     """Yield the problems of the claims that the containers of a pod use."""
     taking = [container for container in pod.all_containers() if container.resources.claims]
     declared = dict.fromkeys(claim.name for claim in pod.resource_claims) if taking else {}
@@ -184,7 +184,7 @@ def _validate_containers(pod: PodSpec, view: View) -> Iterator[Problem]:
     for container in taking:
         yield from validate_container_resource_claims(container)
         if not is_open:
-            yield from _undeclared(container, declared, view)
+            yield from _check_undeclared_claims(container, declared, view)
 
 
 def validate_container_resource_claims(container: Container) -> Iterator[Problem]:
@@ -200,18 +200,18 @@ def validate_container_resource_claims(container: Container) -> Iterator[Problem
             fix = "write the name of a request of the claim"
             yield REQUEST_NAME.problem(claim.path("request"), message, fix, claim.request)
         elif requests and (not claim.request or not requests.isdisjoint((claim.request, ""))):
-            yield _taken_twice(claim, requests)
+            yield _claim_taken_twice_problem(claim, requests)
         requests.add(claim.request)
 
 
-def _taken_twice(claim: ContainerClaim, before: Collection[str]) -> Problem:
+def _claim_taken_twice_problem(claim: ContainerClaim, before: Collection[str]) -> Problem:
     what = f"request `{claim.request}` of claim" if claim.request else "claim"
     listed = "the whole claim" if "" in before else "this request" if claim.request else "a request of this claim"
     message = f"lists {what} `{claim.name}`, but an entry before it in this container already lists {listed}"
     return TAKEN_TWICE.problem(claim.at, message, "remove one of the two entries")
 
 
-def _undeclared(container: Container, declared: Collection[str], view: View) -> Iterator[Problem]:
+def _check_undeclared_claims(container: Container, declared: Collection[str], view: ClusterView) -> Iterator[Problem]:
     """Yield the problems that validateResourceClaimNames would report: a container takes claims of its pod."""
     for claim in container.resources.claims:
         if claim.name and claim.name not in declared and not names_variable(claim.name):
@@ -225,7 +225,7 @@ def _undeclared(container: Container, declared: Collection[str], view: View) -> 
             yield UNDECLARED.problem(claim.path("name"), message, fix, claim.name)
 
 
-def _ephemeral_containers(pod: PodSpec) -> Iterator[Problem]:
+def _check_ephemeral_containers(pod: PodSpec) -> Iterator[Problem]:
     """Yield the problems that validateEphemeralContainers would report."""
     for container in pod.ephemeral_containers:
         if container.resources.claims:
@@ -233,7 +233,7 @@ def _ephemeral_containers(pod: PodSpec) -> Iterator[Problem]:
             yield EPHEMERAL_CONTAINER.problem(container.resources.at, message, "remove the claims")
 
 
-def _pod_level(pod: PodSpec) -> Iterator[Problem]:
+def _check_pod_level_claims(pod: PodSpec) -> Iterator[Problem]:
     """Yield the problems that validatePodResources would report."""
     if pod.resources.claims:
         message = "must not be set because claims are given to containers, not to a pod as a whole"
@@ -255,12 +255,12 @@ def validate_node_name(subject: Subject) -> Iterator[Problem]:
 def validate_use(subject: Subject) -> Iterator[Problem]:
     """Yield the claims that no container uses, and those that all pods of a template share."""
     for claim in subject.once(pod_claims).claims:
-        yield from _unused(claim, subject)
+        yield from _check_unused_claim(claim, subject)
         if subject.template_of is not None:
-            yield from _shared(claim, subject.pods or 1)
+            yield from _check_shared_claim(claim, subject.pods or 1)
 
 
-def _unused(claim: ResolvedClaim, subject: Subject) -> Iterator[Problem]:
+def _check_unused_claim(claim: ResolvedClaim, subject: Subject) -> Iterator[Problem]:
     if not claim.users and may_stay_idle(claim) and (claim.is_found or not subject.once(requests_devices)):
         message = f"no container uses claim `{claim.name}`{consequence_of_unused_claim(claim)}"
         fix = "name the claim in resources.claims of a container, or remove the claim"
@@ -282,7 +282,7 @@ def consequence_of_unused_claim(claim: ResolvedClaim) -> str:
     return f", so any GPUs of the claim stay idle (whether there are any is unknown because {source} was not found)"
 
 
-def _shared(claim: ResolvedClaim, pods: int) -> Iterator[Problem]:
+def _check_shared_claim(claim: ResolvedClaim, pods: int) -> Iterator[Problem]:
     """Yield the problem of a ResourceClaim that several pods share, if its devices cannot be shared."""
     if pods <= 1 or claim.source != "claim":
         return

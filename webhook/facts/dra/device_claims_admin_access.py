@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.dra.groups import DEVICE_CLAIMS_ADVICE
-from webhook.facts.dra.pod_claims import TEMPLATE, PodClaim, admin_allowed
+from webhook.facts.dra.pod_claims import TEMPLATE, PodClaim, allows_admin_access
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 
@@ -29,7 +29,7 @@ def validate_admin_access(claim: PodClaim, subject: Subject) -> Iterator[Problem
     if not claim.contents.has_admin_access or claim.source != "template":
         return
     view = subject.view()
-    allowed = admin_allowed(view)
+    allowed = allows_admin_access(view)
     if allowed is None:
         yield ADMIN_ACCESS.problem(claim.at, missing=view.missing()[""])
     elif not allowed:

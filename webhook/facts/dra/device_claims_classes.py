@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.dra.class_lookup import ClassState, DeviceClasses
+from webhook.facts.dra.class_lookup import DeviceClasses, DeviceClassState
 from webhook.facts.dra.groups import DEVICE_CLAIMS_ADVICE
 from webhook.facts.dra.types import DeviceClass
 from webhook.facts.gpu import devices
@@ -55,7 +55,9 @@ _NOT_INSTALLED: Final = {
 """Classes that examples of a driver use and its chart does not install, with the fix: NVIDIA's, since 25.3."""
 
 
-def validate_class(name: str, state: ClassState, asks: str, path: FieldPath, subject: Subject) -> Iterator[Problem]:
+def validate_class(
+    name: str, state: DeviceClassState, asks: str, path: FieldPath, subject: Subject
+) -> Iterator[Problem]:
     """Yield the problem of a DeviceClass that does not exist: rule class-exists."""
     if state.is_absent:
         near = (
@@ -69,7 +71,7 @@ def validate_class(name: str, state: ClassState, asks: str, path: FieldPath, sub
     elif name in _NOT_INSTALLED and not state.is_found:
         message = f"{asks} `{name}`, which only examples of its driver name and no present release of it installs"
         yield CLASS_INSTALLED.problem(path, message, _NOT_INSTALLED[name])
-    elif name and not state.is_found and not devices.is_published(name):
+    elif name and not state.is_found and not devices.is_class_of_driver(name):
         view = subject.view()
         view.find(DeviceClass, name, namespaced=False)
         yield CLASS_EXISTS.problem(path, missing=view.every_missing_object())
@@ -84,10 +86,10 @@ def validate_class_resources(subject: Subject) -> Iterator[Problem]:
         for name in _names_of_classes(resources):
             path = resources.path("limits" if name in resources.limits else "requests", name)
             device_class = name.removeprefix(CLASS_PREFIX)
-            state = subject.once(_known_classes).state(device_class)
+            state = subject.once(_device_classes_of_view).state(device_class)
             yield from validate_class(device_class, state, "asks for DeviceClass", path, subject)
             if not state.is_absent:
-                yield from _class_amount(path, resources.limits.get(name), resources.requests.get(name))
+                yield from _check_class_amount(path, resources.limits.get(name), resources.requests.get(name))
 
 
 def _names_of_classes(resources: Resources) -> list[str]:
@@ -95,12 +97,12 @@ def _names_of_classes(resources: Resources) -> list[str]:
     return [name for name in names if name.startswith(CLASS_PREFIX)]
 
 
-def _known_classes(subject: Subject) -> DeviceClasses:
+def _device_classes_of_view(subject: Subject) -> DeviceClasses:
     return DeviceClasses(subject.view())
 
 
-def _class_amount(path: FieldPath, limit: Amount | None, request: Amount | None) -> Iterator[Problem]:
-    if _is_whole(limit, request):
+def _check_class_amount(path: FieldPath, limit: Amount | None, request: Amount | None) -> Iterator[Problem]:
+    if _is_whole_and_equal(limit, request):
         return
     message, fix = "must be a whole number because a device cannot be divided", "set a whole number such as 1"
     if limit is None:
@@ -112,7 +114,7 @@ def _class_amount(path: FieldPath, limit: Amount | None, request: Amount | None)
     yield CLASS_AMOUNT.problem(path, message, fix, shown=amounts.amount_as_text(request if limit is None else limit))
 
 
-def _is_whole(limit: Amount | None, request: Amount | None) -> bool:
+def _is_whole_and_equal(limit: Amount | None, request: Amount | None) -> bool:
     """Return whether there is a limit, in whole devices, that the request equals."""
     if limit is None or (request is not None and str(request) != str(limit)):
         return False

@@ -12,7 +12,7 @@ from typing import Final
 from webhook.facts.dra.device_claims_admin_access import validate_admin_access
 from webhook.facts.dra.device_claims_classes import validate_class
 from webhook.facts.dra.groups import DEVICE_CLAIMS_ADVICE
-from webhook.facts.dra.pod_claims import PodClaim, Reference, pod_claims
+from webhook.facts.dra.pod_claims import ClaimReference, PodClaim, pod_claims
 from webhook.facts.subject import Subject
 from webhook.problem import MissingObject, Problem
 
@@ -35,7 +35,7 @@ REQUEST_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
 def validate_claims(subject: Subject) -> Iterator[Problem]:
     """Yield claims whose object or class does not exist, or which the namespace does not allow."""
     for claim in subject.once(pod_claims).claims:
-        yield from _claim_exists(claim, subject)
+        yield from _check_claim_exists(claim, subject)
         for request in claim.requests:
             asks = f"{claim.kind} `{claim.reference}` asks for DeviceClass"
             state = claim.contents.classes[request.device_class]
@@ -43,11 +43,11 @@ def validate_claims(subject: Subject) -> Iterator[Problem]:
         yield from validate_admin_access(claim, subject)
 
 
-def _claim_exists(claim: PodClaim, subject: Subject) -> Iterator[Problem]:
+def _check_claim_exists(claim: PodClaim, subject: Subject) -> Iterator[Problem]:
     absence = claim.absence
     if not absence.is_absent:
         if not claim.is_found and claim.looks_up and subject.namespace and not absence.is_promised:
-            yield CLAIM_EXISTS.problem(claim.at, missing=_missing(claim, subject))
+            yield CLAIM_EXISTS.problem(claim.at, missing=_missing_objects(claim, subject))
         return
     where, fix = "does not exist in this namespace", f"create the {claim.kind}, or correct the name"
     if absence.nearest:
@@ -59,7 +59,7 @@ def _claim_exists(claim: PodClaim, subject: Subject) -> Iterator[Problem]:
     yield CLAIM_EXISTS.problem(claim.at, message, fix)
 
 
-def _missing(claim: PodClaim, subject: Subject) -> tuple[MissingObject, ...]:
+def _missing_objects(claim: PodClaim, subject: Subject) -> tuple[MissingObject, ...]:
     """Return the claim or the template that does not exist, with the reason."""
     view = subject.view()
     if claim.looks_up:
@@ -71,10 +71,10 @@ def validate_requests(subject: Subject) -> Iterator[Problem]:
     """Yield requests that containers name and their claims do not have."""
     for reference in subject.once(pod_claims).references:
         if reference.request and reference.claim is not None:
-            yield from _request_exists(reference, reference.claim, subject)
+            yield from _check_request_exists(reference, reference.claim, subject)
 
 
-def _request_exists(reference: Reference, claim: PodClaim, subject: Subject) -> Iterator[Problem]:
+def _check_request_exists(reference: ClaimReference, claim: PodClaim, subject: Subject) -> Iterator[Problem]:
     path = (*reference.at, "request")
     if reference.is_resolved:
         if not reference.is_request_found:
@@ -83,4 +83,4 @@ def _request_exists(reference: Reference, claim: PodClaim, subject: Subject) -> 
             fix = f"write `{near}` if that is meant" if near else "write the name of a request of the claim"
             yield REQUEST_EXISTS.problem(path, message, fix, reference.request)
     elif claim.looks_up and not claim.absence.is_absent and subject.namespace:
-        yield REQUEST_EXISTS.problem(path, missing=_missing(claim, subject))
+        yield REQUEST_EXISTS.problem(path, missing=_missing_objects(claim, subject))

@@ -24,27 +24,29 @@ GPU_ASKED_TWICE: Final = DEVICE_CLAIMS_ADVICE.rule(
 )
 
 
-class _Gpus(NamedTuple):
+class _GpuResources(NamedTuple):
     """The extended resources that stand for the GPUs of a claim, and the vendors of these."""
 
     resources: frozenset[str]
     vendors: frozenset[str]
 
-    def has(self, resource: str) -> bool:
+    def has_resource(self, resource: str) -> bool:
         """Return whether an extended resource stands for such GPUs."""
-        return resource in self.resources or _vendor(resource) in self.vendors
+        return resource in self.resources or _vendor_of_resource(resource) in self.vendors
 
 
 def advise_gpu_requested_twice(subject: Subject) -> Iterator[Problem]:
     """Yield containers that ask for a GPU both ways."""
-    by_name = {claim.name: _gpus(claim) for claim in subject.once(pod_claims).claims if claim.contents.is_gpu}
+    by_name = {
+        claim.name: _gpu_resources_of_claim(claim) for claim in subject.once(pod_claims).claims if claim.contents.is_gpu
+    }
     for container in subject.typed(Pod).spec.all_containers() if by_name else ():
-        asked: dict[_Gpus, Items[str]] = {}
+        asked: dict[_GpuResources, Items[str]] = {}
         for claim in container.resources.claims:
             if (gpus := by_name.get(claim.name)) is None:
                 continue
             if gpus not in asked:
-                asked[gpus] = _resources(container, gpus)
+                asked[gpus] = _gpu_resources_of_container(container, gpus)
             for resource in asked[gpus]:
                 message = (
                     f"uses claim `{claim.name}` and requests `{resource}`, which are the same kind of GPU, so the "
@@ -53,22 +55,22 @@ def advise_gpu_requested_twice(subject: Subject) -> Iterator[Problem]:
                 yield GPU_ASKED_TWICE.problem(container.at, message, "keep either the claim or the request")
 
 
-def _resources(container: Container, gpus: _Gpus) -> Items[str]:
+def _gpu_resources_of_container(container: Container, gpus: _GpuResources) -> Items[str]:
     """Return the extended resources of a container that stand for such GPUs."""
     names = dict.fromkeys((*container.resources.requests, *container.resources.limits))
-    return Items([name for name in names if gpus.has(name)], container.reading.deadline)
+    return Items([name for name in names if gpus.has_resource(name)], container.reading.deadline)
 
 
-def _gpus(claim: PodClaim) -> _Gpus:
+def _gpu_resources_of_claim(claim: PodClaim) -> _GpuResources:
     asked = [request for request in claim.requests if request.is_gpu]
     states = claim.contents.classes
-    return _Gpus(
+    return _GpuResources(
         frozenset(states[request.device_class].extended_resource for request in asked),
         frozenset(request.device.vendor for request in asked) - {""},
     )
 
 
-def _vendor(name: str) -> str:
+def _vendor_of_resource(name: str) -> str:
     """Return the vendor whose devices a resource counts, "" if it counts none."""
     known = devices.resource_of_name(name)
     return known.vendor if known.kind in devices.COUNTED else ""

@@ -41,18 +41,20 @@ def validate_pod_group_claims(subject: Subject) -> Iterator[Problem]:
         yield POD_GROUP.problem(pod.scheduling_group.path("podGroupName"), missing=view.missing()[""])
         return
     shared = [claim for claim in group.spec.resource_claims if claim]
-    same = {(claim.name, *_source(claim)) for claim in shared}
+    same = {(claim.name, *_source_names(claim)) for claim in shared}
     named = {claim.name: claim for claim in reversed(shared)}
-    sourced = {_source(claim): claim for claim in reversed(shared)}
+    sourced = {_source_names(claim): claim for claim in reversed(shared)}
     for claim in pod.resource_claims:
-        nearly = named.get(claim.name) or sourced.get(_source(claim))
-        if claim and nearly and (claim.name, *_source(claim)) not in same:
-            message = f"{_difference(claim, nearly, group)}, so the pod gets its own devices, not those of the group"
+        nearly = named.get(claim.name) or sourced.get(_source_names(claim))
+        if claim and nearly and (claim.name, *_source_names(claim)) not in same:
+            message = (
+                f"{_describe_difference(claim, nearly, group)}, so the pod gets its own devices, not those of the group"
+            )
             fix = "write the name and the source as in the PodGroup, or give the claim another name"
             yield POD_GROUP.problem(claim.at, message, fix)
 
 
-def _difference(claim: PodClaim, nearly: PodClaim, group: PodGroup) -> str:
+def _describe_difference(claim: PodClaim, nearly: PodClaim, group: PodGroup) -> str:
     if claim.name == nearly.name:
         other = f"claim `{claim.name}` of PodGroup `{group.name}` uses {_describe_source(nearly)}"
     else:
@@ -60,7 +62,7 @@ def _difference(claim: PodClaim, nearly: PodClaim, group: PodGroup) -> str:
     return f"claim `{claim.name}` uses {_describe_source(claim)}, but {other}"
 
 
-def _source(claim: PodClaim) -> tuple[str, str]:
+def _source_names(claim: PodClaim) -> tuple[str, str]:
     return claim.resource_claim_name, claim.resource_claim_template_name
 
 

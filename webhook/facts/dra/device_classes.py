@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook.facts.dra.api_versions import version_fault
 from webhook.facts.dra.breach_words import message_and_fix
-from webhook.facts.dra.claim_values import is_declared, shape_breaches
+from webhook.facts.dra.claim_values import is_version_declared, shape_breaches
 from webhook.facts.dra.groups import DEVICE_CLASSES
 from webhook.facts.dra.parameter_values import parameter_breaches
 from webhook.facts.dra.requests import read_selectors
@@ -102,22 +102,22 @@ EVERY_DEVICE: Final = DEVICE_CLASSES.rule(
 def validate_device_class(subject: Subject) -> Iterator[Problem]:
     """Yield the problems that ValidateDeviceClass would report."""
     device_class = subject.typed(DeviceClass)
-    yield from _api_version(device_class, subject)
-    if is_declared(device_class.version):
-        yield from _values(shape_breaches(device_class))
-        yield from _values(parameter_breaches(config.opaque for config in device_class.spec.config))
-    yield from _selectors(device_class)
+    yield from _check_api_version(device_class, subject)
+    if is_version_declared(device_class.version):
+        yield from _check_breaches(shape_breaches(device_class))
+        yield from _check_breaches(parameter_breaches(config.opaque for config in device_class.spec.config))
+    yield from _check_selectors(device_class)
 
 
 def validate_device_taint_rule(subject: Subject) -> Iterator[Problem]:
     """Yield the problems that ValidateDeviceTaintRule would report, and rules that put a taint on every device."""
     rule = subject.typed(DeviceTaintRule)
-    if is_declared(rule.version):
-        yield from _values(shape_breaches(rule))
-    yield from _every_device(rule)
+    if is_version_declared(rule.version):
+        yield from _check_breaches(shape_breaches(rule))
+    yield from _check_every_device(rule)
 
 
-def _api_version(device_class: DeviceClass, subject: Subject) -> Iterator[Problem]:
+def _check_api_version(device_class: DeviceClass, subject: Subject) -> Iterator[Problem]:
     """Check the API version: rules served-version and deprecated-version."""
     fault = version_fault(device_class.version, subject.assumptions.kubernetes[1])
     if fault and fault.is_deprecated:
@@ -126,7 +126,7 @@ def _api_version(device_class: DeviceClass, subject: Subject) -> Iterator[Proble
         yield SERVED_VERSION.problem("apiVersion", fault.message, fault.fix, device_class.api_version)
 
 
-def _values(breaches: Iterable[Breach]) -> Iterator[Problem]:
+def _check_breaches(breaches: Iterable[Breach]) -> Iterator[Problem]:
     """Yield one problem for every breach of a value."""
     for breach in breaches:
         message, fix, shown = message_and_fix(breach)
@@ -147,7 +147,7 @@ def _values(breaches: Iterable[Breach]) -> Iterator[Problem]:
                 raise KeyError(breach.what)
 
 
-def _selectors(device_class: DeviceClass) -> Iterator[Problem]:
+def _check_selectors(device_class: DeviceClass) -> Iterator[Problem]:
     """Yield the problems that validateCELSelector would report: rules selector and selector-feature-gate."""
     for selector in read_selectors(device_class.spec.selectors):
         if selector.judged.problem:
@@ -156,7 +156,7 @@ def _selectors(device_class: DeviceClass) -> Iterator[Problem]:
             yield SELECTOR_FEATURE_GATE.problem(selector.at, *describe_feature_gate(selector))
 
 
-def _every_device(rule: DeviceTaintRule) -> Iterator[Problem]:
+def _check_every_device(rule: DeviceTaintRule) -> Iterator[Problem]:
     """Yield the problem of a rule that taints every device (k8s.io/api v0.36.1 resource/v1beta2
     DeviceTaintRuleSpec).
     """

@@ -46,12 +46,12 @@ def device_as_cel_value(driver: str, device: Mapping[str, JSON]) -> JSON:
     return {
         "driver": driver,
         "allowMultipleAllocations": device.get("allowMultipleAllocations") is True,
-        "attributes": _by_domain(driver, device.get("attributes"), _attribute),
-        "capacity": _by_domain(driver, device.get("capacity"), _capacity),
+        "attributes": _values_by_domain(driver, device.get("attributes"), _attribute_value),
+        "capacity": _values_by_domain(driver, device.get("capacity"), _capacity_value),
     }
 
 
-def _by_domain(driver: str, held: JSON, read: Callable[[JSON], Any]) -> DictWithEmptyMaps:
+def _values_by_domain(driver: str, held: JSON, read: Callable[[JSON], Any]) -> DictWithEmptyMaps:
     domains = DictWithEmptyMaps()
     for name, value in held.items() if isinstance(held, dict) else ():
         domain, slash, id_ = name.partition("/")
@@ -59,24 +59,26 @@ def _by_domain(driver: str, held: JSON, read: Callable[[JSON], Any]) -> DictWith
     return domains
 
 
-def _attribute(held: JSON) -> Any:
+def _attribute_value(held: JSON) -> Any:
     for kind, value in held.items() if isinstance(held, dict) else ():
         if value is not None:
             return _READERS[kind](value) if kind in _READERS else value
     raise EvaluationError("unsupported attribute value")
 
 
-def _capacity(held: JSON) -> Any:
+def _capacity_value(held: JSON) -> Any:
     return quantity.quantity(str(held.get("value") if isinstance(held, dict) else held))
 
 
-def _version(value: JSON) -> Any:
+def _semantic_version(value: JSON) -> Any:
     if not isinstance(value, str):
         raise EvaluationError("unsupported attribute value")
     return semver.parse_strictly(value)
 
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {
-    "version": _version,
-    "versions": lambda values: [_version(each) for each in values] if isinstance(values, list) else _version(values),
+    "version": _semantic_version,
+    "versions": lambda values: (
+        [_semantic_version(each) for each in values] if isinstance(values, list) else _semantic_version(values)
+    ),
 }

@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.facts.dra.device_pools import Device
+from webhook.facts.dra.device_pools import PooledDevice
 
 _MODEL: Final = ("productName", "model")
 
 
 @dataclass(frozen=True, slots=True)
-class Models:
+class DeviceModels:
     """The models of a node's devices, and the driver's attribute that names them."""
 
     node: str
@@ -24,23 +24,23 @@ class Models:
     models: tuple[str, ...]
 
 
-def different_models(devices: Iterable[Device]) -> Models | None:
+def models_of_mixed_node(devices: Iterable[PooledDevice]) -> DeviceModels | None:
     """Return the models of the first node that has devices of one driver and of different models; None if no
     node has.
     """
     models: dict[tuple[str, str], dict[str, None]] = {}
     for device in devices:
-        name, model = _model(device)
+        name, model = _model_attribute(device)
         if device.node and model:
             attribute = f"{device.pool.driver}/{name}"
             known = models.setdefault((device.node, attribute), {})
             known[model] = None
             if len(known) > 1:
-                return Models(device.node, attribute, tuple(known))
+                return DeviceModels(device.node, attribute, tuple(known))
     return None
 
 
-def _model(device: Device) -> tuple[str, str]:
+def _model_attribute(device: PooledDevice) -> tuple[str, str]:
     """Return the name and the value of the attribute that names a device's model; "" for both if it has none."""
     attributes = device.fields.attributes
     for name in _MODEL:

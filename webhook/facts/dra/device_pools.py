@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from webhook import quantity
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.dra.slice_types import CounterValue, DeviceFields, ResourceSlice, ResourceSliceSpec
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.typed.collections import Entries
 
 SLICE: Final = ResourceSlice.gvk
@@ -26,7 +26,7 @@ DeviceID: TypeAlias = tuple[str, str, str]
 
 
 @dataclass(slots=True)
-class Pool:
+class DevicePool:
     """The slices of one pool and one generation."""
 
     driver: str
@@ -39,14 +39,14 @@ class Pool:
         """Return whether all slices of the pool are there."""
         return self.slices[0].pool.resource_slice_count == len(self.slices)
 
-    def devices(self) -> Iterator[Device]:
+    def devices(self) -> Iterator[PooledDevice]:
         """Yield all devices of the pool's ResourceSlices."""
         for spec in self.slices:
             for device in spec.devices:
                 if device:
                     fields = device.fields
                     node = fields.node_name if spec.per_device_node_selection else spec.node_name
-                    yield Device(self, device.name, node, fields)
+                    yield PooledDevice(self, device.name, node, fields)
 
     def counters(self) -> dict[str, dict[str, int]]:
         """Return the amounts of the pool's shared counters by set, in thousandths."""
@@ -57,10 +57,10 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class PooledDevice:
     """A device of a pool: its name, the only node that can use it or "", and its fields."""
 
-    pool: Pool
+    pool: DevicePool
     name: str
     node: str
     fields: DeviceFields
@@ -85,11 +85,11 @@ def counter_values_in_thousandths(counters: Entries[CounterValue]) -> dict[str, 
     return {name: max(0, value.milli_value()) for name, value in read.items() if value is not None}
 
 
-def read_pools(view: View) -> list[Pool]:
+def read_pools(view: ClusterView) -> list[DevicePool]:
     """Return the pools of a view, each in its newest generation."""
-    newest: dict[tuple[str, str], Pool] = {}
+    newest: dict[tuple[str, str], DevicePool] = {}
     for spec in [published.spec for published in view.every(ResourceSlice) if published.spec]:
-        pool = Pool(spec.driver, spec.pool.name, spec.pool.generation)
+        pool = DevicePool(spec.driver, spec.pool.name, spec.pool.generation)
         known = newest.setdefault((pool.driver, pool.name), pool)
         if pool.generation > known.generation:
             known = newest[pool.driver, pool.name] = pool

@@ -11,10 +11,10 @@ from typing import Final, TypeAlias
 
 from webhook.attributes import JSON
 from webhook.cluster.interest import interest_in_fields
-from webhook.facts.dra.device_pools import Device
+from webhook.facts.dra.device_pools import PooledDevice
 from webhook.facts.dra.slice_types import DeviceTaint, DeviceTaintRule
 from webhook.facts.pods.node_selection import first_untolerated_taint
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 
 LOOKUP: Final = interest_in_fields(DeviceTaintRule.gvk, "spec")
 _PARTS: Final = frozenset(("driver", "pool", "device"))
@@ -22,7 +22,7 @@ TaintRules: TypeAlias = Mapping[tuple[str, str, str], Sequence[JSON]]
 """Taints by driver, pool and name of the devices that have them; "" stands for any."""
 
 
-def taint_rules(view: View) -> TaintRules:
+def read_taint_rules(view: ClusterView) -> TaintRules:
     """Return the taints that DeviceTaintRules add; v1alpha3 rules that select by class or expression are left out."""
     taints: dict[tuple[str, str, str], list[JSON]] = {}
     for rule in view.every(DeviceTaintRule):
@@ -32,7 +32,7 @@ def taint_rules(view: View) -> TaintRules:
     return taints
 
 
-def untolerated_taint(device: Device, tolerations: Sequence[JSON], rules: TaintRules) -> str:
+def untolerated_taint(device: PooledDevice, tolerations: Sequence[JSON], rules: TaintRules) -> str:
     """Return the first taint of a device that is not tolerated, as `key=value:effect`; "" if there is none."""
     fields, taints = device.fields, [*device.fields.taints]
     if rules:

@@ -6,30 +6,30 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.dra.class_lookup import DeviceClasses
-from webhook.facts.dra.fact_values import claim_value, reference_value, request_values
+from webhook.facts.dra.fact_values import claim_as_json, reference_as_json, requests_as_json
 from webhook.facts.dra.pod_claims import LOOKUPS, pod_claims
 from webhook.facts.dra.requests import requests_of_reviewed_claim
 from webhook.facts.dra.structures import DRA, DRA_STRUCTURES
-from webhook.facts.fact import Fact, Result
+from webhook.facts.fact import Fact, FactResult
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.lookups import RUNTIMES
 
 
-def _dra(subject: Subject) -> Result:
+def _compute_dra_fact(subject: Subject) -> FactResult:
     claims = subject.once(pod_claims)
     value = {
-        "claims": [claim_value(claim) for claim in claims.claims],
-        "references": [reference_value(reference) for reference in claims.references],
-        "requests": _own_requests(subject),
+        "claims": [claim_as_json(claim) for claim in claims.claims],
+        "references": [reference_as_json(reference) for reference in claims.references],
+        "requests": _requests_of_claim_itself(subject),
     }
     return subject.once(pod_sets).result(value, "requests", missing=claims.missing)
 
 
-def _own_requests(subject: Subject) -> list[JSON]:
+def _requests_of_claim_itself(subject: Subject) -> list[JSON]:
     """Return the requests of a claim or a template itself, whether their classes exist or not."""
     asked = subject.once(requests_of_reviewed_claim)
-    return request_values(asked, DeviceClasses(subject.view()).states(asked)) if asked else []
+    return requests_as_json(asked, DeviceClasses(subject.view()).states(asked)) if asked else []
 
 
 FACTS: Final = (
@@ -48,7 +48,7 @@ FACTS: Final = (
         ),
         type=DRA.type,
         structures=DRA_STRUCTURES,
-        compute=_dra,
+        compute=_compute_dra_fact,
         lookups=(*LOOKUPS, *RUNTIMES),
     ),
 )

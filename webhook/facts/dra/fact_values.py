@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from webhook.attributes import JSON
-from webhook.facts.dra.class_lookup import ClassState
-from webhook.facts.dra.pod_claims import PodClaim, Reference
-from webhook.facts.dra.requests import Request, Selector
+from webhook.facts.dra.class_lookup import DeviceClassState
+from webhook.facts.dra.pod_claims import ClaimReference, PodClaim
+from webhook.facts.dra.requests import DeviceRequestOfClaim, JudgedSelector
 from webhook.paths import path_as_text
 
 
-def claim_value(claim: PodClaim) -> JSON:
+def claim_as_json(claim: PodClaim) -> JSON:
     """Return the value of one claim of a pod."""
     contents, absence = claim.contents, claim.absence
     return {
@@ -27,7 +27,7 @@ def claim_value(claim: PodClaim) -> JSON:
         "promised": absence.is_promised,
         "nearest": absence.nearest,
         "elsewhere": [*absence.elsewhere],
-        "requests": request_values(contents.requests, contents.classes),
+        "requests": requests_as_json(contents.requests, contents.classes),
         "requestNames": [*contents.request_names],
         "devices": contents.devices,
         "atLeast": contents.at_least,
@@ -38,7 +38,7 @@ def claim_value(claim: PodClaim) -> JSON:
     }
 
 
-def reference_value(reference: Reference) -> JSON:
+def reference_as_json(reference: ClaimReference) -> JSON:
     """Return the value of a container's reference to a claim."""
     return {
         "podSet": reference.pod_set,
@@ -54,12 +54,12 @@ def reference_value(reference: Reference) -> JSON:
     }
 
 
-def request_values(requests: Iterable[Request], classes: Mapping[str, ClassState]) -> list[JSON]:
+def requests_as_json(requests: Iterable[DeviceRequestOfClaim], classes: Mapping[str, DeviceClassState]) -> list[JSON]:
     """Return the values of requests, with what is known about their classes."""
-    return [_request(request, classes) for request in requests]
+    return [_request_as_json(request, classes) for request in requests]
 
 
-def _request(request: Request, classes: Mapping[str, ClassState]) -> JSON:
+def _request_as_json(request: DeviceRequestOfClaim, classes: Mapping[str, DeviceClassState]) -> JSON:
     state = classes[request.device_class]
     return {
         "name": request.name,
@@ -72,10 +72,10 @@ def _request(request: Request, classes: Mapping[str, ClassState]) -> JSON:
         "allocationMode": request.allocation_mode,
         "count": request.count,
         "adminAccess": request.has_admin_access,
-        "selectors": [_selector(selector) for selector in request.selectors],
+        "selectors": [_selector_as_json(selector) for selector in request.selectors],
         "devices": request.devices,
         "atLeast": request.at_least,
-        "choices": request_values(request.choices, classes),
+        "choices": requests_as_json(request.choices, classes),
         "classFound": state.is_found,
         "classAbsent": state.is_absent,
         "nearestClass": state.nearest,
@@ -83,7 +83,7 @@ def _request(request: Request, classes: Mapping[str, ClassState]) -> JSON:
     }
 
 
-def _selector(selector: Selector) -> JSON:
+def _selector_as_json(selector: JudgedSelector) -> JSON:
     return {
         "path": path_as_text(selector.at),
         "expression": selector.expression,

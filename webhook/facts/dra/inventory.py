@@ -18,16 +18,16 @@ from webhook.cluster.interest import interest_in_fields
 from webhook.deadline import Deadline
 from webhook.errors import CompileError, EvaluationError, TooLarge
 from webhook.facts.dra import device_pools, device_taints
-from webhook.facts.dra.allocatable import Allocatable, remaining_for_request
+from webhook.facts.dra.allocatable import AllocatableDevices, remaining_for_request
 from webhook.facts.dra.class_lookup import CLASS
 from webhook.facts.dra.device_matching import device_as_cel_value
-from webhook.facts.dra.device_pools import Device, read_pools
-from webhook.facts.dra.device_taints import TaintRules, taint_rules
-from webhook.facts.dra.requests import Request, claim_of, requests_of_reviewed_claim
+from webhook.facts.dra.device_pools import PooledDevice, read_pools
+from webhook.facts.dra.device_taints import TaintRules, read_taint_rules
+from webhook.facts.dra.requests import DeviceRequestOfClaim, requests_of_reviewed_claim, reviewed_claim
 from webhook.facts.dra.selectors import MOST_COST, compile_selector
 from webhook.facts.dra.types import DeviceClass
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.paths import FieldPath
 from webhook.typed.collections import Items
 
@@ -36,7 +36,7 @@ _MOST = 20_000  # evaluations: about half a second, and more devices than a clai
 _SHOWN: Final = 3
 
 
-class Failure(NamedTuple):
+class SelectorFailure(NamedTuple):
     """The reason why a selector fails, and the first device that it fails on."""
 
     message: str
@@ -44,7 +44,7 @@ class Failure(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class Selection:
+class SelectedDevices:
     """One request, alternative or class, and the devices that it selects.
 
     Args:
@@ -69,58 +69,58 @@ class Selection:
     device_class: str = ""
     expressions: Sequence[str] = ()
     wanted: int | None = None
-    asked: Request | None = None
+    asked: DeviceRequestOfClaim | None = None
     of_class: int | None = None
     count: int | None = None
     is_shared: bool = False
-    allocatable: Allocatable = field(default_factory=Allocatable)
-    failures: Sequence[Failure] = ()
+    allocatable: AllocatableDevices = field(default_factory=AllocatableDevices)
+    failures: Sequence[SelectorFailure] = ()
 
 
-class Inventory(NamedTuple):
+class DeviceInventory(NamedTuple):
     """The number of devices, and what requests, alternatives or a class select from them."""
 
     devices: int
-    selections: Items[Selection]
+    selections: Items[SelectedDevices]
 
 
 @dataclass(frozen=True, slots=True)
-class _Cluster:
+class _ClusterDevices:
     """The devices of the view, with their JSON for expressions, the classes by name, and the taint rules."""
 
-    devices: Items[tuple[Device, JSON]]
+    devices: Items[tuple[PooledDevice, JSON]]
     classes: Mapping[str, DeviceClass]
     rules: TaintRules
     deadline: Deadline
 
 
-def describe_matching_devices(subject: Subject) -> Inventory:
+def describe_matching_devices(subject: Subject) -> DeviceInventory:
     """Return the devices that the requests of a claim or a template, or a class, select."""
     view = subject.view()
-    devices = Items([*_devices(view)], view.deadline)
+    devices = Items([*_devices_with_json(view)], view.deadline)
     if not devices or not view.is_whole(device_pools.LOOKUP.gvk):
-        return Inventory(0, Items((), view.deadline))
+        return DeviceInventory(0, Items((), view.deadline))
     classes = {known.name: known for known in reversed(view.every(DeviceClass))}
-    cluster = _Cluster(devices, classes, taint_rules(view), view.deadline)
-    selections = [*_selections(subject)]
+    cluster = _ClusterDevices(devices, classes, read_taint_rules(view), view.deadline)
+    selections = [*_empty_selections(subject)]
     for selection in selections:
-        _select(selection, cluster)
-    return Inventory(len(devices), Items(selections, view.deadline))
+        _select_devices(selection, cluster)
+    return DeviceInventory(len(devices), Items(selections, view.deadline))
 
 
-def _selections(subject: Subject) -> Iterator[Selection]:
+def _empty_selections(subject: Subject) -> Iterator[SelectedDevices]:
     """Yield the requests and alternatives of the claim, or the class."""
-    if claim_of(subject) is None:
+    if reviewed_claim(subject) is None:
         spec = subject.typed(DeviceClass)
-        yield Selection(at=spec.spec.path("selectors"), expressions=spec.expressions)
+        yield SelectedDevices(at=spec.spec.path("selectors"), expressions=spec.expressions)
     for request in subject.once(requests_of_reviewed_claim):
         for choice in request.with_choices:
             if choice.kind in ("exactly", "choice"):
-                yield _selection(choice, request.name if choice.kind == "choice" else "")
+                yield _empty_selection(choice, request.name if choice.kind == "choice" else "")
 
 
-def _selection(request: Request, of: str) -> Selection:
-    return Selection(
+def _empty_selection(request: DeviceRequestOfClaim, of: str) -> SelectedDevices:
+    return SelectedDevices(
         at=request.at,
         name=request.name,
         of=of,
@@ -131,19 +131,19 @@ def _selection(request: Request, of: str) -> Selection:
     )
 
 
-def _select(selection: Selection, cluster: _Cluster) -> None:
+def _select_devices(selection: SelectedDevices, cluster: _ClusterDevices) -> None:
     """Find the devices that a request, an alternative or a class selects."""
-    programs, of_class = _programs(selection, cluster)
+    programs, of_class = _selector_programs(selection, cluster)
     if programs is None or len(programs) * len(cluster.devices) > _MOST:
         return
-    selected = cluster.devices.of(_find(programs, of_class, selection, cluster))
+    selected = cluster.devices.of(_devices_selected_by_all(programs, of_class, selection, cluster))
     selection.count = len(selected)
     asked = selection.asked
     capacities, tolerations = (asked.capacities, asked.tolerations) if asked else ({}, ())
     selection.allocatable = remaining_for_request(selected, capacities, tolerations, cluster.rules)
 
 
-def _programs(selection: Selection, cluster: _Cluster) -> tuple[list[Program] | None, int]:
+def _selector_programs(selection: SelectedDevices, cluster: _ClusterDevices) -> tuple[list[Program] | None, int]:
     """Return the selectors of the class and then of the request, and how many belong to the class."""
     by_class: list[str] = []
     if selection.device_class:
@@ -158,23 +158,25 @@ def _programs(selection: Selection, cluster: _Cluster) -> tuple[list[Program] | 
         return None, 0
 
 
-def _find(programs: Sequence[Program], of_class: int, selection: Selection, cluster: _Cluster) -> list[Device]:
+def _devices_selected_by_all(
+    programs: Sequence[Program], of_class: int, selection: SelectedDevices, cluster: _ClusterDevices
+) -> list[PooledDevice]:
     """Return the devices that all selectors select; failures are noted in the selection."""
-    selected: list[Device] = []
-    failures: dict[str, Failure] = {}
+    selected: list[PooledDevice] = []
+    failures: dict[str, SelectorFailure] = {}
     selection.of_class = 0
     for device, as_seen in cluster.devices:
         cluster.deadline.spend(10 * len(programs) + 1)  # an evaluation is some loops' work
         taken = 0
         try:
-            while taken < len(programs) and programs[taken].evaluate(as_seen, _meter(cluster)) is True:
+            while taken < len(programs) and programs[taken].evaluate(as_seen, _meter_of_selectors(cluster)) is True:
                 taken += 1
         except TooLarge:
             raise
         except EvaluationError as error:
             cluster.deadline.look()  # what time stopped is no failure of the selector
             message = str(error).partition("\n")[0]
-            failures.setdefault(message, Failure(message, f"`{device.name}` of driver `{device.pool.driver}`"))
+            failures.setdefault(message, SelectorFailure(message, f"`{device.name}` of driver `{device.pool.driver}`"))
         selection.of_class += taken >= of_class
         if taken == len(programs):
             selected.append(device)
@@ -183,11 +185,11 @@ def _find(programs: Sequence[Program], of_class: int, selection: Selection, clus
     return selected
 
 
-def _meter(cluster: _Cluster) -> CostMeter:
+def _meter_of_selectors(cluster: _ClusterDevices) -> CostMeter:
     return CostMeter(limit=MOST_COST, deadline=cluster.deadline)
 
 
-def _devices(view: View) -> Iterator[tuple[Device, JSON]]:
+def _devices_with_json(view: ClusterView) -> Iterator[tuple[PooledDevice, JSON]]:
     """Yield the devices of the view as expressions see them, without those that no API server stores."""
     for pool in read_pools(view):
         for device in pool.devices():

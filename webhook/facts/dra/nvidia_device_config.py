@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from webhook.facts.dra.breach_words import message_and_fix
 from webhook.facts.dra.groups import NVIDIA_DEVICE_CONFIG
-from webhook.facts.dra.requests import Request, claim_of, requests_of_reviewed_claim
+from webhook.facts.dra.requests import DeviceRequestOfClaim, requests_of_reviewed_claim, reviewed_claim
 from webhook.facts.dra.types import DeviceClass, DeviceConfiguration, NvidiaParameters, OpaqueConfiguration
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
@@ -135,50 +135,52 @@ _YOUNG: Final = "VfioDeviceConfig"
 def validate_device_configs(subject: Subject) -> Iterator[Problem]:
     """Yield the parameters in a claim, a template or a class that the driver rejects or does not apply."""
     gates = subject.assumptions.feature_gates
-    claim = claim_of(subject)
+    claim = reviewed_claim(subject)
     if claim is None:
         for class_config in subject.typed(DeviceClass).spec.config:
-            yield from _parameters(class_config.opaque, gates)
+            yield from _check_parameters(class_config.opaque, gates)
         return
     asked = {request.name: request for request in reversed(subject.once(requests_of_reviewed_claim))}
     for config in claim.claim.devices.config:
-        yield from _parameters(config.opaque, gates)
+        yield from _check_parameters(config.opaque, gates)
         if _is_for_nvidia(config.opaque):
-            yield from _requests(config, asked)
+            yield from _check_requests_of_configuration(config, asked)
 
 
-def _table() -> Mapping[str, Any]:
+def _nvidia_table() -> Mapping[str, Any]:
     return declared(FILE)
 
 
 def _is_for_nvidia(opaque: OpaqueConfiguration) -> bool:
     """Return whether the parameters are an object for a driver of NVIDIA."""
-    return bool(opaque.nvidia) and opaque.driver in _table()["drivers"]
+    return bool(opaque.nvidia) and opaque.driver in _nvidia_table()["drivers"]
 
 
-def _parameters(opaque: OpaqueConfiguration, gates: frozenset[str]) -> Iterator[Problem]:
+def _check_parameters(opaque: OpaqueConfiguration, gates: frozenset[str]) -> Iterator[Problem]:
     """Yield the errors that the driver's plugin will report of its parameters."""
-    parameters, table = opaque.nvidia, _table()
+    parameters, table = opaque.nvidia, _nvidia_table()
     if not _is_for_nvidia(opaque):
         return
     if _is_of_another(parameters):
         return
     if parameters.api_version != table["apiVersion"]:
-        yield _unknown_kind(parameters.path("apiVersion"), parameters.api_version, table["apiVersion"])
+        yield _unknown_kind_problem(parameters.path("apiVersion"), parameters.api_version, table["apiVersion"])
     elif parameters.kind not in table["kinds"]:
         near = nearest_name(parameters.kind, table["kinds"])
-        yield _unknown_kind(parameters.path("kind"), parameters.kind, either(table["drivers"][opaque.driver]), near)
+        yield _unknown_kind_problem(
+            parameters.path("kind"), parameters.kind, either(table["drivers"][opaque.driver]), near
+        )
     else:
-        yield from _other_driver(opaque)
+        yield from _check_other_driver(opaque)
         for breach in values(FILE).breaches(
             parameters.json, parameters.kind, parameters.at, parameters.reading.deadline
         ):
-            yield from _value(breach, parameters.kind)
-        yield from _feature_gate(parameters, gates)
-        yield from _domain_id(parameters)
+            yield from _check_breach(breach, parameters.kind)
+        yield from _check_feature_gate(parameters, gates)
+        yield from _check_domain_id(parameters)
 
 
-def _domain_id(parameters: NvidiaParameters) -> Iterator[Problem]:
+def _check_domain_id(parameters: NvidiaParameters) -> Iterator[Problem]:
     written = parameters.domain_id
     if written and not is_placeholder(written) and not _UUID.fullmatch(written):
         message = "must be the UID of a ComputeDomain, a UUID, because NVIDIA's driver otherwise finds no ComputeDomain"
@@ -192,23 +194,23 @@ def _is_of_another(parameters: NvidiaParameters) -> bool:
     return "/" in parameters.api_version and "nvidia" not in group.lower()
 
 
-def _unknown_kind(at: FieldPath, given: str, expected: str, near: str = "") -> Problem:
+def _unknown_kind_problem(at: FieldPath, given: str, expected: str, near: str = "") -> Problem:
     message = f"must be {expected} because the driver, as of 0.5, accepts nothing else"
     fix = f"write `{near}` if that is meant" if near else f"write {expected}"
     return UNKNOWN_KIND.problem(at, message, fix, shown=f"`{shown(given) if given else ''}`")
 
 
-def _other_driver(opaque: OpaqueConfiguration) -> Iterator[Problem]:
-    kind, drivers = opaque.nvidia.kind, _table()["drivers"]
+def _check_other_driver(opaque: OpaqueConfiguration) -> Iterator[Problem]:
+    kind, drivers = opaque.nvidia.kind, _nvidia_table()["drivers"]
     if kind not in drivers[opaque.driver]:
         other = next(driver for driver, kinds in drivers.items() if kind in kinds)
         message = f"is ignored because only driver `{other}` applies this kind"
         yield OTHER_DRIVER.problem(opaque.nvidia.path("kind"), message, f"set the driver to {other}", kind)
 
 
-def _feature_gate(parameters: NvidiaParameters, gates: frozenset[str]) -> Iterator[Problem]:
+def _check_feature_gate(parameters: NvidiaParameters, gates: frozenset[str]) -> Iterator[Problem]:
     chosen = {"kind": parameters.kind, "sharing.strategy": parameters.sharing.strategy}
-    for place, needed in _table()["kinds"][parameters.kind].get("gates", {}).items():
+    for place, needed in _nvidia_table()["kinds"][parameters.kind].get("gates", {}).items():
         gate = needed.get(chosen[place])
         if gate and gate not in gates:
             message = f"needs the driver's feature gate {gate}, which is off by default"
@@ -220,7 +222,7 @@ def _feature_gate(parameters: NvidiaParameters, gates: frozenset[str]) -> Iterat
             yield FEATURE_GATE.problem(path, message, fix, chosen[place], for_administrators=True)
 
 
-def _value(breach: Breach, kind: str) -> Iterator[Problem]:  # one rule a case
+def _check_breach(breach: Breach, kind: str) -> Iterator[Problem]:  # one rule a case
     """Yield the problem of an invalid value; for a kind that may change, only of fields that are known."""
     message, fix, value = message_and_fix(breach)
     if breach.what == "unknownField":
@@ -231,7 +233,7 @@ def _value(breach: Breach, kind: str) -> Iterator[Problem]:  # one rule a case
         if breach.what in ("wrongType", "notOneOf"):
             yield PASSTHROUGH.problem(breach.at, message, fix, shown=value)
         return
-    message = _refused(message)
+    message = _refusal_problem_words(message)
     match breach.what:
         case "wrongType":
             yield TYPE.problem(breach.at, message, fix, shown=value)
@@ -253,15 +255,17 @@ def _value(breach: Breach, kind: str) -> Iterator[Problem]:  # one rule a case
             raise KeyError(breach.what)
 
 
-def _refused(message: str) -> str:
+def _refusal_problem_words(message: str) -> str:
     reason = "because NVIDIA's driver otherwise refuses the configuration, and the pods stay in ContainerCreating"
     return message if " because " in message else f"{message} {reason}"
 
 
-def _requests(config: DeviceConfiguration, asked: Mapping[str, Request]) -> Iterator[Problem]:
+def _check_requests_of_configuration(
+    config: DeviceConfiguration, asked: Mapping[str, DeviceRequestOfClaim]
+) -> Iterator[Problem]:
     """Yield requests to which the plugin does not apply a configuration that names them."""
-    device_class = _table()["kinds"].get(config.opaque.nvidia.kind, {}).get("class", "")
-    alternatives: dict[str, Mapping[str, Items[Request]]] = {}
+    device_class = _nvidia_table()["kinds"].get(config.opaque.nvidia.kind, {}).get("class", "")
+    alternatives: dict[str, Mapping[str, Items[DeviceRequestOfClaim]]] = {}
     for index, name in enumerate(config.requests):
         main, _, sub = name.partition("/")
         request = asked.get(main)
@@ -269,29 +273,31 @@ def _requests(config: DeviceConfiguration, asked: Mapping[str, Request]) -> Iter
             continue
         at = config.path("requests", index)
         if request.choices and not sub:
-            yield _alternatives(at, name, request)
+            yield _alternatives_problem(at, name, request)
         if main not in alternatives:
-            alternatives[main] = _by_name(request, config)
+            alternatives[main] = _alternatives_by_name(request, config)
         for choice in alternatives[main].get(sub, ()) if request.choices else [request]:
-            yield from _other_device(at, choice, device_class)
+            yield from _check_other_device(at, choice, device_class)
 
 
-def _by_name(request: Request, config: DeviceConfiguration) -> Mapping[str, Items[Request]]:
+def _alternatives_by_name(
+    request: DeviceRequestOfClaim, config: DeviceConfiguration
+) -> Mapping[str, Items[DeviceRequestOfClaim]]:
     """Return the alternatives of a request by name; several of one name are all listed."""
-    named: dict[str, list[Request]] = {}
+    named: dict[str, list[DeviceRequestOfClaim]] = {}
     for choice in request.choices:
         named.setdefault(choice.name, []).append(choice)
     return {name: Items(choices, config.reading.deadline) for name, choices in named.items()}
 
 
-def _alternatives(at: FieldPath, name: str, request: Request) -> Problem:
+def _alternatives_problem(at: FieldPath, name: str, request: DeviceRequestOfClaim) -> Problem:
     message = f"names request `{shown(name)}`, so the driver does not configure the alternatives of this request"
     fix = f"name each alternative, such as {name}/{request.choices[0].name}"
     return ALTERNATIVES.problem(at, message, fix)
 
 
-def _other_device(at: FieldPath, request: Request, device_class: str) -> Iterator[Problem]:
-    classes = {kind["class"] for kind in _table()["kinds"].values()}
+def _check_other_device(at: FieldPath, request: DeviceRequestOfClaim, device_class: str) -> Iterator[Problem]:
+    classes = {kind["class"] for kind in _nvidia_table()["kinds"].values()}
     if device_class and request.device_class in classes - {device_class}:
         message = (
             f"names a request of DeviceClass `{request.device_class}`, but the configuration is only for DeviceClass "

@@ -20,10 +20,10 @@ def parameter_breaches(configurations: Iterable[OpaqueConfiguration]) -> Iterato
     """Yield the breaches of the parameters in some configurations."""
     for opaque in configurations:
         if opaque:
-            yield from _breaches(opaque)
+            yield from _breaches_of_parameters(opaque)
 
 
-def _breaches(opaque: OpaqueConfiguration) -> Iterator[Breach]:
+def _breaches_of_parameters(opaque: OpaqueConfiguration) -> Iterator[Breach]:
     at, parameters = opaque.path("parameters"), opaque.parameters
     if parameters is None:
         yield Breach(what="missing", at=at, expected="an object that the driver understands")

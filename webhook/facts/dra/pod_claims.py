@@ -14,15 +14,15 @@ from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import NAMESPACE
 from webhook.cluster.interest import interest_in_fields
-from webhook.facts.dra.absent_claims import DEFAULT, DOMAINS, Absence, Absences, ClaimKind
+from webhook.facts.dra.absent_claims import DEFAULT, DOMAINS, AbsenceFinder, AbsenceOfClaim, ClaimKind
 from webhook.facts.dra.class_lookup import CLASS, DeviceClasses
-from webhook.facts.dra.requested_devices import NOTHING, ClaimContents, contents_of
-from webhook.facts.dra.requests import Request
+from webhook.facts.dra.requested_devices import NOTHING, ClaimContents, contents_of_claim
+from webhook.facts.dra.requests import DeviceRequestOfClaim
 from webhook.facts.dra.types import ResourceClaim, ResourceClaimTemplate
 from webhook.facts.fact import Missing
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
-from webhook.facts.view import NAMESPACES, View
+from webhook.facts.view import NAMESPACES, ClusterView
 from webhook.paths import FieldPath
 from webhook.problem import MissingObject
 from webhook.typed.collections import Items
@@ -72,9 +72,9 @@ class PodClaim:
     source: Source
     reference: str
     is_found: bool = False
-    absence: Absence = field(default_factory=Absence)
+    absence: AbsenceOfClaim = field(default_factory=AbsenceOfClaim)
     contents: ClaimContents = NOTHING
-    requests: Items[Request]
+    requests: Items[DeviceRequestOfClaim]
     users: tuple[FieldPath, ...] = ()
     is_duplicate: bool = False
 
@@ -90,7 +90,7 @@ class PodClaim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
+class ClaimReference:
     """An entry of `resources.claims` of a container.
 
     Args:
@@ -127,42 +127,44 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class PodClaims:
+class ClaimsOfPods:
     """The claims of an object's pods, the containers' references to them, and the objects that were missing."""
 
     claims: Items[PodClaim]
-    references: Items[Reference]
+    references: Items[ClaimReference]
     missing: Missing
 
 
-def pod_claims(subject: Subject) -> PodClaims:
+def pod_claims(subject: Subject) -> ClaimsOfPods:
     """Return the claims of an object's pods; call it through `Subject.once`."""
-    return claims_of(subject.once(pod_sets).all, subject.view(), subject.typed(Pod))
+    return claims_of_pod_sets(subject.once(pod_sets).all, subject.view(), subject.typed(Pod))
 
 
-def claims_of(podsets: Items[PodSet], view: View, pod: Pod | None = None) -> PodClaims:
+def claims_of_pod_sets(podsets: Items[PodSet], view: ClusterView, pod: Pod | None = None) -> ClaimsOfPods:
     """Return the claims of some pod sets; `pod` is an object that may be the template of one, so that it is
     read once.
     """
-    resolver, deadline = _Resolver(view), view.deadline
+    resolver, deadline = _ClaimResolver(view), view.deadline
     claims: list[PodClaim] = []
-    references: list[Reference] = []
+    references: list[ClaimReference] = []
     for podset in podsets:
         template = pod if pod and pod.json is podset.template else PodTemplate(podset.template, (), Reading(deadline))
         spec = template.spec
         listed = [container for container in spec.all_containers() if container.resources.claims]
         entries = [entry for entry in spec.resource_claims if entry]
         if entries or listed:
-            declared = [resolver.claim(entry, podset) for entry in entries]
+            declared = [resolver.resolve_claim(entry, podset) for entry in entries]
             first = _first_of_a_name(declared)
-            referring = [reference for each in listed for reference in _references(each, podset, first, view)]
-            _note_users(declared, referring)
+            referring = [
+                reference for each in listed for reference in _references_of_container(each, podset, first, view)
+            ]
+            _store_references_in_claims(declared, referring)
             claims.extend(declared)
             references.extend(referring)
-    return PodClaims(Items(claims, deadline), Items(references, deadline), view.missing())
+    return ClaimsOfPods(Items(claims, deadline), Items(references, deadline), view.missing())
 
 
-def admin_allowed(view: View) -> bool | None:
+def allows_admin_access(view: ClusterView) -> bool | None:
     """Return whether the namespace's label allows admin access; None if the namespace is not in the view.
 
     k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go AuthorizedForAdmin.
@@ -175,42 +177,42 @@ def admin_allowed(view: View) -> bool | None:
     return namespace.metadata.labels.get(_ADMIN_ACCESS) == "true"
 
 
-class _Resolver:
+class _ClaimResolver:
     """Resolves claims with the objects of a view."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: ClusterView) -> None:
         self._view = view.of("claims", "references")
         self._classes = DeviceClasses(view.of("claims"))
-        self._absences = Absences(view)
+        self._absences = AbsenceFinder(view)
 
-    def claim(self, entry: Entry, podset: PodSet) -> PodClaim:
+    def resolve_claim(self, entry: Entry, podset: PodSet) -> PodClaim:
         """Return a claim of a pod with the requests of the claim or template that it names."""
         claim = PodClaim(
             pod_set=podset.name,
             pods=podset.pods,
             at=podset.locate(entry.at),
             name=entry.name,
-            source=_source(entry),
+            source=_source_of_entry(entry),
             reference=entry.resource_claim_name or entry.resource_claim_template_name,
             requests=Items((), self._view.deadline),
         )
         if claim.looks_up and self._view.namespace:  # a cluster-scoped runtime is used from many of them
-            self._resolve(claim, claim.looks_up)
+            self._look_up_claim(claim, claim.looks_up)
         return claim
 
-    def _resolve(self, claim: PodClaim, kind: ClaimKind) -> None:
+    def _look_up_claim(self, claim: PodClaim, kind: ClaimKind) -> None:
         obj = self._view.unnoted().find(kind, claim.reference)
         if not obj:
             claim.absence = self._absences.of(kind, claim.reference)
             if not claim.absence.is_promised:
                 self._view.get(kind.gvk, claim.reference)  # notes it as missing
             return
-        claim.is_found, claim.contents = True, contents_of(obj, self._classes, self._view)
+        claim.is_found, claim.contents = True, contents_of_claim(obj, self._classes, self._view)
         asked = [choice for request in claim.contents.requests for choice in request.with_choices]
         claim.requests = Items(asked, self._view.deadline)
 
 
-def _source(entry: Entry) -> Source:
+def _source_of_entry(entry: Entry) -> Source:
     if entry.resource_claim_name:
         return "both" if entry.resource_claim_template_name else "claim"
     if entry.resource_claim_template_name:
@@ -226,7 +228,7 @@ def _first_of_a_name(claims: Sequence[PodClaim]) -> dict[str, PodClaim]:
     return first
 
 
-def _note_users(claims: Sequence[PodClaim], references: Sequence[Reference]) -> None:
+def _store_references_in_claims(claims: Sequence[PodClaim], references: Sequence[ClaimReference]) -> None:
     """Store in each claim where containers refer to it; claims of one name have the same users."""
     users: dict[str, list[FieldPath]] = {}
     for reference in references:
@@ -235,7 +237,9 @@ def _note_users(claims: Sequence[PodClaim], references: Sequence[Reference]) -> 
         claim.users = tuple(users.get(claim.name, ()))
 
 
-def _references(container: Container, podset: PodSet, first: Mapping[str, PodClaim], view: View) -> Iterator[Reference]:
+def _references_of_container(
+    container: Container, podset: PodSet, first: Mapping[str, PodClaim], view: ClusterView
+) -> Iterator[ClaimReference]:
     before: dict[str, set[str]] = {}
     for entry in container.resources.claims:
         if not entry:
@@ -243,7 +247,7 @@ def _references(container: Container, podset: PodSet, first: Mapping[str, PodCla
         name, request = entry.name, entry.request
         claim, requests = first.get(name), before.setdefault(name, set())
         known = claim.contents.request_names if claim and claim.is_found and request else ()
-        yield Reference(
+        yield ClaimReference(
             pod_set=podset.name,
             container=container.name,
             at=podset.locate(container.at) + entry.at[len(container.at) :],

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.facts.dra.class_lookup import ClassState, DeviceClasses
-from webhook.facts.dra.requests import Request, read_requests
+from webhook.facts.dra.class_lookup import DeviceClasses, DeviceClassState
+from webhook.facts.dra.requests import DeviceRequestOfClaim, read_requests
 from webhook.facts.dra.types import ClaimSpec, ResourceClaim, ResourceClaimTemplate
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.same import Same
 from webhook.user_cache import UserCache, json_bytes
 
@@ -35,8 +35,8 @@ class ClaimContents:
             whole ones and slices, without admin access, a share of a capacity or a strategy of sharing.
     """
 
-    requests: tuple[Request, ...] = ()
-    classes: Mapping[str, ClassState] = field(default_factory=dict)
+    requests: tuple[DeviceRequestOfClaim, ...] = ()
+    classes: Mapping[str, DeviceClassState] = field(default_factory=dict)
     request_names: tuple[str, ...] = ()
     devices: int | None = None
     at_least: int = 0
@@ -49,15 +49,17 @@ NOTHING: Final = ClaimContents()
 """The contents of a claim that does not exist."""
 
 
-def contents_of(claim: ResourceClaim | ResourceClaimTemplate, classes: DeviceClasses, view: View) -> ClaimContents:
+def contents_of_claim(
+    claim: ResourceClaim | ResourceClaimTemplate, classes: DeviceClasses, view: ClusterView
+) -> ClaimContents:
     """Return the contents of a claim or a template of the cluster."""
     key = ("claim", id(claim.json))
     known: ClaimContents | None = view.remembered(key)
     if known is not None:
         return known
-    kept = _kept(claim)
-    if not kept.holds(classes):
-        kept.contents = _contents(claim.claim, read_requests(claim.claim, claim.version), classes)
+    kept = _cached_contents_of_claim(claim)
+    if not kept.is_valid_for(classes):
+        kept.contents = _contents_of_requests(claim.claim, read_requests(claim.claim, claim.version), classes)
         kept.classes = {name: classes.get(name).json for name in kept.contents.classes if name and classes.get(name)}
     if all(not name or state.is_found for name, state in kept.contents.classes.items()):
         view.remember(key, kept.contents)  # a class that is not there is missing for each fact that needs it
@@ -65,13 +67,13 @@ def contents_of(claim: ResourceClaim | ResourceClaimTemplate, classes: DeviceCla
 
 
 @dataclass(slots=True)
-class _Kept:
+class _CachedContents:
     """The cached contents of one claim, with the classes that it names and that existed."""
 
     classes: Mapping[str, JSON] = field(default_factory=dict)
     contents: ClaimContents = NOTHING
 
-    def holds(self, classes: DeviceClasses) -> bool:
+    def is_valid_for(self, classes: DeviceClasses) -> bool:
         """Return whether the classes are still the same ones and all of them exist."""
         if self.contents is NOTHING:
             return False
@@ -81,20 +83,20 @@ class _Kept:
         )
 
 
-_KEPT: Final[UserCache[Same, _Kept | None]] = UserCache(4 << 20)
+_KEPT: Final[UserCache[Same, _CachedContents | None]] = UserCache(4 << 20)
 
 
-def _kept(claim: ResourceClaim | ResourceClaimTemplate) -> _Kept:
+def _cached_contents_of_claim(claim: ResourceClaim | ResourceClaimTemplate) -> _CachedContents:
     key = Same(claim.json)
     kept = _KEPT.get(key, None)
     if kept is None:
-        kept = _Kept()
-        if _is_ordinary(claim.claim):
+        kept = _CachedContents()
+        if _is_short_enough_to_cache(claim.claim):
             _KEPT.put(key, kept, json_bytes(claim.json, _KEPT.largest) + _CONTENTS_BYTES)
     return kept
 
 
-def _is_ordinary(spec: ClaimSpec) -> bool:
+def _is_short_enough_to_cache(spec: ClaimSpec) -> bool:
     """Return whether a claim is short enough to be cached: its requests name a class and a count, as most do."""
     listed = spec.devices.requests
     return (
@@ -113,20 +115,23 @@ _SHORT: Final = frozenset(("name", "exactly", "deviceClassName", "allocationMode
 """Fields of a request that cannot hold a long text."""
 
 
-def _contents(spec: ClaimSpec, asked: Sequence[Request], classes: DeviceClasses) -> ClaimContents:
+def _contents_of_requests(
+    spec: ClaimSpec, asked: Sequence[DeviceRequestOfClaim], classes: DeviceClasses
+) -> ClaimContents:
     return ClaimContents(
         requests=tuple(asked),
         classes=classes.states(asked),
         request_names=tuple(request.name for request in asked if request.name),
-        devices=devices_of(asked) if asked else None,
+        devices=devices_of_requests(asked) if asked else None,
         at_least=sum(request.at_least for request in asked),
         is_gpu=any(request.is_gpu for request in asked),
         has_admin_access=any(request.has_admin_access for request in asked),
-        is_exclusive=_is_exclusive(asked) and not any(each.opaque.nvidia.sharing for each in spec.devices.config),
+        is_exclusive=_asks_for_exclusive_devices(asked)
+        and not any(each.opaque.nvidia.sharing for each in spec.devices.config),
     )
 
 
-def _is_exclusive(asked: Sequence[Request]) -> bool:
+def _asks_for_exclusive_devices(asked: Sequence[DeviceRequestOfClaim]) -> bool:
     """Return whether requests and their alternatives ask only for devices that cannot be shared."""
     choices = [choice for request in asked for choice in request.choices or (request,)]
     return bool(choices) and all(
@@ -137,7 +142,7 @@ def _is_exclusive(asked: Sequence[Request]) -> bool:
 _EXCLUSIVE: Final = frozenset(("device", "slice"))
 
 
-def devices_of(asked: Sequence[Request]) -> int | None:
+def devices_of_requests(asked: Sequence[DeviceRequestOfClaim]) -> int | None:
     """Return how many devices the requests ask for together; None if one of them leaves it open."""
     counts = [request.devices for request in asked if request.devices is not None]
     return sum(counts) if len(counts) == len(asked) else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON
-from webhook.facts.dra.selectors import Judged, check_selector
+from webhook.facts.dra.selectors import SelectorErrors, check_selector
 from webhook.facts.dra.types import (
     GROUP,
     ClaimSpec,
@@ -23,7 +23,7 @@ from webhook.facts.dra.types import (
     ResourceClaim,
     ResourceClaimTemplate,
 )
-from webhook.facts.gpu.devices import UNKNOWN, Device, device_class
+from webhook.facts.gpu.devices import UNKNOWN, DeviceName, device_of_class_name
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.typed.collections import Items
@@ -40,16 +40,16 @@ Kind: TypeAlias = Literal["exactly", "firstAvailable", "choice", "none", "both",
 
 
 @dataclass(frozen=True, slots=True)
-class Selector:
+class JudgedSelector:
     """A selector: the path of its expression, and the API server's judgement of it."""
 
     at: FieldPath
     expression: str
-    judged: Judged
+    judged: SelectorErrors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class DeviceRequestOfClaim:
     """A request, or an alternative of one.
 
     Args:
@@ -73,63 +73,63 @@ class Request:
     name: str
     at: FieldPath
     kind: Kind
-    device: Device = UNKNOWN
+    device: DeviceName = UNKNOWN
     device_class: str = ""
     allocation_mode: str = ""
     count: int = 0
     has_admin_access: bool = False
-    selectors: tuple[Selector, ...] = ()
+    selectors: tuple[JudgedSelector, ...] = ()
     capacities: Mapping[str, Amount] = field(default_factory=dict)
     tolerations: tuple[JSON, ...] = ()
     devices: int | None = None
     at_least: int = 0
     is_gpu: bool = False
-    choices: tuple[Request, ...] = ()
+    choices: tuple[DeviceRequestOfClaim, ...] = ()
 
     @property
-    def with_choices(self) -> tuple[Request, ...]:
+    def with_choices(self) -> tuple[DeviceRequestOfClaim, ...]:
         """Return the request itself, then each of its alternatives (`firstAvailable`)."""
         return (self, *self.choices)
 
 
-def claim_of(subject: Subject) -> ResourceClaim | ResourceClaimTemplate | None:
+def reviewed_claim(subject: Subject) -> ResourceClaim | ResourceClaimTemplate | None:
     """Return the claim or the template that is reviewed; None for other objects."""
     kind = _CLAIMS.get(subject.group_kind)
     return subject.typed(kind) if kind else None
 
 
-def requests_of_reviewed_claim(subject: Subject) -> Items[Request]:
+def requests_of_reviewed_claim(subject: Subject) -> Items[DeviceRequestOfClaim]:
     """Return the requests of a reviewed claim or template; call it through `Subject.once`."""
-    claim = claim_of(subject)
+    claim = reviewed_claim(subject)
     return read_requests(claim.claim, claim.version) if claim else Items((), subject.deadline)
 
 
-def read_requests(spec: ClaimSpec, version: str) -> Items[Request]:
+def read_requests(spec: ClaimSpec, version: str) -> Items[DeviceRequestOfClaim]:
     """Return the requests of a claim's spec in a version of the API; empty requests are left out."""
     deadline = spec.reading.deadline
     if version == "v1alpha2":
-        return Items([Request(name="", at=spec.at, kind="unsupported")], deadline)
+        return Items([DeviceRequestOfClaim(name="", at=spec.at, kind="unsupported")], deadline)
     is_flat = version in FLAT_VERSIONS
-    return Items([_request(request, is_flat=is_flat) for request in spec.devices.requests if request], deadline)
+    return Items([_read_request(request, is_flat=is_flat) for request in spec.devices.requests if request], deadline)
 
 
-def _request(request: DeviceRequest, *, is_flat: bool) -> Request:
+def _read_request(request: DeviceRequest, *, is_flat: bool) -> DeviceRequestOfClaim:
     exact = request.flat if is_flat else request.exactly
     choices = [choice for choice in request.first_available if choice]
     if choices:
-        return _alternatives(request, choices, "both" if exact else "firstAvailable")
+        return _with_alternatives(request, choices, "both" if exact else "firstAvailable")
     if exact:
-        return _asked(request.name, "exactly", exact, has_admin_access=exact.admin_access)
+        return _request_for_one_class(request.name, "exactly", exact, has_admin_access=exact.admin_access)
     meant = request.flat or request.exactly
     if meant:  # of another version: refused, but what it means is clear
-        return _asked(request.name, "none", ExactDeviceRequest(meant.json, request.at, request.reading))
-    return Request(name=request.name, at=request.at, kind="none")
+        return _request_for_one_class(request.name, "none", ExactDeviceRequest(meant.json, request.at, request.reading))
+    return DeviceRequestOfClaim(name=request.name, at=request.at, kind="none")
 
 
-def _alternatives(request: DeviceRequest, listed: Sequence[DeviceSubRequest], kind: Kind) -> Request:
-    choices = tuple(_asked(choice.name, "choice", choice) for choice in listed)
+def _with_alternatives(request: DeviceRequest, listed: Sequence[DeviceSubRequest], kind: Kind) -> DeviceRequestOfClaim:
+    choices = tuple(_request_for_one_class(choice.name, "choice", choice) for choice in listed)
     counts = {choice.devices for choice in choices}
-    return Request(
+    return DeviceRequestOfClaim(
         name=request.name,
         at=request.at,
         kind=kind,
@@ -140,15 +140,15 @@ def _alternatives(request: DeviceRequest, listed: Sequence[DeviceSubRequest], ki
     )
 
 
-def _asked(
+def _request_for_one_class(
     name: str, kind: Kind, asked: ExactDeviceRequest | DeviceSubRequest, *, has_admin_access: bool = False
-) -> Request:
+) -> DeviceRequestOfClaim:
     """Return one request for devices of one class."""
-    device = device_class(asked.device_class_name)
+    device = device_of_class_name(asked.device_class_name)
     mode = asked.allocation_mode or "ExactCount"
-    count = _count(asked, mode)
+    count = _requested_count(asked, mode)
     is_exact = mode == "ExactCount" and count > 0
-    return Request(
+    return DeviceRequestOfClaim(
         name=name,
         at=asked.at,
         kind=kind,
@@ -166,19 +166,21 @@ def _asked(
     )
 
 
-def _count(asked: ExactDeviceRequest | DeviceSubRequest, mode: str) -> int:
+def _requested_count(asked: ExactDeviceRequest | DeviceSubRequest, mode: str) -> int:
     count = asked.count or (1 if mode == "ExactCount" else 0)
     return count if count in _INTEGERS else 0
 
 
-def read_selectors(listed: Items[DeviceSelector]) -> tuple[Selector, ...]:
+def read_selectors(listed: Items[DeviceSelector]) -> tuple[JudgedSelector, ...]:
     """Return the selectors of a request or a DeviceClass, with the API server's judgement of their expressions.
 
     One without `cel` is for the declared shape to tell.
     """
-    return tuple(_selector(selector) for selector in listed if selector.cel)
+    return tuple(_judged_selector(selector) for selector in listed if selector.cel)
 
 
-def _selector(selector: DeviceSelector) -> Selector:
+def _judged_selector(selector: DeviceSelector) -> JudgedSelector:
     expression = selector.cel.expression
-    return Selector(selector.cel.path("expression"), expression, check_selector(expression, selector.reading.deadline))
+    return JudgedSelector(
+        selector.cel.path("expression"), expression, check_selector(expression, selector.reading.deadline)
+    )

@@ -15,8 +15,14 @@ from webhook.facts.dra.api_versions import version_fault
 from webhook.facts.dra.breach_words import message_and_fix
 from webhook.facts.dra.claim_values import claim_breaches
 from webhook.facts.dra.groups import RESOURCE_CLAIMS
-from webhook.facts.dra.pod_claims import admin_allowed
-from webhook.facts.dra.requests import FLAT_VERSIONS, Request, Selector, claim_of, requests_of_reviewed_claim
+from webhook.facts.dra.pod_claims import allows_admin_access
+from webhook.facts.dra.requests import (
+    FLAT_VERSIONS,
+    DeviceRequestOfClaim,
+    JudgedSelector,
+    requests_of_reviewed_claim,
+    reviewed_claim,
+)
 from webhook.facts.dra.selector_words import describe_feature_gate, describe_refusal
 from webhook.facts.dra.types import DeviceConstraint, ResourceClaim, ResourceClaimTemplate
 from webhook.facts.subject import Subject
@@ -190,25 +196,25 @@ def validate_resource_claim(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of ValidateResourceClaim and ValidateResourceClaimTemplate, and changes of an
     immutable spec.
     """
-    claim = claim_of(subject)
+    claim = reviewed_claim(subject)
     if claim is None:
         return
-    yield from _api_version(claim, subject)
+    yield from _check_api_version(claim, subject)
     if subject.attributes.operation is Operation.UPDATE:
-        yield from _immutable(claim, subject.typed_old(type(claim)))
+        yield from _check_immutable_fields(claim, subject.typed_old(type(claim)))
         return
     asked = subject.once(requests_of_reviewed_claim)
-    yield from value_problems(_without_moved(claim_breaches(claim, asked, subject.view()), asked))
+    yield from problems_of_breaches(_without_misplaced_fields(claim_breaches(claim, asked, subject.view()), asked))
     yield from validate_requests(asked, claim.version)
-    yield from _admin_access(asked, subject)
+    yield from _check_admin_access(asked, subject)
     for constraint in claim.claim.devices.constraints:
-        yield from _two_attributes(constraint)
+        yield from _check_single_attribute(constraint)
     if not asked:
         message = "is empty, so pods that use the claim get no device"
         yield NO_REQUESTS.problem(claim.claim.path("devices", "requests"), message, "add a request")
 
 
-def _without_moved(breaches: Iterable[Breach], asked: Items[Request]) -> Iterator[Breach]:
+def _without_misplaced_fields(breaches: Iterable[Breach], asked: Items[DeviceRequestOfClaim]) -> Iterator[Breach]:
     """Yield the breaches without misplaced fields of requests for which one problem names all fields."""
     told = {request.at for request in asked if request.kind == "none" and request.device_class}
     for breach in breaches:
@@ -217,7 +223,7 @@ def _without_moved(breaches: Iterable[Breach], asked: Items[Request]) -> Iterato
             yield breach
 
 
-def _api_version(claim: ResourceClaim | ResourceClaimTemplate, subject: Subject) -> Iterator[Problem]:
+def _check_api_version(claim: ResourceClaim | ResourceClaimTemplate, subject: Subject) -> Iterator[Problem]:
     """Check the API version: rules served-version and deprecated-version."""
     fault = version_fault(claim.version, subject.assumptions.kubernetes[1])
     if fault and fault.is_deprecated:
@@ -226,7 +232,7 @@ def _api_version(claim: ResourceClaim | ResourceClaimTemplate, subject: Subject)
         yield SERVED_VERSION.problem("apiVersion", fault.message, fault.fix, claim.api_version)
 
 
-def _immutable(
+def _check_immutable_fields(
     claim: ResourceClaim | ResourceClaimTemplate, old: ResourceClaim | ResourceClaimTemplate
 ) -> Iterator[Problem]:
     """Yield the problems that ValidateResourceClaimUpdate and ValidateResourceClaimTemplateUpdate would report."""
@@ -236,13 +242,13 @@ def _immutable(
         yield IMMUTABLE.problem(claim.spec.at, message, fix)
 
 
-def _admin_access(asked: Items[Request], subject: Subject) -> Iterator[Problem]:
+def _check_admin_access(asked: Items[DeviceRequestOfClaim], subject: Subject) -> Iterator[Problem]:
     """Yield the problems that AuthorizedForAdmin of pkg/registry/resource/utils.go would report."""
     paths = [(*request.at, "adminAccess") for request in asked if request.has_admin_access]
     if not paths:
         return
     view = subject.view()
-    allowed = admin_allowed(view)
+    allowed = allows_admin_access(view)
     for path in paths:
         if allowed is None:
             yield ADMIN_ACCESS.problem(path, missing=view.missing()[""])
@@ -253,20 +259,20 @@ def _admin_access(asked: Items[Request], subject: Subject) -> Iterator[Problem]:
             yield ADMIN_ACCESS.problem(path, message, fix)
 
 
-def _two_attributes(constraint: DeviceConstraint) -> Iterator[Problem]:
+def _check_single_attribute(constraint: DeviceConstraint) -> Iterator[Problem]:
     match, distinct = constraint.match_attribute, constraint.distinct_attribute
     if match and distinct:
         message = f"has matchAttribute `{match}` and distinctAttribute `{distinct}`, but Kubernetes ignores one of them"
         yield TWO_ATTRIBUTES.problem(constraint.at, message, "make two constraints")
 
 
-def value_problems(breaches: Iterable[Breach]) -> Iterator[Problem]:
+def problems_of_breaches(breaches: Iterable[Breach]) -> Iterator[Problem]:
     """Yield one problem for every breach of the API server's validation."""
     for breach in breaches:
-        yield value_problem(breach)
+        yield problem_of_breach(breach)
 
 
-def value_problem(breach: Breach) -> Problem:  # one rule a case
+def problem_of_breach(breach: Breach) -> Problem:  # one rule a case
     """Return the problem for a breach, under the rule that it breaks."""
     message, fix, shown = message_and_fix(breach)
     match breach.what:
@@ -299,21 +305,21 @@ def value_problem(breach: Breach) -> Problem:  # one rule a case
     raise KeyError(breach.what)
 
 
-def validate_requests(asked: Iterable[Request], version: str) -> Iterator[Problem]:
+def validate_requests(asked: Iterable[DeviceRequestOfClaim], version: str) -> Iterator[Problem]:
     """Yield the problems that validateDeviceRequest would report, with its alternatives."""
     for request in asked:
         if request.kind in ("none", "both"):
-            yield _request_kind(request, is_flat=version in FLAT_VERSIONS)
+            yield _request_kind_problem(request, is_flat=version in FLAT_VERSIONS)
         for choice in request.with_choices:
             if choice.kind in ("exactly", "choice"):
-                yield from _class_required(choice)
-                yield from _allocation_mode(choice)
-                yield from _count(choice)
+                yield from _check_class_required(choice)
+                yield from _check_allocation_mode(choice)
+                yield from _check_device_count(choice)
             for selector in choice.selectors:
-                yield from _selector(selector)
+                yield from _check_selector(selector)
 
 
-def _request_kind(request: Request, *, is_flat: bool) -> Problem:
+def _request_kind_problem(request: DeviceRequestOfClaim, *, is_flat: bool) -> Problem:
     exactly = "`deviceClassName`" if is_flat else "`exactly`"
     if request.kind == "both":
         message, fix = f"must not have both {exactly} and `firstAvailable`", "keep one of them"
@@ -325,19 +331,19 @@ def _request_kind(request: Request, *, is_flat: bool) -> Problem:
     return REQUEST_KIND.problem(request.at, f"request `{request.name}` {message}", fix)
 
 
-def _class_required(request: Request) -> Iterator[Problem]:
+def _check_class_required(request: DeviceRequestOfClaim) -> Iterator[Problem]:
     if not request.device_class:
         message = "must be set because every request names the DeviceClass of its devices"
         yield CLASS_REQUIRED.problem((*request.at, "deviceClassName"), message, "name a DeviceClass")
 
 
-def _allocation_mode(request: Request) -> Iterator[Problem]:
+def _check_allocation_mode(request: DeviceRequestOfClaim) -> Iterator[Problem]:
     mode = request.allocation_mode
     if mode not in ("ExactCount", "All") and not is_placeholder(mode):
-        yield value_problem(Breach(what="allocationMode", at=(*request.at, "allocationMode"), given=mode))
+        yield problem_of_breach(Breach(what="allocationMode", at=(*request.at, "allocationMode"), given=mode))
 
 
-def _count(request: Request) -> Iterator[Problem]:
+def _check_device_count(request: DeviceRequestOfClaim) -> Iterator[Problem]:
     """Yield the problems that validateDeviceAllocationMode would report."""
     if request.allocation_mode == "All" and request.count != 0:
         message = "must not be set with allocation mode All because that mode asks for every device"
@@ -348,7 +354,7 @@ def _count(request: Request) -> Iterator[Problem]:
         yield COUNT.problem((*request.at, "count"), message, "set 1 or more", request.count)
 
 
-def _selector(selector: Selector) -> Iterator[Problem]:
+def _check_selector(selector: JudgedSelector) -> Iterator[Problem]:
     """Yield the problems that validateCELSelector would report: rules selector and selector-feature-gate."""
     if selector.judged.problem:
         yield SELECTOR.problem(selector.at, *describe_refusal(selector))

@@ -10,7 +10,7 @@ from typing import Final
 
 from webhook.facts.dra.claim_values import shape_breaches
 from webhook.facts.dra.groups import RESOURCE_CLAIMS
-from webhook.facts.dra.resource_claims import value_problems
+from webhook.facts.dra.resource_claims import problems_of_breaches
 from webhook.facts.dra.types import PodGroup, PodGroupSpec, Workload
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
@@ -26,18 +26,18 @@ GROUP_SOURCE: Final = RESOURCE_CLAIMS.rule(
 def validate_pod_group(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the claims of a PodGroup."""
     group = subject.typed(PodGroup)
-    yield from value_problems(shape_breaches(group))
-    yield from _group_source([group.spec])
+    yield from problems_of_breaches(shape_breaches(group))
+    yield from _check_group_source([group.spec])
 
 
 def validate_workload(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the claims of a Workload's PodGroup templates."""
     workload = subject.typed(Workload)
-    yield from value_problems(shape_breaches(workload))
-    yield from _group_source(workload.spec.pod_group_templates)
+    yield from problems_of_breaches(shape_breaches(workload))
+    yield from _check_group_source(workload.spec.pod_group_templates)
 
 
-def _group_source(groups: Iterable[PodGroupSpec]) -> Iterator[Problem]:
+def _check_group_source(groups: Iterable[PodGroupSpec]) -> Iterator[Problem]:
     """Yield claims with no source, or with two."""
     for group in groups:
         for claim in group.resource_claims:

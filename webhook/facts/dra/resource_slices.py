@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.facts.dra.allocatable import Allocatable
-from webhook.facts.dra.device_models import different_models
+from webhook.facts.dra.allocatable import AllocatableDevices
+from webhook.facts.dra.device_models import models_of_mixed_node
 from webhook.facts.dra.groups import RESOURCE_SLICES
-from webhook.facts.dra.inventory import Selection, describe_matching_devices
-from webhook.facts.dra.requests import claim_of
+from webhook.facts.dra.inventory import SelectedDevices, describe_matching_devices
+from webhook.facts.dra.requests import reviewed_claim
 from webhook.facts.dra.types import DeviceClass
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.problem import Problem
 from webhook.typed.collections import Items
 from webhook.wording import counted
@@ -56,45 +56,45 @@ _GENERATED: Final = ("resource.kubernetes.io/pod-claim-name", "resource.kubernet
 
 def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
     """Yield requests whose selectors select no device, too few, or fail on one."""
-    obj = claim_of(subject) or subject.typed(DeviceClass)
+    obj = reviewed_claim(subject) or subject.typed(DeviceClass)
     if any(name in obj.metadata.annotations for name in _GENERATED):
         return
     devices = describe_matching_devices(subject)
-    most, constrained = _most_of_alternatives(devices.selections), _constrained(subject)
+    most, constrained = _most_of_alternatives(devices.selections), _names_of_constrained_requests(subject)
     for selection in devices.selections:
         if selection.failures:
-            yield _selector_fails(selection)
+            yield _failing_selector_problem(selection)
         elif selection.count == 0 and (not selection.of or most[selection.of] == 0):
             # an alternative that takes nothing is what alternatives are for, unless all of them do
-            yield _no_device(selection, devices.devices, subject.view())
+            yield _no_device_problem(selection, devices.devices, subject.view())
         if _is_too_few(selection):
-            yield _too_few_devices(selection)
-        elif (selection.wanted or 0) > 1 and constrained.isdisjoint(_names(selection)):
-            yield from _different_models(selection)
+            yield _too_few_devices_problem(selection)
+        elif (selection.wanted or 0) > 1 and constrained.isdisjoint(_names_of_selection(selection)):
+            yield from _check_different_models(selection)
 
 
-def _is_too_few(selection: Selection) -> bool:
+def _is_too_few(selection: SelectedDevices) -> bool:
     most = selection.allocatable.most
     if not selection.count or selection.of or (selection.wanted or 0) <= most:
         return False
     return most == 0 or not selection.is_shared
 
 
-def _constrained(subject: Subject) -> frozenset[str]:
+def _names_of_constrained_requests(subject: Subject) -> frozenset[str]:
     """Return the names of requests that a constraint is about; "" among them if it is about all."""
-    claim = claim_of(subject)
+    claim = reviewed_claim(subject)
     constraints = claim.claim.devices.constraints if claim else ()
     return frozenset(name for constraint in constraints for name in constraint.requests or ("",))
 
 
-def _names(selection: Selection) -> tuple[str, ...]:
+def _names_of_selection(selection: SelectedDevices) -> tuple[str, ...]:
     """Return the names by which a constraint may refer to a request."""
     if selection.of:
         return "", selection.of, f"{selection.of}/{selection.name}"
     return "", selection.name
 
 
-def _most_of_alternatives(selections: Items[Selection]) -> Mapping[str, int]:
+def _most_of_alternatives(selections: Items[SelectedDevices]) -> Mapping[str, int]:
     """Return how many devices the alternatives of a request select at most; 1 if that is not known."""
     most: dict[str, int] = {}
     for selection in selections:
@@ -103,8 +103,8 @@ def _most_of_alternatives(selections: Items[Selection]) -> Mapping[str, int]:
     return most
 
 
-def _different_models(selection: Selection) -> Iterator[Problem]:
-    mixed = different_models(selection.allocatable.devices)
+def _check_different_models(selection: SelectedDevices) -> Iterator[Problem]:
+    mixed = models_of_mixed_node(selection.allocatable.devices)
     if mixed is not None:
         models = " and ".join(f"`{model}`" for model in mixed.models)
         message = (
@@ -115,7 +115,7 @@ def _different_models(selection: Selection) -> Iterator[Problem]:
         yield DIFFERENT_MODELS.problem(selection.at, message, fix)
 
 
-def _no_device(selection: Selection, devices: int, view: View) -> Problem:
+def _no_device_problem(selection: SelectedDevices, devices: int, view: ClusterView) -> Problem:
     of_class, wait = view.named(DeviceClass.gvk, selection.device_class), "or wait until such devices are added"
     fix = f"change the selectors so that they match devices of the cluster, {wait}"
     if not selection.device_class:
@@ -129,19 +129,19 @@ def _no_device(selection: Selection, devices: int, view: View) -> Problem:
     return NO_DEVICE.problem(selection.at, message, fix)
 
 
-def _too_few_devices(selection: Selection) -> Problem:
+def _too_few_devices_problem(selection: SelectedDevices) -> Problem:
     wanted, count, left = selection.wanted or 0, selection.count or 0, selection.allocatable
     has, fix = f"all nodes of the cluster together have {count} of that kind now", "ask for fewer devices"
     if wanted <= count:
         of = "of that kind that the cluster has now"
         none = f"any of the {count}" if count > 1 else "the one device"
         has = f"no node can give {f'more than {left.most} of the {count}' if left.most else none} {of}"
-        has, fix = f"{has}{_reasons(left)}", _fix(left)
+        has, fix = f"{has}{_reasons_in_brackets(left)}", _fix_for_few_devices(left)
     message = f"asks for {counted(wanted, 'device')}, but {has}, so the pods stay Pending"
     return TOO_FEW_DEVICES.problem(selection.at, message, fix)
 
 
-def _reasons(left: Allocatable) -> str:
+def _reasons_in_brackets(left: AllocatableDevices) -> str:
     """Return a text in brackets with the reasons why a node can give fewer devices than it has."""
     reasons = []
     if left.tainted:
@@ -154,13 +154,13 @@ def _reasons(left: Allocatable) -> str:
     return f" ({'; '.join(reasons)})" if reasons else ""
 
 
-def _fix(left: Allocatable) -> str:
+def _fix_for_few_devices(left: AllocatableDevices) -> str:
     if left.tainted:
         return "wait until the taint is removed, or tolerate the taint"
     return "ask for less of each device" if left.small and not left.most else "ask for fewer devices"
 
 
-def _selector_fails(selection: Selection) -> Problem:
+def _failing_selector_problem(selection: SelectedDevices) -> Problem:
     failure = selection.failures[0]
     message = (
         f"a selector fails on device {failure.device} ({failure.message}), so the scheduler gives up on the node of "

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from webhook.facts.dra.requests import Selector
+from webhook.facts.dra.requests import JudgedSelector
 
 
-def describe_refusal(selector: Selector) -> tuple[str, str]:
+def describe_refusal(selector: JudgedSelector) -> tuple[str, str]:
     """Return the message and the fix for a selector that the API server rejects in any case."""
     return f"{_first_line(selector.judged.problem)}, so no device is ever selected", "correct the expression"
 
 
-def describe_feature_gate(selector: Selector) -> tuple[str, str]:
+def describe_feature_gate(selector: JudgedSelector) -> tuple[str, str]:
     """Return the message and the fix for a selector that the API server rejects without a feature gate."""
     message = (
         "needs the feature gate DRAListTypeAttributes, which is off by default and cannot be seen from here; where it "

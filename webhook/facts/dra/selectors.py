@@ -34,14 +34,14 @@ _LISTED = 48  # ResourceSliceMaxAttributeValuesPerDevice
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class SelectorErrors:
     """The errors of an expression: `problem` in any case, `gated` without the feature gate; "" for none."""
 
     problem: str = ""
     gated: str = ""
 
 
-def check_selector(expression: str, deadline: Deadline) -> Judged:
+def check_selector(expression: str, deadline: Deadline) -> SelectorErrors:
     """Return the errors that the API server will report of a selector's expression.
 
     Raises:
@@ -51,7 +51,7 @@ def check_selector(expression: str, deadline: Deadline) -> Judged:
     deadline.spend(STEP)
     judged = _JUDGED.get(expression, None)
     if judged is None:
-        judged = _judge(expression, deadline)
+        judged = _errors_of_selector(expression, deadline)
         _JUDGED.put(expression, judged, sum(map(getsizeof, (expression, judged.problem, judged.gated))))
     return judged
 
@@ -67,55 +67,59 @@ def compile_selector(expression: str, deadline: Deadline) -> Program:
     deadline.spend(STEP)
     program = _PROGRAMS.get(expression, None)
     if program is None:
-        program = _compile(expression, DYN, deadline)
+        program = _compile_for_attribute_type(expression, DYN, deadline)
         require_time_to_compile(expression, deadline)
         program.compile_now()
         _PROGRAMS.put(expression, program, getsizeof(expression) + program.largest_size_bytes)
     return program
 
 
-_JUDGED: Final[UserCache[str, Judged | None]] = UserCache(2 << 20)
+_JUDGED: Final[UserCache[str, SelectorErrors | None]] = UserCache(2 << 20)
 _PROGRAMS: Final[UserCache[str, Program | None]] = UserCache(8 << 20)
 
 
-def _judge(expression: str, deadline: Deadline) -> Judged:
+def _errors_of_selector(expression: str, deadline: Deadline) -> SelectorErrors:
     if not expression.strip():
-        return Judged("there is no expression")
+        return SelectorErrors("there is no expression")
     length = len(expression.encode())
     if length > _LONGEST:
-        return Judged(f"the expression has {length} bytes, at most {_LONGEST} are allowed")
-    refusal = _refusal(expression, deadline, lists=False)
+        return SelectorErrors(f"the expression has {length} bytes, at most {_LONGEST} are allowed")
+    refusal = _compilation_error(expression, deadline, lists=False)
     if refusal and names_variable(expression):
-        return Judged()
-    return Judged(gated=refusal) if refusal and not _refusal(expression, deadline, lists=True) else Judged(refusal)
+        return SelectorErrors()
+    return (
+        SelectorErrors(gated=refusal)
+        if refusal and not _compilation_error(expression, deadline, lists=True)
+        else SelectorErrors(refusal)
+    )
 
 
-def _refusal(expression: str, deadline: Deadline, *, lists: bool) -> str:
+def _compilation_error(expression: str, deadline: Deadline, *, lists: bool) -> str:
     attribute = DYN if lists else ANY
     try:
-        program = _compile(expression, attribute, deadline)
+        program = _compile_for_attribute_type(expression, attribute, deadline)
     except CompileError as error:
         return f"does not compile: {error.issues[0].message}"
     if program.result not in (BOOL, attribute):
         return f"evaluates to {program.result}, expected bool"
-    cost = program.estimated_cost(_size)[1]
+    cost = program.estimated_cost(_size_limit_of_path)[1]
     if cost > MOST_COST:
         return f"may cost {cost}, at most {MOST_COST} is allowed: compare less, with fewer loops inside loops"
     return ""
 
 
-def _compile(expression: str, attribute: Type, deadline: Deadline) -> Program:
+def _compile_for_attribute_type(expression: str, attribute: Type, deadline: Deadline) -> Program:
     """Compile a selector; all selectors are compiled here."""
-    return _engine().compile(expression, _environment(attribute), deadline=deadline)
+    return _cel_engine().compile(expression, _selector_environment(attribute), deadline=deadline)
 
 
 @cache
-def _engine() -> Engine:
+def _cel_engine() -> Engine:
     return compiled_engine()
 
 
 @cache
-def _environment(attribute: Type) -> Environment:
+def _selector_environment(attribute: Type) -> Environment:
     device = Structure(
         "kubernetes.DRADevice",
         {
@@ -133,7 +137,7 @@ def _environment(attribute: Type) -> Environment:
     )
 
 
-def _includes(target: Any, item: Any) -> bool:
+def _includes_or_equals(target: Any, item: Any) -> bool:
     """Return whether a list has an item, or the value equals it."""
     if type(target) is not list:
         return bool(are_equal(target, item))
@@ -142,7 +146,7 @@ def _includes(target: Any, item: Any) -> bool:
     return any(are_equal(each, item) for each in target)
 
 
-_INCLUDES = Overload("includes", "dra_includes_dyn_dyn", (DYN, DYN), BOOL, _includes, member=True)
+_INCLUDES = Overload("includes", "dra_includes_dyn_dyn", (DYN, DYN), BOOL, _includes_or_equals, member=True)
 
 _SIZES: Mapping[tuple[str, ...], int] = {
     ("device",): 0,
@@ -157,7 +161,7 @@ _SIZES: Mapping[tuple[str, ...], int] = {
 }
 
 
-def _size(path: tuple[str, ...], _: Type) -> Range | None:
+def _size_limit_of_path(path: tuple[str, ...], _: Type) -> Range | None:
     """Return the greatest size of the value at a path of the device."""
     size = _SIZES.get(path)
     if size is None and path[:3] == ("device", "attributes", "@values") and len(path) == 4 and path[3][0] != "@":

@@ -7,7 +7,7 @@ from typing import Final
 from webhook.facts.check import Check
 from webhook.facts.gpu import gpu_quota, namespace_quota, node_devices
 from webhook.facts.gpu.device_pods import WORKLOADS
-from webhook.facts.gpu.gpu_requests import gpu_requests, may_use_gpus, validate_vendors, validate_windows
+from webhook.facts.gpu.gpu_requests import check_gpu_requests, may_use_gpus, validate_vendors, validate_windows
 from webhook.facts.gpu.windows import LOOKUPS as WINDOWS_LOOKUPS
 from webhook.facts.view import NAMESPACES
 from webhook.typed.pod_parts import DEVICES
@@ -18,7 +18,7 @@ _QUOTAS: Final = frozenset((("", "ResourceQuota"),))
 _LIMIT_RANGES: Final = frozenset((("", "LimitRange"),))
 
 CHECKS: Final = (
-    Check(group="gpu-requests", run=gpu_requests, kinds=_PODS, when=may_use_gpus),
+    Check(group="gpu-requests", run=check_gpu_requests, kinds=_PODS, when=may_use_gpus),
     Check(group="gpu-requests", run=validate_vendors, kinds=_PODS, of_pods_with=_WITH_DEVICES),
     Check(
         group="gpu-requests",

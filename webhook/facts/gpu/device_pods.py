@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from webhook import quantity
-from webhook.facts.command_lines.command import launched_by
+from webhook.facts.command_lines.command import cached_launch_of_container
 from webhook.facts.gpu import devices
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.virtual_pods import located_in_runtime, located_in_train_job
+from webhook.facts.train_job_pods.virtual_pods import located_in_runtime, located_in_train_job_problem
 from webhook.paths import FieldPath
 from webhook.problem import MissingObject, Problem
 from webhook.typed.pods import Container, PodSpec, PodTemplate
@@ -74,7 +74,7 @@ class DevicePods(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class DeviceWorkload:
     """An object with pods that use devices.
 
     Args:
@@ -93,19 +93,19 @@ class Workload:
         return sum(pods.pods for pods in self.device_pods)
 
 
-def read_device_workload(subject: Subject) -> Workload:
+def read_device_workload(subject: Subject) -> DeviceWorkload:
     """Return the pods of an object that use devices; call it through `Subject.once`."""
     listed = subject.once(pod_sets)
     located = [located_in_runtime(podset) for podset in listed.all]
-    using = [_using(podset, subject) for podset in listed.all.of(located)]
-    return Workload(tuple(located), tuple(pods for pods in using if pods.containers), listed.missing)
+    using = [_pods_using_devices(podset, subject) for podset in listed.all.of(located)]
+    return DeviceWorkload(tuple(located), tuple(pods for pods in using if pods.containers), listed.missing)
 
 
-def _using(podset: PodSet, subject: Subject) -> DevicePods:
+def _pods_using_devices(podset: PodSet, subject: Subject) -> DevicePods:
     template = template_of(podset, subject)
     containers, devices = [], dict[str, int]()
     for container in template.spec.running_containers():
-        requested = devices_of(container)
+        requested = devices_of_container(container)
         if requested or container.resources.claims:
             containers.append(container)
         for name, count in requested.items():
@@ -113,7 +113,7 @@ def _using(podset: PodSet, subject: Subject) -> DevicePods:
     return DevicePods(podset, template, tuple(containers), devices)
 
 
-def devices_of(container: Container) -> dict[str, int]:
+def devices_of_container(container: Container) -> dict[str, int]:
     """Return the number of each device that a container requests, by the names of their resources."""
     counts = {}
     requests, limits = container.resources.requests, container.resources.limits
@@ -129,7 +129,7 @@ def devices_of(container: Container) -> dict[str, int]:
 
 def is_training_container(container: Container, subject: Subject) -> bool:
     """Return whether the command of a container starts several processes that train together."""
-    by = launched_by(container, subject).by
+    by = cached_launch_of_container(container, subject).by
     return by not in ("", "python", "several")
 
 
@@ -139,10 +139,10 @@ def without_repeated_problems(problems: Iterable[Problem], subject: Subject) -> 
     for problem in problems:
         if problem.without_path not in seen:
             seen.add(problem.without_path)
-            yield located_in_train_job(problem, subject)
+            yield located_in_train_job_problem(problem, subject)
 
 
-def advice_without_repetitions(
+def check_advice_without_repetitions(
     advice: Iterable[Callable[[Subject], Iterable[Problem]]], code: str, subject: Subject
 ) -> Iterator[Problem]:
     """Yield the problems of all advice, each once even if several templates have it; `code` reports missing objects."""

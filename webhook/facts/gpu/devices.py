@@ -24,7 +24,7 @@ COUNTED = frozenset(("device", "shared", "slice"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
+class DeviceName:
     """The meaning of a name. `kind` is as at the top of devices.yaml; "" for a name that no row matches."""
 
     name: str = ""
@@ -40,7 +40,7 @@ class Device:
         return fnmatchcase(name, self.name) and (not self.form or re.fullmatch(self.form, name) is not None)
 
 
-UNKNOWN = Device(gpu=False)
+UNKNOWN = DeviceName(gpu=False)
 NAME_WORK: Final = 10
 """The work to charge for a name, because a new one is compared with the patterns of all known ones, which takes a tenth
 of a millisecond.
@@ -53,12 +53,12 @@ _SLICE = re.compile(r"nvidia(?:[.]com)?/mig-([1-9])g[._-]?([1-9][0-9]*)g?b?((?:[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Catalogue:
+class DeviceCatalogue:
     """All rows of devices.yaml; `whole_names` are the resources with a domain and no `*`, by the name in lower case."""
 
-    resources: tuple[Device, ...]
+    resources: tuple[DeviceName, ...]
     whole_names: Mapping[str, str]
-    classes: tuple[Device, ...]
+    classes: tuple[DeviceName, ...]
     images: re.Pattern[str]
     tools: re.Pattern[str]
     of_nvidia: tuple[str, ...]
@@ -67,35 +67,35 @@ class Catalogue:
 
 
 @cache
-def read_device_catalogue() -> Catalogue:
+def read_device_catalogue() -> DeviceCatalogue:
     """Return the shipped catalogue; it is read on first use."""
     (document,) = yamlfile.read(FILE)
     value = document.value
-    resources = tuple(map(_device, value["resources"]))
-    return Catalogue(
+    resources = tuple(map(_device_of_row, value["resources"]))
+    return DeviceCatalogue(
         resources=resources,
         whole_names={row.name.lower(): row.name for row in resources if "*" not in row.name and "/" in row.name},
-        classes=tuple(map(_device, value["deviceClasses"])),
-        images=_any_of(value["images"]),
-        tools=_any_of(value["tools"]),
+        classes=tuple(map(_device_of_row, value["deviceClasses"])),
+        images=_pattern_for_any(value["images"]),
+        tools=_pattern_for_any(value["tools"]),
         of_nvidia=tuple(value["ofNvidia"]),
-        without_cuda=_any_of(value["withoutCuda"]),
+        without_cuda=_pattern_for_any(value["withoutCuda"]),
         runtime_classes=frozenset(value["runtimeClasses"]),
     )
 
 
-def _device(row: JSON) -> Device:
+def _device_of_row(row: JSON) -> DeviceName:
     given = {"gpu": row.get("gpu", True), "form": row.get("form", "")}
-    return Device(name=row["name"], vendor=row["vendor"], kind=row["kind"], **given)
+    return DeviceName(name=row["name"], vendor=row["vendor"], kind=row["kind"], **given)
 
 
 @kept_for_short_texts(1 << 20)
-def resource_of_name(name: str) -> Device:
+def resource_of_name(name: str) -> DeviceName:
     """Return the device of a container resource: `nvidia.com/mig-1g.5gb` is a slice of nvidia's.
 
     Kubernetes compares names letter by letter, so that a known one in other letters is no known device.
     """
-    return UNKNOWN if _in_other_case(name) else _first(name, read_device_catalogue().resources)
+    return UNKNOWN if _in_other_case(name) else _first_matching_row(name, read_device_catalogue().resources)
 
 
 def _in_other_case(name: str) -> str:
@@ -105,14 +105,14 @@ def _in_other_case(name: str) -> str:
 
 
 @kept_for_short_texts(1 << 20)
-def device_class(name: str) -> Device:
+def device_of_class_name(name: str) -> DeviceName:
     """Return the devices that a DeviceClass probably has, by its name."""
-    return _first(name, read_device_catalogue().classes)
+    return _first_matching_row(name, read_device_catalogue().classes)
 
 
-def is_published(name: str) -> bool:
+def is_class_of_driver(name: str) -> bool:
     """Return whether a driver installs a DeviceClass of this name, so that a cluster with the driver has it."""
-    return device_class(name).name == name
+    return device_of_class_name(name).name == name
 
 
 @kept_for_short_texts(1 << 20)
@@ -151,12 +151,12 @@ def is_gpu_image(image: str) -> bool:
     return not known.tools.match(image.rpartition("/")[2])
 
 
-def _any_of(patterns: Sequence[str]) -> re.Pattern[str]:
+def _pattern_for_any(patterns: Sequence[str]) -> re.Pattern[str]:
     """Return a pattern for names that match any of some shell patterns."""
     return re.compile("|".join(map(translate, patterns)))
 
 
-def _first(name: str, rows: Sequence[Device]) -> Device:
+def _first_matching_row(name: str, rows: Sequence[DeviceName]) -> DeviceName:
     for row in rows:
         if row.fits(name):
             return row

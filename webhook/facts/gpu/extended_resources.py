@@ -12,7 +12,7 @@ from webhook import quantity
 from webhook.attributes import JSON
 from webhook.deadline import STEP
 from webhook.facts.gpu import devices
-from webhook.facts.gpu.devices import Device
+from webhook.facts.gpu.devices import DeviceName
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.quantity import Quantity
@@ -29,7 +29,7 @@ class RequestedDevice(NamedTuple):
     """A known device, or a qualified name near that of one, with its limit and request, null if not set."""
 
     name: str
-    device: Device
+    device: DeviceName
     limit: JSON
     request: JSON
 
@@ -84,40 +84,40 @@ class DeviceContainer(NamedTuple):
 def device_containers(subject: Subject) -> Items[DeviceContainer]:
     """Return the containers of a Pod, then its init containers; call it through `Subject.once`."""
     pod = subject.typed(Pod).spec
-    if names_devices(subject):
+    if may_request_devices(subject):
         return pod.containers.of([device_container(container) for container in pod.all_containers()])
     return pod.containers.of([DeviceContainer(container, ()) for container in pod.all_containers()])
 
 
 def device_container(container: Container) -> DeviceContainer:
     """Return one container with the devices that it requests."""
-    return DeviceContainer(container, _requested(container) if container.resources.json else ())
+    return DeviceContainer(container, _requested_devices(container) if container.resources.json else ())
 
 
 def requests_devices(subject: Subject) -> bool:
     """Return whether any container requests devices; call it through `Subject.once`."""
-    return names_devices(subject) and any(container.requested for container in subject.once(device_containers))
+    return may_request_devices(subject) and any(container.requested for container in subject.once(device_containers))
 
 
-def names_devices(subject: Subject) -> bool:
+def may_request_devices(subject: Subject) -> bool:
     """Return whether a Pod requests anything that may be a device, as few pods do."""
     return DEVICES in subject.typed(Pod).parts.present
 
 
-def visible_devices(container: Container) -> str:
+def value_of_visible_devices(container: Container) -> str:
     """Return the value of NVIDIA_VISIBLE_DEVICES, "" if it is not set to a plain text."""
     return first_value(VISIBLE, container.json.get("env"), container.reading.deadline)
 
 
-def _requested(container: Container) -> tuple[RequestedDevice, ...]:
+def _requested_devices(container: Container) -> tuple[RequestedDevice, ...]:
     limits, requests, requested = container.resources.limits, container.resources.requests, []
     for name in dict.fromkeys((*limits, *requests)):
         device = devices.resource_of_name(name)
-        if device.kind or ("/" in name and _nearest(name, container)):
+        if device.kind or ("/" in name and _nearest_known_resource(name, container)):
             requested.append(RequestedDevice(name, device, limits.get(name), requests.get(name)))
     return tuple(requested)
 
 
-def _nearest(name: str, container: Container) -> str:
+def _nearest_known_resource(name: str, container: Container) -> str:
     container.reading.deadline.spend(_SEARCH_WORK)
     return devices.nearest_known_resource(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.cel.types import BOOL, DYN, INT, STRING, list_of, map_of
-from webhook.facts.fact import Fact, Result, declare_structure
+from webhook.facts.fact import Fact, FactResult, declare_structure
 from webhook.facts.gpu.portable_fact import PORTABLE_GPU
 from webhook.facts.gpu.resources import compute_gpu_fact
 from webhook.facts.pods.pod_sets import pod_sets
@@ -73,7 +73,7 @@ GPU: Final = declare_structure(
 )
 
 
-def _compute(subject: Subject) -> Result:
+def _compute_gpu_fact(subject: Subject) -> FactResult:
     listed = subject.once(pod_sets)
     parts = listed.all.of(partial_pod_templates(subject.object, subject.table, subject.deadline))
     fields = listed.all.of(tuple(resource_fields(subject.object, subject.table)))
@@ -96,7 +96,7 @@ FACTS: Final = (
         ),
         type=GPU.type,
         structures=(GPU, CONTAINER, RESOURCE, POD_SET),
-        compute=_compute,
+        compute=_compute_gpu_fact,
         lookups=RUNTIMES,
         expanded={
             "devices": "the devices of one pod of one template",

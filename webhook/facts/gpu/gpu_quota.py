@@ -34,7 +34,7 @@ def validate_quota(subject: Subject) -> Iterator[Problem]:
     spec = subject.typed(ResourceQuota).spec
     for name in _OF_QUOTAS:
         if name in spec.hard:
-            yield _resource_name(spec.path("hard", name), name, "requests.nvidia.com/gpu")
+            yield _resource_name_problem(spec.path("hard", name), name, "requests.nvidia.com/gpu")
 
 
 def validate_limit_range(subject: Subject) -> Iterator[Problem]:
@@ -48,9 +48,9 @@ def validate_limit_range(subject: Subject) -> Iterator[Problem]:
             ("maxLimitRequestRatio", item.max_limit_request_ratio),
         ):
             if _NAME in amounts:
-                yield _resource_name(item.path(field, _NAME), _NAME, "nvidia.com/gpu")
+                yield _resource_name_problem(item.path(field, _NAME), _NAME, "nvidia.com/gpu")
 
 
-def _resource_name(path: FieldPath, name: str, example: str) -> Problem:
+def _resource_name_problem(path: FieldPath, name: str, example: str) -> Problem:
     message = "is not a resource of Kubernetes, so the API server refuses the object and no GPU is counted"
     return RESOURCE_NAME.problem(path, message, f"name the resource of a vendor, such as {example}", shown=f"`{name}`")

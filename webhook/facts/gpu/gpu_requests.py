@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.command_lines.command import MPI, PYTHON, launched_by
+from webhook.facts.command_lines.command import MPI, PYTHON, cached_launch_of_container
 from webhook.facts.gpu import devices
 from webhook.facts.gpu.devices import COUNTED
 from webhook.facts.gpu.extended_resources import (
@@ -18,12 +18,12 @@ from webhook.facts.gpu.extended_resources import (
     RequestedDevice,
     device_containers,
     requests_devices,
-    visible_devices,
+    value_of_visible_devices,
 )
 from webhook.facts.gpu.groups import GPU_REQUESTS
 from webhook.facts.gpu.types import RuntimeClass
-from webhook.facts.gpu.windows import is_anywhere, windows_fields
-from webhook.facts.pods.amounts import name_of
+from webhook.facts.gpu.windows import has_no_windows_field, path_of_windows_field
+from webhook.facts.pods.amounts import parse_resource_name
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 from webhook.typed.pod_parts import DEVICES, RUNTIME_CLASS, VISIBLE_DEVICES
@@ -130,21 +130,21 @@ def may_use_gpus(subject: Subject) -> bool:
     return any(map(devices.is_gpu_image, parts.images))
 
 
-def gpu_requests(subject: Subject) -> Iterator[Problem]:
+def check_gpu_requests(subject: Subject) -> Iterator[Problem]:
     """Yield everything about the GPUs of a pod that is probably not intended."""
     has_devices = subject.once(requests_devices)
     for container in subject.once(device_containers):
-        if not has_devices and _sees_gpus(container.container, subject) and subject.once(_asks_for_nothing):
-            if not _starts_elsewhere(container, subject):
-                yield _every_gpu_visible(container, subject)
+        if not has_devices and _may_see_all_gpus(container.container, subject) and subject.once(_asks_for_nothing):
+            if not _only_starts_remote_processes(container, subject):
+                yield _every_gpu_visible_problem(container, subject)
         elif not container.requested:
             continue
         elif _has_slices_and_devices(container):
-            yield _slices_with_devices(container)
-        elif _keeps_devices(container, subject):
-            yield _init_container_keeps(container)
+            yield _slices_with_devices_problem(container)
+        elif _init_container_has_more_devices(container, subject):
+            yield _init_container_keeps_problem(container)
         for requested in container.requested:
-            yield from _doubtful_device(requested, container)
+            yield from _check_doubtful_device(requested, container)
 
 
 def _asks_for_nothing(subject: Subject) -> bool:
@@ -162,24 +162,24 @@ def _asks_for_nothing(subject: Subject) -> bool:
         return False
     if any(_OTHER_VENDORS.search(container.image) for container in pod.spec.containers):
         return False
-    return not any("/" in name and "gpu" in name.lower() for name in _resource_names(pod.spec))
+    return not any("/" in name and "gpu" in name.lower() for name in _names_of_requested_resources(pod.spec))
 
 
-def _resource_names(pod: PodSpec) -> Iterator[str]:
+def _names_of_requested_resources(pod: PodSpec) -> Iterator[str]:
     for container in pod.running_containers():
         yield from (*container.resources.limits, *container.resources.requests)
 
 
-def _sees_gpus(container: Container, subject: Subject) -> bool:
-    visible = visible_devices(container)
+def _may_see_all_gpus(container: Container, subject: Subject) -> bool:
+    visible = value_of_visible_devices(container)
     if container.is_init or visible in _SEES_NOTHING:
         return False
     return bool(visible) or devices.is_gpu_image(container.image) or subject.once(_gpu_runtime) != ""
 
 
-def _starts_elsewhere(requesting: DeviceContainer, subject: Subject) -> bool:
+def _only_starts_remote_processes(requesting: DeviceContainer, subject: Subject) -> bool:
     """Return whether a container only starts processes on other hosts, as the master of an MPI job does."""
-    started = launched_by(requesting.container, subject)
+    started = cached_launch_of_container(requesting.container, subject)
     return started.by in MPI and started.hosts
 
 
@@ -189,11 +189,11 @@ def _gpu_runtime(subject: Subject) -> str:
     return runtime_class if runtime_class in devices.read_device_catalogue().runtime_classes else ""
 
 
-def _every_gpu_visible(requesting: DeviceContainer, subject: Subject) -> Problem:
+def _every_gpu_visible_problem(requesting: DeviceContainer, subject: Subject) -> Problem:
     """Return the problem of a container that sees every GPU, with the clearest sign: a variable, a class, or an
     image.
     """
-    visible, runtime_class = visible_devices(requesting.container), subject.once(_gpu_runtime)
+    visible, runtime_class = value_of_visible_devices(requesting.container), subject.once(_gpu_runtime)
     sees, fix = "requests no GPU and probably sees every GPU of its node", "request a GPU"
     if visible:
         what = "all of its GPUs" if visible == "all" else "GPUs that other pods may use"
@@ -204,17 +204,17 @@ def _every_gpu_visible(requesting: DeviceContainer, subject: Subject) -> Problem
     else:
         message = f"{sees} because image `{requesting.container.image}` is made for GPUs"
         fix = f"{fix}, or set NVIDIA_VISIBLE_DEVICES to none"
-        if not _uses_gpus(requesting, subject):
+        if not _has_gpu_image_and_work(requesting, subject):
             return GPU_IMAGE.problem(requesting.container.at, message, fix)
     return EVERY_GPU_VISIBLE.problem(requesting.container.at, message, fix)
 
 
-def _uses_gpus(requesting: DeviceContainer, subject: Subject) -> bool:
+def _has_gpu_image_and_work(requesting: DeviceContainer, subject: Subject) -> bool:
     """Return whether a container with an image for GPUs serves or trains."""
     container = requesting.container
     if subject.template_of is not None and subject.template_of.kind in _COMPUTE:
         return True
-    return bool(container.ports) or launched_by(container, subject).by not in ("", PYTHON)
+    return bool(container.ports) or cached_launch_of_container(container, subject).by not in ("", PYTHON)
 
 
 def _has_slices_and_devices(requesting: DeviceContainer) -> bool:
@@ -225,34 +225,34 @@ def _has_slices_and_devices(requesting: DeviceContainer) -> bool:
     return has_slices and any(device.kind == "device" and device.vendor == "nvidia" for device in devices)
 
 
-def _slices_with_devices(requesting: DeviceContainer) -> Problem:
+def _slices_with_devices_problem(requesting: DeviceContainer) -> Problem:
     message = "requests whole GPUs and MIG slices, but CUDA programs then see only a slice, so the whole GPUs stay idle"
     return SLICES_WITH_DEVICES.problem(requesting.container.at, message, "request only GPUs or only slices")
 
 
-def _keeps_devices(requesting: DeviceContainer, subject: Subject) -> bool:
+def _init_container_has_more_devices(requesting: DeviceContainer, subject: Subject) -> bool:
     """Return whether an init container has more devices than the containers that run as long as the pod."""
     if not requesting.container.is_init or requesting.container.is_sidecar:
         return False
-    return requesting.devices > subject.once(_lasting_devices)
+    return requesting.devices > subject.once(_devices_of_lasting_containers)
 
 
-def _lasting_devices(subject: Subject) -> int:
+def _devices_of_lasting_containers(subject: Subject) -> int:
     """Return how many devices the containers have that run as long as the pod."""
     listed = subject.once(device_containers)
     return sum(each.devices for each in listed if not each.container.is_init or each.container.is_sidecar)
 
 
-def _init_container_keeps(requesting: DeviceContainer) -> Problem:
+def _init_container_keeps_problem(requesting: DeviceContainer) -> Problem:
     message = "requests more GPUs than the containers that run after it, and the pod keeps all of them until it ends"
     fix = "request as many GPUs for the containers, or do the work of the init container in another pod"
     return INIT_CONTAINER_KEEPS.problem(requesting.container.at, message, fix)
 
 
-def _doubtful_device(asked: RequestedDevice, requesting: DeviceContainer) -> Iterator[Problem]:
+def _check_doubtful_device(asked: RequestedDevice, requesting: DeviceContainer) -> Iterator[Problem]:
     name, kind = asked.name, asked.device.kind
     if not kind:
-        if not name_of(name).is_qualified:
+        if not parse_resource_name(name).is_qualified:
             return  # the API server refuses the name, which is told by pod-resources
         message = f"`{name}` is not a resource of a known device plugin, so the pod would stay Pending"
         yield UNKNOWN_DEVICE.problem(requesting.path_of(asked), message, f"write `{asked.nearest}` if that is meant")
@@ -287,16 +287,16 @@ def validate_vendors(subject: Subject) -> Iterator[Problem]:
 def validate_windows(subject: Subject) -> Iterator[Problem]:
     """Yield pods that run on Windows and request devices."""
     pod = subject.typed(Pod).spec
-    if is_anywhere(pod):
+    if has_no_windows_field(pod):
         return
-    name = next(filter(None, map(_counted, subject.once(device_containers))), "")
-    if name and (where := windows_fields(pod, subject.view())):
+    name = next(filter(None, map(_text_of_counted_devices, subject.once(device_containers))), "")
+    if name and (where := path_of_windows_field(pod, subject.view())):
         by = pod.runtime_class_name if where == pod.path("runtimeClassName") else ""
         through = f" as {subject.view().named(RuntimeClass.gvk, by)} says" if by else ""
         message = f"binds the pod to Windows{through}, where no device plugin offers `{name}`, so the pod stays Pending"
         yield WINDOWS.problem(where, message, "use Linux nodes, or remove the request")
 
 
-def _counted(container: DeviceContainer) -> str:
+def _text_of_counted_devices(container: DeviceContainer) -> str:
     counted = (each for each in container.requested if each.device.kind in COUNTED and each.number)
     return next((requested.name for requested in counted), "")

@@ -44,7 +44,7 @@ def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
     quotas = view.list(ResourceQuota, view.namespace) if using else ()
     if not quotas:
         return
-    requests = _at_once(using, subject)
+    requests = _simultaneous_requests(using, subject)
     for quota in quotas:
         if quota.spec.scopes or quota.spec.scope_selector:
             continue
@@ -52,11 +52,13 @@ def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
         for name, request in requests.items():
             allowed = quantity.read(quota.spec.hard.get(f"requests.{name}"))
             if allowed is not None and allowed.value() < request.devices:
-                yield from without_repeated_problems((_devices(name, request, allowed.value(), told),), subject)
+                yield from without_repeated_problems(
+                    (_quota_exceeded_problem(name, request, allowed.value(), told),), subject
+                )
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class _SimultaneousRequest:
     """The number of devices that pods request at the same time, and the template with most of them."""
 
     devices: int
@@ -64,22 +66,24 @@ class _Request:
     path: FieldPath
 
 
-def _at_once(using: list[DevicePods], subject: Subject) -> Mapping[str, _Request]:
+def _simultaneous_requests(using: list[DevicePods], subject: Subject) -> Mapping[str, _SimultaneousRequest]:
     """Return the simultaneous requests by resource: of all pod sets, or of the largest if some wait for others."""
-    parts: dict[str, list[_Request]] = {}
+    parts: dict[str, list[_SimultaneousRequest]] = {}
     for pods in using:
         for name, devices in pods.devices.items():
-            parts.setdefault(name, []).append(_Request(devices * pods.pods, pods.pods, pods.podset.path))
+            parts.setdefault(name, []).append(_SimultaneousRequest(devices * pods.pods, pods.pods, pods.podset.path))
     largest = {name: max(listed, key=lambda part: part.devices) for name, listed in parts.items()}
-    if _waits(subject):
+    if _may_pods_be_created_later(subject):
         return largest
     return {
-        name: _Request(sum(part.devices for part in listed), sum(part.pods for part in listed), largest[name].path)
+        name: _SimultaneousRequest(
+            sum(part.devices for part in listed), sum(part.pods for part in listed), largest[name].path
+        )
         for name, listed in parts.items()
     }
 
 
-def _waits(subject: Subject) -> bool:
+def _may_pods_be_created_later(subject: Subject) -> bool:
     """Return whether some pods may be created only after others are done; for a TrainJob its runtime decides."""
     match subject.group_kind:
         case ("jobset.x-k8s.io", "JobSet"):
@@ -91,13 +95,13 @@ def _waits(subject: Subject) -> bool:
     return subject.group_kind == TRAIN_JOB
 
 
-def _all_of(pods: int) -> str:
+def _subject_of_sentence(pods: int) -> str:
     return "the pod requests" if pods == 1 else f"the {pods} pods together request"
 
 
-def _devices(name: str, request: _Request, allowed: int, quota: str) -> Problem:
+def _quota_exceeded_problem(name: str, request: _SimultaneousRequest, allowed: int, quota: str) -> Problem:
     message = (
-        f"{_all_of(request.pods)} {request.devices} `{name}`, but ResourceQuota {quota} of the "
+        f"{_subject_of_sentence(request.pods)} {request.devices} `{name}`, but ResourceQuota {quota} of the "
         f"namespace allows {allowed}, so the API server refuses some of the pods"
     )
     return DEVICES.problem(

@@ -14,10 +14,15 @@ from webhook import quantity
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.device_pods import DevicePods, read_device_workload, without_repeated_problems
 from webhook.facts.gpu.groups import NODE_DEVICES
-from webhook.facts.pods.pod_requests import Limits, container_requests, pod_requests, units_of_thousandths
+from webhook.facts.pods.pod_requests import (
+    NamespaceLimits,
+    quota_requests_of_pod,
+    requests_of_containers,
+    units_of_thousandths,
+)
 from webhook.facts.resource_units import amount_in_units, amount_with_resource
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.paths import path_as_text
 from webhook.problem import Problem
 from webhook.same import Same
@@ -54,7 +59,7 @@ _ORDINARY: Final = ("cpu", "memory")
 
 
 @dataclass(frozen=True, slots=True)
-class _Largest:
+class _LargestAmounts:
     """The largest amount of each resource that one node has."""
 
     amounts: Mapping[str, int]
@@ -67,39 +72,39 @@ def validate_node_devices(subject: Subject) -> Iterator[Problem]:
     nodes = view.objects(Node.gvk) if using and view.is_whole(Node.gvk) else ()
     if nodes:
         subject.deadline.spend(len(nodes))
-        largest, shapes = _largest(Same(nodes)).amounts, _shapes(Same(nodes))
+        largest, shapes = _largest_amounts(Same(nodes)).amounts, _distinct_node_shapes(Same(nodes))
         for pods in using:
-            yield from without_repeated_problems(_node_devices(pods, largest, view), subject)
+            yield from without_repeated_problems(_check_node_devices(pods, largest, view), subject)
             if all(count <= largest.get(name, 0) for name, count in pods.devices.items()):
-                yield from without_repeated_problems(_cpu_and_memory(pods, shapes, subject), subject)
+                yield from without_repeated_problems(_check_cpu_and_memory(pods, shapes, subject), subject)
 
 
-def _node_devices(pods: DevicePods, largest: Mapping[str, int], view: View) -> Iterator[Problem]:
+def _check_node_devices(pods: DevicePods, largest: Mapping[str, int], view: ClusterView) -> Iterator[Problem]:
     at = path_as_text(pods.podset.path)
     for name, count in pods.devices.items():
         most = largest.get(name, 0)
         if not most:
             message = (
-                f"requests `{name}`, which no node of the cluster has now{_places(view)}, so the pods wait for a node "
-                "with this resource"
+                f"requests `{name}`, which no node of the cluster has now{_files_of_nodes(view)}, so the pods wait "
+                "for a node with this resource"
             )
             yield OFFERED.problem(
                 at, message, "add nodes with this resource, or request a resource that the cluster has"
             )
         elif count > most:
-            largest_has = f"the largest node has {most}{_places(view)}"
+            largest_has = f"the largest node has {most}{_files_of_nodes(view)}"
             message = f"requests {count} `{name}` for one pod, but {largest_has}, so no node fits"
             yield LARGEST_NODE.problem(at, message, f"request at most {most} for each pod, and use more pods")
 
 
-def _cpu_and_memory(pods: DevicePods, shapes: Sequence[_Shape], subject: Subject) -> Iterator[Problem]:
+def _check_cpu_and_memory(pods: DevicePods, shapes: Sequence[_NodeShape], subject: Subject) -> Iterator[Problem]:
     """Yield CPUs or memory that no node with the pod's devices has; overhead and other pods are ignored."""
-    requests = pod_requests(pods.spec, container_requests(pods.spec, Limits()), {})
+    requests = quota_requests_of_pod(pods.spec, requests_of_containers(pods.spec, NamespaceLimits()), {})
     wanted = {name: units_of_thousandths(name, requests[name]) for name in _ORDINARY if requests.get(name)}
     if not wanted:
         return
-    fitting = [shape for shape in Items(shapes, subject.deadline) if shape.has(pods.devices)]
-    if any(shape.has(wanted) for shape in fitting):
+    fitting = [shape for shape in Items(shapes, subject.deadline) if shape.has_amounts(pods.devices)]
+    if any(shape.has_amounts(wanted) for shape in fitting):
         return
     most = {name: max((shape.amounts.get(name, 0) for shape in fitting), default=0) for name in wanted}
     above = [name for name, amount in wanted.items() if amount > most[name]] or list(wanted)
@@ -107,30 +112,30 @@ def _cpu_and_memory(pods: DevicePods, shapes: Sequence[_Shape], subject: Subject
     devices = " and ".join(f"{count} `{name}`" for name, count in pods.devices.items())
     had = " and ".join(amount_with_resource(name, most[name]) for name in above)
     message = f"requests {listed} together with {devices} for one pod, but nodes with these devices have at most {had}"
-    together = f"{', but not together' if len(above) > 1 else ''}{_places(subject.view())}"
+    together = f"{', but not together' if len(above) > 1 else ''}{_files_of_nodes(subject.view())}"
     fix = "request less for each pod, or use more pods with fewer devices"
     yield CPU_AND_MEMORY.problem(path_as_text(pods.podset.path), f"{message}{together}, so no node fits", fix)
 
 
-def _places(view: View) -> str:
+def _files_of_nodes(view: ClusterView) -> str:
     """Return the files of the nodes that are counted, if they come from files."""
     origins = view.origins(view.objects(Node.gvk))
     return f" (nodes{origins})" if origins else ""
 
 
 @dataclass(frozen=True, slots=True)
-class _Shape:
+class _NodeShape:
     """The amounts of a node, in the units of `units`; equal nodes share one."""
 
     amounts: Mapping[str, int]
 
-    def has(self, wanted: Mapping[str, int]) -> bool:
+    def has_amounts(self, wanted: Mapping[str, int]) -> bool:
         """Return whether the node has all wanted amounts; unknown CPUs and memory count as enough."""
         return all(self.amounts.get(name, count if name in _ORDINARY else 0) >= count for name, count in wanted.items())
 
 
 @lru_cache(maxsize=_KEPT_STATES)
-def _shapes(nodes: Same) -> tuple[_Shape, ...]:
+def _distinct_node_shapes(nodes: Same) -> tuple[_NodeShape, ...]:
     """Return the distinct shapes of nodes with devices, computed once for each state of the cluster."""
     distinct: set[frozenset[tuple[str, int]]] = set()
     for node in nodes.held:
@@ -139,11 +144,11 @@ def _shapes(nodes: Same) -> tuple[_Shape, ...]:
             (name, amount_in_units(name, value)) for name, value in written.items() if "/" in name or name in _ORDINARY
         )
         distinct.add(frozenset((name, count) for name, count in read if count))
-    return tuple(_Shape(dict(each)) for each in distinct)
+    return tuple(_NodeShape(dict(each)) for each in distinct)
 
 
 @lru_cache(maxsize=_KEPT_STATES)
-def _largest(nodes: Same) -> _Largest:
+def _largest_amounts(nodes: Same) -> _LargestAmounts:
     """Return the largest amounts of all nodes, computed once for each state of the cluster."""
     amounts: dict[str, int] = {}
     for node in nodes.held:
@@ -151,4 +156,4 @@ def _largest(nodes: Same) -> _Largest:
             read = quantity.read(value) if "/" in name else None
             if read is not None and read.value() > amounts.get(name, 0):
                 amounts[name] = read.value()
-    return _Largest(amounts)
+    return _LargestAmounts(amounts)

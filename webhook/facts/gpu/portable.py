@@ -15,7 +15,7 @@ from typing import Final
 
 from webhook import paths, quantity
 from webhook.attributes import JSON
-from webhook.facts.gpu.windows import is_anywhere, windows_fields
+from webhook.facts.gpu.windows import has_no_windows_field, path_of_windows_field
 from webhook.facts.kinds import POD
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
@@ -33,7 +33,7 @@ _ZERO: Final = re.compile(r"[+-]?0{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ResourcePlace:
     """One place of limits and requests. In a `patch` of a template, null removes the template's amount."""
 
     resources: Resources
@@ -62,82 +62,90 @@ class Place:
                 yield (*self.path, side, NAME), value
 
 
-def places_requesting_gpu(subject: Subject) -> list[tuple[Place, Place | None]]:
+def places_requesting_gpu(subject: Subject) -> list[tuple[ResourcePlace, ResourcePlace | None]]:
     """Return places that request `gpu` and are new or have changed, each with its former content."""
-    old = () if subject.old_object is None else _places(subject.old_object, subject)
+    old = () if subject.old_object is None else _places_of_object(subject.old_object, subject)
     before = {place.path: place for place in old}
-    pairs = ((place, before.get(place.path)) for place in _places(subject.object, subject) if place.asks)
+    pairs = ((place, before.get(place.path)) for place in _places_of_object(subject.object, subject) if place.asks)
     return [(place, old) for place, old in pairs if old is None or old.resources.differs(place.resources)]
 
 
-def _places(obj: JSON, subject: Subject) -> Iterator[Place]:
+def _places_of_object(obj: JSON, subject: Subject) -> Iterator[ResourcePlace]:
     """Yield a Pod's containers, or the resources of another object outside its templates."""
     if group_kind(obj) == POD:
         pod = PodTemplate.of(obj, (), subject.reading)
-        yield from _in_template(pod, is_windows=_is_windows(pod.spec, subject))
+        yield from _places_in_template(pod, is_windows=_is_bound_to_windows(pod.spec, subject))
         return
-    for path, root in _roots(obj, subject):
-        for field in _fields(root, subject):
+    for path, root in _object_and_inner_objects(obj, subject):
+        for field in _resource_fields_outside_templates(root, subject):
             if not field.is_device:
-                yield Place(Resources.of(field.resources, (*path, *field.path), subject.reading))
+                yield ResourcePlace(Resources.of(field.resources, (*path, *field.path), subject.reading))
         # containers of a fragment for a TrainJob's runtime have no resources in the CRD
         for fragment in partial_pod_templates(root, subject.table, subject.deadline, of_runtime=False):
-            yield from _in_fragment(fragment, path, root, subject)
+            yield from _places_in_partial_template(fragment, path, root, subject)
 
 
-def _roots(obj: JSON, subject: Subject) -> Iterator[tuple[FieldPath, JSON]]:
+def _object_and_inner_objects(obj: JSON, subject: Subject) -> Iterator[tuple[FieldPath, JSON]]:
     """Yield an object and those inside it, each with its path; nothing for a deleted object."""
     if not obj:
         return
     yield (), obj
     if holds_objects(obj, subject.table):
-        yield from ((each.path, each.object) for each in subject.deadline.paced(embedded_objects(obj, subject.table)))
+        yield from (
+            (each.path, each.object)
+            for each in subject.deadline.items_with_clock_checks(embedded_objects(obj, subject.table))
+        )
 
 
-def _fields(root: JSON, subject: Subject) -> Items[ResourceField]:
+def _resource_fields_outside_templates(root: JSON, subject: Subject) -> Items[ResourceField]:
     """Return the resource fields outside the templates of an object."""
     return Items(tuple(resource_fields(root, subject.table)), subject.deadline)
 
 
-def _in_fragment(fragment: Fragment, path: FieldPath, root: JSON, subject: Subject) -> Iterator[Place]:
+def _places_in_partial_template(
+    fragment: Fragment, path: FieldPath, root: JSON, subject: Subject
+) -> Iterator[ResourcePlace]:
     """Yield the containers of a partial template."""
     template = PodTemplate.of(fragment.template, (*path, *fragment.path), subject.reading)
     is_patch = fragment.of.startswith("spec.")
     into = PodTemplate.of(paths.get(root, tuple(fragment.of.split("."))) if is_patch else None)
     os = template.spec.os if "os" in template.spec.json else into.spec.os
-    is_windows = os.name == "windows" or _is_windows(template.spec, subject)
+    is_windows = os.name == "windows" or _is_bound_to_windows(template.spec, subject)
     if "os" not in template.spec.json:
-        is_windows = is_windows or _is_windows(into.spec, subject)
-    yield from _in_template(template, is_windows=is_windows, is_patch=is_patch)
+        is_windows = is_windows or _is_bound_to_windows(into.spec, subject)
+    yield from _places_in_template(template, is_windows=is_windows, is_patch=is_patch)
 
 
-def _is_windows(pod: PodSpec, subject: Subject) -> bool:
-    return not is_anywhere(pod) and windows_fields(pod, subject.view().unnoted()) != ()
+def _is_bound_to_windows(pod: PodSpec, subject: Subject) -> bool:
+    return not has_no_windows_field(pod) and path_of_windows_field(pod, subject.view().unnoted()) != ()
 
 
-def _in_template(template: PodTemplate, *, is_windows: bool, is_patch: bool = False) -> Iterator[Place]:
-    holders: tuple[PodSpec | Container, ...] = (*template.spec.all_containers(), *_without_containers(template.spec))
+def _places_in_template(template: PodTemplate, *, is_windows: bool, is_patch: bool = False) -> Iterator[ResourcePlace]:
+    holders: tuple[PodSpec | Container, ...] = (
+        *template.spec.all_containers(),
+        *_pod_spec_without_containers(template.spec),
+    )
     for holder in holders:
         if holder.resources:
-            yield Place(holder.resources, is_windows, is_patch)
+            yield ResourcePlace(holder.resources, is_windows, is_patch)
 
 
-def _without_containers(pod: PodSpec) -> tuple[PodSpec, ...]:
+def _pod_spec_without_containers(pod: PodSpec) -> tuple[PodSpec, ...]:
     """Return the PodSpec unless it has containers, because a controller creates a container from its resources."""
     return () if pod.containers else (pod,)
 
 
-def device_amounts(subject: Subject) -> Iterator[FieldPath]:
+def paths_of_moved_amounts(subject: Subject) -> Iterator[FieldPath]:
     """Yield fields that hold a device's name and have become `gpu`; never of a Pod."""
     if group_kind(subject.object) == POD:
         return
-    before = set(_devices(subject.old_object, subject)) if subject.old_object is not None else ()
-    yield from (path for path in _devices(subject.object, subject) if path not in before)
+    before = set(_paths_of_device_amounts(subject.old_object, subject)) if subject.old_object is not None else ()
+    yield from (path for path in _paths_of_device_amounts(subject.object, subject) if path not in before)
 
 
-def _devices(obj: JSON, subject: Subject) -> Iterator[FieldPath]:
-    for path, root in _roots(obj, subject):
-        for field in _fields(root, subject):
+def _paths_of_device_amounts(obj: JSON, subject: Subject) -> Iterator[FieldPath]:
+    for path, root in _object_and_inner_objects(obj, subject):
+        for field in _resource_fields_outside_templates(root, subject):
             if field.device == NAME:
                 yield (*path, *field.path)
 

@@ -9,16 +9,16 @@ from webhook import paths
 from webhook.attributes import JSON
 from webhook.cel.types import BOOL, STRING, list_of
 from webhook.errors import LookupFailed
-from webhook.facts.fact import Fact, Result, declare_structure
+from webhook.facts.fact import Fact, FactResult, declare_structure
 from webhook.facts.gpu.portable import (
     NAME,
     SIDES,
-    Place,
+    ResourcePlace,
     amount_as_cel_text,
     count_of_patch,
-    device_amounts,
     intended_gpu_count,
     misplaced_gpu_requests,
+    paths_of_moved_amounts,
     places_requesting_gpu,
     whole_number_text,
 )
@@ -99,38 +99,43 @@ _NOTHING: Final[Mapping[str, JSON]] = {
 }
 
 
-def _is_absent(subject: Subject) -> bool:
+def _names_no_portable_gpu(subject: Subject) -> bool:
     """Return whether a Pod names `gpu` nowhere, as nearly every Pod."""
     return subject.group_kind == POD and NAME not in subject.typed(Pod).parts.resource_names
 
 
-def _compute(subject: Subject) -> Result:
-    if _is_absent(subject):
-        return Result(dict(_NOTHING))
+def _compute_portable_fact(subject: Subject) -> FactResult:
+    if _names_no_portable_gpu(subject):
+        return FactResult(dict(_NOTHING))
     places, named, misplaced = (
         places_requesting_gpu(subject),
-        [*device_amounts(subject)],
+        [*paths_of_moved_amounts(subject)],
         [*misplaced_gpu_requests(subject)],
     )
     wrong = {place.path: [*place.mistyped()] for place, _ in places}
     if not (places or named or misplaced):
-        return Result(dict(_NOTHING))
-    resource, meant = _meaning(subject)
-    portable, own = ([_field(side, name) for side in SIDES] for name in (NAME, resource))
+        return FactResult(dict(_NOTHING))
+    resource, meant = _resource_of_namespace(subject)
+    portable, own = ([_unset_field(side, name) for side in SIDES] for name in (NAME, resource))
     at = [paths.path_as_text(place.path) for place, _ in places]
     rendered = [*at, *map(paths.path_as_text, named)]
-    return Result(
+    return FactResult(
         {
             **meant,
             "resource": resource,
             "unknownVendor": meant["unknownVendor"] if rendered else "",
             "paths": rendered,
             "asks": [
-                _ask(place, where, old, portable, own)
-                for where, (place, old) in subject.deadline.paced(zip(at, places, strict=True))
+                _request_as_json(place, where, old, portable, own)
+                for where, (place, old) in subject.deadline.items_with_clock_checks(zip(at, places, strict=True))
                 if not wrong[place.path]
             ],
-            "mistyped": [_mistyped(*each) for place, _ in places if not place.is_windows for each in wrong[place.path]],
+            "mistyped": [
+                _mistyped_value_as_json(*each)
+                for place, _ in places
+                if not place.is_windows
+                for each in wrong[place.path]
+            ],
             "devices": [
                 {"path": paths.path_as_text(path), "pointer": paths.json_pointer((*path, "name"))} for path in named
             ],
@@ -139,24 +144,24 @@ def _compute(subject: Subject) -> Result:
     )
 
 
-def _mistyped(path: FieldPath, value: JSON) -> JSON:
+def _mistyped_value_as_json(path: FieldPath, value: JSON) -> JSON:
     shown_as = (
         "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else f"`{str(value).lower()}`"
     )
     return {"path": paths.path_as_text(path), "found": shown_as}
 
 
-def _meaning(subject: Subject) -> tuple[str, JSON]:
+def _resource_of_namespace(subject: Subject) -> tuple[str, JSON]:
     """Return the resource of the namespace: by its name, else by the vendor in its label, else that of the site."""
     settings = dict(subject.assumptions.resources)
     vendors = {key.removeprefix("vendor."): named for key, named in settings.items() if key.startswith("vendor.")}
-    own, label = settings.get(f"resource.{subject.namespace}"), _label(subject)
+    own, label = settings.get(f"resource.{subject.namespace}"), _gpu_label_of_namespace(subject)
     resource = own or vendors.get(label) or settings.get("resource") or DEFAULT
     is_unknown = own is None and label not in ("", OWN, *vendors)
     return resource, {"vendors": list(vendors), "unknownVendor": label if is_unknown else ""}
 
 
-def _label(subject: Subject) -> str:
+def _gpu_label_of_namespace(subject: Subject) -> str:
     """Return the label of the request's namespace.
 
     Raises:
@@ -171,10 +176,16 @@ def _label(subject: Subject) -> str:
     return namespace.metadata.labels.get(LABEL, "")
 
 
-def _ask(place: Place, at: str, old: Place | None, portable: Sequence[_Field], meant: Sequence[_Field]) -> JSON:
+def _request_as_json(
+    place: ResourcePlace,
+    at: str,
+    old: ResourcePlace | None,
+    portable: Sequence[_UnsetField],
+    meant: Sequence[_UnsetField],
+) -> JSON:
     read = count_of_patch if place.is_patch else intended_gpu_count
-    limit, request = [_amount(place, old, field, read) for field in portable]
-    own = {field.side: _amount(place, old, field, whole_number_text) for field in meant}
+    limit, request = [_amount_as_json(place, old, field, read) for field in portable]
+    own = {field.side: _amount_as_json(place, old, field, whole_number_text) for field in meant}
     written = [each for each in (limit, request) if each["isSet"] and not each["isNull"]]
     every = [each for each in written if each["text"].strip().lower() == "all"]
     chosen = (*every, *written, limit)[0]
@@ -187,7 +198,7 @@ def _ask(place: Place, at: str, old: Place | None, portable: Sequence[_Field], m
         "isWindows": place.is_windows,
         "isNull": not written,
         "outcome": _amounts_after_translation(place, own),
-        **_state(written, chosen, is_all=bool(every), is_windows=place.is_windows),
+        **_state_of_amounts(written, chosen, is_all=bool(every), is_windows=place.is_windows),
         "hasLimits": bool(place.amounts("limits")),
         "count": number,
         "asked": chosen,
@@ -195,11 +206,11 @@ def _ask(place: Place, at: str, old: Place | None, portable: Sequence[_Field], m
         "request": request,
         "ownLimit": own["limits"],
         "ownRequest": own["requests"],
-        "contradicting": [each for each in own.values() if number and _contradicts(each, number)],
+        "contradicting": [each for each in own.values() if number and _contradicts_count(each, number)],
     }
 
 
-def _state(written: Sequence[JSON], chosen: JSON, *, is_all: bool, is_windows: bool) -> JSON:
+def _state_of_amounts(written: Sequence[JSON], chosen: JSON, *, is_all: bool, is_windows: bool) -> JSON:
     """Return the state of the written amounts."""
     counts = {each["count"] or each["text"].strip() for each in written}
     return {
@@ -209,7 +220,7 @@ def _state(written: Sequence[JSON], chosen: JSON, *, is_all: bool, is_windows: b
     }
 
 
-def _amounts_after_translation(place: Place, own: Mapping[str, JSON]) -> str:
+def _amounts_after_translation(place: ResourcePlace, own: Mapping[str, JSON]) -> str:
     """Return a sentence with what is requested once `gpu` is removed."""
     kept = next((each for each in own.values() if each["isSet"] and not (each["isNull"] or each["isKept"])), None)
     if kept:
@@ -217,12 +228,12 @@ def _amounts_after_translation(place: Place, own: Mapping[str, JSON]) -> str:
     return "the shard gets what the template requests" if place.is_patch else "no GPU is requested"
 
 
-def _contradicts(own: JSON, number: str) -> bool:
+def _contradicts_count(own: JSON, number: str) -> bool:
     """Return whether another count was written beside `gpu`."""
     return own["isSet"] and not own["isNull"] and not own["isKept"] and own["count"] != number
 
 
-class _Field(NamedTuple):
+class _UnsetField(NamedTuple):
     """A limit or request, and its value if it is not set, shared by all places."""
 
     side: str
@@ -231,13 +242,15 @@ class _Field(NamedTuple):
 
 
 @kept_for_short_texts(64 << 10)
-def _field(side: str, name: str) -> _Field:
+def _unset_field(side: str, name: str) -> _UnsetField:
     where = {"path": paths.path_as_text((side, name)), "pointer": paths.json_pointer((side, name))}
     nothing = {**dict.fromkeys(("isSet", "isNull", "isKept"), False), "text": "", "count": ""}
-    return _Field(side, name, where | nothing)
+    return _UnsetField(side, name, where | nothing)
 
 
-def _amount(place: Place, old: Place | None, field: _Field, read: Callable[[JSON], str]) -> JSON:
+def _amount_as_json(
+    place: ResourcePlace, old: ResourcePlace | None, field: _UnsetField, read: Callable[[JSON], str]
+) -> JSON:
     side, name, unset = field
     amounts = place.amounts(side)
     if name not in amounts:
@@ -269,6 +282,6 @@ PORTABLE_GPU: Final = Fact(
     ),
     type=PORTABLE.type,
     structures=(PORTABLE, ASK, AMOUNT, DEVICE, MISTYPED, MISPLACED),
-    compute=_compute,
+    compute=_compute_portable_fact,
     lookups=(NAMESPACES, *WINDOWS_LOOKUPS),
 )

@@ -13,7 +13,7 @@ from webhook import paths, quantity
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.gpu import devices
-from webhook.facts.gpu.extended_resources import RequestedDevice, device_container, visible_devices
+from webhook.facts.gpu.extended_resources import RequestedDevice, device_container, value_of_visible_devices
 from webhook.short_texts import kept_for_short_texts
 from webhook.typed.pods import Container, PodTemplate, Resources
 from webhook.typed.view import Reading
@@ -33,31 +33,31 @@ def compute_gpu_fact(
     """
     read = reading or Reading()
     sets, described, vendors = [], [], dict[str, int]()
-    for podset, own in _pods(podsets, fields, read):
+    for podset, own in _pod_sets_with_containers(podsets, fields, read):
         described.extend(own)
-        sets.append(_podset(podset, own))
+        sets.append(_pod_set_as_json(podset, own))
         for vendor, count in sets[-1]["vendors"].items():
             vendors[vendor] = vendors.get(vendor, 0) + count * (1 if podset.pods is None else podset.pods)
     patched = [PodSet(name=part.of, path=part.path, template=part.template, bare=part.bare) for part in fragments]
     return {
         "containers": described,
-        "patches": [container for podset in patched for container in _containers(podset, read)],
+        "patches": [container for podset in patched for container in _containers_as_json(podset, read)],
         "podSets": sets,
         "vendors": vendors,
         "devices": None if any(one["total"] is None for one in sets) else sum(one["total"] for one in sets),
     }
 
 
-def _pods(
+def _pod_sets_with_containers(
     podsets: Sequence[PodSet], fields: Sequence[ResourceField], reading: Reading
 ) -> Iterator[tuple[PodSet, list[JSON]]]:
     """Yield each pod set with its containers, and pod sets that have only fields and no template."""
     outside: dict[str, list[tuple[PodSet, JSON]]] = {}
     for field in fields:
         if field.podset and (field.resources or not field.is_device):
-            outside.setdefault(field.podset, []).append(_outside(field))
+            outside.setdefault(field.podset, []).append(_pod_set_outside_template(field))
     for podset in podsets:
-        own = _containers(podset, reading)
+        own = _containers_as_json(podset, reading)
         yield podset, [*own, *(container for _, container in outside[podset.name])] if podset.name in outside else own
     if not outside:
         return
@@ -66,23 +66,23 @@ def _pods(
         yield from ((podset, [container]) for podset, container in listed if name not in known)
 
 
-def _containers(podset: PodSet, reading: Reading) -> list[JSON]:
+def _containers_as_json(podset: PodSet, reading: Reading) -> list[JSON]:
     template = PodTemplate.of(podset.template, (), reading)
-    return [_container(container, podset) for container in template.spec.all_containers()]
+    return [_container_as_json(container, podset) for container in template.spec.all_containers()]
 
 
-def _outside(field: ResourceField) -> tuple[PodSet, JSON]:
+def _pod_set_outside_template(field: ResourceField) -> tuple[PodSet, JSON]:
     """Return a pod set of one container for resources outside a template."""
     path = field.path if field.is_device else field.path[:-1]
     made = PodSet(name=field.podset, path=path, template={}, count=field.count, elsewhere=True)
-    container = _container(Container.of({"name": field.container, "resources": field.resources}), made)
+    container = _container_as_json(Container.of({"name": field.container, "resources": field.resources}), made)
     if field.is_device:
         container["resources"] = [{**each, "path": container["path"]} for each in container["resources"]]
     return made, container
 
 
-def _podset(podset: PodSet, own: Sequence[JSON]) -> JSON:
-    vendors = {vendor: _per_pod(own, vendor) for vendor in {name for each in own for name in each["vendors"]}}
+def _pod_set_as_json(podset: PodSet, own: Sequence[JSON]) -> JSON:
+    vendors = {vendor: _devices_per_pod(own, vendor) for vendor in {name for each in own for name in each["vendors"]}}
     per_pod = sum(vendors.values())
     runtime_class = PodTemplate.of(podset.template).spec.runtime_class_name
     return {
@@ -98,7 +98,7 @@ def _podset(podset: PodSet, own: Sequence[JSON]) -> JSON:
     }
 
 
-def _per_pod(own: Sequence[JSON], vendor: str) -> int:
+def _devices_per_pod(own: Sequence[JSON], vendor: str) -> int:
     """Return how many devices of one vendor one pod requests: PodRequests of component-helpers."""
     running: int = sum(each["vendors"].get(vendor, 0) for each in own if not each["init"] or each["restarts"])
     sidecars, highest = 0, 0
@@ -110,7 +110,7 @@ def _per_pod(own: Sequence[JSON], vendor: str) -> int:
     return max(running, highest)
 
 
-def _container(container: Container, podset: PodSet) -> JSON:
+def _container_as_json(container: Container, podset: PodSet) -> JSON:
     read = device_container(container)
     at = paths.path_as_text(podset.locate(container.at))
     vendors = read.vendors
@@ -120,20 +120,20 @@ def _container(container: Container, podset: PodSet) -> JSON:
         "name": container.name,
         "init": container.is_init,
         "restarts": container.is_sidecar,
-        "resources": [_resource(requested, at) for requested in read.requested],
+        "resources": [_resource_as_json(requested, at) for requested in read.requested],
         "vendors": vendors,
         "devices": sum(vendors.values()),
         "gpuImage": devices.is_gpu_image(container.image),
-        "visibleDevices": visible_devices(container),
+        "visibleDevices": value_of_visible_devices(container),
         "claims": len(container.resources.claims),
     }
 
 
-def _resource(each: RequestedDevice, at: str) -> JSON:
+def _resource_as_json(each: RequestedDevice, at: str) -> JSON:
     known, amount, limit, request = each.device, each.amount, each.limit, each.request
     return {
         "name": each.name,
-        "path": at + _below(each.side, each.name),
+        "path": at + _path_of_amount(each.side, each.name),
         "vendor": known.vendor,
         "kind": known.kind,
         "gpu": known.gpu,
@@ -147,12 +147,12 @@ def _resource(each: RequestedDevice, at: str) -> JSON:
 
 
 @kept_for_short_texts(512 << 10)
-def _below(side: str, name: str) -> str:
+def _path_of_amount(side: str, name: str) -> str:
     """Return the path of one amount below its container."""
     return "." + paths.path_as_text(("resources", side, name))
 
 
-def gpus_of(resources: Resources) -> int:
+def gpus_of_resources(resources: Resources) -> int:
     """Return how many GPUs and parts of GPUs the resources of one container request, by any vendor's name."""
     total = 0
     amounts = (*resources.written_requests.items(), *resources.written_limits.items())
@@ -164,6 +164,6 @@ def gpus_of(resources: Resources) -> int:
     return total
 
 
-def devices_of(resources: JSON, deadline: Deadline) -> int:
+def devices_of_json_resources(resources: JSON, deadline: Deadline) -> int:
     """Return how many GPUs resources in JSON request."""
-    return gpus_of(Resources.of(resources, (), Reading(deadline)))
+    return gpus_of_resources(Resources.of(resources, (), Reading(deadline)))

@@ -10,7 +10,7 @@ from typing import Final
 
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.types import RuntimeClass
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.paths import FieldPath
 from webhook.typed.pods import PodSpec, SelectorRequirement
 
@@ -20,12 +20,12 @@ _BINDING: Final = frozenset(("os", "nodeSelector", "affinity", "runtimeClassName
 """Fields that may bind a pod to Windows."""
 
 
-def is_anywhere(pod: PodSpec) -> bool:
+def has_no_windows_field(pod: PodSpec) -> bool:
     """Return whether a pod has none of the fields that may bind it to Windows, as nearly every pod."""
     return _BINDING.isdisjoint(pod.json)
 
 
-def windows_fields(pod: PodSpec, view: View) -> FieldPath:
+def path_of_windows_field(pod: PodSpec, view: ClusterView) -> FieldPath:
     """Return the path of the field that binds a pod to Windows, () if none does; note a missing RuntimeClass in the
     view.
     """
@@ -34,7 +34,7 @@ def windows_fields(pod: PodSpec, view: View) -> FieldPath:
     if pod.node_selector.get(_OS) == "windows":
         return pod.path("nodeSelector", _OS)
     terms = pod.required_node_terms()
-    if terms and all(any(map(_is_windows, term.match_expressions)) for term in terms):
+    if terms and all(any(map(_requires_windows, term.match_expressions)) for term in terms):
         return pod.affinity.node_affinity.required.path("nodeSelectorTerms")
     name = pod.runtime_class_name
     runtime_class = view.find(RuntimeClass, name, namespaced=False) if name else RuntimeClass.of(None)
@@ -43,5 +43,5 @@ def windows_fields(pod: PodSpec, view: View) -> FieldPath:
     return ()
 
 
-def _is_windows(requirement: SelectorRequirement) -> bool:
+def _requires_windows(requirement: SelectorRequirement) -> bool:
     return requirement.key == _OS and requirement.operator == "In" and requirement.values == ["windows"]

@@ -28,15 +28,15 @@ _GATED: Final = ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
 def validate_alpha_features(policy: FailurePolicy, job_set: JobSetSpec) -> Iterator[Problem]:
     """Report features that only some sites have turned on, and what one of them is limited to."""
     if policy.restart_strategy == "InPlaceRestart":
-        yield _alpha_feature(policy.path("restartStrategy"), "InPlaceRestart", "InPlaceRestart", "Recreate")
+        yield _alpha_feature_problem(policy.path("restartStrategy"), "InPlaceRestart", "InPlaceRestart", "Recreate")
     rule = next((rule for rule in policy.rules if rule.action in _GATED), None)
     if rule is not None:
         instead = rule.action.replace("Job", "JobSet", 1)
-        yield _alpha_feature(rule.path("action"), rule.action, "RestartJob", instead)
+        yield _alpha_feature_problem(rule.path("action"), rule.action, "RestartJob", instead)
         yield from validate_restarted_replicas(job_set, rule.action)
 
 
-def _alpha_feature(path: FieldPath, name: str, gate: str, instead: str) -> Problem:
+def _alpha_feature_problem(path: FieldPath, name: str, gate: str, instead: str) -> Problem:
     message = f"is refused by JobSet unless its alpha feature gate {gate} is on, which is off by default"
     fix = f"use {instead}, or ask the administrator to turn on feature gate {gate} of JobSet"
     return ALPHA_FEATURE.problem(path, message, fix, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Check, kinds_of
+from webhook.facts.check import Check, group_kinds_of_types
 from webhook.facts.jobset.generated_job_set import validate_generated_job_set
 from webhook.facts.jobset.name_length import longest_allowed_name, validate_name
 from webhook.facts.jobset.unknown_keys import advise_keys
@@ -17,7 +17,7 @@ from webhook.problem import Problem
 from webhook.typed.job_sets import JobSet
 
 
-def job_set(subject: Subject) -> Iterator[Problem]:
+def check_job_set(subject: Subject) -> Iterator[Problem]:
     """Yield what JobSet refuses of a JobSet."""
     sent = subject.typed(JobSet)
     yield from validate_name(sent.metadata, (longest_allowed_name(sent.spec),))
@@ -33,7 +33,7 @@ def check_job_set_of_runtime(subject: Subject) -> Iterator[Problem]:
 
 
 CHECKS: Final = (
-    Check(group="job-set", run=job_set, kinds=kinds_of(JobSet)),
+    Check(group="job-set", run=check_job_set, kinds=group_kinds_of_types(JobSet)),
     Check(group="job-set", run=check_job_set_of_runtime, kinds=TRAINING_RUNTIMES),
     Check(group="job-set", run=validate_generated_job_set, kinds=frozenset((TRAIN_JOB,))),
 )

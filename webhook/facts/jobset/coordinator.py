@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.jobset.groups import JOB_SET
-from webhook.facts.jobset.jobs_by_name import choose_another, jobs_by_name
+from webhook.facts.jobset.jobs_by_name import fix_for_unknown_job, jobs_by_name
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.job_sets import Coordinator, JobSetSpec, ReplicatedJob
@@ -45,13 +45,13 @@ def validate_coordinator(job_set: JobSetSpec, *, is_counted: bool) -> Iterator[P
     if job is None:
         message = "is not the name of a replicated job of this JobSet"
         path = coordinator.path("replicatedJob")
-        yield COORDINATOR_EXISTS.problem(path, message, choose_another(job_set), name)
+        yield COORDINATOR_EXISTS.problem(path, message, fix_for_unknown_job(job_set), name)
     elif is_counted:
-        yield from _coordinator_indexed(coordinator, job)
-        yield from _coordinator_index(coordinator, job)
+        yield from _check_coordinator_indexed(coordinator, job)
+        yield from _check_coordinator_index(coordinator, job)
 
 
-def _coordinator_indexed(coordinator: Coordinator, job: ReplicatedJob) -> Iterator[Problem]:
+def _check_coordinator_indexed(coordinator: Coordinator, job: ReplicatedJob) -> Iterator[Problem]:
     spec = job.template.spec
     if spec.completions is None or not spec.is_indexed:
         lacks = "is not Indexed" if spec.completions is not None else "has no completions"
@@ -62,7 +62,7 @@ def _coordinator_indexed(coordinator: Coordinator, job: ReplicatedJob) -> Iterat
         yield COORDINATOR_INDEXED.problem(coordinator.path("replicatedJob"), message, fix, job.name)
 
 
-def _coordinator_index(coordinator: Coordinator, job: ReplicatedJob) -> Iterator[Problem]:
+def _check_coordinator_index(coordinator: Coordinator, job: ReplicatedJob) -> Iterator[Problem]:
     pods = job.template.spec.completions
     if pods is None or not job.template.spec.is_indexed:
         return

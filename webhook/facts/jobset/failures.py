@@ -52,7 +52,7 @@ def validate_failure_policy(job_set: JobSetSpec) -> Iterator[Problem]:
         yield from _validate_rule_name(name, names, rule.path("name"))
         names.add(name)
         yield from validate_targets(rule.target_replicated_jobs, job_set, rule.path("targetReplicatedJobs"))
-        yield from _failure_reason(rule)
+        yield from _check_failure_reason(rule)
     yield from validate_alpha_features(policy, job_set)
 
 
@@ -67,7 +67,7 @@ def _validate_rule_name(name: str, before: Collection[str], path: FieldPath) -> 
         yield FAILURE_RULE_TWICE.problem(path, message, "rename one of the two rules", name)
 
 
-def _failure_reason(rule: FailureRule) -> Iterator[Problem]:
+def _check_failure_reason(rule: FailureRule) -> Iterator[Problem]:
     for index, reason in enumerate(rule.on_job_failure_reasons):
         if reason not in _REASONS and not is_placeholder(reason):
             message = "must be a reason that Kubernetes gives for a failed Job"

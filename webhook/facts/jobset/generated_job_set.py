@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from webhook.facts.jobset.alpha_features import ALPHA_FEATURE
-from webhook.facts.jobset.job_set import invalid_label, is_invalid_label
+from webhook.facts.jobset.job_set import invalid_label_problem, is_invalid_label
 from webhook.facts.jobset.name_length import MOST, Limit, longest_allowed_name, validate_name
 from webhook.facts.jobset.validation import validate_create
 from webhook.facts.subject import Subject
@@ -31,14 +31,14 @@ def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
     job = subject.once(merge_train_job)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
-    yield from validate_name(job.object.metadata, (longest_allowed_name(job.job_set), *_volumes(job)))
-    yield from _validate_labels(Entries(job.merged.labels, subject.deadline), job)
+    yield from validate_name(job.object.metadata, (longest_allowed_name(job.job_set), *_limits_of_volume_names(job)))
+    yield from _validate_patched_labels(Entries(job.merged.labels, subject.deadline), job)
     problems = [problem for problem in validate_create(_without_unknown_jobs(job)) if problem.code != ALPHA_FEATURE.id]
     if problems:
-        yield from _located_in_train_job(Items(problems, subject.deadline), job)
+        yield from _check_located_in_train_job(Items(problems, subject.deadline), job)
 
 
-def _volumes(job: MergedTrainJob) -> Iterator[Limit]:
+def _limits_of_volume_names(job: MergedTrainJob) -> Iterator[Limit]:
     """Yield the limit of the name that flux gives a volume, which is a DNS label."""
     if job.plugin == "flux" and any(replicated.name == "node" for replicated in job.jobs):
         yield MOST - len(entrypoint_config_map("")), "volume", entrypoint_config_map("")
@@ -52,14 +52,14 @@ def _without_unknown_jobs(job: MergedTrainJob) -> JobSetSpec:
     return JobSetSpec({**job.merged.spec, "replicatedJobs": jobs}, (), job.job_set.reading)
 
 
-def _validate_labels(labels: Entries[str], job: MergedTrainJob) -> Iterator[Problem]:
+def _validate_patched_labels(labels: Entries[str], job: MergedTrainJob) -> Iterator[Problem]:
     """Check the labels that patches give the JobSet."""
     for key, value in labels.items():
         if is_invalid_label(key, value):
-            yield invalid_label(key, value, f"spec.{overlays.patches_path(job.release)}", is_of_patch=True)
+            yield invalid_label_problem(key, value, f"spec.{overlays.patches_path(job.release)}", is_of_patch=True)
 
 
-def _located_in_train_job(problems: Items[Problem], job: MergedTrainJob) -> Iterator[Problem]:
+def _check_located_in_train_job(problems: Items[Problem], job: MergedTrainJob) -> Iterator[Problem]:
     runtime = job.runtime.spec.template.spec
     of_runtime = JobSetSpec(runtime.json, (), runtime.reading)  # with the same paths as the merged one
     own = {problem.without_path for problem in validate_create(of_runtime)}

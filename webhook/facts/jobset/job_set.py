@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from webhook.facts.jobset.groups import JOB_SET
-from webhook.facts.jobset.jobs_by_name import choose_another, jobs_by_name
+from webhook.facts.jobset.jobs_by_name import fix_for_unknown_job, jobs_by_name
 from webhook.name_faults import key_fault, label_fault, value_fault
 from webhook.names import dns1035_label, dns1123_label, label_value, qualified_name
 from webhook.paths import FieldPath
@@ -105,24 +105,26 @@ _MOST_RESTARTED: Final = 1024
 def validate_network(job_set: JobSetSpec) -> Iterator[Problem]:
     """Require a subdomain that can be the name of a Service."""
     network = job_set.network
-    yield from _dns_label(network.subdomain, "the name of a Service", network.path("subdomain"))
+    yield from _check_dns_label(network.subdomain, "the name of a Service", network.path("subdomain"))
 
 
 def validate_replicated_jobs(job_set: JobSetSpec, *, is_counted: bool) -> Iterator[Problem]:
     """Check names, groups, numbers of pods and dependencies of the replicated jobs."""
     jobs = jobs_by_name(job_set)
     for index, job in enumerate(job_set.replicated_jobs):
-        yield from _dns_label(job.name, "a part of the names of pods", job.path("name"), may_begin_with_digit=True)
-        yield from _dns_label(job.group_name, "the name of a group", job.path("groupName"))
-        yield from _most_pods(job)
-        yield from _restart_policy(job)
-        yield from _indexed_pods(job, is_counted=is_counted)
-        yield from _labels(job.template.metadata.labels, job.template.metadata.path("labels"))
+        yield from _check_dns_label(
+            job.name, "a part of the names of pods", job.path("name"), may_begin_with_digit=True
+        )
+        yield from _check_dns_label(job.group_name, "the name of a group", job.path("groupName"))
+        yield from _check_number_of_pods(job)
+        yield from _check_restart_policy(job)
+        yield from _check_indexed_pods(job, is_counted=is_counted)
+        yield from _check_labels(job.template.metadata.labels, job.template.metadata.path("labels"))
         for dependency in job.depends_on:
             yield from _validate_dependency(dependency, index, jobs)
 
 
-def _dns_label(name: str, what: str, path: FieldPath, *, may_begin_with_digit: bool = False) -> Iterator[Problem]:
+def _check_dns_label(name: str, what: str, path: FieldPath, *, may_begin_with_digit: bool = False) -> Iterator[Problem]:
     """Check a DNS label: a part of `<name>-<job>-0` may begin with a digit, names of Services and groups may not."""
     is_wrong = dns1123_label(name) if may_begin_with_digit else dns1035_label(name)
     if name and is_wrong and not is_placeholder(name):
@@ -131,21 +133,21 @@ def _dns_label(name: str, what: str, path: FieldPath, *, may_begin_with_digit: b
         yield DNS_LABEL.problem(path, message, fix, name)
 
 
-def _most_pods(job: ReplicatedJob) -> Iterator[Problem]:
+def _check_number_of_pods(job: ReplicatedJob) -> Iterator[Problem]:
     is_too_many = job.replicas * job.parallelism > _MOST_PODS
     if is_too_many and job.has("replicas") and job.template.spec.has("parallelism"):
         message = f"makes more than {_MOST_PODS} pods together with the parallelism of {job.parallelism}"
         yield MOST_PODS.problem(job.path("replicas"), message, "lower replicas or parallelism", job.replicas)
 
 
-def _restart_policy(job: ReplicatedJob) -> Iterator[Problem]:
+def _check_restart_policy(job: ReplicatedJob) -> Iterator[Problem]:
     """Yield the problems that Kubernetes (v1.36 pkg/apis/batch/validation) reports of a restartPolicy."""
     if job.pod.restart_policy == "Always":
         message = "must be OnFailure or Never because the pods of a Job must end"
         yield RESTART_POLICY.problem(job.pod.path("restartPolicy"), message, "set OnFailure", "Always")
 
 
-def _indexed_pods(job: ReplicatedJob, *, is_counted: bool) -> Iterator[Problem]:
+def _check_indexed_pods(job: ReplicatedJob, *, is_counted: bool) -> Iterator[Problem]:
     """Yield the problems that Kubernetes (v1.36 pkg/apis/batch/validation) reports of an indexed Job."""
     spec = job.template.spec
     if is_counted and spec.is_indexed and spec.parallelism > _MOST_INDEXED:
@@ -154,17 +156,17 @@ def _indexed_pods(job: ReplicatedJob, *, is_counted: bool) -> Iterator[Problem]:
         yield INDEXED_PODS.problem(spec.path("parallelism"), message, fix, spec.parallelism)
 
 
-def _labels(labels: Entries[str], at: FieldPath) -> Iterator[Problem]:
+def _check_labels(labels: Entries[str], at: FieldPath) -> Iterator[Problem]:
     for key, value in labels.items():
         if is_invalid_label(key, value):
-            yield invalid_label(key, value, (*at, key))
+            yield invalid_label_problem(key, value, (*at, key))
 
 
-def invalid_label(key: str, value: str, path: FieldPath | str, *, is_of_patch: bool = False) -> Problem:
+def invalid_label_problem(key: str, value: str, path: FieldPath | str, *, is_of_patch: bool = False) -> Problem:
     """Return the problem of a label that Kubernetes refuses (ValidateLabels): of a Job, or of a patch for the
     JobSet.
     """
-    part, message = label_part(key, value)
+    part, message = invalid_label_part(key, value)
     if is_of_patch:
         message = f"set label `{key}: {value}` of the JobSet, but `{part}` {message}"
         return JOB_SET_LABEL.problem(path, message, f"in the patch, {LABEL}")
@@ -176,7 +178,7 @@ def is_invalid_label(key: str, value: str) -> bool:
     return bool(label_value(value) or qualified_name(key)) and not is_placeholder(key + value)
 
 
-def label_part(key: str, value: str) -> tuple[str, str]:
+def invalid_label_part(key: str, value: str) -> tuple[str, str]:
     """Return the part of a label that Kubernetes refuses, its key or its value, and what is said of it."""
     if label_value(value):
         return value, f"cannot be the value of a label because {value_fault(value)}"
@@ -192,20 +194,20 @@ def _validate_dependency(dependency: Dependency, index: int, jobs: Mapping[str, 
     if index == 0:
         message = "must not be set because the first replicated job cannot depend on another"
         fix = f"remove the entry, or move this replicated job behind `{name}`"
-        yield _dependency_order(path, message, fix, name)
+        yield _dependency_order_problem(path, message, fix, name)
     elif place == index:
         message = "is the replicated job itself, which waits for itself and never starts"
         yield SELF_DEPENDENCY.problem(path, message, "remove the entry", name)
     elif place is not None:
         message = "must stand in replicatedJobs before the replicated job that depends on it"
-        yield _dependency_order(path, message, f"move `{name}` up in replicatedJobs", name)
+        yield _dependency_order_problem(path, message, f"move `{name}` up in replicatedJobs", name)
     else:
         message = "is not the name of a replicated job of this JobSet"
         fix = "write the name of a replicated job before this one"
         yield DEPENDENCY_EXISTS.problem(path, message, fix, name)
 
 
-def _dependency_order(path: FieldPath, message: str, fix: str, name: str) -> Problem:
+def _dependency_order_problem(path: FieldPath, message: str, fix: str, name: str) -> Problem:
     return DEPENDENCY_ORDER.problem(path, message, fix, name)
 
 
@@ -229,7 +231,7 @@ def validate_targets(targets: Items[str], job_set: JobSetSpec, at: FieldPath) ->
     for index, target in enumerate(targets):
         if target not in names and not is_placeholder(target):
             message = "is not the name of a replicated job of this JobSet"
-            yield TARGET_EXISTS.problem((*at, index), message, choose_another(job_set), target)
+            yield TARGET_EXISTS.problem((*at, index), message, fix_for_unknown_job(job_set), target)
 
 
 def validate_restarted_replicas(job_set: JobSetSpec, action: str) -> Iterator[Problem]:

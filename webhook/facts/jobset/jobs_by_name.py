@@ -19,7 +19,7 @@ def jobs_by_name(job_set: JobSetSpec) -> Mapping[str, ReplicatedJob]:
     return jobs
 
 
-def choose_another(job_set: JobSetSpec) -> str:
+def fix_for_unknown_job(job_set: JobSetSpec) -> str:
     """Say what to do about a name that no replicated job has."""
     names = [f"`{job.name}`" for job in job_set.replicated_jobs[:_MOST_NAMED] if job.name]
     return f"name a replicated job, such as {either(names)}" if names else "add a replicated job of this name"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
 from webhook.facts.jobset.groups import JOB_SET
-from webhook.facts.jobset.volume_claims import claim_templates
+from webhook.facts.jobset.volume_claims import claim_template_names
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.job_sets import Coordinator, JobSetSpec, ReplicatedJob
@@ -60,13 +60,13 @@ def longest_allowed_name(job_set: JobSetSpec) -> Limit:
 
     (63, "", "") where nothing is named after the JobSet.
     """
-    return min(_limits(job_set), key=lambda bound: bound[0], default=(MOST, "", ""))
+    return min(_name_limits_of_job_set(job_set), key=lambda bound: bound[0], default=(MOST, "", ""))
 
 
-def _limits(job_set: JobSetSpec) -> Iterator[Limit]:
+def _name_limits_of_job_set(job_set: JobSetSpec) -> Iterator[Limit]:
     for job in job_set.replicated_jobs:
         yield _limit_of_job(job)
-    for claim in sorted(claim_templates(job_set)):
+    for claim in sorted(claim_template_names(job_set)):
         yield MOST - len(f"{claim}-"), "claim", claim
     if job_set.coordinator:
         yield _limit_of_label(job_set.coordinator, job_set.network.subdomain)

@@ -44,23 +44,25 @@ _KEYS: Final = (
 
 def advise_keys(metadata: Metadata, job_set: JobSetSpec) -> Iterator[Problem]:
     """Warn of unknown keys of a JobSet and of the jobs and pods that it makes."""
-    yield from _unknown_keys(metadata)
+    yield from _check_unknown_keys(metadata)
     for job in job_set.replicated_jobs:
-        yield from _unknown_keys(job.template.metadata)
-        yield from _unknown_keys(job.pod_template.metadata)
+        yield from _check_unknown_keys(job.template.metadata)
+        yield from _check_unknown_keys(job.pod_template.metadata)
 
 
-def _unknown_keys(metadata: Metadata) -> Iterator[Problem]:
+def _check_unknown_keys(metadata: Metadata) -> Iterator[Problem]:
     for field, values in (("annotations", metadata.annotations), ("labels", metadata.labels)):
         for key in values:
             if key.startswith((_ALPHA, _STABLE)) and key not in _KEYS and not is_placeholder(key):
                 message = "has no effect because JobSet does not know this key"
                 yield UNKNOWN_KEY.problem(
-                    metadata.path(field, key), message, did_you_mean(_intended_key(key), f"remove the {field[:-1]}")
+                    metadata.path(field, key),
+                    message,
+                    did_you_mean(_probably_intended_key(key), f"remove the {field[:-1]}"),
                 )
 
 
-def _intended_key(key: str) -> str:
+def _probably_intended_key(key: str) -> str:
     """Return the key that was probably meant: with another prefix, or nearly spelt so."""
     name = key.partition("/")[2]
     return next((known for known in _KEYS if known.endswith(f"/{name}")), "") or nearest_name(key, _KEYS)

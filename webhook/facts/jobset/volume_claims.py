@@ -49,12 +49,12 @@ UNMOUNTED_CLAIM: Final = JOB_SET.rule(
 )
 
 
-def claim_templates(job_set: JobSetSpec) -> frozenset[str]:
+def claim_template_names(job_set: JobSetSpec) -> frozenset[str]:
     """Return the names of the volumes that volumeClaimPolicies add to pods."""
-    return frozenset(template.metadata.name for template in _templates(job_set))
+    return frozenset(template.metadata.name for template in _claim_templates(job_set))
 
 
-def _templates(job_set: JobSetSpec) -> Iterator[ClaimTemplate]:
+def _claim_templates(job_set: JobSetSpec) -> Iterator[ClaimTemplate]:
     for policy in job_set.volume_claim_policies:
         yield from policy.templates
 
@@ -63,23 +63,23 @@ def validate_volume_claim_policies(job_set: JobSetSpec) -> Iterator[Problem]:
     """Require of each claim a name of its own, mounted somewhere, that no volume in a pod has."""
     if not job_set.volume_claim_policies:
         return
-    volumes = _volumes(job_set)
+    volumes = _volume_names_of_jobs(job_set)
     seen: set[str] = set()
-    for template in _templates(job_set):
+    for template in _claim_templates(job_set):
         metadata = template.metadata
-        yield from _claim_namespace(metadata)
+        yield from _check_claim_namespace(metadata)
         if not is_placeholder(metadata.name):
             yield from _validate_name(metadata, seen, volumes)
             seen.add(metadata.name)
 
 
-def _claim_namespace(metadata: Metadata) -> Iterator[Problem]:
+def _check_claim_namespace(metadata: Metadata) -> Iterator[Problem]:
     if metadata.namespace:
         message = "must not be set because the claims are created in the namespace of the JobSet"
         yield CLAIM_NAMESPACE.problem(metadata.path("namespace"), message, "remove the namespace")
 
 
-def _validate_name(metadata: Metadata, seen: set[str], volumes: _Volumes) -> Iterator[Problem]:
+def _validate_name(metadata: Metadata, seen: set[str], volumes: _VolumeNames) -> Iterator[Problem]:
     name, path = metadata.name, metadata.path("name")
     if name in seen:
         message = "is also the name of a template before this one"
@@ -89,14 +89,14 @@ def _validate_name(metadata: Metadata, seen: set[str], volumes: _Volumes) -> Ite
         fix = "use lower-case letters, digits and dashes in the name"
         yield CLAIM_TEMPLATE_NAME.problem(path, message, fix, name)
     else:
-        yield from _volume_conflict(metadata, volumes)
+        yield from _check_volume_conflict(metadata, volumes)
         if name not in volumes.mounted:
             message = "is not mounted by any container"
             fix = f"add `{name}` to volumeMounts of a container, or remove the template"
             yield UNMOUNTED_CLAIM.problem(path, message, fix, name)
 
 
-def _volume_conflict(metadata: Metadata, volumes: _Volumes) -> Iterator[Problem]:
+def _check_volume_conflict(metadata: Metadata, volumes: _VolumeNames) -> Iterator[Problem]:
     for job in volumes.jobs.get(metadata.name, ()):
         message = (
             f"is also the name of a volume in the pods of replicated job `{job}`, but volumes of a pod need different "
@@ -107,15 +107,15 @@ def _volume_conflict(metadata: Metadata, volumes: _Volumes) -> Iterator[Problem]
 
 
 @dataclass(frozen=True, slots=True)
-class _Volumes:
+class _VolumeNames:
     """The names of the replicated jobs that have a volume of a name, and the names that containers mount."""
 
     jobs: dict[str, list[str]]
     mounted: set[str]
 
 
-def _volumes(job_set: JobSetSpec) -> _Volumes:
-    volumes = _Volumes({}, set())
+def _volume_names_of_jobs(job_set: JobSetSpec) -> _VolumeNames:
+    volumes = _VolumeNames({}, set())
     for job in job_set.replicated_jobs:
         for name in dict.fromkeys(volume.name for volume in job.pod.volumes):
             volumes.jobs.setdefault(name, []).append(job.name)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.facts.kueue.quota_types import Queue
+from webhook.facts.kueue.quota_types import QueueFields
 from webhook.facts.kueue.types import AdmissionCheck
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.typed.collections import Entries
 from webhook.wording import named
 
@@ -19,10 +19,10 @@ _MULTI_KUEUE: Final = "kueue.x-k8s.io/multikueue"
 _PROVISIONING: Final = "kueue.x-k8s.io/provisioning-request"
 
 
-def inactive_checks(queue: Queue, view: View) -> Iterator[str]:
+def reasons_of_inactive_checks(queue: QueueFields, view: ClusterView) -> Iterator[str]:
     """Yield the reasons for which AdmissionChecks keep a ClusterQueue inactive."""
     remote, provisioning, per_flavor = [], [], []
-    for name, flavors in _checks_of(queue, view).items():
+    for name, flavors in _admission_checks_of_queue(queue, view).items():
         check = view.find(AdmissionCheck, name, namespaced=False)
         if not check:
             if view.is_whole(AdmissionCheck.gvk):
@@ -36,10 +36,10 @@ def inactive_checks(queue: Queue, view: View) -> Iterator[str]:
         remote += [name] * is_remote
         per_flavor += [name] * (is_remote and bool(flavors) and flavors != queue.flavors())
         provisioning += [name] * (check.spec.controller_name == _PROVISIONING)
-    yield from _multi_kueue(remote, per_flavor, provisioning)
+    yield from _multi_kueue_conflicts(remote, per_flavor, provisioning)
 
 
-def _multi_kueue(remote: list[str], per_flavor: list[str], provisioning: list[str]) -> Iterator[str]:
+def _multi_kueue_conflicts(remote: list[str], per_flavor: list[str], provisioning: list[str]) -> Iterator[str]:
     """Yield the conflicts between the AdmissionChecks of MultiKueue and others."""
     if len(remote) > 1:
         yield "it has several AdmissionChecks of MultiKueue (MultipleMultiKueueAdmissionChecks)"
@@ -50,23 +50,29 @@ def _multi_kueue(remote: list[str], per_flavor: list[str], provisioning: list[st
         yield "it has AdmissionChecks of MultiKueue and of ProvisioningRequests (MultiKueueWithProvisioningRequest)"
 
 
-def is_remote(queue: Queue, view: View) -> bool:
+def may_run_in_other_cluster(queue: QueueFields, view: ClusterView) -> bool:
     """Return whether other clusters may run the jobs of a ClusterQueue; topologies are theirs then."""
-    return any(_controller(name, view) in ("", _MULTI_KUEUE) for name in _checks_of(queue, view))
+    return any(
+        _controller_of_check(name, view) in ("", _MULTI_KUEUE) for name in _admission_checks_of_queue(queue, view)
+    )
 
 
-def is_placed_later(queue: Queue, flavor: str, view: View) -> bool:
+def is_placed_later(queue: QueueFields, flavor: str, view: ClusterView) -> bool:
     """Return whether pods may be placed on nodes that do not exist yet, in this cluster or another."""
-    if is_remote(queue, view):
+    if may_run_in_other_cluster(queue, view):
         return True
-    checks = _checks_of(queue, view).items()
-    return any(_controller(name, view) == _PROVISIONING for name, flavors in checks if not flavors or flavor in flavors)
+    checks = _admission_checks_of_queue(queue, view).items()
+    return any(
+        _controller_of_check(name, view) == _PROVISIONING
+        for name, flavors in checks
+        if not flavors or flavor in flavors
+    )
 
 
-def _checks_of(queue: Queue, view: View) -> Mapping[str, frozenset[str]]:
+def _admission_checks_of_queue(queue: QueueFields, view: ClusterView) -> Mapping[str, frozenset[str]]:
     return Entries(queue.admission_checks, view.deadline)
 
 
-def _controller(name: str, view: View) -> str:
+def _controller_of_check(name: str, view: ClusterView) -> str:
     """Return the controller of a check, "" if it is not known."""
     return view.unnoted().find(AdmissionCheck, name, namespaced=False).spec.controller_name

@@ -9,15 +9,15 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, may_be_on
-from webhook.facts.kueue.flavor_nodes import without_nodes
-from webhook.facts.kueue.flavors import Flavor, existing_flavors, overlooked_label, why_flavor_does_not_fit
+from webhook.facts.kueue.flavor_nodes import labels_without_nodes
+from webhook.facts.kueue.flavors import ReadFlavor, existing_flavors, label_of_other_flavors, why_flavor_does_not_fit
 from webhook.facts.kueue.groups import KUEUE_ADVICE
 from webhook.facts.kueue.managed import how_kueue_manages
 from webhook.facts.kueue.never import PODS
 from webhook.facts.kueue.objects import MAX_EXEC_TIME, POD_GROUP
-from webhook.facts.kueue.place import Place
+from webhook.facts.kueue.place import QueuePlace
 from webhook.facts.kueue.preflight import predict_admission
-from webhook.facts.kueue.quota_types import Queue, QuotaGroup
+from webhook.facts.kueue.quota_types import QueueFields, QuotaGroup
 from webhook.facts.kueue.releases import OWN_KEYS, knows_release
 from webhook.facts.kueue.types import ClusterQueue
 from webhook.facts.kueue.workload import PodSetRequests, build_workload
@@ -94,7 +94,7 @@ def advise_max_exec_time(subject: Subject) -> Iterator[Problem]:
 
 def advise_flavors(subject: Subject) -> Iterator[Problem]:
     """Yield pods that get a flavor whose nodes they do not select, or whose nodes do not exist."""
-    place = _admitted(subject)
+    place = _place_of_admittable_job(subject)
     if place is None or place.queue is None:
         return
     for pod_set in subject.once(build_workload).pod_sets:
@@ -102,19 +102,19 @@ def advise_flavors(subject: Subject) -> Iterator[Problem]:
             if any(value and name in group.resources for name, value in pod_set.requests.items()):
                 existing = existing_flavors(group.flavors, place.view)
                 if knows_release(subject) and subject.assumptions.kueue >= OWN_KEYS:
-                    yield from _flavor_ambiguous(pod_set, _with_quota(existing, pod_set, group, place))
-                yield from _flavor_without_nodes(pod_set, existing, place.queue, subject)
+                    yield from _check_flavor_ambiguous(pod_set, _flavors_with_quota(existing, pod_set, group, place))
+                yield from _check_flavor_without_nodes(pod_set, existing, place.queue, subject)
 
 
-def _admitted(subject: Subject) -> Place | None:
+def _place_of_admittable_job(subject: Subject) -> QueuePlace | None:
     """Return the place of a job that can be admitted, else None."""
     outcome = subject.once(predict_admission)
     return outcome.place if outcome.verdict == "possible" else None
 
 
-def _with_quota(
-    existing: Sequence[Flavor], pod_set: PodSetRequests, group: QuotaGroup, place: Place
-) -> Sequence[Flavor]:
+def _flavors_with_quota(
+    existing: Sequence[ReadFlavor], pod_set: PodSetRequests, group: QuotaGroup, place: QueuePlace
+) -> Sequence[ReadFlavor]:
     """Return the flavors of which the queue can ever have as much as a pod set asks for, including borrowed quota."""
     tree, node = place.tree, place.node
     if tree is None or node is None:
@@ -127,24 +127,24 @@ def _with_quota(
     ]
 
 
-def _flavor_without_nodes(
-    pod_set: PodSetRequests, existing: Sequence[Flavor], queue: Queue, subject: Subject
+def _check_flavor_without_nodes(
+    pod_set: PodSetRequests, existing: Sequence[ReadFlavor], queue: QueueFields, subject: Subject
 ) -> Iterator[Problem]:
     fitting = [flavor for flavor in existing if not why_flavor_does_not_fit(flavor, pod_set.template, flavor.labels)]
-    labels = without_nodes(fitting, queue, subject.view()) if fitting else ""
+    labels = labels_without_nodes(fitting, queue, subject.view()) if fitting else ""
     if labels:
         message = f"can be admitted, but no node has the labels {labels}, so the pods then wait for such a node"
         fix = "use another queue, or ask the administrator to add such a node or to correct the labels of the flavor"
         yield FLAVOR_WITHOUT_NODES.problem(pod_set.at(("spec",)), message, fix)
 
 
-def _flavor_ambiguous(pod_set: PodSetRequests, existing: Sequence[Flavor]) -> Iterator[Problem]:
+def _check_flavor_ambiguous(pod_set: PodSetRequests, existing: Sequence[ReadFlavor]) -> Iterator[Problem]:
     """Yield the problem of a label that the pods select and that the first fitting flavor does not set."""
     keys = {key for flavor in existing for key in flavor.labels}
     first = next(
         (flavor for flavor in existing if not why_flavor_does_not_fit(flavor, pod_set.template, flavor.labels)), None
     )
-    key = overlooked_label(first, pod_set.template, keys) if first else ""
+    key = label_of_other_flavors(first, pod_set.template, keys) if first else ""
     if first and key:
         path = pod_set.at(("spec", "nodeSelector", key))
         message = (
@@ -157,24 +157,29 @@ def _flavor_ambiguous(pod_set: PodSetRequests, existing: Sequence[Flavor]) -> It
 
 def advise_quota(subject: Subject) -> Iterator[Problem]:
     """Yield pods that use no quota: they ask for no covered resource, or Kueue ignores their claims."""
-    place, pod_sets = _admitted(subject), [pods for pods in subject.once(build_workload).pod_sets if pods.least > 0]
+    place, pod_sets = (
+        _place_of_admittable_job(subject),
+        [pods for pods in subject.once(build_workload).pod_sets if pods.least > 0],
+    )
     if place is None or place.queue is None or not pod_sets:
         return
     claiming = next((pod_set for pod_set in pod_sets if pod_set.template.spec.resource_claims), None)
     if claiming is not None and not may_be_on(DEVICE_CLAIMS, subject):
-        yield _claims_uncounted(claiming)
+        yield _claims_uncounted_problem(claiming)
     else:
-        yield from _no_requests(subject, place.queue, pod_sets)
+        yield from _check_requests_use_quota(subject, place.queue, pod_sets)
 
 
-def _claims_uncounted(pod_set: PodSetRequests) -> Problem:
+def _claims_uncounted_problem(pod_set: PodSetRequests) -> Problem:
     gate = f"feature gate {DEVICE_CLAIMS} is off (the default before Kueue 0.18)"
     message = f"do not count against the quota of the queue because Kueue's {gate}"
     fix = "request the devices as a resource that the queue covers, or ask the administrator to turn the gate on"
     return CLAIMS_UNCOUNTED.problem(pod_set.at(("spec", "resourceClaims")), message, fix)
 
 
-def _no_requests(subject: Subject, queue: Queue, pod_sets: Sequence[PodSetRequests]) -> Iterator[Problem]:
+def _check_requests_use_quota(
+    subject: Subject, queue: QueueFields, pod_sets: Sequence[PodSetRequests]
+) -> Iterator[Problem]:
     covered = {name for group in queue.groups for name in group.resources}
     asked = {name for pod_set in pod_sets for name, value in pod_set.requests.items() if value}
     if PODS not in covered and asked.isdisjoint(covered) and POD_GROUP not in subject.typed(Object).labels:

@@ -22,7 +22,7 @@ _MOST_TRIED: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectedFlavor:
     """A flavor that pods cannot have: for a reason, or because it has less of a resource than they ask for."""
 
     flavor: str
@@ -34,29 +34,29 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedQuota:
     """The requests of one pod set in one resource group, the flavors that fit it, and the others."""
 
     pod_set: PodSetRequests
     group: QuotaGroup
     requests: Mapping[str, int]
     flavors: Sequence[str]
-    rejected: tuple[Rejected, ...]
+    rejected: tuple[RejectedFlavor, ...]
 
     def fitting(self, capacity: Capacity) -> tuple[str, ...]:
         """Return the flavors that have enough for this pod set alone."""
         return tuple(flavor for flavor in self.flavors if self.shortage(flavor, capacity) is None)
 
-    def shortage(self, flavor: str, capacity: Capacity) -> Rejected | None:
+    def shortage(self, flavor: str, capacity: Capacity) -> RejectedFlavor | None:
         """Return the resource of which a flavor is shortest, None if it has enough of all."""
         short = [
-            Rejected(flavor, resource=name, asked=value, most=most)
+            RejectedFlavor(flavor, resource=name, asked=value, most=most)
             for name, value in self.requests.items()
             if value > (most := capacity((flavor, name)))
         ]
         return min(short, key=lambda lack: (lack.most / lack.asked, lack.resource), default=None)
 
-    def reasons(self, capacity: Capacity) -> Iterator[Rejected]:
+    def reasons(self, capacity: Capacity) -> Iterator[RejectedFlavor]:
         """Yield the reasons why the flavors do not fit, in their order."""
         reasons = {rejected.flavor: rejected for rejected in self.rejected}
         for flavor in self.group.flavors:
@@ -66,36 +66,36 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class _Search:
+class _FlavorSearch:
     """A search for flavors of some pod sets in one resource group."""
 
-    wanted: Sequence[Wanted]
+    wanted: Sequence[WantedQuota]
     capacity: Capacity
     used: dict[FlavorResource, int] = field(default_factory=dict)
     tried: int = 0
 
-    def succeeds(self) -> bool:
+    def finds_flavors_for_all(self) -> bool:
         """Return whether all pod sets can have flavors at the same time."""
         choices = [iter(self.wanted[0].flavors)]
         chosen: list[str] = []
         while choices:
             index = len(choices) - 1
-            flavor = next((name for name in choices[-1] if self._fits(index, name)), None)
+            flavor = next((name for name in choices[-1] if self._fits_in_flavor(index, name)), None)
             if flavor is None:
                 choices.pop()
                 if chosen:
-                    self._take(len(choices) - 1, chosen.pop(), -1)
+                    self._change_usage(len(choices) - 1, chosen.pop(), -1)
                 continue
             if len(choices) == len(self.wanted):
                 return True
-            self._take(index, flavor, 1)
+            self._change_usage(index, flavor, 1)
             chosen.append(flavor)
             choices.append(iter(self.wanted[index + 1].flavors))
             if self.tried > _MOST_TRIED:
                 return True
         return False
 
-    def _fits(self, index: int, flavor: str) -> bool:
+    def _fits_in_flavor(self, index: int, flavor: str) -> bool:
         self.tried += 1
         requests = self.wanted[index].requests
         return all(
@@ -103,19 +103,19 @@ class _Search:
             for name, value in requests.items()
         )
 
-    def _take(self, index: int, flavor: str, times: int) -> None:
+    def _change_usage(self, index: int, flavor: str, times: int) -> None:
         for name, value in self.wanted[index].requests.items():
             self.used[flavor, name] = self.used.get((flavor, name), 0) + value * times
 
 
-def pod_sets_not_fitting_together(wanted: Sequence[Wanted], capacity: Capacity) -> Sequence[Wanted]:
+def pod_sets_not_fitting_together(wanted: Sequence[WantedQuota], capacity: Capacity) -> Sequence[WantedQuota]:
     """Return the pod sets of the first resource group whose flavors do not have enough for all of them; () if
     all have.
     """
-    groups: dict[QuotaGroup, list[Wanted]] = {}
+    groups: dict[QuotaGroup, list[WantedQuota]] = {}
     for pods in wanted:
         groups.setdefault(pods.group, []).append(pods)
     for members in groups.values():
-        if not _Search(members, capacity).succeeds():
+        if not _FlavorSearch(members, capacity).finds_flavors_for_all():
             return members
     return ()

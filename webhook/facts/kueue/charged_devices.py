@@ -16,11 +16,11 @@ from webhook.deadline import Deadline
 from webhook.errors import CompileError, EvaluationError
 from webhook.facts.dra.device_capacity import consumed_capacity, rounded_up_units
 from webhook.facts.dra.device_matching import selector_matches_device
-from webhook.facts.dra.device_pools import SLICE, Device, read_pools
+from webhook.facts.dra.device_pools import SLICE, PooledDevice, read_pools
 from webhook.facts.dra.selectors import MOST_COST
 from webhook.facts.dra.types import DeviceClass
-from webhook.facts.kueue.configuration import Source
-from webhook.facts.view import View
+from webhook.facts.kueue.configuration import CountedSource
+from webhook.facts.view import ClusterView
 from webhook.problem import MissingObject
 from webhook.wording import counted
 
@@ -31,7 +31,7 @@ _MOST: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
+class ChargedAmount:
     """The amount that a request counts for, or the reason why Kueue cannot count it: for ever, or with the present
     devices.
 
@@ -47,7 +47,7 @@ class Charge:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedDevices:
     """One request of a claim: a number of devices of a class, with selectors and amounts of capacities."""
 
     device_class: str
@@ -56,18 +56,20 @@ class Asked:
     capacities: Mapping[str, JSON]
 
 
-def charge_of_request(asked: Asked, source: Source, view: View) -> Charge | None:
+def charge_of_request(asked: RequestedDevices, source: CountedSource, view: ClusterView) -> ChargedAmount | None:
     """Return the amount of a request by one source; None if it is not known, which the view then explains."""
     known = devices_matching_request(asked, view, source)
     if known is None:
         return None
     if len(known) < asked.count:
         has = f"only {counted(len(known), 'device')} of driver {source.driver} match the request"
-        return Charge(waits=f"asks for {counted(asked.count, 'device')}, but {has}")
+        return ChargedAmount(waits=f"asks for {counted(asked.count, 'device')}, but {has}")
     return _charge_of_counter(asked, source, known) if source.counter else _charge_of_capacity(asked, source, known)
 
 
-def devices_matching_request(asked: Asked, view: View, source: Source | None = None) -> list[Device] | None:
+def devices_matching_request(
+    asked: RequestedDevices, view: ClusterView, source: CountedSource | None = None
+) -> list[PooledDevice] | None:
     """Return the devices that a request selects: from the complete pools of a source's driver, or from all pools.
 
     None where a selector fails, or where there are no ResourceSlices, no class or too many devices.
@@ -89,7 +91,7 @@ def devices_matching_request(asked: Asked, view: View, source: Source | None = N
     ]
     try:
         if len(devices) <= _MOST:
-            return [each for each in devices if _is_selected(each, selectors, deadline)]
+            return [each for each in devices if _is_device_selected(each, selectors, deadline)]
     except (CompileError, EvaluationError) as error:
         deadline.look()  # what time stopped is no failure of the selector
         why = f"not looked up: a selector fails: {error}".partition("\n")[0]
@@ -99,7 +101,7 @@ def devices_matching_request(asked: Asked, view: View, source: Source | None = N
     return None
 
 
-def _is_selected(device: Device, selectors: Sequence[str], deadline: Deadline) -> bool:
+def _is_device_selected(device: PooledDevice, selectors: Sequence[str], deadline: Deadline) -> bool:
     deadline.spend(_WORK * len(selectors) + 1)
     driver, json = device.pool.driver, device.fields.json
     return all(
@@ -107,7 +109,9 @@ def _is_selected(device: Device, selectors: Sequence[str], deadline: Deadline) -
     )
 
 
-def _charge_of_counter(asked: Asked, source: Source, matched: Sequence[Device]) -> Charge:
+def _charge_of_counter(
+    asked: RequestedDevices, source: CountedSource, matched: Sequence[PooledDevice]
+) -> ChargedAmount:
     """Return the largest value of the counter among the devices, for each requested device (computeCounterCharges)."""
     values = [
         value
@@ -117,17 +121,23 @@ def _charge_of_counter(asked: Asked, source: Source, matched: Sequence[Device]) 
         and (value := rounded_up_units(taken.counters[source.counter].value)) is not None
     ]
     if not values:
-        return Charge(waits=f"asks for devices of driver {source.driver}, none of which has counter {source.counter}")
-    return Charge(amount=max(0, *values) * max(1, asked.count))
+        return ChargedAmount(
+            waits=f"asks for devices of driver {source.driver}, none of which has counter {source.counter}"
+        )
+    return ChargedAmount(amount=max(0, *values) * max(1, asked.count))
 
 
-def _charge_of_capacity(asked: Asked, source: Source, matched: Sequence[Device]) -> Charge:
+def _charge_of_capacity(
+    asked: RequestedDevices, source: CountedSource, matched: Sequence[PooledDevice]
+) -> ChargedAmount:
     """Return the most of the capacity that the request would use of any device (computeCapacityCharge)."""
     known = [capacities[source.capacity] for each in matched if source.capacity in (capacities := each.fields.capacity)]
     if not known:
-        return Charge(waits=f"asks for devices of driver {source.driver}, none of which has capacity {source.capacity}")
+        return ChargedAmount(
+            waits=f"asks for devices of driver {source.driver}, none of which has capacity {source.capacity}"
+        )
     asks = rounded_up_units(asked.capacities.get(source.capacity))
     values = [value for each in known if (value := consumed_capacity(each, asks)) is not None]
     if not values:
-        return Charge(never=f"asks for more of capacity {source.capacity} than any device gives to one request")
-    return Charge(amount=max(0, *values) * max(1, asked.count))
+        return ChargedAmount(never=f"asks for more of capacity {source.capacity} than any device gives to one request")
+    return ChargedAmount(amount=max(0, *values) * max(1, asked.count))

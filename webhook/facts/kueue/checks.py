@@ -27,12 +27,12 @@ from webhook.facts.kueue import (
     queue_workloads,
 )
 from webhook.facts.kueue.advice import advise_flavors, advise_max_exec_time, advise_quota
-from webhook.facts.kueue.feature_gates import TOPOLOGY, is_on
-from webhook.facts.kueue.managed import concerns_kueue, how_kueue_manages
-from webhook.facts.kueue.not_now import queue_required
+from webhook.facts.kueue.feature_gates import TOPOLOGY, is_gate_on
+from webhook.facts.kueue.managed import how_kueue_manages, may_concern_kueue
+from webhook.facts.kueue.not_now import check_queue_required
 from webhook.facts.kueue.objects import CONFIGURATIONS, GROUP, LOOKUPS, QUEUE_NAME, QUEUES
 from webhook.facts.kueue.preflight import predict_admission
-from webhook.facts.kueue.unmanaged import unmanaged
+from webhook.facts.kueue.unmanaged import check_unmanaged
 from webhook.facts.read_changes import changes_what_is_read
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
@@ -64,7 +64,7 @@ def validate_job(subject: Subject) -> Iterator[Problem]:
         return
     for validate in _RULES:
         yield from validate(subject, how)
-    if how.framework not in _NO_TOPOLOGY and is_on(TOPOLOGY, subject):
+    if how.framework not in _NO_TOPOLOGY and is_gate_on(TOPOLOGY, subject):
         yield from job_topology.validate_topology(subject)
 
 
@@ -74,30 +74,30 @@ def _is_queued_now(subject: Subject) -> bool:
     return not old or new.labels.get(QUEUE_NAME) != old.labels.get(QUEUE_NAME)
 
 
-def never_admitted(subject: Subject) -> Iterator[Problem]:
+def check_never_admitted(subject: Subject) -> Iterator[Problem]:
     """Yield the reasons why a job can never be admitted."""
-    yield from _preflight(subject, "kueue-never/")
+    yield from _problems_of_preflight(subject, "kueue-never/")
 
 
-def not_now(subject: Subject) -> Iterator[Problem]:
+def check_not_now(subject: Subject) -> Iterator[Problem]:
     """Yield the reasons why a job waits until somebody changes another object."""
     if subject.once(_is_queued_now):
-        yield from queue_required(subject)
-    yield from _preflight(subject, "kueue-not-now/")
+        yield from check_queue_required(subject)
+    yield from _problems_of_preflight(subject, "kueue-not-now/")
 
 
-def _preflight(subject: Subject, group: str) -> Iterator[Problem]:
+def _problems_of_preflight(subject: Subject, group: str) -> Iterator[Problem]:
     if subject.once(_is_queued_now):
         yield from (problem for problem in subject.once(predict_admission).problems if problem.code.startswith(group))
 
 
-def not_managed(subject: Subject) -> Iterator[Problem]:
+def check_not_managed(subject: Subject) -> Iterator[Problem]:
     """Yield the reasons why Kueue does not manage a job that seems meant for it."""
     if subject.once(_is_queued_now):
-        yield from unmanaged(subject)
+        yield from check_unmanaged(subject)
 
 
-def advice(subject: Subject) -> Iterator[Problem]:
+def check_advice(subject: Subject) -> Iterator[Problem]:
     """Yield settings that Kueue accepts and that are probably not intended."""
     if subject.once(_is_queued_now):
         yield from advise_max_exec_time(subject)
@@ -105,22 +105,22 @@ def advice(subject: Subject) -> Iterator[Problem]:
         yield from advise_quota(subject)
 
 
-def _queue_check(kind: str, *rules: Callable[[Subject], Iterator[Problem]]) -> Check:
-    def run(subject: Subject) -> Iterator[Problem]:
+def _check_of_queue_rules(kind: str, *rules: Callable[[Subject], Iterator[Problem]]) -> Check:
+    def run_queue_rules(subject: Subject) -> Iterator[Problem]:
         for rule in rules if subject.once(changes_what_is_read) else ():
             yield from rule(subject)
 
     lookups = (*QUEUES, NAMESPACES, CONFIGURATIONS)
-    return Check(group="kueue-queue", run=run, kinds=frozenset(((GROUP, kind),)), lookups=lookups)
+    return Check(group="kueue-queue", run=run_queue_rules, kinds=frozenset(((GROUP, kind),)), lookups=lookups)
 
 
 CHECKS: Final = (
-    Check(group="kueue-job", run=validate_job, lookups=LOOKUPS, when=concerns_kueue),
-    Check(group="kueue-never", run=never_admitted, lookups=LOOKUPS, when=concerns_kueue),
-    Check(group="kueue-not-now", run=not_now, lookups=LOOKUPS, when=concerns_kueue),
-    Check(group="kueue-unmanaged", run=not_managed, lookups=LOOKUPS, when=concerns_kueue),
-    Check(group="kueue-advice", run=advice, lookups=LOOKUPS, when=concerns_kueue),
-    _queue_check(
+    Check(group="kueue-job", run=validate_job, lookups=LOOKUPS, when=may_concern_kueue),
+    Check(group="kueue-never", run=check_never_admitted, lookups=LOOKUPS, when=may_concern_kueue),
+    Check(group="kueue-not-now", run=check_not_now, lookups=LOOKUPS, when=may_concern_kueue),
+    Check(group="kueue-unmanaged", run=check_not_managed, lookups=LOOKUPS, when=may_concern_kueue),
+    Check(group="kueue-advice", run=check_advice, lookups=LOOKUPS, when=may_concern_kueue),
+    _check_of_queue_rules(
         "ClusterQueue",
         queue_flavors.validate_resource_groups,
         queue_quota_lending_borrowing.validate_quotas,
@@ -133,7 +133,7 @@ CHECKS: Final = (
         queue.advise_cluster_queue,
         queue_fair_sharing.advise_fair_sharing,
     ),
-    _queue_check(
+    _check_of_queue_rules(
         "Cohort",
         queue_flavors.validate_resource_groups,
         queue_quota_lending_borrowing.validate_quotas,
@@ -141,15 +141,15 @@ CHECKS: Final = (
         queue_cohorts.advise_cohort,
         queue_fair_sharing.advise_fair_sharing,
     ),
-    _queue_check("LocalQueue", queue.validate_local_queue, queue.advise_local_queue),
-    _queue_check(
+    _check_of_queue_rules("LocalQueue", queue.validate_local_queue, queue.advise_local_queue),
+    _check_of_queue_rules(
         "ResourceFlavor",
         queue_node_labels_taints_and_tolerations.validate_resource_flavor,
         queue_flavors.advise_unused_flavor,
     ),
-    _queue_check("Topology", queue_topology_labels_and_levels.validate_topology),
-    _queue_check("AdmissionCheck", queue_admission_checks.validate_admission_check),
-    _queue_check(
+    _check_of_queue_rules("Topology", queue_topology_labels_and_levels.validate_topology),
+    _check_of_queue_rules("AdmissionCheck", queue_admission_checks.validate_admission_check),
+    _check_of_queue_rules(
         "Workload",
         queue_workloads.validate_workload,
         queue_priority_boost.validate_priority_boost,

@@ -64,7 +64,7 @@ _ALPHA: Final = ("sparkapplication",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Configuration:
+class KueueConfiguration:
     """A Configuration.
 
     Args:
@@ -85,15 +85,15 @@ class Configuration:
     manages_all: bool = False
     namespaces: JSON = field(default_factory=dict, hash=False)
     device_classes: Mapping[str, str] = field(default_factory=dict, hash=False)
-    sources: Mapping[str, tuple[Source, ...]] = field(default_factory=dict, hash=False)
+    sources: Mapping[str, tuple[CountedSource, ...]] = field(default_factory=dict, hash=False)
     excluded: tuple[str, ...] = ()
-    transformations: Mapping[str, Transformation] = field(default_factory=dict, hash=False)
+    transformations: Mapping[str, ResourceTransformationAmounts] = field(default_factory=dict, hash=False)
     ignores_undeclared: bool = False
     feature_gates: Mapping[str, bool] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class CountedSource:
     """The part of a driver's devices that is counted: a counter, or a capacity.
 
     Args:
@@ -111,7 +111,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Transformation:
+class ResourceTransformationAmounts:
     """The amounts of other resources for one unit of a resource, in thousandths, and whether it `is_kept` itself.
 
     `times` is the resource whose amount multiplies the outputs; "" for none.
@@ -122,7 +122,7 @@ class Transformation:
     times: str = ""
 
 
-def read_kueue_configuration(subject: Subject) -> Configuration:
+def read_kueue_configuration(subject: Subject) -> KueueConfiguration:
     """Return the Configuration; call it through `Subject.once`."""
     written = subject.assumptions.kueue_configuration
     if not written:
@@ -133,7 +133,7 @@ def read_kueue_configuration(subject: Subject) -> Configuration:
     read = _READ.get(key, None)
     if read is None:
         subject.deadline.look_ahead(len(written) * _CHARACTER_S)
-        read = _read(*key)
+        read = _read_configuration(*key)
         _READ.put(key, read, getsizeof(written) + len(written) * _CHARACTER_BYTES)
     return read
 
@@ -147,27 +147,27 @@ def _configuration_of_file(subject: Subject) -> str:
 _CHARACTER_S: Final = 1e-5
 """Seconds that YAML needs for a character; parsing cannot be interrupted."""
 _CHARACTER_BYTES: Final = 10
-_READ: Final[UserCache[tuple[str, Release], Configuration | None]] = UserCache(4 << 20)
+_READ: Final[UserCache[tuple[str, Release], KueueConfiguration | None]] = UserCache(4 << 20)
 
 
-def _read(text: str, release: Release) -> Configuration:
-    written = _loaded(text)
+def _read_configuration(text: str, release: Release) -> KueueConfiguration:
+    written = _load_configuration(text)
     resources, frameworks = written.resources, written.integrations.frameworks
-    return Configuration(
+    return KueueConfiguration(
         is_known=bool(written.json),
-        frameworks=frozenset(frameworks) if frameworks else defaults(release),
+        frameworks=frozenset(frameworks) if frameworks else default_integrations(release),
         manages_all=written.manage_jobs_without_queue_name,
         namespaces=written.managed_jobs_namespace_selector or _NAMESPACES,
-        device_classes=_device_classes(resources),
-        sources=_sources(resources),
+        device_classes=_quota_names_of_device_classes(resources),
+        sources=_sources_of_device_classes(resources),
         excluded=tuple(resources.exclude_resource_prefixes),
-        transformations=dict(map(_transformation, resources.transformations)),
+        transformations=dict(map(_amounts_of_transformation, resources.transformations)),
         ignores_undeclared=resources.quota_check_strategy == "IgnoreUndeclared",
         feature_gates=dict(written.feature_gates),
     )
 
 
-def defaults(release: Release = KUEUE) -> frozenset[str]:
+def default_integrations(release: Release = KUEUE) -> frozenset[str]:
     """Return the names of the kinds that a release manages by default."""
     off = (*_ALPHA, *(_TRAINING if release >= TRAINING_OFF else ()))
     return frozenset(name for name in KINDS.values() if name.rpartition("/")[2] not in off)
@@ -178,7 +178,7 @@ _NAMESPACES: Final = {
 }
 
 
-def _loaded(text: str) -> WrittenConfiguration:
+def _load_configuration(text: str) -> WrittenConfiguration:
     try:
         documents = yamlfile.load(text)
     except InputError:  # Kueue does not start with it; what it ran with before nobody knows
@@ -186,7 +186,7 @@ def _loaded(text: str) -> WrittenConfiguration:
     return WrittenConfiguration.of(documents[0].value if documents else None)
 
 
-def _device_classes(resources: ResourceSettings) -> Mapping[str, str]:
+def _quota_names_of_device_classes(resources: ResourceSettings) -> Mapping[str, str]:
     """Return the names under which quota counts devices, by DeviceClass; the first name of each class."""
     names: dict[str, str] = {}
     for mapping in resources.device_class_mappings:
@@ -195,19 +195,19 @@ def _device_classes(resources: ResourceSettings) -> Mapping[str, str]:
     return names
 
 
-def _sources(resources: ResourceSettings) -> Mapping[str, tuple[Source, ...]]:
+def _sources_of_device_classes(resources: ResourceSettings) -> Mapping[str, tuple[CountedSource, ...]]:
     """Return the sources of DeviceClasses. A class has capacities under its first name, and counters under several."""
-    sources: dict[str, tuple[Source, ...]] = {}
+    sources: dict[str, tuple[CountedSource, ...]] = {}
     for mapping in resources.device_class_mappings:
         for device_class in mapping.device_class_names if mapping.sources else ():
-            listed = tuple(_source(mapping.name, source) for source in mapping.sources)
+            listed = tuple(_counted_source(mapping.name, source) for source in mapping.sources)
             sources[device_class] = (*sources.get(device_class, ()), *listed)
     return sources
 
 
-def _source(resource: str, source: DeviceSource) -> Source:
+def _counted_source(resource: str, source: DeviceSource) -> CountedSource:
     part = source.counter or source.capacity
-    return Source(
+    return CountedSource(
         resource=resource,
         driver=part.driver,
         counter=source.counter.name,
@@ -216,7 +216,7 @@ def _source(resource: str, source: DeviceSource) -> Source:
     )
 
 
-def _transformation(written: ResourceTransformation) -> tuple[str, Transformation]:
+def _amounts_of_transformation(written: ResourceTransformation) -> tuple[str, ResourceTransformationAmounts]:
     amounts = {name: quantity.read(value) for name, value in written.outputs.items()}
     outputs = {name: amount.milli_value() for name, amount in amounts.items() if amount is not None}
-    return written.input, Transformation(outputs, written.strategy != "Replace", written.multiply_by)
+    return written.input, ResourceTransformationAmounts(outputs, written.strategy != "Replace", written.multiply_by)

@@ -6,12 +6,12 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.cel.types import BOOL, DYN, INT, STRING, list_of, map_of
-from webhook.facts.fact import Fact, Result, declare_structure
+from webhook.facts.fact import Fact, FactResult, declare_structure
 from webhook.facts.kueue.managed import how_kueue_manages
 from webhook.facts.kueue.objects import LOOKUPS
-from webhook.facts.kueue.preflight import Preflight, predict_admission
+from webhook.facts.kueue.preflight import AdmissionPrediction, predict_admission
 from webhook.facts.kueue.workload import PodSetRequests
-from webhook.facts.resource_units import amount_text
+from webhook.facts.resource_units import amount_in_kueue_units
 from webhook.facts.subject import Subject
 
 QUEUED_PODS: Final = declare_structure(
@@ -38,7 +38,7 @@ KUEUE: Final = declare_structure(
 )
 
 
-def _compute(subject: Subject) -> Result:
+def _compute_kueue_fact(subject: Subject) -> FactResult:
     how, outcome = subject.once(how_kueue_manages), subject.once(predict_admission)
     queue = outcome.place.queue if outcome.place else None
     missing = tuple(missing for problem in outcome.problems for missing in problem.missing)
@@ -48,17 +48,17 @@ def _compute(subject: Subject) -> Result:
         "clusterQueue": queue.name if queue else "",
         "cohort": queue.cohort if queue else "",
         "verdict": outcome.verdict,
-        "podSets": _pod_sets(outcome),
+        "podSets": _pod_sets_as_json(outcome),
     }
-    return Result(value, {"verdict": missing} if missing else {})
+    return FactResult(value, {"verdict": missing} if missing else {})
 
 
-def _pod_sets(outcome: Preflight) -> list[JSON]:
-    return [_pod_set(pod_set) for pod_set in outcome.workload.pod_sets] if outcome.workload else []
+def _pod_sets_as_json(outcome: AdmissionPrediction) -> list[JSON]:
+    return [_pod_set_as_json(pod_set) for pod_set in outcome.workload.pod_sets] if outcome.workload else []
 
 
-def _pod_set(pod_set: PodSetRequests) -> JSON:
-    amounts = {name: amount_text(name, value) for name, value in pod_set.requests.items()}
+def _pod_set_as_json(pod_set: PodSetRequests) -> JSON:
+    amounts = {name: amount_in_kueue_units(name, value) for name, value in pod_set.requests.items()}
     return {"name": pod_set.name, "count": pod_set.count, "least": pod_set.least, "requests": amounts}
 
 
@@ -69,7 +69,7 @@ FACTS: Final = (
         examples=('kueue.verdict != "never"', 'kueue.managed || kueue.queue == ""'),
         type=KUEUE.type,
         structures=(KUEUE, QUEUED_PODS),
-        compute=_compute,
+        compute=_compute_kueue_fact,
         lookups=LOOKUPS,
         expanded={"": "what Kueue would do with a single Pod"},
     ),

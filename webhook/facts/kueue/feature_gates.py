@@ -48,18 +48,18 @@ _FORMER: Final = {DEVICE_CLAIMS: "DynamicResourceAllocation"}
 """The names of gates before 0.18."""
 
 
-def is_on(gate: str, subject: Subject) -> bool:
+def is_gate_on(gate: str, subject: Subject) -> bool:
     """Return whether a gate is on by the Configuration or its default; if the release is unknown, in all releases."""
     release = subject.assumptions.kueue if knows_release(subject) else OLDEST
-    return _is_on(gate, release, subject)
+    return _is_gate_on_in_release(gate, release, subject)
 
 
 def may_be_on(gate: str, subject: Subject) -> bool:
     """Return whether a gate is on by the Configuration, or by default in any possible release."""
-    return _is_on(gate, subject.assumptions.kueue, subject)
+    return _is_gate_on_in_release(gate, subject.assumptions.kueue, subject)
 
 
-def _is_on(gate: str, release: Release, subject: Subject) -> bool:
+def _is_gate_on_in_release(gate: str, release: Release, subject: Subject) -> bool:
     gates = subject.once(read_kueue_configuration).feature_gates
     configured = gates.get(gate, gates.get(_FORMER.get(gate, gate)))
     since = _ON_SINCE.get(gate)

@@ -10,11 +10,11 @@ from functools import lru_cache
 from typing import Final
 
 from webhook.facts.kueue.admission_checks import is_placed_later
-from webhook.facts.kueue.flavors import Flavor
-from webhook.facts.kueue.nodes import read_nodes
-from webhook.facts.kueue.quota_types import Queue
+from webhook.facts.kueue.flavors import ReadFlavor
+from webhook.facts.kueue.nodes import read_node_capacities
+from webhook.facts.kueue.quota_types import QueueFields
 from webhook.facts.kueue.types import ResourceFlavor
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.same import Same
 from webhook.typed.nodes import Node
 from webhook.wording import either
@@ -34,7 +34,7 @@ _KEPT: Final = 512
 """How many flavors with their nodes are cached."""
 
 
-def without_nodes(flavors: Sequence[Flavor], queue: Queue, view: View) -> str:
+def labels_without_nodes(flavors: Sequence[ReadFlavor], queue: QueueFields, view: ClusterView) -> str:
     """Return the labels that no node has, if that is so for every flavor: `accelerator=a100 of flavor a100`; otherwise
     "".
     """
@@ -42,26 +42,28 @@ def without_nodes(flavors: Sequence[Flavor], queue: Queue, view: View) -> str:
     if not nodes or not view.is_whole(Node.gvk) or any(is_placed_later(queue, flavor.name, view) for flavor in flavors):
         return ""
     view.deadline.spend(len(nodes))
-    if any(not flavor.labels or _has_nodes(Same(flavor), Same(nodes)) for flavor in flavors):
+    if any(not flavor.labels or _may_have_nodes(Same(flavor), Same(nodes)) for flavor in flavors):
         return ""
-    return either([f"{_shown(flavor)} of flavor `{flavor.name}`{_origin(flavor, view)}" for flavor in flavors])
+    return either(
+        [f"{_labels_as_text(flavor)} of flavor `{flavor.name}`{_origin_of_flavor(flavor, view)}" for flavor in flavors]
+    )
 
 
-def _origin(flavor: Flavor, view: View) -> str:
+def _origin_of_flavor(flavor: ReadFlavor, view: ClusterView) -> str:
     return view.origin(view.peek(ResourceFlavor.gvk, "", flavor.name))
 
 
-def _shown(flavor: Flavor) -> str:
+def _labels_as_text(flavor: ReadFlavor) -> str:
     return ",".join(f"{key}={value}" for key, value in flavor.labels.items())
 
 
 @lru_cache(maxsize=_KEPT)
-def _has_nodes(flavor: Same, nodes: Same) -> bool:
+def _may_have_nodes(flavor: Same, nodes: Same) -> bool:
     """Return whether a node has the labels of a flavor, or a new node may have them."""
     wanted = flavor.held.labels.items()
-    return _may_grow(nodes) or any(wanted <= node.labels.items() for node in read_nodes(nodes))
+    return _has_node_pool_labels(nodes) or any(wanted <= node.labels.items() for node in read_node_capacities(nodes))
 
 
 @lru_cache(maxsize=4)
-def _may_grow(nodes: Same) -> bool:
-    return any(not _POOLS.isdisjoint(node.labels) for node in read_nodes(nodes))
+def _has_node_pool_labels(nodes: Same) -> bool:
+    return any(not _POOLS.isdisjoint(node.labels) for node in read_node_capacities(nodes))

@@ -15,7 +15,7 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.kueue.types import ResourceFlavor
 from webhook.facts.pods.node_selection import first_untolerated_taint, labels_meet_requirement
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.same import Same
 from webhook.typed.pods import NodeSelectorTerm, PodTemplate, SelectorRequirement, Taint
 
@@ -25,7 +25,7 @@ UNMATCHED: Final = "its node labels do not match the"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Flavor:
+class ReadFlavor:
     """A ResourceFlavor: the labels and taints of its nodes, tolerations that it adds to pods, and its Topology, "" for
     none.
     """
@@ -38,9 +38,9 @@ class Flavor:
 
 
 @lru_cache(maxsize=1024)
-def _flavor(key: Same) -> Flavor:
+def _read_flavor(key: Same) -> ReadFlavor:
     flavor = ResourceFlavor.of(key.held)
-    return Flavor(
+    return ReadFlavor(
         name=flavor.name,
         labels=dict(flavor.spec.node_labels),
         taints=tuple(taint.json for taint in flavor.spec.node_taints),
@@ -49,19 +49,19 @@ def _flavor(key: Same) -> Flavor:
     )
 
 
-def find_flavor(name: str, view: View) -> Flavor | None:
+def find_flavor(name: str, view: ClusterView) -> ReadFlavor | None:
     """Return the flavor of a name, or None, which the view's `missing` then explains."""
     obj = view.get(ResourceFlavor.gvk, name, namespaced=False)
-    return None if obj is None else _flavor(Same(obj))
+    return None if obj is None else _read_flavor(Same(obj))
 
 
-def existing_flavors(names: Collection[str], view: View) -> list[Flavor]:
+def existing_flavors(names: Collection[str], view: ClusterView) -> list[ReadFlavor]:
     """Return the flavors of these names that exist."""
     view.deadline.spend(len(names))
     return [existing for name in names if (existing := find_flavor(name, view)) is not None]
 
 
-def why_flavor_does_not_fit(flavor: Flavor, template: PodTemplate, keys: Collection[str]) -> str:
+def why_flavor_does_not_fit(flavor: ReadFlavor, template: PodTemplate, keys: Collection[str]) -> str:
     """Return why pods of a template cannot have a flavor, "" if they can.
 
     Args:
@@ -69,28 +69,28 @@ def why_flavor_does_not_fit(flavor: Flavor, template: PodTemplate, keys: Collect
         template: the pod template.
         keys: the labels that selectors are asked about.
     """
-    taint = untolerated_taint(flavor.taints, flavor, template) if flavor.taints else None
+    taint = first_untolerated_taint_of_flavor(flavor.taints, flavor, template) if flavor.taints else None
     if taint:
         shown = "=".join(filter(None, (taint.key, taint.value)))
         return f"{TAINTED} {shown}:{taint.effect}, which the pods do not tolerate"
-    unmatched = _unmatched(flavor, template, keys) if keys else ""
+    unmatched = _unmatched_part_of_pods(flavor, template, keys) if keys else ""
     return f"{UNMATCHED} {unmatched} of the pods" if unmatched else ""
 
 
-def untolerated_taint(taints: Sequence[JSON], flavor: Flavor, template: PodTemplate) -> Taint:
+def first_untolerated_taint_of_flavor(taints: Sequence[JSON], flavor: ReadFlavor, template: PodTemplate) -> Taint:
     """Return the first taint that pods with the tolerations of a flavor do not tolerate; false if there is none."""
     tolerations = (*(toleration.json for toleration in template.spec.tolerations), *flavor.tolerations)
     taint = first_untolerated_taint(taints, tolerations, template.reading.deadline)
     return Taint(taint or {}, (), template.reading, is_set=taint is not None)
 
 
-def _unmatched(flavor: Flavor, template: PodTemplate, keys: Collection[str]) -> str:
+def _unmatched_part_of_pods(flavor: ReadFlavor, template: PodTemplate, keys: Collection[str]) -> str:
     """Return which part of the pods a flavor's labels do not match; "" if they match all."""
     selector = template.spec.node_selector.items()
     if any(key in keys and flavor.labels.get(key) != value for key, value in selector):
         return "node selector"
     required = template.spec.affinity.node_affinity.required
-    terms = [[*_counting(term, keys)] for term in required.node_selector_terms]
+    terms = [[*_requirements_about_keys(term, keys)] for term in required.node_selector_terms]
     if not terms or not all(terms):  # a term of which no key counts fits every flavor
         return ""
     return (
@@ -100,12 +100,12 @@ def _unmatched(flavor: Flavor, template: PodTemplate, keys: Collection[str]) -> 
     )
 
 
-def _counting(term: NodeSelectorTerm, keys: Collection[str]) -> Iterator[SelectorRequirement]:
+def _requirements_about_keys(term: NodeSelectorTerm, keys: Collection[str]) -> Iterator[SelectorRequirement]:
     """Return the requirements of a term about labels in `keys`."""
     return (requirement for requirement in term.match_expressions if requirement.key in keys)
 
 
-def overlooked_label(flavor: Flavor, template: PodTemplate, others: Collection[str]) -> str:
+def label_of_other_flavors(flavor: ReadFlavor, template: PodTemplate, others: Collection[str]) -> str:
     """Return a label that the pods select and that other flavors of the group set, but not this one; "" if there is
     none.
     """

@@ -10,10 +10,16 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.kueue.feature_gates import ADMISSION_GATED_BY, ANNOTATED_WORKLOAD, ELASTIC_JOBS, is_on, may_be_on
+from webhook.facts.kueue.feature_gates import (
+    ADMISSION_GATED_BY,
+    ANNOTATED_WORKLOAD,
+    ELASTIC_JOBS,
+    is_gate_on,
+    may_be_on,
+)
 from webhook.facts.kueue.groups import KUEUE_JOB
 from webhook.facts.kueue.job_types import SuspendedJob
-from webhook.facts.kueue.managed import SERVING, Managed
+from webhook.facts.kueue.managed import SERVING, KueueManagement
 from webhook.facts.kueue.objects import DEFAULT_QUEUE, ELASTIC, GATED_BY, MAX_EXEC_TIME, PREBUILT, PRIORITY, QUEUE_NAME
 from webhook.facts.subject import Subject
 from webhook.name_faults import key_fault, subdomain_fault
@@ -78,27 +84,27 @@ _LONGEST_LABEL: Final = 63
 _SUSPEND: Final = "suspend the job first"
 
 
-def validate_queue_name(subject: Subject, how: Managed) -> Iterator[Problem]:  # noqa: ARG001
+def validate_queue_name(subject: Subject, how: KueueManagement) -> Iterator[Problem]:  # noqa: ARG001
     """Yield the problems that ValidateQueueName would report."""
-    given = _label(QUEUE_NAME, subject)
+    given = _label_value(QUEUE_NAME, subject)
     if given is not None and dns1123_subdomain(given):
         message = f"cannot be the name of a LocalQueue because {subdomain_fault(given)}"
         fix = f"{USE_SUBDOMAIN}, or remove the label"
         yield KUEUE_JOB_QUEUE_NAME.problem((*_LABELS, QUEUE_NAME), message, fix, given)
 
 
-def _label(key: str, subject: Subject) -> str | None:
+def _label_value(key: str, subject: Subject) -> str | None:
     """Return the value of a label, None if it is not set or is a placeholder."""
     value = subject.typed(Object).labels.get(key)
     return None if value is None or is_placeholder(value) else value
 
 
-def validate_prebuilt_workload(subject: Subject, how: Managed) -> Iterator[Problem]:
+def validate_prebuilt_workload(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
     """Yield the problems of validateCreateForPrebuiltWorkload; an annotation takes precedence over the label."""
     metadata, kind = subject.metadata, subject.group_kind[1]
     path, given = metadata.path("labels", PREBUILT), metadata.labels.get(PREBUILT)
     annotated = metadata.annotations.get(PREBUILT, "")
-    if len(annotated) > _LONGEST_LABEL or (annotated and is_on(ANNOTATED_WORKLOAD, subject)):
+    if len(annotated) > _LONGEST_LABEL or (annotated and is_gate_on(ANNOTATED_WORKLOAD, subject)):
         path, given = metadata.path("annotations", PREBUILT), annotated
     if given is None or is_placeholder(given) or how.framework in SERVING:
         return
@@ -109,9 +115,9 @@ def validate_prebuilt_workload(subject: Subject, how: Managed) -> Iterator[Probl
         yield PREBUILT_WORKLOAD.problem(path, f"must not be set on objects of kind {kind}", "remove the name", given)
 
 
-def validate_max_exec_time(subject: Subject, how: Managed) -> Iterator[Problem]:
+def validate_max_exec_time(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
     """Yield the problems that validateCreateForMaxExecTime would report."""
-    given = _label(MAX_EXEC_TIME, subject)
+    given = _label_value(MAX_EXEC_TIME, subject)
     if given is None or how.framework in SERVING:
         return
     if not _NUMBER.fullmatch(given) or int(given) <= 0:
@@ -119,34 +125,34 @@ def validate_max_exec_time(subject: Subject, how: Managed) -> Iterator[Problem]:
         yield KUEUE_JOB_MAX_EXEC_TIME.problem(path, message, "set a number of seconds, or remove the label", given)
 
 
-def validate_elastic_job(subject: Subject, how: Managed) -> Iterator[Problem]:  # noqa: ARG001
+def validate_elastic_job(subject: Subject, how: KueueManagement) -> Iterator[Problem]:  # noqa: ARG001
     """Yield the problems that ValidateElasticJobAnnotation would report."""
     kind = subject.group_kind[1]
-    if kind not in ELASTIC_KINDS and is_elastic(subject.typed(Object), subject):
+    if kind not in ELASTIC_KINDS and is_elastic_job(subject.typed(Object), subject):
         message = f"must not be set on objects of kind {kind}, which cannot be elastic"
         yield ELASTIC_JOB.problem((*_NOTES, ELASTIC), message, "remove the annotation", "true")
 
 
-def is_elastic(job: Object, subject: Subject) -> bool:
+def is_elastic_job(job: Object, subject: Subject) -> bool:
     """Return whether Kueue treats a job as elastic."""
-    return job.annotations.get(ELASTIC) == "true" and is_on(ELASTIC_JOBS, subject)
+    return job.annotations.get(ELASTIC) == "true" and is_gate_on(ELASTIC_JOBS, subject)
 
 
-def validate_admission_gates(subject: Subject, how: Managed) -> Iterator[Problem]:  # noqa: ARG001
+def validate_admission_gates(subject: Subject, how: KueueManagement) -> Iterator[Problem]:  # noqa: ARG001
     """Yield the problems that ValidateAdmissionGatedByAnnotation would report, when an object is created."""
     given = subject.typed(Object).annotations.get(GATED_BY, "")
-    if not given or subject.typed_old(Object) or is_placeholder(given) or not is_on(ADMISSION_GATED_BY, subject):
+    if not given or subject.typed_old(Object) or is_placeholder(given) or not is_gate_on(ADMISSION_GATED_BY, subject):
         return
-    gates = _gates(subject.typed(Object))
-    wrong = next((gate for gate in gates if _fault(gate)), None)
+    gates = _admission_gates(subject.typed(Object))
+    wrong = next((gate for gate in gates if _fault_of_gate_name(gate)), None)
     if wrong is not None:
-        message = f"cannot be the name of an admission gate because {_fault(wrong)}"
+        message = f"cannot be the name of an admission gate because {_fault_of_gate_name(wrong)}"
         yield ADMISSION_GATE.problem((*_NOTES, GATED_BY), message, "write a name such as example.com/ready", wrong)
     elif len(set(gates)) < len(gates):
         yield ADMISSION_GATE.problem((*_NOTES, GATED_BY), "names a gate twice", "remove one of the two", given)
 
 
-def _fault(gate: str) -> str:
+def _fault_of_gate_name(gate: str) -> str:
     """Return the fault of an admission gate's name; "" if it is valid."""
     if "/" not in gate:
         return "it has no domain"
@@ -156,32 +162,32 @@ def _fault(gate: str) -> str:
     return too_long if len(gate) > _LONGEST_GATE else ""
 
 
-def validate_update(subject: Subject, how: Managed) -> Iterator[Problem]:
+def validate_update(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
     """Yield the problems that ValidateJobOnUpdate would report: changes of fields that are immutable while a
     job runs.
     """
     old, new = subject.typed_old(SuspendedJob), subject.typed(SuspendedJob)
     if not old or how.framework in ("pod", *SERVING):
         return
-    if not new.is_suspended and _differs(old, new, QUEUE_NAME):
-        yield label_immutable(QUEUE_NAME, subject)
+    if not new.is_suspended and _does_label_differ(old, new, QUEUE_NAME):
+        yield immutable_label_problem(QUEUE_NAME, subject)
     elif old.labels.get(QUEUE_NAME) and how.is_default:
         message = f"cannot be removed because the namespace has a LocalQueue `{DEFAULT_QUEUE}` for jobs without a name"
         yield immutable_field_problem((*_LABELS, QUEUE_NAME), message, f"set the label, for example to {DEFAULT_QUEUE}")
-    was_elastic = is_elastic(old, subject)
+    was_elastic = is_elastic_job(old, subject)
     may_be_elastic = old.annotations.get(ELASTIC) == "true" and may_be_on(ELASTIC_JOBS, subject)
     if not new.is_suspended and not may_be_elastic and old.labels.get(PREBUILT) != new.labels.get(PREBUILT):
-        yield label_immutable(PREBUILT, subject)
+        yield immutable_label_problem(PREBUILT, subject)
     if old.labels.get(MAX_EXEC_TIME) != new.labels.get(MAX_EXEC_TIME) and not (new.is_suspended and old.is_suspended):
-        yield label_immutable(MAX_EXEC_TIME, subject)
-    if was_elastic != is_elastic(new, subject):
+        yield immutable_label_problem(MAX_EXEC_TIME, subject)
+    if was_elastic != is_elastic_job(new, subject):
         message = "cannot change because Kueue counts the pods of an elastic job in another way"
         yield immutable_field_problem((*_NOTES, ELASTIC), message, "restore the annotation, or create another job")
     yield from validate_priority_update(subject, is_waiting=new.is_suspended)
     yield from validate_gates_update(subject)
 
 
-def _differs(old: Object, new: Object, label: str) -> bool:
+def _does_label_differ(old: Object, new: Object, label: str) -> bool:
     """Return whether a label has another value; an empty value counts as not set."""
     return old.labels.get(label, "") != new.labels.get(label, "")
 
@@ -191,7 +197,7 @@ def immutable_field_problem(path: FieldPath, message: str, fix: str, value: str 
     return IMMUTABLE.problem(path, message, fix, value)
 
 
-def label_immutable(label: str, subject: Subject, stop: str = _SUSPEND) -> Problem:
+def immutable_label_problem(label: str, subject: Subject, stop: str = _SUSPEND) -> Problem:
     """Return the problem of a label that changed while a job runs, and how to stop the job."""
     was, now = (job.labels.get(label, "") for job in (subject.typed_old(Object), subject.typed(Object)))
     return immutable_field_problem((*_LABELS, label), f"{change(was, now)} while the job runs", stop)
@@ -201,7 +207,7 @@ def validate_priority_update(subject: Subject, stop: str = _SUSPEND, *, is_waiti
     """Yield changes of the priority class that ValidateUpdateForWorkloadPriorityClassName rejects."""
     was, now = (job.labels.get(PRIORITY, "") for job in (subject.typed_old(Object), subject.typed(Object)))
     if now and not was and not is_waiting:
-        yield label_immutable(PRIORITY, subject, stop)
+        yield immutable_label_problem(PRIORITY, subject, stop)
     if was and not now:
         message = f"cannot be removed (it was `{was}`)"
         yield immutable_field_problem((*_LABELS, PRIORITY), message, f"set `{was}` or another WorkloadPriorityClass")
@@ -209,14 +215,14 @@ def validate_priority_update(subject: Subject, stop: str = _SUSPEND, *, is_waiti
 
 def validate_gates_update(subject: Subject) -> Iterator[Problem]:
     """Yield the problems that ValidateAdmissionGatedByAnnotationOnUpdate would report: gates are removed only."""
-    if not is_on(ADMISSION_GATED_BY, subject):
+    if not is_gate_on(ADMISSION_GATED_BY, subject):
         return
-    before = {"", *_gates(subject.typed_old(Object))}
-    added = set(_gates(subject.typed(Object))) - before
+    before = {"", *_admission_gates(subject.typed_old(Object))}
+    added = set(_admission_gates(subject.typed(Object))) - before
     if added:
         message = "is a new gate, but gates can only be removed once the job exists"
         yield immutable_field_problem((*_NOTES, GATED_BY), message, "remove the new gate", min(added))
 
 
-def _gates(job: Object) -> Items[str]:
+def _admission_gates(job: Object) -> Items[str]:
     return Items(job.annotations.get(GATED_BY, "").split(","), job.reading.deadline)

@@ -10,7 +10,7 @@ from typing import Final
 
 from webhook.facts.kueue.groups import KUEUE_JOB
 from webhook.facts.kueue.job_pod_group_and_managed_label import _NUMBER
-from webhook.facts.kueue.managed import Managed
+from webhook.facts.kueue.managed import KueueManagement
 from webhook.facts.kueue.objects import (
     BOOLEANS,
     ELASTIC,
@@ -40,7 +40,7 @@ KUEUE_JOB_EQUAL_COMPLETIONS: Final = KUEUE_JOB.rule(
 )
 
 
-def validate_partial_admission(subject: Subject, how: Managed) -> Iterator[Problem]:
+def validate_partial_admission(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
     """Yield the problems that validatePartialAdmissionCreate of batch/job would report."""
     if how.framework == "batch/job":
         job = subject.typed(Job)

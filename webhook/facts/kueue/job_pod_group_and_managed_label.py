@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.kueue.groups import KUEUE_JOB
-from webhook.facts.kueue.managed import Managed
+from webhook.facts.kueue.managed import KueueManagement
 from webhook.facts.kueue.objects import (
     MANAGED,
     POD_GROUP,
@@ -39,7 +39,7 @@ KUEUE_JOB_POD_GROUP: Final = KUEUE_JOB.rule(
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 
 
-def validate_pod(subject: Subject, how: Managed) -> Iterator[Problem]:
+def validate_pod(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
     """Yield the problems that validateCommon of the pod webhook would report: the managed label, and groups of pods."""
     if how.framework != "pod":
         return
@@ -63,11 +63,11 @@ def _validate_pod_group(metadata: Metadata) -> Iterator[Problem]:
         yield KUEUE_JOB_POD_GROUP.problem(
             metadata.path("labels", POD_GROUP), message, "set the label to the name of the group"
         )
-    elif count is not None and not _is_count(count):
+    elif count is not None and not _is_positive_count(count):
         yield KUEUE_JOB_POD_GROUP.problem(
             path, "must be a whole number of pods, at least 1", "set the number of pods", count
         )
 
 
-def _is_count(given: str) -> bool:
+def _is_positive_count(given: str) -> bool:
     return is_placeholder(given) or (_NUMBER.fullmatch(given) is not None and int(given) > 0)

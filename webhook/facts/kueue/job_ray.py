@@ -10,7 +10,7 @@ from typing import Final
 
 from webhook.facts.kueue.configuration import read_kueue_configuration
 from webhook.facts.kueue.groups import KUEUE_JOB
-from webhook.facts.kueue.managed import Managed
+from webhook.facts.kueue.managed import KueueManagement
 from webhook.facts.kueue.objects import (
     ELASTIC,
 )
@@ -50,7 +50,7 @@ RAY_GROUPS: Final = KUEUE_JOB.rule(
 )
 
 
-def validate_ray(subject: Subject, how: Managed) -> Iterator[Problem]:
+def validate_ray(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
     """Yield the problems that the webhooks of RayCluster, RayJob and RayService would report of a managed object."""
     if not (how.queue or subject.once(read_kueue_configuration).manages_all):
         return

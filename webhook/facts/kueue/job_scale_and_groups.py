@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.kueue.configuration import read_kueue_configuration
-from webhook.facts.kueue.feature_gates import GROUP_SIZE, is_on
+from webhook.facts.kueue.feature_gates import GROUP_SIZE, is_gate_on
 from webhook.facts.kueue.groups import KUEUE_JOB
 from webhook.facts.kueue.job import (
     immutable_field_problem,
-    label_immutable,
+    immutable_label_problem,
     validate_gates_update,
     validate_priority_update,
 )
 from webhook.facts.kueue.job_shape import validate_leader, validate_shape
 from webhook.facts.kueue.job_types import LeaderWorkerSet, LeaderWorkerTemplate, Serving, StatefulSet
-from webhook.facts.kueue.managed import SERVING, Managed
+from webhook.facts.kueue.managed import SERVING, KueueManagement
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
@@ -53,19 +53,19 @@ _MOST_REPLICAS: Final = 1_000_000
 _STOP: Final = "scale the object to 0 first"
 
 
-def validate_serving(subject: Subject, how: Managed) -> Iterator[Problem]:
+def validate_serving(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
     """Yield the problems that ValidateCreate and ValidateUpdate of the three webhooks would report."""
     if how.framework not in SERVING:
         return
     if how.framework == _LEADER_WORKER_SET:
-        yield from _group_replicas(subject.typed(LeaderWorkerSet))
+        yield from _check_group_replicas(subject.typed(LeaderWorkerSet))
     if subject.typed_old(Serving):
         yield from _validate_update(subject)
         if how.queue or subject.once(read_kueue_configuration).manages_all:
             yield from _validate_pods(subject, how)
 
 
-def _group_replicas(groups: LeaderWorkerSet) -> Iterator[Problem]:
+def _check_group_replicas(groups: LeaderWorkerSet) -> Iterator[Problem]:
     """Yield the problems that validateReplicasField would report."""
     replicas = groups.spec.replicas
     if not 0 <= replicas <= _MOST_REPLICAS:
@@ -80,7 +80,7 @@ def _validate_update(subject: Subject) -> Iterator[Problem]:
     is_waiting = old.status.ready_replicas == 0
     was, now = old.labels.get(QUEUE_NAME, ""), new.labels.get(QUEUE_NAME, "")
     if was != now and not is_waiting:
-        yield label_immutable(QUEUE_NAME, subject, _STOP)
+        yield immutable_label_problem(QUEUE_NAME, subject, _STOP)
     elif was and not now:
         message = f"cannot be removed (it was `{was}`)"
         yield immutable_field_problem(new.metadata.path("labels", QUEUE_NAME), message, f"set `{was}` or another queue")
@@ -88,7 +88,7 @@ def _validate_update(subject: Subject) -> Iterator[Problem]:
     yield from validate_gates_update(subject)
 
 
-def _validate_pods(subject: Subject, how: Managed) -> Iterator[Problem]:
+def _validate_pods(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
     """Yield changes of pod templates and sizes that Kueue has counted."""
     if how.framework == _STATEFUL_SET:
         before, after = subject.typed_old(StatefulSet), subject.typed(StatefulSet)
@@ -99,11 +99,11 @@ def _validate_pods(subject: Subject, how: Managed) -> Iterator[Problem]:
         new = subject.typed(LeaderWorkerSet).spec.leader_worker_template
         yield from validate_leader(old.leader_template, new.leader_template)
         yield from validate_shape(old.worker_template, new.worker_template)
-        if is_on(GROUP_SIZE, subject):
-            yield from _group_size(old, new)
+        if is_gate_on(GROUP_SIZE, subject):
+            yield from _check_group_size(old, new)
 
 
-def _group_size(old: LeaderWorkerTemplate, new: LeaderWorkerTemplate) -> Iterator[Problem]:
+def _check_group_size(old: LeaderWorkerTemplate, new: LeaderWorkerTemplate) -> Iterator[Problem]:
     if old.size != new.size:
         message = f"{change(old.size, new.size)} because Kueue counted {old.size} pods for each group"
         fix = f"set {old.size} again, or create another LeaderWorkerSet"

@@ -35,7 +35,7 @@ def validate_leader(old: PodTemplate, new: PodTemplate) -> Iterator[Problem]:
     if old and new:
         yield from validate_shape(old, new)
     elif old or new:
-        yield _pod_shape(new.at, is_template=True)
+        yield _pod_shape_problem(new.at, is_template=True)
 
 
 def validate_shape(before: PodTemplate, after: PodTemplate) -> Iterator[Problem]:
@@ -48,7 +48,7 @@ def validate_shape(before: PodTemplate, after: PodTemplate) -> Iterator[Problem]
         ("initContainers", old.init_containers, new.init_containers),
     ):
         if len(containers) != len(others):
-            yield _pod_shape(new.path(name))
+            yield _pod_shape_problem(new.path(name))
             continue
         for container, other in zip(containers, others, strict=True):
             yield from _validate_container(container, other)
@@ -56,23 +56,23 @@ def validate_shape(before: PodTemplate, after: PodTemplate) -> Iterator[Problem]
 
 
 def _validate_container(old: Container, new: Container) -> Iterator[Problem]:
-    if _plain(old.json.get("ports")) != _plain(new.json.get("ports")):
-        yield _pod_shape(new.path("ports"))
-    if _comparable(old.resources.requests) != _comparable(new.resources.requests):
-        yield _pod_shape(new.resources.path("requests"))
+    if _value_or_none_if_empty(old.json.get("ports")) != _value_or_none_if_empty(new.json.get("ports")):
+        yield _pod_shape_problem(new.path("ports"))
+    if _amounts_as_quantities(old.resources.requests) != _amounts_as_quantities(new.resources.requests):
+        yield _pod_shape_problem(new.resources.path("requests"))
 
 
 def _validate_pod(old: PodSpec, new: PodSpec) -> Iterator[Problem]:
     for name in _SHAPE:
-        if _plain(old.json.get(name)) != _plain(new.json.get(name)):
-            yield _pod_shape(new.path(name))
-    if _comparable(old.overhead) != _comparable(new.overhead):
-        yield _pod_shape(new.path("overhead"))
-    if _comparable(old.resources.requests) != _comparable(new.resources.requests):
-        yield _pod_shape(new.resources.path("requests"))
+        if _value_or_none_if_empty(old.json.get(name)) != _value_or_none_if_empty(new.json.get(name)):
+            yield _pod_shape_problem(new.path(name))
+    if _amounts_as_quantities(old.overhead) != _amounts_as_quantities(new.overhead):
+        yield _pod_shape_problem(new.path("overhead"))
+    if _amounts_as_quantities(old.resources.requests) != _amounts_as_quantities(new.resources.requests):
+        yield _pod_shape_problem(new.resources.path("requests"))
 
 
-def _pod_shape(path: FieldPath, *, is_template: bool = False) -> Problem:
+def _pod_shape_problem(path: FieldPath, *, is_template: bool = False) -> Problem:
     """Return the problem of a field that changed, or of a leaders' template that was added or removed."""
     message = "cannot change because Kueue admitted the pods with the old value"
     fix = "restore the old value, or create another object"
@@ -82,12 +82,12 @@ def _pod_shape(path: FieldPath, *, is_template: bool = False) -> Problem:
     return POD_SHAPE.problem(path, message, fix)
 
 
-def _comparable(given: Mapping[str, Amount]) -> Mapping[str, JSON]:
+def _amounts_as_quantities(given: Mapping[str, Amount]) -> Mapping[str, JSON]:
     """Return amounts as quantities, so that equal amounts compare equal however they are written."""
     read = ((name, value, quantity.read(value)) for name, value in given.items())
     return {name: value if amount is None else amount for name, value, amount in read}
 
 
-def _plain(value: JSON) -> JSON:
+def _value_or_none_if_empty(value: JSON) -> JSON:
     """Return the value, or None if it is empty, because empty counts as not set."""
     return None if value in (None, "", [], {}) else value

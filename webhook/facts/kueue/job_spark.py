@@ -12,7 +12,7 @@ from webhook.facts.kueue.groups import KUEUE_JOB
 from webhook.facts.kueue.job_types import (
     SparkApplication,
 )
-from webhook.facts.kueue.managed import Managed
+from webhook.facts.kueue.managed import KueueManagement
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 
@@ -24,7 +24,7 @@ SPARK_MODE: Final = KUEUE_JOB.rule(
 )
 
 
-def validate_spark(subject: Subject, how: Managed) -> Iterator[Problem]:
+def validate_spark(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
     """Yield the problems that the webhook of SparkApplication would report."""
     if how.framework != "sparkoperator.k8s.io/sparkapplication" or not how.queue:
         return

@@ -13,7 +13,7 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.kueue import feature_gates
-from webhook.facts.kueue.feature_gates import is_on
+from webhook.facts.kueue.feature_gates import is_gate_on
 from webhook.facts.kueue.groups import KUEUE_JOB
 from webhook.facts.kueue.objects import BOOLEANS
 from webhook.facts.kueue.pod_templates import pod_templates
@@ -86,13 +86,13 @@ _MOST_LAYERS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _Annotated:
+class _AnnotatedPodSet:
     """A pod set with the annotations of its template."""
 
     pod_set: PodSet
     annotations: Mapping[str, str]
 
-    def path(self, key: str) -> FieldPath:
+    def path_of_annotation(self, key: str) -> FieldPath:
         """Return the path of an annotation in the object."""
         return self.pod_set.locate((*_AT, key))
 
@@ -100,14 +100,14 @@ class _Annotated:
 def validate_topology(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of ValidateTASPodSetRequest for every pod set, and of ValidatePodSetGroupingTopology."""
     pairs = zip(subject.once(pod_sets).all, subject.once(pod_templates), strict=True)
-    listed = [_Annotated(pod_set, template.metadata.annotations) for pod_set, template in pairs]
+    listed = [_AnnotatedPodSet(pod_set, template.metadata.annotations) for pod_set, template in pairs]
     for pods in listed:
         if pods.annotations and not any(map(is_placeholder, pods.annotations.values())):
             yield from _validate_annotations(pods, subject)
     yield from _validate_groups(listed)
 
 
-def _validate_annotations(pods: _Annotated, subject: Subject) -> Iterator[Problem]:
+def _validate_annotations(pods: _AnnotatedPodSet, subject: Subject) -> Iterator[Problem]:
     notes = pods.annotations
     given = [key for key in _TOPOLOGIES if key in notes]
     if len(given) > 1:
@@ -117,26 +117,26 @@ def _validate_annotations(pods: _Annotated, subject: Subject) -> Iterator[Proble
         if key in notes and qualified_name(notes[key]):
             message = f"must be the key of a node label, but {key_fault(notes[key])}"
             fix = "write a level of the Topology, such as kubernetes.io/hostname"
-            yield TOPOLOGY_LEVEL.problem(pods.path(key), message, fix, notes[key])
+            yield TOPOLOGY_LEVEL.problem(pods.path_of_annotation(key), message, fix, notes[key])
     if UNCONSTRAINED in notes and notes[UNCONSTRAINED] not in BOOLEANS:
-        path = pods.path(UNCONSTRAINED)
+        path = pods.path_of_annotation(UNCONSTRAINED)
         yield TOPOLOGY_BOOLEAN.problem(path, "must be true or false", "set one of these", notes[UNCONSTRAINED])
-    yield from _topology_slice(pods)
+    yield from _check_topology_slice(pods)
     yield from _validate_group(pods)
-    if LAYERS in notes and is_on(feature_gates.LAYERS, subject):
+    if LAYERS in notes and is_gate_on(feature_gates.LAYERS, subject):
         yield from _validate_layers(pods)
 
 
-def _topology_slice(pods: _Annotated) -> Iterator[Problem]:
+def _check_topology_slice(pods: _AnnotatedPodSet) -> Iterator[Problem]:
     """Yield the problems that validateSliceSizeAnnotation and validateSliceRequiredTopologyAnnotation would report."""
-    notes, path, count = pods.annotations, pods.path(SLICE_SIZE), pods.pod_set.count
+    notes, path, count = pods.annotations, pods.path_of_annotation(SLICE_SIZE), pods.pod_set.count
     if SLICE_SIZE not in notes:
         if SLICE_REQUIRED in notes:
             message = f"must be set because {SLICE_REQUIRED} is set"
             yield TOPOLOGY_SLICE.problem(path, message, "set the number of pods of a slice")
         return
     given = notes[SLICE_SIZE]
-    size = _whole(given)
+    size = _whole_number(given)
     if SLICE_REQUIRED not in notes:
         message = f"must not be set without {SLICE_REQUIRED}"
         yield TOPOLOGY_SLICE.problem(path, message, "set both annotations or none", given)
@@ -147,43 +147,43 @@ def _topology_slice(pods: _Annotated) -> Iterator[Problem]:
         yield TOPOLOGY_SLICE.problem(path, message, f"set at most {count}", given)
 
 
-def _validate_group(pods: _Annotated) -> Iterator[Problem]:
+def _validate_group(pods: _AnnotatedPodSet) -> Iterator[Problem]:
     """Yield the problems that validatePodSetGroupNameAnnotation would report."""
     notes = pods.annotations
     if POD_SET_GROUP not in notes:
         return
-    if _whole(notes[POD_SET_GROUP]) is not None:
-        yield _topology_group(pods, "must not be a number", "use a name", notes[POD_SET_GROUP])
+    if _whole_number(notes[POD_SET_GROUP]) is not None:
+        yield _topology_group_problem(pods, "must not be a number", "use a name", notes[POD_SET_GROUP])
     if any(key in notes for key in (SLICE_REQUIRED, SLICE_SIZE)):
         message, fix = "must not be set with annotations for slices", "remove one of the two annotations"
-        yield _topology_group(pods, message, fix)
+        yield _topology_group_problem(pods, message, fix)
     if REQUIRED not in notes and PREFERRED not in notes:
         message = "must not be set without a required or a preferred topology, which the group has in common"
-        yield _topology_group(pods, message, f"set {REQUIRED} or {PREFERRED}")
+        yield _topology_group_problem(pods, message, f"set {REQUIRED} or {PREFERRED}")
 
 
-def _topology_group(pods: _Annotated, message: str, fix: str, value: str | None = None) -> Problem:
-    return TOPOLOGY_GROUP.problem(pods.path(POD_SET_GROUP), message, fix, value)
+def _topology_group_problem(pods: _AnnotatedPodSet, message: str, fix: str, value: str | None = None) -> Problem:
+    return TOPOLOGY_GROUP.problem(pods.path_of_annotation(POD_SET_GROUP), message, fix, value)
 
 
-def _validate_layers(pods: _Annotated) -> Iterator[Problem]:
+def _validate_layers(pods: _AnnotatedPodSet) -> Iterator[Problem]:
     """Yield the problems of slice layers: a JSON array in which each size divides the one before."""
-    layers = _layers(pods.annotations[LAYERS])
+    layers = _sizes_of_layers(pods.annotations[LAYERS])
     if not 1 <= len(layers) <= _MOST_LAYERS:
         message = f"must be a JSON array of 1 to {_MOST_LAYERS} layers"
-        yield TOPOLOGY_LAYERS.problem(pods.path(LAYERS), message, "write objects with topology and size")
+        yield TOPOLOGY_LAYERS.problem(pods.path_of_annotation(LAYERS), message, "write objects with topology and size")
         return
     above = 0
     for index, size in enumerate(layers):
-        wrong = _layer_fault(size, above)
+        wrong = _fault_of_layer_size(size, above)
         if wrong:
             message = f"has `{shown(size)}` as the size of the layer at index {index}, which must be {wrong}"
-            yield TOPOLOGY_LAYERS.problem(pods.path(LAYERS), message, "write sizes such as 8, 4 and 2")
+            yield TOPOLOGY_LAYERS.problem(pods.path_of_annotation(LAYERS), message, "write sizes such as 8, 4 and 2")
             return
         above = size
 
 
-def _layers(given: str) -> list[JSON]:
+def _sizes_of_layers(given: str) -> list[JSON]:
     """Return the sizes of the layers as written, up to one more than allowed; [] if it is not a JSON array."""
     try:
         layers = json.loads(given)
@@ -194,18 +194,18 @@ def _layers(given: str) -> list[JSON]:
     return [layer.get("size") if isinstance(layer, dict) else None for layer in layers[: _MOST_LAYERS + 1]]
 
 
-def _layer_fault(size: JSON, above: int) -> str:
+def _fault_of_layer_size(size: JSON, above: int) -> str:
     """Return what the size of a layer must be; "" if it is valid."""
     if not isinstance(size, int) or size < 1:
         return "a whole number of at least 1"
     return f"a divisor of {above}, the size of the layer before it" if above % size else ""
 
 
-def _validate_groups(listed: Sequence[_Annotated]) -> Iterator[Problem]:
+def _validate_groups(listed: Sequence[_AnnotatedPodSet]) -> Iterator[Problem]:
     """Yield the problems of ValidatePodSetGroupingTopology: a group has two pod sets, one of a single pod, with equal
     topology.
     """
-    groups: dict[str, list[_Annotated]] = {}
+    groups: dict[str, list[_AnnotatedPodSet]] = {}
     for pods in listed:
         name = pods.annotations.get(POD_SET_GROUP, "")
         if name and not is_placeholder(name):
@@ -214,7 +214,7 @@ def _validate_groups(listed: Sequence[_Annotated]) -> Iterator[Problem]:
         yield from _validate_members(name, members, is_only=len(listed) == 1)
 
 
-def _validate_members(name: str, members: Sequence[_Annotated], *, is_only: bool) -> Iterator[Problem]:
+def _validate_members(name: str, members: Sequence[_AnnotatedPodSet], *, is_only: bool) -> Iterator[Problem]:
     counts = [member.pod_set.count for member in members]
     if len(members) != 2:
         given = counted(len(members), "pod template")
@@ -222,21 +222,21 @@ def _validate_members(name: str, members: Sequence[_Annotated], *, is_only: bool
         fix = "set the annotation on exactly two pod templates"
         if is_only:
             fix = "remove the annotation because this object has only one pod template"
-        yield _topology_group(members[0], message, fix, name)
+        yield _topology_group_problem(members[0], message, fix, name)
     elif None not in counts and 1 not in counts:
         message = "is a group of two pod templates with several pods each, but one of them must have a single pod"
-        yield _topology_group(members[0], message, "group the pod that leads with its workers", name)
-    elif _asked(members[0]) != _asked(members[1]):
+        yield _topology_group_problem(members[0], message, "group the pod that leads with its workers", name)
+    elif _requested_topologies(members[0]) != _requested_topologies(members[1]):
         message = "is a group whose two pod templates ask for different topologies, but must ask for the same"
         fix = "set the same topology annotation with the same level on both"
-        yield _topology_group(members[0], message, fix, name)
+        yield _topology_group_problem(members[0], message, fix, name)
 
 
-def _asked(pods: _Annotated) -> tuple[str | None, str | None]:
+def _requested_topologies(pods: _AnnotatedPodSet) -> tuple[str | None, str | None]:
     return pods.annotations.get(REQUIRED), pods.annotations.get(PREFERRED)
 
 
-def _whole(given: str) -> int | None:
+def _whole_number(given: str) -> int | None:
     try:
         number = int(given) if len(given) < 12 and given.isascii() and "_" not in given else None
     except ValueError:

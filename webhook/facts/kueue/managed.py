@@ -13,13 +13,13 @@ from typing import Final, Literal, TypeAlias
 from webhook.attributes import JSON, NAME_LABEL
 from webhook.facts.kinds import POD
 from webhook.facts.kueue.configuration import KINDS, read_kueue_configuration
-from webhook.facts.kueue.feature_gates import SELECTOR_RESPECTED, is_on
+from webhook.facts.kueue.feature_gates import SELECTOR_RESPECTED, is_gate_on
 from webhook.facts.kueue.objects import DEFAULT_QUEUE, GROUP, QUEUE_NAME
 from webhook.facts.kueue.pod_templates import pod_templates
 from webhook.facts.kueue.types import LocalQueue
 from webhook.facts.pods.node_selection import selector_json_matches
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.placeholders import is_placeholder
 from webhook.typed.objects import Namespace, Object
 from webhook.typed.pods import LabelSelector, Pod
@@ -35,7 +35,7 @@ _RAY_JOB: Final = "ray.io/rayjob"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Managed:
+class KueueManagement:
     """Whether and how Kueue manages an object.
 
     Args:
@@ -53,7 +53,7 @@ class Managed:
     framework: str = ""
 
 
-def concerns_kueue(subject: Subject) -> bool:
+def may_concern_kueue(subject: Subject) -> bool:
     """Return whether Kueue may be concerned with an object at all; call it through `Subject.once`.
 
     Its metadata, or that of its pods, has a label or an annotation of Kueue, its namespace has queues, or
@@ -68,25 +68,25 @@ def concerns_kueue(subject: Subject) -> bool:
     return not is_pod and any(GROUP in template.metadata.keys for template in subject.once(pod_templates))
 
 
-def how_kueue_manages(subject: Subject) -> Managed:
+def how_kueue_manages(subject: Subject) -> KueueManagement:
     """Return how Kueue manages an object; call it through `Subject.once`."""
-    queue, framework = queue_name(subject.typed(Object)), KINDS.get(subject.group_kind, "")
+    queue, framework = queue_name_of_object(subject.typed(Object)), KINDS.get(subject.group_kind, "")
     if _has_managed_owner(subject):
-        return Managed(why_not="owner", queue=queue, framework=framework)
+        return KueueManagement(why_not="owner", queue=queue, framework=framework)
     if not framework:
-        return Managed(why_not="kind", queue=queue)
+        return KueueManagement(why_not="kind", queue=queue)
     if framework not in subject.once(read_kueue_configuration).frameworks:
-        return Managed(why_not="framework", queue=queue, framework=framework)
+        return KueueManagement(why_not="framework", queue=queue, framework=framework)
     if not is_managed_namespace(subject) and not _is_managed_by_name(queue, framework, subject):
-        return Managed(why_not="namespace", queue=queue, framework=framework)
+        return KueueManagement(why_not="namespace", queue=queue, framework=framework)
     if framework == _RAY_JOB and _uses_existing_cluster(subject.typed(RayJob)):
-        return Managed(why_not="cluster-selector", queue=queue, framework=framework)
+        return KueueManagement(why_not="cluster-selector", queue=queue, framework=framework)
     if not queue and _has_default_queue(subject):
-        return Managed(queue=DEFAULT_QUEUE, is_default=True, framework=framework)
-    return Managed(why_not="" if queue else "no-queue", queue=queue, framework=framework)
+        return KueueManagement(queue=DEFAULT_QUEUE, is_default=True, framework=framework)
+    return KueueManagement(why_not="" if queue else "no-queue", queue=queue, framework=framework)
 
 
-def queue_name(obj: Object) -> str:
+def queue_name_of_object(obj: Object) -> str:
     """Return the queue that an object names by its label; "" for a placeholder."""
     name = obj.labels.get(QUEUE_NAME, "")
     return "" if is_placeholder(name) else name
@@ -94,7 +94,7 @@ def queue_name(obj: Object) -> str:
 
 def _is_managed_by_name(queue: str, framework: str, subject: Subject) -> bool:
     """Return whether a job that can be suspended is managed in any namespace because it names a queue."""
-    return bool(queue) and framework not in ("pod", *SERVING) and not is_on(SELECTOR_RESPECTED, subject)
+    return bool(queue) and framework not in ("pod", *SERVING) and not is_gate_on(SELECTOR_RESPECTED, subject)
 
 
 def _has_managed_owner(subject: Subject) -> bool:
@@ -104,23 +104,23 @@ def _has_managed_owner(subject: Subject) -> bool:
     return any(owner.controller and KINDS.get(owner.group_kind) in frameworks for owner in owners)
 
 
-def is_owned(subject: Subject) -> bool:
+def is_owned_by_other(subject: Subject) -> bool:
     """Return whether another object owns this one, so that Kueue may treat it as a part of the owner."""
     return len(subject.metadata.owner_references) > 0
 
 
-def says_namespace(subject: Subject) -> bool:
+def is_namespace_known(subject: Subject) -> bool:
     """Return whether the namespace of an object is known; an object in a file may be created in any."""
     return subject.metadata.has("namespace") or subject.view().is_whole()
 
 
 def is_managed_namespace(subject: Subject) -> bool:
     """Return whether Kueue manages objects of the object's namespace."""
-    is_taken = takes_namespace(subject.once(read_kueue_configuration).namespaces, subject.namespace, subject.view())
+    is_taken = selects_namespace(subject.once(read_kueue_configuration).namespaces, subject.namespace, subject.view())
     return subject.namespace not in SYSTEM if is_taken is None else is_taken
 
 
-def takes_namespace(selector: Mapping[str, JSON] | None, name: str, view: View) -> bool | None:
+def selects_namespace(selector: Mapping[str, JSON] | None, name: str, view: ClusterView) -> bool | None:
     """Return whether a label selector selects a namespace; None if the namespace's labels are not known.
 
     Nobody knows more than the name of a namespace that cannot be listed: of one that files do not have
@@ -140,7 +140,7 @@ def takes_namespace(selector: Mapping[str, JSON] | None, name: str, view: View) 
     )
 
 
-def _selects_namespace_name(selector: Mapping[str, JSON] | None, view: View) -> JSON:
+def _selects_namespace_name(selector: Mapping[str, JSON] | None, view: ClusterView) -> JSON:
     """Return the part of a selector that is about the name of the namespace."""
     asked = LabelSelector(selector or {}, (), Reading(view.deadline))
     return {
@@ -154,9 +154,9 @@ def _uses_existing_cluster(job: RayJob) -> bool:
 
 
 def _has_default_queue(subject: Subject) -> bool:
-    return DEFAULT_QUEUE in local_queues(subject)
+    return DEFAULT_QUEUE in local_queue_names(subject)
 
 
-def local_queues(subject: Subject) -> list[str]:
+def local_queue_names(subject: Subject) -> list[str]:
     """Return the names of the LocalQueues of the namespace."""
     return [queue.name for queue in subject.view().list(LocalQueue, subject.namespace)]

@@ -13,20 +13,20 @@ from typing import Final
 
 from webhook.facts.kueue import flavors as of_flavors
 from webhook.facts.kueue import topology
-from webhook.facts.kueue.assignment import Capacity, Rejected, Wanted
+from webhook.facts.kueue.assignment import Capacity, RejectedFlavor, WantedQuota
 from webhook.facts.kueue.configuration import read_kueue_configuration
-from webhook.facts.kueue.flavors import Flavor
+from webhook.facts.kueue.flavors import ReadFlavor
 from webhook.facts.kueue.groups import KUEUE_NEVER
-from webhook.facts.kueue.managed import Managed, takes_namespace
-from webhook.facts.kueue.place import Place
-from webhook.facts.kueue.quota import FlavorResource, Node, Tree
-from webhook.facts.kueue.quota_types import Queue, QuotaGroup
+from webhook.facts.kueue.managed import KueueManagement, selects_namespace
+from webhook.facts.kueue.place import QueuePlace
+from webhook.facts.kueue.quota import FlavorResource, QuotaNode, QuotaTree
+from webhook.facts.kueue.quota_types import QueueFields, QuotaGroup
 from webhook.facts.kueue.releases import OWN_KEYS
-from webhook.facts.kueue.topology import Wish
+from webhook.facts.kueue.topology import TopologyRequest
 from webhook.facts.kueue.types import ClusterQueue, Cohort, ResourceFlavor
 from webhook.facts.kueue.workload import PodSetRequests, build_workload
 from webhook.facts.pods.pod_requests import OutOfRange, units_of_thousandths
-from webhook.facts.resource_units import amount_text, amount_with_resource
+from webhook.facts.resource_units import amount_in_kueue_units, amount_with_resource
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.problem import MissingObject, Problem
@@ -79,14 +79,14 @@ _RAISE: Final = "ask the administrator to raise the quota"
 
 
 @dataclass(slots=True)
-class Fitting:
+class JobInClusterQueue:
     """One job that is compared with one ClusterQueue."""
 
     subject: Subject
-    place: Place
-    queue: Queue
-    tree: Tree
-    node: Node
+    place: QueuePlace
+    queue: QueueFields
+    tree: QuotaTree
+    node: QuotaNode
     is_implied: bool = field(init=False)
     """Whether pods that ask for no topology get one, because every flavor has one."""
 
@@ -104,7 +104,7 @@ class Fitting:
         view = self.place.view
         return self.node.parent is None or (view.is_whole(ClusterQueue.gvk) and view.is_whole(Cohort.gvk))
 
-    def _requests(self, pod_set: PodSetRequests) -> dict[str, int]:
+    def _quota_requests(self, pod_set: PodSetRequests) -> dict[str, int]:
         asked = {name: value for name, value in pod_set.requests.items() if value > 0}
         if self.queue.group_of(PODS):
             asked[PODS] = pod_set.least
@@ -114,12 +114,12 @@ class Fitting:
         """Return the problem of a resource that no group of the queue covers; None if all are covered."""
         if self.subject.once(read_kueue_configuration).ignores_undeclared:
             return None
-        for name, value in self._requests(pod_set).items():
+        for name, value in self._quota_requests(pod_set).items():
             if self.queue.group_of(name) is None:
-                return self._resource_uncovered(pod_set, name, value)
+                return self._resource_uncovered_problem(pod_set, name, value)
         return None
 
-    def _resource_uncovered(self, pod_set: PodSetRequests, name: str, value: int) -> Problem:
+    def _resource_uncovered_problem(self, pod_set: PodSetRequests, name: str, value: int) -> Problem:
         message = f"asks for {amount_with_resource(name, value)}, which {self.told_queue()} does not cover"
         if not self.subject.once(read_kueue_configuration).is_known:
             message += " and which Kueue counts unless its Configuration says otherwise"
@@ -130,10 +130,10 @@ class Fitting:
         )
         return RESOURCE_UNCOVERED.problem(pod_set.at(("spec",)), f"{message} ({reason})", fix)
 
-    def wanted(self, pod_set: PodSetRequests) -> Iterator[Wanted]:
+    def wanted(self, pod_set: PodSetRequests) -> Iterator[WantedQuota]:
         """Yield the requests of a pod set in each resource group."""
         asked: dict[QuotaGroup, dict[str, int]] = {}
-        for name, value in self._requests(pod_set).items():
+        for name, value in self._quota_requests(pod_set).items():
             group = self.queue.group_of(name)
             if group is not None:
                 asked.setdefault(group, {})[name] = value
@@ -141,29 +141,35 @@ class Fitting:
         for group, requests in asked.items():
             is_of_nodes = not pod_set.per_pod.keys().isdisjoint(group.resources)
             reasons = [
-                self._rejected(flavor, group, pod_set, wish, is_of_nodes=is_of_nodes)
+                self._rejected_flavor(flavor, group, pod_set, wish, is_of_nodes=is_of_nodes)
                 for flavor in of_flavors.existing_flavors(group.flavors, self.place.view)
             ]
             rejected = tuple(reason for reason in reasons if reason is not None)
             excluded = {reason.flavor for reason in rejected}
             fits = [name for name in group.flavors if name not in excluded]
-            yield Wanted(pod_set, group, requests, Items(fits, self.subject.deadline), rejected)
+            yield WantedQuota(pod_set, group, requests, Items(fits, self.subject.deadline), rejected)
 
-    def _rejected(
-        self, flavor: Flavor, group: QuotaGroup, pod_set: PodSetRequests, wish: Wish, *, is_of_nodes: bool
-    ) -> Rejected | None:
+    def _rejected_flavor(
+        self,
+        flavor: ReadFlavor,
+        group: QuotaGroup,
+        pod_set: PodSetRequests,
+        wish: TopologyRequest,
+        *,
+        is_of_nodes: bool,
+    ) -> RejectedFlavor | None:
         """Return why pods cannot have a flavor whatever its quota is; None if they can."""
         view = self.place.view
         reason = topology.why_topology_does_not_fit(
             wish, flavor, view, is_implied=self.is_implied, is_of_nodes=is_of_nodes
         )
         if reason:
-            return Rejected(flavor.name, reason, is_topology=True)
-        keys = self._keys(flavor, group)
+            return RejectedFlavor(flavor.name, reason, is_topology=True)
+        keys = self._compared_label_keys(flavor, group)
         reason = of_flavors.why_flavor_does_not_fit(flavor, pod_set.template, keys)
-        return Rejected(flavor.name, reason) if reason else None
+        return RejectedFlavor(flavor.name, reason) if reason else None
 
-    def _keys(self, flavor: Flavor, group: QuotaGroup) -> frozenset[str]:
+    def _compared_label_keys(self, flavor: ReadFlavor, group: QuotaGroup) -> frozenset[str]:
         """Return the labels that selectors are compared with: the flavor's own, before 0.17 those of the whole
         group.
         """
@@ -172,20 +178,20 @@ class Fitting:
         flavors = of_flavors.existing_flavors(group.flavors, self.place.view)
         return frozenset(key for other in flavors for key in other.labels)
 
-    def hopeless(self, wanted: Wanted, ever: Capacity) -> Problem:
+    def hopeless(self, wanted: WantedQuota, ever: Capacity) -> Problem:
         """Return the problem of a pod set that fits no flavor, or none with enough quota."""
         reasons = [*wanted.reasons(ever)]
-        told = "; ".join(self._told(reason) for reason in reasons[:MOST_TOLD])
+        told = "; ".join(self._reason_as_text(reason) for reason in reasons[:MOST_TOLD])
         left = len(reasons) - MOST_TOLD
         if left > 0:
             told = f"{told}; and {counted(left, 'other flavor')} do not fit"
         at = wanted.pod_set.at(("spec",))
         if any(reason.resource for reason in reasons):
-            told = f"{self.asks(wanted, reasons)}, but {told}{self._origin()}"
-            return exceeds_max_quota(at, told, self._fix(reasons))
-        return no_matching_flavor(at, self.told_queue(), told, _fix_of_flavors(wanted, reasons))
+            told = f"{self.asks(wanted, reasons)}, but {told}{self._origin_of_quota()}"
+            return exceeds_max_quota_problem(at, told, self._fix_for_reasons(reasons))
+        return no_matching_flavor_problem(at, self.told_queue(), told, _fix_of_flavors(wanted, reasons))
 
-    def asks(self, wanted: Wanted, reasons: Sequence[Rejected]) -> str:
+    def asks(self, wanted: WantedQuota, reasons: Sequence[RejectedFlavor]) -> str:
         """Return `the 3 pods together ask for 24 nvidia.com/gpu` with the amounts that are short."""
         names = dict.fromkeys(reason.resource for reason in reasons if reason.resource)
         amounts = " and ".join(amount_with_resource(name, wanted.requests[name]) for name in names)
@@ -194,7 +200,7 @@ class Fitting:
             return f"asks for {amounts}"
         return f"the {count} pods together ask for {amounts}"
 
-    def _told(self, rejected: Rejected) -> str:
+    def _reason_as_text(self, rejected: RejectedFlavor) -> str:
         if not rejected.resource:
             flavor = self.place.view.peek(ResourceFlavor.gvk, "", rejected.flavor)
             told = f"flavor `{rejected.flavor}`{self.place.view.origin(flavor)}"
@@ -208,15 +214,15 @@ class Fitting:
         amount = amount_with_resource(name, most)
         if self.node.parent is None or most <= own:
             return amount
-        borrowed = f"{amount_text(name, most - own)} borrowed from cohort `{self.node.parent.name}`"
-        return f"{amount}, {amount_text(name, own)} of its own and {borrowed}"
+        borrowed = f"{amount_in_kueue_units(name, most - own)} borrowed from cohort `{self.node.parent.name}`"
+        return f"{amount}, {amount_in_kueue_units(name, own)} of its own and {borrowed}"
 
-    def _origin(self) -> str:
+    def _origin_of_quota(self) -> str:
         """Return the file with the quota, if there is one: ", as ClusterQueue `q` in queues.yaml says"."""
         queue = self.told_queue()
         return "" if queue.endswith("`") else f", as {queue} says"
 
-    def _fix(self, reasons: Sequence[Rejected]) -> str:
+    def _fix_for_reasons(self, reasons: Sequence[RejectedFlavor]) -> str:
         most: dict[str, int] = {}
         for reason in reasons:
             if reason.resource:
@@ -226,7 +232,7 @@ class Fitting:
             return f"use another queue, or {_RAISE}"
         return f"ask for at most {' and '.join(positive)}, use another queue, or {_RAISE}"
 
-    def too_much_together(self, short: Sequence[Wanted], ever: Capacity) -> Problem:
+    def too_much_together(self, short: Sequence[WantedQuota], ever: Capacity) -> Problem:
         """Return the problem of pod sets that fit one by one, but not together."""
         totals: Counter[str] = Counter()
         for wanted in short:
@@ -238,12 +244,12 @@ class Fitting:
         for flavor in [*flavors][:MOST_TOLD]:
             amounts = [self.explained((flavor, name), ever((flavor, name))) for name in totals]
             told.append(f"flavor `{flavor}` can give at most {' and '.join(amounts)}")
-        most = f"{'; '.join(told)}{self._origin()}"
+        most = f"{'; '.join(told)}{self._origin_of_quota()}"
         message = f"asks for {asked} in pod sets {names}, which Kueue admits together, but {most}"
-        return exceeds_max_quota(("spec",), message, f"ask for less, use another queue, or {_RAISE}")
+        return exceeds_max_quota_problem(("spec",), message, f"ask for less, use another queue, or {_RAISE}")
 
 
-def exceeds_max_quota(
+def exceeds_max_quota_problem(
     path: FieldPath | str, message: str = "", fix: str = "", missing: tuple[MissingObject, ...] = ()
 ) -> Problem:
     """Return the problem of more quota than a ClusterQueue can ever have; with missing objects the result is
@@ -253,7 +259,7 @@ def exceeds_max_quota(
     return EXCEEDS_MAX_QUOTA.problem(path, reason, fix, missing=missing)
 
 
-def no_matching_flavor(path: FieldPath | str, queue: str, told: str = "", fix: str = "") -> Problem:
+def no_matching_flavor_problem(path: FieldPath | str, queue: str, told: str = "", fix: str = "") -> Problem:
     """Return the problem of a pod set that fits no flavor, or of a queue without flavors."""
     message = f"{told}, so {queue} never admits the job (Kueue: NoMatchingFlavor)"
     if not told:
@@ -262,15 +268,16 @@ def no_matching_flavor(path: FieldPath | str, queue: str, told: str = "", fix: s
     return NO_MATCHING_FLAVOR.problem(path, message, fix)
 
 
-def _fix_of_flavors(wanted: Wanted, reasons: Sequence[Rejected]) -> str:
+def _fix_of_flavors(wanted: WantedQuota, reasons: Sequence[RejectedFlavor]) -> str:
     if not all(reason.is_topology for reason in reasons):
-        return f"{', '.join(dict.fromkeys(_change(rejected.reason) for rejected in reasons))}, or use another queue"
+        fixes = dict.fromkeys(_fix_for_rejected_flavor(rejected.reason) for rejected in reasons)
+        return f"{', '.join(fixes)}, or use another queue"
     if topology.read_topology_request(wanted.pod_set.template).is_explicit:
         return "use a queue with such a topology, or do not ask for a topology"
     return "use a queue without a topology"
 
 
-def _change(reason: str) -> str:
+def _fix_for_rejected_flavor(reason: str) -> str:
     """Return what to change for a reason why pods cannot have a flavor."""
     if reason.startswith(of_flavors.TAINTED):
         return "tolerate the taint"
@@ -279,14 +286,14 @@ def _change(reason: str) -> str:
     return "change what the pods ask of a topology"
 
 
-def validate_namespace(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
+def validate_namespace(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
     """Yield the problem of a ClusterQueue that does not select the job's namespace; without a selector it
     selects none.
     """
     if place.queue is None:
         return
     selector = place.queue.namespace_selector
-    is_taken = takes_namespace(selector, subject.namespace, place.view)
+    is_taken = selects_namespace(selector, subject.namespace, place.view)
     if selector is None:
         message = "has no namespaceSelector, so it takes jobs of no namespace"
         fix = "set spec.namespaceSelector of the ClusterQueue to {}, which means every namespace, or use another queue"
@@ -306,14 +313,14 @@ def validate_namespace(subject: Subject, how: Managed, place: Place) -> Iterator
     yield NAMESPACE.problem(place.at, f"leads to {queue}, which {message} ({reason})", fix)
 
 
-def validate_limit_ranges(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
+def validate_limit_ranges(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
     """Yield requests that a LimitRange forbids, because Kueue does not admit such pods."""
     for pod_set in subject.once(build_workload).pod_sets:
         for outside in pod_set.outside:
-            yield _limit_range(pod_set, outside)
+            yield _limit_range_problem(pod_set, outside)
 
 
-def _limit_range(pod_set: PodSetRequests, outside: OutOfRange) -> Problem:
+def _limit_range_problem(pod_set: PodSetRequests, outside: OutOfRange) -> Problem:
     name = outside.resource
     value, bound = (
         amount_with_resource(name, units_of_thousandths(name, milli)) for milli in (outside.value, outside.bound)

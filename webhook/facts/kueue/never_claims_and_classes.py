@@ -12,13 +12,13 @@ from typing import Final, TypeAlias
 
 from webhook.facts.dra.device_claims import USE_TEMPLATE
 from webhook.facts.dra.device_pools import DeviceID
-from webhook.facts.dra.requests import Request, read_requests
+from webhook.facts.dra.requests import DeviceRequestOfClaim, read_requests
 from webhook.facts.dra.types import ResourceClaimTemplate
-from webhook.facts.kueue.charged_devices import Asked, charge_of_request, devices_matching_request
-from webhook.facts.kueue.configuration import MISSING_CONFIGURATION, Configuration, Source
+from webhook.facts.kueue.charged_devices import RequestedDevices, charge_of_request, devices_matching_request
+from webhook.facts.kueue.configuration import MISSING_CONFIGURATION, CountedSource, KueueConfiguration
 from webhook.facts.kueue.groups import KUEUE_NEVER
-from webhook.facts.kueue.not_now_devices import devices_missing
-from webhook.facts.view import View
+from webhook.facts.kueue.not_now_devices import devices_missing_problem
+from webhook.facts.view import ClusterView
 from webhook.paths import FieldPath
 from webhook.problem import MissingObject, Problem
 from webhook.typed.pods import PodTemplate
@@ -64,7 +64,7 @@ Locate: TypeAlias = Callable[[FieldPath], FieldPath]
 
 
 @dataclass(slots=True)
-class Devices:
+class QuotaDevices:
     """Devices of one pod by the resource names of quota.
 
     Args:
@@ -84,43 +84,45 @@ class Devices:
         self.counts[resource] = self.counts.get(resource, 0) + amount
 
 
-def count_claimed_devices(template: PodTemplate, locate: Locate, configuration: Configuration, view: View) -> Devices:
+def count_claimed_devices(
+    template: PodTemplate, locate: Locate, configuration: KueueConfiguration, view: ClusterView
+) -> QuotaDevices:
     """Return the quota that the claims of a pod need; `locate` converts a path of the template to one of the object."""
-    devices = Devices()
+    devices = QuotaDevices()
     for claim in template.spec.resource_claims:
         path = locate(claim.at)
         if claim.resource_claim_name:
-            devices.refused.append(_direct_claim(path))
+            devices.refused.append(_direct_claim_problem(path))
         elif name := claim.resource_claim_template_name:
-            _Counting(name, path, configuration, view, devices).count()
+            _TemplateDeviceCounter(name, path, configuration, view, devices).count_claim()
     return devices
 
 
-def _direct_claim(path: FieldPath) -> Problem:
+def _direct_claim_problem(path: FieldPath) -> Problem:
     return DIRECT_CLAIM.problem(path, "names a ResourceClaim, whose devices Kueue cannot count", USE_TEMPLATE)
 
 
-def without_claims(template: PodTemplate, locate: Locate) -> Devices:
+def problems_of_all_claims(template: PodTemplate, locate: Locate) -> QuotaDevices:
     """Return a problem for every claim, because Kueue's feature gate for claims is off."""
-    return Devices(refused=[_claims_off(locate(claim.at)) for claim in template.spec.resource_claims])
+    return QuotaDevices(refused=[_claims_off_problem(locate(claim.at)) for claim in template.spec.resource_claims])
 
 
-def _claims_off(path: FieldPath) -> Problem:
+def _claims_off_problem(path: FieldPath) -> Problem:
     message = "claims devices, which Kueue refuses because its feature gate KueueDRAIntegration is off"
     return CLAIMS_OFF.problem(path, message, "remove the claim, or ask the administrator of Kueue to turn the gate on")
 
 
 @dataclass(frozen=True, slots=True)
-class _Counting:
+class _TemplateDeviceCounter:
     """Counts the devices of a ResourceClaimTemplate that a pod names at a path."""
 
     name: str
     path: FieldPath
-    configuration: Configuration
-    view: View
-    devices: Devices
+    configuration: KueueConfiguration
+    view: ClusterView
+    devices: QuotaDevices
 
-    def count(self) -> None:
+    def count_claim(self) -> None:
         """Count the devices of all requests of a claim."""
         looking = self.view.unnoted()
         template = looking.find(ResourceClaimTemplate, self.name)
@@ -130,38 +132,38 @@ class _Counting:
         taken: set[DeviceID] = set()
         for request in read_requests(template.claim, template.version):
             if not request.has_admin_access:
-                self._count(request, taken)
+                self._count_request(request, taken)
 
-    def _count(self, request: Request, taken: set[DeviceID]) -> None:
+    def _count_request(self, request: DeviceRequestOfClaim, taken: set[DeviceID]) -> None:
         of = f"ResourceClaimTemplate `{self.name}`, whose request `{request.name}`"
         device_class = request.device_class
-        refused = self._refused(request, of)
+        refused = self._refused_request_problem(request, of)
         if refused is not None:
             self.devices.refused.append(refused)
         elif sources := self.configuration.sources.get(device_class):
             for source in sources:
-                self._charge(_asked(request), source, of)
+                self._charge_counters_or_capacities(_requested_devices(request), source, of)
         else:
             self.devices.add(self.configuration.device_classes[device_class], request.devices or 0)
             if request.selectors:
-                self._take(_asked(request), of, taken)
+                self._reserve_devices(_requested_devices(request), of, taken)
 
-    def _refused(self, request: Request, of: str) -> Problem | None:
+    def _refused_request_problem(self, request: DeviceRequestOfClaim, of: str) -> Problem | None:
         if request.kind == "firstAvailable":
             message = f"uses {of} is a choice (firstAvailable), and Kueue cannot count a choice"
             fix = "in the template, replace firstAvailable with a request for one device class"
-            return self._claim_choice(message, fix)
+            return self._claim_choice_problem(message, fix)
         if request.allocation_mode not in ("", "ExactCount"):
             message = f"uses {of} has allocationMode {request.allocation_mode}, which Kueue cannot count"
-            return self._claim_choice(message, "in the template, set allocationMode to ExactCount")
+            return self._claim_choice_problem(message, "in the template, set allocationMode to ExactCount")
         if request.device_class not in self.configuration.device_classes:
-            return self._unmapped_class(request.device_class, of)
+            return self._unmapped_class_problem(request.device_class, of)
         return None
 
-    def _claim_choice(self, message: str, fix: str) -> Problem:
+    def _claim_choice_problem(self, message: str, fix: str) -> Problem:
         return CLAIM_CHOICE.problem(self.path, message, fix)
 
-    def _unmapped_class(self, device_class: str, of: str) -> Problem:
+    def _unmapped_class_problem(self, device_class: str, of: str) -> Problem:
         message = (
             f"uses {of} asks for DeviceClass `{device_class}`, which is not in deviceClassMappings of Kueue's"
             " Configuration"
@@ -170,7 +172,7 @@ class _Counting:
         missing = () if self.configuration.is_known else (MISSING_CONFIGURATION,)
         return UNMAPPED_CLASS.problem(self.path, message, fix, missing=missing)
 
-    def _take(self, asked: Asked, of: str, taken: set[DeviceID]) -> None:
+    def _reserve_devices(self, asked: RequestedDevices, of: str, taken: set[DeviceID]) -> None:
         """Reserve devices for one request (validateCELSelectorsAgainstDevices); each device serves one request of the
         claim.
         """
@@ -182,26 +184,26 @@ class _Counting:
         if len(free) < asked.count:
             has = f"only {counted(len(free), 'device')} of the ResourceSlices"
             message = f"uses {of} asks for {counted(asked.count, 'device')}, but {has} match the request"
-            self.devices.waiting.append(devices_missing(self.path, message))
+            self.devices.waiting.append(devices_missing_problem(self.path, message))
 
-    def _charge(self, asked: Asked, source: Source, of: str) -> None:
+    def _charge_counters_or_capacities(self, asked: RequestedDevices, source: CountedSource, of: str) -> None:
         """Count the counters or capacities of the devices; note in the view what is missing to know them."""
         outcome = charge_of_request(asked, source, self.view)
         if outcome is None:
             return
         if outcome.waits:
-            self.devices.waiting.append(devices_missing(self.path, f"uses {of} {outcome.waits}"))
+            self.devices.waiting.append(devices_missing_problem(self.path, f"uses {of} {outcome.waits}"))
         elif outcome.never:
-            self.devices.refused.append(self._claim_capacity(f"uses {of} {outcome.never}"))
+            self.devices.refused.append(self._claim_capacity_problem(f"uses {of} {outcome.never}"))
         else:
             self.devices.add(source.resource, outcome.amount)
 
-    def _claim_capacity(self, message: str) -> Problem:
+    def _claim_capacity_problem(self, message: str) -> Problem:
         return CLAIM_CAPACITY.problem(self.path, message, "in the template, ask for less of this capacity")
 
 
-def _asked(request: Request) -> Asked:
-    return Asked(
+def _requested_devices(request: DeviceRequestOfClaim) -> RequestedDevices:
+    return RequestedDevices(
         device_class=request.device_class,
         count=request.devices or 0,
         selectors=tuple(selector.expression for selector in request.selectors),

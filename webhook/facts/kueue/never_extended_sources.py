@@ -13,10 +13,10 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.dra.types import DeviceClass
-from webhook.facts.kueue.configuration import MISSING_CONFIGURATION, Configuration
+from webhook.facts.kueue.configuration import MISSING_CONFIGURATION, KueueConfiguration
 from webhook.facts.kueue.groups import KUEUE_NEVER
-from webhook.facts.kueue.never_claims_and_classes import Devices, Locate
-from webhook.facts.view import View
+from webhook.facts.kueue.never_claims_and_classes import Locate, QuotaDevices
+from webhook.facts.view import ClusterView
 from webhook.paths import FieldPath
 from webhook.problem import Problem
 from webhook.same import Same
@@ -35,12 +35,12 @@ def count_extended_resources(
     locate: Locate,
     *,
     amounts: Mapping[str, int],
-    configuration: Configuration,
-    view: View,
-    devices: Devices,
+    configuration: KueueConfiguration,
+    view: ClusterView,
+    devices: QuotaDevices,
 ) -> dict[str, int]:
     """Return the requests by resource names of quota; those of a device class are converted by its mapping."""
-    classes = _by_resource(Same(view.all(DeviceClass.gvk)))
+    classes = _device_classes_by_resource(Same(view.all(DeviceClass.gvk)))
     given = classes.keys() & amounts.keys()
     if not given:
         return dict(amounts)
@@ -52,11 +52,11 @@ def count_extended_resources(
         is_of_class = name in given and name in requested
         total[configuration.device_classes.get(classes[name], name) if is_of_class else name] += value
         if is_of_class and classes[name] in configuration.sources:
-            devices.refused.append(_extended_sources(locate(("spec",)), name, classes[name]))
+            devices.refused.append(_extended_sources_problem(locate(("spec",)), name, classes[name]))
     return dict(total)
 
 
-def _extended_sources(path: FieldPath, name: str, device_class: str) -> Problem:
+def _extended_sources_problem(path: FieldPath, name: str, device_class: str) -> Problem:
     counted_by = "but Kueue counts this class by a capacity or a counter and not by devices"
     message = f"requests {name} of DeviceClass `{device_class}`, {counted_by}"
     fix = "remove the request, and ask for these devices in a ResourceClaimTemplate"
@@ -64,14 +64,14 @@ def _extended_sources(path: FieldPath, name: str, device_class: str) -> Problem:
 
 
 @lru_cache(maxsize=4)
-def _by_resource(classes: Same) -> Mapping[str, str]:
+def _device_classes_by_resource(classes: Same) -> Mapping[str, str]:
     """Return the DeviceClass of each extended resource: the newest, and of equally new ones the first by name."""
-    ranked = sorted(_named(classes.held), reverse=True)
+    ranked = sorted(_named_device_classes(classes.held), reverse=True)
     ranked.sort(key=lambda entry: entry[0])
     return {resource: name for _, name, resource in ranked}
 
 
-def _named(classes: Iterable[JSON]) -> Iterator[tuple[str, str, str]]:
+def _named_device_classes(classes: Iterable[JSON]) -> Iterator[tuple[str, str, str]]:
     for obj in classes:
         device_class = DeviceClass.of(obj)
         if resource := device_class.spec.extended_resource_name:

@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import Final
 
 from webhook.facts.kueue.groups import KUEUE_NEVER
-from webhook.facts.kueue.managed import Managed, queue_name
+from webhook.facts.kueue.managed import KueueManagement, queue_name_of_object
 from webhook.facts.kueue.objects import POD_GROUP, POD_GROUP_COUNT, QUEUE_NAME
-from webhook.facts.kueue.place import Place
+from webhook.facts.kueue.place import QueuePlace
 from webhook.facts.kueue.types import PodWithStatus
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
@@ -42,7 +42,7 @@ _KEPT: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class _First:
+class _FirstPodOfGroup:
     """The first pod of a group, with its queue and the number of pods in its annotation."""
 
     name: str
@@ -50,22 +50,22 @@ class _First:
     count: str
 
 
-def validate_same_group(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
+def validate_same_group(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
     """Yield pods of a group that name another queue or another number of pods than the first."""
     group, pod = pod_group_of(subject, how), subject.typed(Object)
     listed = subject.view().all(PodWithStatus.gvk, subject.namespace) if group else ()
     subject.deadline.spend(len(listed))
-    first = _firsts(Same(listed)).get(group)
+    first = _first_pods_of_groups(Same(listed)).get(group)
     if first is None or first.name == pod.name:
         return
     count, queue = pod.annotations.get(POD_GROUP_COUNT, ""), first.queue or how.queue
     if how.queue != queue and not is_placeholder(how.queue + queue):
-        yield _pod_group_differs(_QUEUE, "queue", first, queue, how.queue)
+        yield _pod_group_differs_problem(_QUEUE, "queue", first, queue, how.queue)
     if count != first.count and not is_placeholder(count + first.count):
-        yield _pod_group_differs(GROUP_COUNT, "number of pods", first, first.count, count)
+        yield _pod_group_differs_problem(GROUP_COUNT, "number of pods", first, first.count, count)
 
 
-def _pod_group_differs(path: FieldPath, what: str, first: _First, wanted: str, given: str) -> Problem:
+def _pod_group_differs_problem(path: FieldPath, what: str, first: _FirstPodOfGroup, wanted: str, given: str) -> Problem:
     message = (
         f"must be `{wanted}`, the {what} that pod `{first.name}` of the same group names, because Kueue never admits a "
         "group whose pods differ in this"
@@ -73,19 +73,21 @@ def _pod_group_differs(path: FieldPath, what: str, first: _First, wanted: str, g
     return POD_GROUP_DIFFERS.problem(path, message, f"set {wanted}", given)
 
 
-def pod_group_of(subject: Subject, how: Managed) -> str:
+def pod_group_of(subject: Subject, how: KueueManagement) -> str:
     """Return the name of the group, if the object is a pod that Kueue manages, else ""."""
     group = subject.typed(Object).labels.get(POD_GROUP, "") if how.framework == "pod" else ""
     return "" if is_placeholder(group) else group
 
 
 @lru_cache(maxsize=_KEPT)
-def _firsts(pods: Same) -> Mapping[str, _First]:
+def _first_pods_of_groups(pods: Same) -> Mapping[str, _FirstPodOfGroup]:
     """Return the first pod of every group that did not fail."""
-    firsts: dict[str, _First] = {}
+    firsts: dict[str, _FirstPodOfGroup] = {}
     for obj in pods.held:
         pod = PodWithStatus.of(obj)
         group = pod.labels.get(POD_GROUP, "")
         if group and not pod.is_over:
-            firsts.setdefault(group, _First(pod.name, queue_name(pod), pod.annotations.get(POD_GROUP_COUNT, "")))
+            firsts.setdefault(
+                group, _FirstPodOfGroup(pod.name, queue_name_of_object(pod), pod.annotations.get(POD_GROUP_COUNT, ""))
+            )
     return firsts

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.kueue.groups import KUEUE_NEVER
-from webhook.facts.kueue.managed import Managed
-from webhook.facts.kueue.place import Place
+from webhook.facts.kueue.managed import KueueManagement
+from webhook.facts.kueue.place import QueuePlace
 from webhook.facts.kueue.releases import most_pod_sets
 from webhook.facts.kueue.workload import build_workload
 from webhook.facts.subject import Subject
@@ -36,7 +36,7 @@ _REPEATED: Final = {
 """The repeated part of each kind that has a pod template."""
 
 
-def validate_pod_set_count(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
+def validate_pod_set_count(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
     """Yield the problem of too many pod sets for the CustomResourceDefinition of Workloads; no event reports it to a
     job.
     """

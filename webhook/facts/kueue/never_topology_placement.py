@@ -12,16 +12,16 @@ from typing import Final
 from webhook.facts.kueue import flavors as of_flavors
 from webhook.facts.kueue import topology, topology_nodes
 from webhook.facts.kueue.admission_checks import is_placed_later
-from webhook.facts.kueue.assignment import Capacity, Wanted
-from webhook.facts.kueue.flavors import Flavor
+from webhook.facts.kueue.assignment import Capacity, WantedQuota
+from webhook.facts.kueue.flavors import ReadFlavor
 from webhook.facts.kueue.groups import KUEUE_NEVER
-from webhook.facts.kueue.never import PODS, Fitting
-from webhook.facts.kueue.topology_nodes import Placement, Shortage
+from webhook.facts.kueue.never import PODS, JobInClusterQueue
+from webhook.facts.kueue.topology_nodes import PodPlacement, ResourceShortage
 from webhook.facts.kueue.types import ResourceFlavor, Topology
 from webhook.facts.kueue.workload import PodSetRequests
 from webhook.facts.pods.pod_requests import units_of_thousandths
 from webhook.facts.resource_units import amount_with_resource
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.paths import FieldPath
 from webhook.problem import Problem
 from webhook.typed.nodes import Node
@@ -43,58 +43,62 @@ TOPOLOGY_PLACEMENT: Final = KUEUE_NEVER.rule(
 _FEWER: Final = "ask for fewer or smaller pods, or add nodes"
 
 
-def advise_unplaceable_pods(fitting: Fitting, wanted: Wanted, ever: Capacity) -> Problem | None:
+def advise_unplaceable_pods(fitting: JobInClusterQueue, wanted: WantedQuota, ever: Capacity) -> Problem | None:
     """Return the problem of a pod set that no nodes of a topology could hold, else None."""
     lacking, pod_set, higher = [], wanted.pod_set, ""
     for name in wanted.fitting(ever):
         flavor = of_flavors.find_flavor(name, fitting.place.view)
         if flavor is None or not flavor.topology or is_placed_later(fitting.queue, name, fitting.place.view):
             return None
-        placed = _placement(pod_set, flavor)
+        placed = _placement_of_pod_set(pod_set, flavor)
         most = topology_nodes.count_fitting_pods(placed, fitting.place.view)
         if most is None or most >= pod_set.least:
             return None
         level = placed.wish.required
         where = f"no `{level}` has room for more than" if level else "all nodes together can hold only"
-        lacking.append(f"in {_named(flavor, fitting.place.view)}, {where} {counted(most, 'pod')}")
-        higher = higher or _above(level, flavor, fitting)
+        lacking.append(
+            f"in {_flavor_with_topology_as_text(flavor, fitting.place.view)}, {where} {counted(most, 'pod')}"
+        )
+        higher = higher or _level_above(level, flavor, fitting)
     wish = topology.read_topology_request(pod_set.template).required
     asked = f"must run in one `{wish}`" if wish else "must be placed by topology"
     message = f"its {counted(pod_set.least, 'pod')} {asked}, but {'; '.join(lacking)}"
     fix = f"set annotation {topology.REQUIRED} to the higher level `{higher}`, {_FEWER}" if higher else _FEWER
-    return _topology_placement(pod_set.at(("spec",)), message, fix)
+    return _topology_placement_problem(pod_set.at(("spec",)), message, fix)
 
 
-def _topology_placement(path: FieldPath, message: str, fix: str) -> Problem:
+def _topology_placement_problem(path: FieldPath, message: str, fix: str) -> Problem:
     return TOPOLOGY_PLACEMENT.problem(path, f"{message} (Kueue: TopologyPlacementFailed)", fix)
 
 
-def unplaced_together(fitting: Fitting, wanted: Sequence[Wanted], ever: Capacity) -> Iterator[Problem]:
+def check_placement_together(
+    fitting: JobInClusterQueue, wanted: Sequence[WantedQuota], ever: Capacity
+) -> Iterator[Problem]:
     """Yield the problems of several pod sets of one flavor that the nodes of its topology could not hold together."""
-    bound: dict[str, dict[str, Placement]] = {}
+    bound: dict[str, dict[str, PodPlacement]] = {}
     for pods in wanted:
         names = pods.fitting(ever)
         flavor = of_flavors.find_flavor(names[0], fitting.place.view) if len(names) == 1 else None
         if flavor is not None and flavor.topology:
-            bound.setdefault(flavor.name, {})[pods.pod_set.name] = _placement(pods.pod_set, flavor)
+            bound.setdefault(flavor.name, {})[pods.pod_set.name] = _placement_of_pod_set(pods.pod_set, flavor)
     for name, placed in bound.items():
         if len(placed) > 1 and not is_placed_later(fitting.queue, name, fitting.place.view):
-            yield from islice(_short_of_nodes(fitting, placed), 1)
+            yield from islice(_check_short_of_nodes(fitting, placed), 1)
 
 
-def _short_of_nodes(fitting: Fitting, placed: Mapping[str, Placement]) -> Iterator[Problem]:
+def _check_short_of_nodes(fitting: JobInClusterQueue, placed: Mapping[str, PodPlacement]) -> Iterator[Problem]:
     """Yield the problem of all pod sets on all nodes, and of each group of them in one domain."""
-    groups: dict[tuple[str, str], dict[str, Placement]] = {("", ""): {**placed}}
+    groups: dict[tuple[str, str], dict[str, PodPlacement]] = {("", ""): {**placed}}
     for name, pods in placed.items():
         if pods.wish.group and pods.wish.required:
             groups.setdefault((pods.wish.group, pods.wish.required), {})[name] = pods
     for (_, level), members in groups.items():
         short = topology_nodes.missing_node_capacity([*members.values()], level, fitting.place.view)
         if short is not None:
-            yield _short(members, level, short, fitting.place.view)
+            yield _too_few_nodes_problem(members, level, short, fitting.place.view)
 
 
-def _named(flavor: Flavor, view: View) -> str:
+def _flavor_with_topology_as_text(flavor: ReadFlavor, view: ClusterView) -> str:
     """Return a flavor with its topology, the nodes that are counted, and their files, as a text."""
     topology_place = view.origin(view.peek(Topology.gvk, "", flavor.topology))
     nodes = view.origins(view.objects(Node.gvk))
@@ -102,17 +106,21 @@ def _named(flavor: Flavor, view: View) -> str:
     return f"topology `{flavor.topology}`{topology_place} of {of}{f' with the nodes{nodes}' if nodes else ''}"
 
 
-def _short(members: Mapping[str, Placement], level: str, short: Shortage, view: View) -> Problem:
+def _too_few_nodes_problem(
+    members: Mapping[str, PodPlacement], level: str, short: ResourceShortage, view: ClusterView
+) -> Problem:
     flavor = next(iter(members.values())).flavor
     asked, most = (_describe_nodes(short.resource, value) for value in (short.asked, short.most))
     where = f"no `{level}` has more than" if level else "all nodes together have at most"
     message = f"asks for {asked} in pod sets {', '.join(members)}, which are placed together, but in"
-    return _topology_placement(("spec",), f"{message} {_named(flavor, view)}, {where} {most}", _FEWER)
+    return _topology_placement_problem(
+        ("spec",), f"{message} {_flavor_with_topology_as_text(flavor, view)}, {where} {most}", _FEWER
+    )
 
 
-def _above(level: str, flavor: Flavor, fitting: Fitting) -> str:
+def _level_above(level: str, flavor: ReadFlavor, fitting: JobInClusterQueue) -> str:
     """Return the level of the topology above another; "" if there is none."""
-    levels = topology.levels_of(flavor, fitting.place.view)
+    levels = topology.levels_of_flavor(flavor, fitting.place.view)
     return levels[levels.index(level) - 1] if level in levels[1:] else ""
 
 
@@ -124,8 +132,8 @@ def _describe_nodes(resource: str, value: int) -> str:
     )
 
 
-def _placement(pod_set: PodSetRequests, flavor: Flavor) -> Placement:
-    return Placement(
+def _placement_of_pod_set(pod_set: PodSetRequests, flavor: ReadFlavor) -> PodPlacement:
+    return PodPlacement(
         wish=topology.read_topology_request(pod_set.template),
         flavor=flavor,
         template=pod_set.template,

@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.pods.pod_requests import Amounts, amounts_in_thousandths
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.same import Same
 from webhook.typed.collections import Items
 from webhook.typed.nodes import Node
@@ -39,27 +39,27 @@ class NodeCapacity:
     allocatable: Amounts
 
 
-def read_kueue_nodes(view: View) -> Items[NodeCapacity]:
+def read_kueue_nodes(view: ClusterView) -> Items[NodeCapacity]:
     """Return the nodes of a view's cluster; objects that cannot be looked up are noted as missing."""
-    return Items(read_nodes(Same(view.all(Node.gvk))), view.deadline)
+    return Items(read_node_capacities(Same(view.all(Node.gvk))), view.deadline)
 
 
 @lru_cache(maxsize=_KEPT_STATES)
-def read_nodes(listed: Same) -> Sequence[NodeCapacity]:
+def read_node_capacities(listed: Same) -> Sequence[NodeCapacity]:
     """Return the nodes of a list of Node objects."""
-    return tuple(_node(Same(node)) for node in listed.held)
+    return tuple(_read_node_capacity(Same(node)) for node in listed.held)
 
 
 @lru_cache(maxsize=_KEPT_OBJECTS)
-def _node(key: Same) -> NodeCapacity:
+def _read_node_capacity(key: Same) -> NodeCapacity:
     node = Node.of(key.held)
     return NodeCapacity(
         labels=dict(node.labels),
         taints=tuple(taint.json for taint in node.spec.taints),
-        is_open=not node.spec.unschedulable and _is_ready(node),
+        is_open=not node.spec.unschedulable and _is_node_ready(node),
         allocatable=amounts_in_thousandths(node.status.allocatable),
     )
 
 
-def _is_ready(node: Node) -> bool:
+def _is_node_ready(node: Node) -> bool:
     return all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")

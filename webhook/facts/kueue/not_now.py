@@ -11,11 +11,18 @@ from typing import Final
 
 from webhook.facts.kueue.configuration import read_kueue_configuration
 from webhook.facts.kueue.groups import KUEUE_NOT_NOW
-from webhook.facts.kueue.managed import SERVING, Managed, how_kueue_manages, is_owned, local_queues, says_namespace
+from webhook.facts.kueue.managed import (
+    SERVING,
+    KueueManagement,
+    how_kueue_manages,
+    is_namespace_known,
+    is_owned_by_other,
+    local_queue_names,
+)
 from webhook.facts.kueue.not_now_inactive import WAIT, causes_of_inactivity, inactive_queue_problem
 from webhook.facts.kueue.objects import QUEUE_NAME
-from webhook.facts.kueue.place import Place
-from webhook.facts.kueue.quota_types import Queue
+from webhook.facts.kueue.place import QueuePlace
+from webhook.facts.kueue.quota_types import QueueFields
 from webhook.facts.kueue.types import ClusterQueue, LocalQueue
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
@@ -62,55 +69,55 @@ _MOST_NAMED: Final = 5
 """How many cohorts of a cycle a message names after the first."""
 
 
-def queue_required(subject: Subject) -> Iterator[Problem]:
+def check_queue_required(subject: Subject) -> Iterator[Problem]:
     """Yield the problem of a job without a queue if Kueue manages every job."""
     how = subject.once(how_kueue_manages)
     if how.why_not != "no-queue" or how.framework in SERVING or not subject.once(read_kueue_configuration).manages_all:
         return
-    if is_owned(subject) or not says_namespace(subject):
+    if is_owned_by_other(subject) or not is_namespace_known(subject):
         return
-    queues = local_queues(subject)
+    queues = local_queue_names(subject)
     message = "the object names no queue, so it stays suspended because Kueue runs with manageJobsWithoutQueueName"
     fix = f"set the label {QUEUE_NAME}" + (f", for example to `{min(queues)}`" if queues else "")
     yield QUEUE_REQUIRED.problem("", message, fix)
 
 
-def validate_local_queue(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:
+def validate_local_queue(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:
     """Yield the problem of a LocalQueue that does not exist or is stopped."""
     if place.local_queue:
         policy = place.local_queue.spec.stop_policy
         if policy not in ("", "None"):
-            yield _stopped(place, LocalQueue.gvk.kind, how.queue, policy)
-    elif says_namespace(subject) and subject.view().is_whole(LocalQueue.gvk):
-        yield _local_queue_missing(subject, how, place)
+            yield _stopped_queue_problem(place, LocalQueue.gvk.kind, how.queue, policy)
+    elif is_namespace_known(subject) and subject.view().is_whole(LocalQueue.gvk):
+        yield _local_queue_missing_problem(subject, how, place)
 
 
-def _local_queue_missing(subject: Subject, how: Managed, place: Place) -> Problem:
-    near = place.view.nearest(how.queue, local_queues(subject))
+def _local_queue_missing_problem(subject: Subject, how: KueueManagement, place: QueuePlace) -> Problem:
+    near = place.view.nearest(how.queue, local_queue_names(subject))
     message = f"is not a LocalQueue of namespace `{subject.namespace}`, so the job waits"
     fix = did_you_mean(near, "create the LocalQueue, or name another LocalQueue")
     reason = f"Kueue: LocalQueue {how.queue} doesn't exist"
     return LOCAL_QUEUE_MISSING.problem(place.at, f"{message} ({reason})", fix, how.queue)
 
 
-def validate_cluster_queue(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:
+def validate_cluster_queue(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:
     """Yield the problem of a ClusterQueue that does not exist or is inactive."""
     if place.queue is not None:
-        yield from _is_active(place, place.queue)
+        yield from _check_queue_is_active(place, place.queue)
     elif place.local_queue and subject.view().is_whole(ClusterQueue.gvk):
-        yield _cluster_queue_missing(how, place)
+        yield _cluster_queue_missing_problem(how, place)
 
 
-def _is_active(place: Place, queue: Queue) -> Iterator[Problem]:
+def _check_queue_is_active(place: QueuePlace, queue: QueueFields) -> Iterator[Problem]:
     if queue.is_stopped():
-        yield _stopped(place, ClusterQueue.gvk.kind, queue.name, queue.stop_policy)
+        yield _stopped_queue_problem(place, ClusterQueue.gvk.kind, queue.name, queue.stop_policy)
     elif cause := next(causes_of_inactivity(queue, place.view), ""):
         yield inactive_queue_problem(place, queue, cause)
     elif place.tree is None:
-        yield _cohort_cycle(place, queue)
+        yield _cohort_cycle_problem(place, queue)
 
 
-def _cluster_queue_missing(how: Managed, place: Place) -> Problem:
+def _cluster_queue_missing_problem(how: KueueManagement, place: QueuePlace) -> Problem:
     target = place.local_queue.spec.cluster_queue
     message = f"leads to LocalQueue `{how.queue}`, whose ClusterQueue `{target}` does not exist"
     reason = f"Kueue: ClusterQueue {target} doesn't exist"
@@ -118,12 +125,12 @@ def _cluster_queue_missing(how: Managed, place: Place) -> Problem:
     return CLUSTER_QUEUE_MISSING.problem(place.at, f"{message} ({reason})", fix)
 
 
-def _stopped(place: Place, kind: str, name: str, policy: str) -> Problem:
+def _stopped_queue_problem(place: QueuePlace, kind: str, name: str, policy: str) -> Problem:
     message = f"leads to {kind} `{name}`, which is stopped because its stopPolicy is {policy}"
     return STOPPED.problem(place.at, f"{message} (Kueue: {kind} {name} is inactive)", WAIT)
 
 
-def _cohort_cycle(place: Place, queue: Queue) -> Problem:
+def _cohort_cycle_problem(place: QueuePlace, queue: QueueFields) -> Problem:
     first, *others = place.queues.cycle_above(queue.cohort)
     way = ", ".join([first, *others[:_MOST_NAMED], *(["..."] if len(others) > _MOST_NAMED else []), first])
     message = (

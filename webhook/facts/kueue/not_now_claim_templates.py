@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.dra.absent_claims import promised_templates
+from webhook.facts.dra.absent_claims import templates_of_compute_domains
 from webhook.facts.dra.pod_claims import TEMPLATE
 from webhook.facts.kueue.groups import KUEUE_NOT_NOW
-from webhook.facts.kueue.managed import Managed
-from webhook.facts.kueue.place import Place
+from webhook.facts.kueue.managed import KueueManagement
+from webhook.facts.kueue.place import QueuePlace
 from webhook.facts.kueue.workload import PodSetRequests, build_workload
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
@@ -27,7 +27,7 @@ CLAIM_TEMPLATE_MISSING: Final = KUEUE_NOT_NOW.rule(
 )
 
 
-def validate_claims(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
+def validate_claims(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
     """Yield claims that Kueue cannot count, and templates that do not exist and that nobody will create."""
     pod_sets = subject.once(build_workload).pod_sets
     for pod_set in pod_sets:
@@ -37,21 +37,21 @@ def validate_claims(subject: Subject, how: Managed, place: Place) -> Iterator[Pr
         yield from _validate_templates(pod_set, subject, place)
 
 
-def _validate_templates(pod_set: PodSetRequests, subject: Subject, place: Place) -> Iterator[Problem]:
+def _validate_templates(pod_set: PodSetRequests, subject: Subject, place: QueuePlace) -> Iterator[Problem]:
     for path, missing in pod_set.devices.missing:
-        if missing.name in subject.once(_promised):
+        if missing.name in subject.once(_promised_claim_templates):
             continue  # the controller of its ComputeDomain makes it, and Kueue tries again
         if subject.view().is_whole(TEMPLATE):
-            yield _claim_template_missing(path, missing.name)
+            yield _claim_template_missing_problem(path, missing.name)
         else:
             place.view.note(missing)
 
 
-def _claim_template_missing(path: FieldPath, name: str) -> Problem:
+def _claim_template_missing_problem(path: FieldPath, name: str) -> Problem:
     message = f"uses ResourceClaimTemplate `{name}`, which does not exist, so Kueue cannot count its devices"
     fix = "create the template in this namespace, or correct the name"
     return CLAIM_TEMPLATE_MISSING.problem(path, message, fix)
 
 
-def _promised(subject: Subject) -> frozenset[str]:
-    return promised_templates(subject.view())
+def _promised_claim_templates(subject: Subject) -> frozenset[str]:
+    return templates_of_compute_domains(subject.view())

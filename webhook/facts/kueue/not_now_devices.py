@@ -23,7 +23,7 @@ DEVICES_MISSING: Final = KUEUE_NOT_NOW.rule(
 )
 
 
-def devices_missing(path: FieldPath, message: str) -> Problem:
+def devices_missing_problem(path: FieldPath, message: str) -> Problem:
     """Return the problem of a claim for more devices than there are."""
     fix = "in the template, ask for fewer or other devices, or wait until the driver publishes more devices"
     return DEVICES_MISSING.problem(path, message, fix)

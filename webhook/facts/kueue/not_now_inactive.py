@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.kueue.admission_checks import inactive_checks, is_remote
+from webhook.facts.kueue.admission_checks import may_run_in_other_cluster, reasons_of_inactive_checks
 from webhook.facts.kueue.groups import KUEUE_NOT_NOW
-from webhook.facts.kueue.place import Place
-from webhook.facts.kueue.quota_types import Queue, QuotaGroup
+from webhook.facts.kueue.place import QueuePlace
+from webhook.facts.kueue.quota_types import QueueFields, QuotaGroup
 from webhook.facts.kueue.types import ClusterQueue, ResourceFlavor, Topology
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.problem import Problem
 from webhook.typed.collections import Items
 
@@ -28,34 +28,34 @@ INACTIVE: Final = KUEUE_NOT_NOW.rule(
 WAIT: Final = "wait, ask the owner of the queue, or use another queue"
 
 
-def inactive_queue_problem(place: Place, queue: Queue, cause: str) -> Problem:
+def inactive_queue_problem(place: QueuePlace, queue: QueueFields, cause: str) -> Problem:
     """Return the problem of a job whose ClusterQueue is inactive for a cause."""
     message = f"leads to {place.view.named(ClusterQueue.gvk, queue.name)}, which is inactive because {cause}"
     return INACTIVE.problem(place.at, f"{message} (Kueue: ClusterQueue {queue.name} is inactive)", WAIT)
 
 
-def causes_of_inactivity(queue: Queue, view: View) -> Iterator[str]:
+def causes_of_inactivity(queue: QueueFields, view: ClusterView) -> Iterator[str]:
     """Yield the reasons why a ClusterQueue is inactive, as `its ResourceFlavor a100 does not exist
     (FlavorNotFound)`.
     """
     for group in queue.groups:
         yield from _absent_flavors(group, view)
-    yield from inactive_checks(queue, view)
+    yield from reasons_of_inactive_checks(queue, view)
     for group in queue.groups:
         yield from _absent_topologies(group, queue, view)
     if queue.inactive:
         yield f"its status says {queue.inactive}"
 
 
-def _absent_flavors(group: QuotaGroup, view: View) -> Iterator[str]:
+def _absent_flavors(group: QuotaGroup, view: ClusterView) -> Iterator[str]:
     for name in Items(group.flavors, view.deadline):
         if view.lacks(ResourceFlavor.gvk, name):
             yield f"its ResourceFlavor `{name}` does not exist (FlavorNotFound)"
 
 
-def _absent_topologies(group: QuotaGroup, queue: Queue, view: View) -> Iterator[str]:
+def _absent_topologies(group: QuotaGroup, queue: QueueFields, view: ClusterView) -> Iterator[str]:
     flavors = view.unnoted()
     for name in Items(group.flavors, view.deadline):
         topology = flavors.find(ResourceFlavor, name, namespaced=False).spec.topology_name
-        if topology and not is_remote(queue, view) and view.lacks(Topology.gvk, topology):
+        if topology and not may_run_in_other_cluster(queue, view) and view.lacks(Topology.gvk, topology):
             yield f"Topology `{topology}` of its flavor `{name}` does not exist (TopologyNotFound)"

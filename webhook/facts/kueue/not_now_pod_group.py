@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.kueue.groups import KUEUE_NOT_NOW
-from webhook.facts.kueue.managed import Managed
+from webhook.facts.kueue.managed import KueueManagement
 from webhook.facts.kueue.never_pod_group import GROUP_COUNT, pod_group_of
 from webhook.facts.kueue.objects import POD_GROUP, POD_GROUP_COUNT, POD_GROUP_FAST
-from webhook.facts.kueue.place import Place
+from webhook.facts.kueue.place import QueuePlace
 from webhook.facts.kueue.types import PodWithStatus
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
@@ -28,7 +28,7 @@ POD_GROUP_INCOMPLETE: Final = KUEUE_NOT_NOW.rule(
 )
 
 
-def validate_whole_group(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
+def validate_whole_group(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
     """Yield the problem of a pod whose group has fewer pods in the files of a whole cluster than its annotation
     says.
     """
@@ -36,7 +36,7 @@ def validate_whole_group(subject: Subject, how: Managed, place: Place) -> Iterat
     count, fast = pod.annotations.get(POD_GROUP_COUNT, ""), pod.annotations.get(POD_GROUP_FAST)
     if not group or not count.isdecimal() or fast == "true" or not view.is_whole(PodWithStatus.gvk):
         return
-    members = [other for other in view.list(PodWithStatus, subject.namespace) if _is_member(other, group)]
+    members = [other for other in view.list(PodWithStatus, subject.namespace) if _is_live_member(other, group)]
     there = len({pod.name, *(member.name for member in members)})
     if there < int(count) and not view.missing():
         message = f"is more than the {counted(there, 'pod')} of group `{group}` in this namespace"
@@ -44,5 +44,5 @@ def validate_whole_group(subject: Subject, how: Managed, place: Place) -> Iterat
         yield POD_GROUP_INCOMPLETE.problem(GROUP_COUNT, message, "create the other pods of the group", count)
 
 
-def _is_member(pod: PodWithStatus, group: str) -> bool:
+def _is_live_member(pod: PodWithStatus, group: str) -> bool:
     return pod.labels.get(POD_GROUP) == group and not pod.is_over

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.attributes import GroupVersionKind
-from webhook.cluster.interest import Interest, Scope, interest_in_fields
+from webhook.cluster.interest import Interest, ObjectScope, interest_in_fields
 from webhook.facts.dra.absent_claims import DOMAINS
 from webhook.facts.dra.class_lookup import CLASS
 from webhook.facts.dra.inventory import LOOKUPS as DEVICES
@@ -39,20 +39,20 @@ BOOLEANS: Final = {
 """The texts that Go's strconv.ParseBool reads, with their values."""
 
 
-def _kind(kind: str) -> GroupVersionKind:
+def _kueue_kind(kind: str) -> GroupVersionKind:
     return GroupVersionKind(GROUP, "v1beta2", kind)
 
 
-LOCAL_QUEUE: Final = _kind("LocalQueue")
-CLUSTER_QUEUE: Final = _kind("ClusterQueue")
-COHORT: Final = _kind("Cohort")
-RESOURCE_FLAVOR: Final = _kind("ResourceFlavor")
-TOPOLOGY: Final = _kind("Topology")
-ADMISSION_CHECK: Final = _kind("AdmissionCheck")
-WORKLOAD: Final = _kind("Workload")
-WORKLOAD_PRIORITY_CLASS: Final = _kind("WorkloadPriorityClass")
+LOCAL_QUEUE: Final = _kueue_kind("LocalQueue")
+CLUSTER_QUEUE: Final = _kueue_kind("ClusterQueue")
+COHORT: Final = _kueue_kind("Cohort")
+RESOURCE_FLAVOR: Final = _kueue_kind("ResourceFlavor")
+TOPOLOGY: Final = _kueue_kind("Topology")
+ADMISSION_CHECK: Final = _kueue_kind("AdmissionCheck")
+WORKLOAD: Final = _kueue_kind("Workload")
+WORKLOAD_PRIORITY_CLASS: Final = _kueue_kind("WorkloadPriorityClass")
 LIMIT_RANGE: Final = GroupVersionKind("", "v1", "LimitRange")
-CONFIGURATION: Final = Scope(namespace="kueue-system", name="kueue-manager-config")
+CONFIGURATION: Final = ObjectScope(namespace="kueue-system", name="kueue-manager-config")
 """The place of the Configuration in the manifests of Kueue's releases."""
 
 _STATUS: Final = ("status.conditions", "status.flavorsReservation", "status.pendingWorkloads")

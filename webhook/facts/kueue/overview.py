@@ -9,40 +9,40 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.facts.kueue.managed import takes_namespace
+from webhook.facts.kueue.managed import selects_namespace
 from webhook.facts.kueue.not_now_inactive import causes_of_inactivity
-from webhook.facts.kueue.quota import FlavorResource, Node, Tree, parents_first
-from webhook.facts.kueue.quota_tree import Queues, read_quota_tree
-from webhook.facts.kueue.quota_types import Queue
+from webhook.facts.kueue.quota import FlavorResource, QuotaNode, QuotaTree, parents_first
+from webhook.facts.kueue.quota_tree import QuotaTrees, read_quota_tree
+from webhook.facts.kueue.quota_types import QueueFields
 from webhook.facts.kueue.types import ClusterQueue, LocalQueue, ResourceFlavor
 from webhook.facts.queue_overview import Amount, Overview, Row
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.typed.collections import Items
 
 _STOPPED: Final = "is stopped by its stopPolicy"
 
 
-def read_queue_overview(view: View) -> Overview:
+def read_queue_overview(view: ClusterView) -> Overview:
     """Return all queues of a cluster; objects that cannot be looked up are noted as missing in the view."""
     everything = read_quota_tree(view)
     local: dict[str, list[LocalQueue]] = {}
     for queue in view.list(LocalQueue):
         local.setdefault(queue.spec.cluster_queue, []).append(queue)
-    rows = (*_Trees(everything, view, local).rows(), *_lost(everything, local, view))
+    rows = (*_OverviewRows(everything, view, local).all_rows(), *_rows_of_lost_local_queues(everything, local, view))
     used = {name for queue in everything.everyone() for name in queue.flavors()}
     unused = tuple(flavor.name for flavor in view.list(ResourceFlavor) if flavor.name not in used)
     return Overview(rows, unused, everything.reserved.holding if everything.reserved else None)
 
 
 @dataclass(slots=True)
-class _Trees:
+class _OverviewRows:
     """Creates the rows of all trees; `local` are the LocalQueues by their ClusterQueue."""
 
-    queues: Queues
-    view: View
+    queues: QuotaTrees
+    view: ClusterView
     local: dict[str, list[LocalQueue]]
 
-    def rows(self) -> Iterator[Row]:
+    def all_rows(self) -> Iterator[Row]:
         """Yield the rows of trees by the name of their roots, then of ClusterQueues without a cohort, then of
         cycles.
         """
@@ -52,25 +52,25 @@ class _Trees:
         for root in sorted({name for name in roots.values() if name is not None}):
             tree = self.queues.tree_of(root)
             if tree is not None:
-                yield from self._tree(tree)
+                yield from self._rows_of_tree(tree)
         for queue in self.queues.members.get("", ()):
             placed = self.queues.placed(queue.name)
             if placed is not None:
-                yield from self._cluster_queue(queue, placed[0], placed[1], 0)
+                yield from self._rows_of_cluster_queue(queue, placed[0], placed[1], 0)
         for name, top in roots.items():
             if top is None:
-                yield from self._cycle(name)
+                yield from self._rows_of_cycle(name)
 
-    def _tree(self, tree: Tree) -> Iterator[Row]:
-        depths: dict[Node, int] = {}
+    def _rows_of_tree(self, tree: QuotaTree) -> Iterator[Row]:
+        depths: dict[QuotaNode, int] = {}
         for node in tree.nodes():
             depth = depths[node] = 0 if node.parent is None else depths[node.parent] + 1
             if node.is_cohort:
-                yield self._cohort(node, tree, depth)
+                yield self._row_of_cohort(node, tree, depth)
             else:
-                yield from self._cluster_queue(self.queues.cluster_queues[node.name], tree, node, depth)
+                yield from self._rows_of_cluster_queue(self.queues.cluster_queues[node.name], tree, node, depth)
 
-    def _cohort(self, node: Node, tree: Tree, depth: int) -> Row:
+    def _row_of_cohort(self, node: QuotaNode, tree: QuotaTree, depth: int) -> Row:
         pairs = dict.fromkeys(pair for member in parents_first(node) for pair in member.quotas)
         amounts = [
             _amount_of(pair, node, most=tree.subtree(node, pair), used=tree.usage(node, pair))
@@ -79,42 +79,42 @@ class _Trees:
         parent = node.parent.name if node.parent else ""
         return Row(kind="Cohort", name=node.name, parent=parent, depth=depth, amounts=tuple(amounts))
 
-    def _cluster_queue(self, queue: Queue, tree: Tree, node: Node, depth: int) -> Iterator[Row]:
-        amounts = tuple(_amount(pair, tree, node) for pair in Items([*queue.quotas], self.view.deadline))
-        obstacles = tuple(_obstacles(queue, self.view))
+    def _rows_of_cluster_queue(self, queue: QueueFields, tree: QuotaTree, node: QuotaNode, depth: int) -> Iterator[Row]:
+        amounts = tuple(_flavor_amount(pair, tree, node) for pair in Items([*queue.quotas], self.view.deadline))
+        obstacles = tuple(_obstacles_of_queue(queue, self.view))
         yield Row(
             kind="ClusterQueue", name=queue.name, parent=queue.cohort, depth=depth, amounts=amounts, obstacles=obstacles
         )
-        yield from self._local_queues(queue, amounts, obstacles, depth + 1)
+        yield from self._rows_of_local_queues(queue, amounts, obstacles, depth + 1)
 
-    def _local_queues(
-        self, queue: Queue, amounts: Sequence[Amount], obstacles: Sequence[str], depth: int
+    def _rows_of_local_queues(
+        self, queue: QueueFields, amounts: Sequence[Amount], obstacles: Sequence[str], depth: int
     ) -> Iterator[Row]:
         for local in Items(self.local.get(queue.name, ()), self.view.deadline):
             in_the_way = tuple(_describe_local_queue(local, queue, self.view))
             yield Row(
                 kind="LocalQueue",
                 name=local.name,
-                namespace=_namespace(local),
+                namespace=_namespace_or_default(local),
                 parent=queue.name,
                 depth=depth,
                 amounts=() if in_the_way or obstacles else tuple(amounts),
                 obstacles=in_the_way,
             )
 
-    def _cycle(self, name: str) -> Iterator[Row]:
+    def _rows_of_cycle(self, name: str) -> Iterator[Row]:
         told = ("its parents lead back to a cohort below them, so that nothing is admitted",)
         yield Row(kind="Cohort", name=name, parent=self.queues.parent_of(name), obstacles=told)
         for queue in self.queues.members.get(name, ()):
             yield Row(kind="ClusterQueue", name=queue.name, parent=name, depth=1, obstacles=told)
-            yield from self._local_queues(queue, (), told, 2)
+            yield from self._rows_of_local_queues(queue, (), told, 2)
 
 
-def _amount(pair: FlavorResource, tree: Tree, node: Node) -> Amount:
+def _flavor_amount(pair: FlavorResource, tree: QuotaTree, node: QuotaNode) -> Amount:
     return _amount_of(pair, node, most=tree.potential(node, pair), used=tree.usage(node, pair))
 
 
-def _amount_of(pair: FlavorResource, node: Node, *, most: int, used: int) -> Amount:
+def _amount_of(pair: FlavorResource, node: QuotaNode, *, most: int, used: int) -> Amount:
     quota = node.quota(pair)
     return Amount(
         flavor=pair[0],
@@ -127,7 +127,7 @@ def _amount_of(pair: FlavorResource, node: Node, *, most: int, used: int) -> Amo
     )
 
 
-def _obstacles(queue: Queue, view: View) -> Iterator[str]:
+def _obstacles_of_queue(queue: QueueFields, view: ClusterView) -> Iterator[str]:
     if queue.is_stopped():
         yield f"{_STOPPED} {queue.stop_policy}"
     yield from (f"is inactive because {cause}" for cause in causes_of_inactivity(queue, view))
@@ -137,21 +137,29 @@ def _obstacles(queue: Queue, view: View) -> Iterator[str]:
         yield "has no resource group"
 
 
-def _describe_local_queue(local: LocalQueue, queue: Queue, view: View) -> Iterator[str]:
+def _describe_local_queue(local: LocalQueue, queue: QueueFields, view: ClusterView) -> Iterator[str]:
     policy, selector = local.spec.stop_policy, queue.namespace_selector
     if policy not in ("", "None"):
         yield f"{_STOPPED} {policy}"
-    if selector is not None and takes_namespace(selector, _namespace(local), view) is False:
-        yield f"its ClusterQueue does not take jobs of namespace {_namespace(local)}"
+    if selector is not None and selects_namespace(selector, _namespace_or_default(local), view) is False:
+        yield f"its ClusterQueue does not take jobs of namespace {_namespace_or_default(local)}"
 
 
-def _namespace(local: LocalQueue) -> str:
+def _namespace_or_default(local: LocalQueue) -> str:
     return local.namespace or "default"
 
 
-def _lost(queues: Queues, local: Mapping[str, Sequence[LocalQueue]], view: View) -> Iterator[Row]:
+def _rows_of_lost_local_queues(
+    queues: QuotaTrees, local: Mapping[str, Sequence[LocalQueue]], view: ClusterView
+) -> Iterator[Row]:
     """Yield LocalQueues whose ClusterQueue does not exist; if files are incomplete, it may exist elsewhere."""
     for parent, lost in sorted(local.items()):
         for queue in lost if parent not in queues.cluster_queues else ():
             told = (f"its ClusterQueue {parent} does not exist",) if view.is_whole(ClusterQueue.gvk) else ()
-            yield Row(kind="LocalQueue", name=queue.name, namespace=_namespace(queue), parent=parent, obstacles=told)
+            yield Row(
+                kind="LocalQueue",
+                name=queue.name,
+                namespace=_namespace_or_default(queue),
+                parent=parent,
+                obstacles=told,
+            )

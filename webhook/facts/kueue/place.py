@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.facts.kueue.managed import Managed
+from webhook.facts.kueue.managed import KueueManagement
 from webhook.facts.kueue.objects import QUEUE_NAME
-from webhook.facts.kueue.quota import Node, Tree
-from webhook.facts.kueue.quota_tree import Queues, read_quota_tree
-from webhook.facts.kueue.quota_types import Queue
+from webhook.facts.kueue.quota import QuotaNode, QuotaTree
+from webhook.facts.kueue.quota_tree import QuotaTrees, read_quota_tree
+from webhook.facts.kueue.quota_types import QueueFields
 from webhook.facts.kueue.types import ClusterQueue, LocalQueue
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.paths import FieldPath, path_as_text
 
 _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class QueuePlace:
     """The place of a job, as far as it is known.
 
     Args:
@@ -31,16 +31,16 @@ class Place:
         tree, node: the cohorts that this is in; None where they have a cycle.
     """
 
-    view: View
+    view: ClusterView
     at: str
     local_queue: LocalQueue
-    queues: Queues
-    queue: Queue | None = None
-    tree: Tree | None = None
-    node: Node | None = None
+    queues: QuotaTrees
+    queue: QueueFields | None = None
+    tree: QuotaTree | None = None
+    node: QuotaNode | None = None
 
 
-def place_of(subject: Subject, how: Managed) -> Place:
+def queue_place_of_job(subject: Subject, how: KueueManagement) -> QueuePlace:
     """Return the LocalQueue and ClusterQueue that a managed job waits in."""
     view = subject.view()
     local, everything = view.find(LocalQueue, how.queue), read_quota_tree(view)
@@ -49,6 +49,6 @@ def place_of(subject: Subject, how: Managed) -> Place:
     if queue is None:
         if local:
             view.find(ClusterQueue, target, namespaced=False)  # says why it is missing
-        return Place(view=view, at=at, local_queue=local, queues=everything)
+        return QueuePlace(view=view, at=at, local_queue=local, queues=everything)
     tree, node = everything.placed(target) or (None, None)
-    return Place(view=view, at=at, local_queue=local, queues=everything, queue=queue, tree=tree, node=node)
+    return QueuePlace(view=view, at=at, local_queue=local, queues=everything, queue=queue, tree=tree, node=node)

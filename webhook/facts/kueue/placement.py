@@ -9,31 +9,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from webhook.facts.kueue.assignment import Capacity, Wanted, pod_sets_not_fitting_together
-from webhook.facts.kueue.managed import Managed
-from webhook.facts.kueue.never import Fitting, no_matching_flavor
-from webhook.facts.kueue.never_topology_placement import advise_unplaceable_pods, unplaced_together
+from webhook.facts.kueue.assignment import Capacity, WantedQuota, pod_sets_not_fitting_together
+from webhook.facts.kueue.managed import KueueManagement
+from webhook.facts.kueue.never import JobInClusterQueue, no_matching_flavor_problem
+from webhook.facts.kueue.never_topology_placement import advise_unplaceable_pods, check_placement_together
 from webhook.facts.kueue.not_now_quota_and_order import advise_waiting_for_quota
-from webhook.facts.kueue.place import Place
+from webhook.facts.kueue.place import QueuePlace
 from webhook.facts.kueue.workload import build_workload
 from webhook.facts.subject import Subject
 from webhook.problem import MissingObject, Problem
 
 
-def validate_flavors_and_quota(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:  # noqa: ARG001
+def validate_flavors_and_quota(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
     """Yield the problems of pod sets without a flavor that has enough quota, first ever, then now."""
     if place.queue is None or place.tree is None or place.node is None or subject.once(build_workload).missing:
         return
-    yield from _problems(Fitting(subject, place, place.queue, place.tree, place.node))
+    yield from _first_kind_of_problems(JobInClusterQueue(subject, place, place.queue, place.tree, place.node))
 
 
-def _problems(fitting: Fitting) -> Iterator[Problem]:
+def _first_kind_of_problems(fitting: JobInClusterQueue) -> Iterator[Problem]:
     """Yield the problems of the first kind that is found."""
     pod_sets = [pod_set for pod_set in fitting.subject.once(build_workload).pod_sets if pod_set.least > 0]
     if not fitting.queue.groups and pod_sets:
-        yield no_matching_flavor(fitting.place.at, fitting.told_queue())
+        yield no_matching_flavor_problem(fitting.place.at, fitting.told_queue())
         return
-    wanted: list[Wanted] = []
+    wanted: list[WantedQuota] = []
     for pod_set in pod_sets:
         uncovered = fitting.uncovered(pod_set)
         if uncovered is not None:
@@ -41,14 +41,16 @@ def _problems(fitting: Fitting) -> Iterator[Problem]:
             return
         wanted.extend(fitting.wanted(pod_set))
     if not fitting.place.view.missing():
-        yield from _judged(fitting, wanted)
+        yield from _problems_of_wanted_quota(fitting, wanted)
 
 
-def _fits(wanted: Sequence[Wanted], capacity: Capacity) -> bool:
+def _fits_capacity(wanted: Sequence[WantedQuota], capacity: Capacity) -> bool:
     return all(pods.fitting(capacity) for pods in wanted) and not pod_sets_not_fitting_together(wanted, capacity)
 
 
-def _without_lenders(fitting: Fitting, wanted: Sequence[Wanted], ever: Capacity) -> Iterator[Problem]:
+def _problems_whatever_is_lent(
+    fitting: JobInClusterQueue, wanted: Sequence[WantedQuota], ever: Capacity
+) -> Iterator[Problem]:
     """Yield problems that do not depend on lenders in the cohort; if there are none, note that lenders are unknown."""
     hopeless = [pods for pods in wanted if not pods.flavors]
     if not hopeless:
@@ -56,10 +58,10 @@ def _without_lenders(fitting: Fitting, wanted: Sequence[Wanted], ever: Capacity)
     yield from (fitting.hopeless(pods, ever) for pods in hopeless)
 
 
-def _judged(fitting: Fitting, wanted: Sequence[Wanted]) -> Iterator[Problem]:
+def _problems_of_wanted_quota(fitting: JobInClusterQueue, wanted: Sequence[WantedQuota]) -> Iterator[Problem]:
     ever = partial(fitting.tree.potential, fitting.node)
-    if not fitting.knows_lenders() and not _fits(wanted, ever):
-        yield from _without_lenders(fitting, wanted, ever)
+    if not fitting.knows_lenders() and not _fits_capacity(wanted, ever):
+        yield from _problems_whatever_is_lent(fitting, wanted, ever)
         return
     hopeless = [pods for pods in wanted if not pods.fitting(ever)]
     if hopeless:
@@ -71,7 +73,7 @@ def _judged(fitting: Fitting, wanted: Sequence[Wanted]) -> Iterator[Problem]:
         return
     lacking = [lack for pods in wanted if (lack := advise_unplaceable_pods(fitting, pods, ever))]
     if not lacking:
-        lacking = [*unplaced_together(fitting, wanted, ever)]
+        lacking = [*check_placement_together(fitting, wanted, ever)]
     if lacking or fitting.place.view.missing():
         yield from lacking
         return

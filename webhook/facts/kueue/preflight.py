@@ -22,9 +22,9 @@ from webhook.facts.kueue import (
     not_now_priority_class,
     placement,
 )
-from webhook.facts.kueue.managed import Managed, how_kueue_manages
-from webhook.facts.kueue.never import exceeds_max_quota
-from webhook.facts.kueue.place import Place, place_of
+from webhook.facts.kueue.managed import KueueManagement, how_kueue_manages
+from webhook.facts.kueue.never import exceeds_max_quota_problem
+from webhook.facts.kueue.place import QueuePlace, queue_place_of_job
 from webhook.facts.kueue.reservations import is_admitted
 from webhook.facts.kueue.workload import Workload, build_workload
 from webhook.facts.subject import Subject
@@ -35,7 +35,7 @@ Verdict: TypeAlias = Literal["", "possible", "never", "not-now", "unmanaged", "u
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preflight:
+class AdmissionPrediction:
     """The prediction for a job in its queue, with its problems.
 
     Args:
@@ -46,31 +46,31 @@ class Preflight:
     """
 
     verdict: Verdict = ""
-    place: Place | None = None
+    place: QueuePlace | None = None
     problems: tuple[Problem, ...] = ()
     workload: Workload | None = None
 
 
-def predict_admission(subject: Subject) -> Preflight:
+def predict_admission(subject: Subject) -> AdmissionPrediction:
     """Return the prediction for an object; call it through `Subject.once`."""
     how = subject.once(how_kueue_manages)
     if how.why_not:
-        return Preflight()
-    place = place_of(subject, how)
+        return AdmissionPrediction()
+    place = queue_place_of_job(subject, how)
     if is_admitted(subject, place.view):
-        return Preflight(verdict="possible", place=place, workload=subject.once(build_workload))
-    problems = tuple(_first(subject, how, place))
+        return AdmissionPrediction(verdict="possible", place=place, workload=subject.once(build_workload))
+    problems = tuple(_problems_of_first_step(subject, how, place))
     verdict: Verdict = "possible"
     if problems:
-        verdict = "unknown" if problems[0].missing else _class(problems[0])
-    return Preflight(verdict=verdict, place=place, problems=problems, workload=subject.once(build_workload))
+        verdict = "unknown" if problems[0].missing else _verdict_of_problem(problems[0])
+    return AdmissionPrediction(verdict=verdict, place=place, problems=problems, workload=subject.once(build_workload))
 
 
-def _class(problem: Problem) -> Verdict:
+def _verdict_of_problem(problem: Problem) -> Verdict:
     return "never" if problem.code.startswith("kueue-never/") else "not-now"
 
 
-def _first(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:
+def _problems_of_first_step(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:
     """Yield the problems of the first step that has any."""
     for step in _STEPS:
         problems = [*step(subject, how, place)]
@@ -79,7 +79,7 @@ def _first(subject: Subject, how: Managed, place: Place) -> Iterator[Problem]:
             return
     noted = (*subject.once(build_workload).missing, *place.view.every_missing_object())
     if noted:
-        yield exceeds_max_quota(place.at, missing=noted)
+        yield exceeds_max_quota_problem(place.at, missing=noted)
 
 
 _STEPS = (

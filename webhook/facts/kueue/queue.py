@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
-from webhook.facts.kueue.managed import takes_namespace
+from webhook.facts.kueue.managed import selects_namespace
 from webhook.facts.kueue.queue_flavors import advise_resource_groups
 from webhook.facts.kueue.queue_quota_lending_borrowing import advise_borrowing
 from webhook.facts.kueue.quota_tree import read_quota_tree
-from webhook.facts.kueue.quota_types import Queue, read_cluster_queue
+from webhook.facts.kueue.quota_types import QueueFields, read_cluster_queue
 from webhook.facts.kueue.types import ClusterQueue, FlavorFungibility, LocalQueue, Preemption
 from webhook.facts.subject import Subject
 from webhook.name_faults import key_fault, subdomain_fault
@@ -95,19 +95,21 @@ NAMESPACE_NOT_SELECTED: Final = KUEUE_QUEUE_ADVICE.rule(
 def validate_choices(subject: Subject) -> Iterator[Problem]:
     """Yield fields of a ClusterQueue with values that its CustomResourceDefinition does not list."""
     spec = subject.typed(ClusterQueue).spec
-    yield from _choice(spec, "stopPolicy", "None", "Hold", "HoldAndDrain")
-    yield from _choice(spec, "queueingStrategy", "StrictFIFO", "BestEffortFIFO")
+    yield from _check_choice_of_field(spec, "stopPolicy", "None", "Hold", "HoldAndDrain")
+    yield from _check_choice_of_field(spec, "queueingStrategy", "StrictFIFO", "BestEffortFIFO")
     preemption = spec.preemption
-    yield from _choice(preemption, "reclaimWithinCohort", "Never", "LowerPriority", "Any")
-    yield from _choice(preemption, "withinClusterQueue", "Never", "LowerPriority", "LowerOrNewerEqualPriority")
-    yield from _choice(preemption.borrow_within_cohort, "policy", "Never", "LowerPriority")
+    yield from _check_choice_of_field(preemption, "reclaimWithinCohort", "Never", "LowerPriority", "Any")
+    yield from _check_choice_of_field(
+        preemption, "withinClusterQueue", "Never", "LowerPriority", "LowerOrNewerEqualPriority"
+    )
+    yield from _check_choice_of_field(preemption.borrow_within_cohort, "policy", "Never", "LowerPriority")
     fungibility = spec.flavor_fungibility
-    yield from _choice(fungibility, "whenCanBorrow", "MayStopSearch", _SEARCHES, "Borrow")
-    yield from _choice(fungibility, "whenCanPreempt", "MayStopSearch", _SEARCHES, "Preempt")
-    yield from _choice(fungibility, "preference", "BorrowingOverPreemption", "PreemptionOverBorrowing")
+    yield from _check_choice_of_field(fungibility, "whenCanBorrow", "MayStopSearch", _SEARCHES, "Borrow")
+    yield from _check_choice_of_field(fungibility, "whenCanPreempt", "MayStopSearch", _SEARCHES, "Preempt")
+    yield from _check_choice_of_field(fungibility, "preference", "BorrowingOverPreemption", "PreemptionOverBorrowing")
 
 
-def _choice(part: Typed, name: str, *choices: str) -> Iterator[Problem]:
+def _check_choice_of_field(part: Typed, name: str, *choices: str) -> Iterator[Problem]:
     given = part.json.get(name)
     if given is not None and given not in choices and not is_placeholder(str(given)):
         yield CHOICE.problem(part.path(name), f"must be {either(choices)}", "set one of these", given)
@@ -116,11 +118,11 @@ def _choice(part: Typed, name: str, *choices: str) -> Iterator[Problem]:
 def validate_preemption(subject: Subject) -> Iterator[Problem]:
     """Yield the problems that validatePreemption would report, and a wrong preference of flavorFungibility."""
     spec = subject.typed(ClusterQueue).spec
-    yield from _preemption(spec.preemption)
-    yield from _preference(spec.flavor_fungibility)
+    yield from _check_preemption(spec.preemption)
+    yield from _check_flavor_preference(spec.flavor_fungibility)
 
 
-def _preemption(preemption: Preemption) -> Iterator[Problem]:
+def _check_preemption(preemption: Preemption) -> Iterator[Problem]:
     borrowing = preemption.borrow_within_cohort
     if preemption.reclaim_within_cohort == "Never" and borrowing.policy != "Never":
         message = "must be Never, too, because reclaimWithinCohort is Never"
@@ -128,7 +130,7 @@ def _preemption(preemption: Preemption) -> Iterator[Problem]:
         yield PREEMPTION.problem(borrowing.path("policy"), message, fix, borrowing.policy)
 
 
-def _preference(fungibility: FlavorFungibility) -> Iterator[Problem]:
+def _check_flavor_preference(fungibility: FlavorFungibility) -> Iterator[Problem]:
     searches = fungibility.when_can_borrow == fungibility.when_can_preempt == _SEARCHES
     if fungibility.has("preference") and not searches:
         message = f"must not be set unless whenCanBorrow and whenCanPreempt are both {_SEARCHES}"
@@ -140,12 +142,12 @@ def validate_namespace_selector(subject: Subject) -> Iterator[Problem]:
     """Yield the problems that ValidateLabelSelector would report, for operators, keys and values."""
     selector = subject.typed(ClusterQueue).spec.namespace_selector
     for requirement in selector.match_expressions:
-        yield from _selector(requirement.key, requirement.path("key"), requirement)
+        yield from _check_selector(requirement.key, requirement.path("key"), requirement)
     for key in selector.match_labels:
-        yield from _selector(key, selector.path("matchLabels", key))
+        yield from _check_selector(key, selector.path("matchLabels", key))
 
 
-def _selector(key: str, path: FieldPath, requirement: SelectorRequirement | None = None) -> Iterator[Problem]:
+def _check_selector(key: str, path: FieldPath, requirement: SelectorRequirement | None = None) -> Iterator[Problem]:
     """Yield invalid label keys, unknown operators, and operators that do not fit their values."""
     if qualified_name(key):
         yield SELECTOR.problem(path, f"cannot be the key of a label because {key_fault(key)}", USE_KEY, key)
@@ -195,7 +197,7 @@ def advise_local_queue(subject: Subject) -> Iterator[Problem]:
     name, path = local.spec.cluster_queue, local.spec.path("clusterQueue")
     queue = view.find(ClusterQueue, name, namespaced=False) if name else None
     if queue:
-        yield from _namespace_not_selected(read_cluster_queue(queue), path, subject)
+        yield from _check_namespace_not_selected(read_cluster_queue(queue), path, subject)
     elif name and view.is_whole(ClusterQueue.gvk):
         near = view.nearest(name, read_quota_tree(view).cluster_queues)
         message = "is a ClusterQueue that does not exist, so the jobs of this LocalQueue wait"
@@ -203,9 +205,9 @@ def advise_local_queue(subject: Subject) -> Iterator[Problem]:
         yield CLUSTER_QUEUE_MISSING.problem(path, message, fix, name)
 
 
-def _namespace_not_selected(queue: Queue, path: FieldPath, subject: Subject) -> Iterator[Problem]:
+def _check_namespace_not_selected(queue: QueueFields, path: FieldPath, subject: Subject) -> Iterator[Problem]:
     selector = queue.namespace_selector
-    if selector is None or takes_namespace(selector, subject.namespace, subject.view()) is False:
+    if selector is None or selects_namespace(selector, subject.namespace, subject.view()) is False:
         message = (
             f"takes no jobs from namespace `{subject.namespace}` because the namespaceSelector of the ClusterQueue "
             f"{'is not set' if selector is None else 'does not match the namespace'}"

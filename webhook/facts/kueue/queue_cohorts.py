@@ -13,7 +13,7 @@ from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
 from webhook.facts.kueue.quota_tree import read_quota_tree
 from webhook.facts.kueue.types import ClusterQueue, Cohort, ResourceQuota
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.problem import Problem
 
 COHORT_CYCLE: Final = KUEUE_QUEUE_ADVICE.rule(
@@ -34,14 +34,14 @@ def advise_cohort(subject: Subject) -> Iterator[Problem]:
     """Yield the problem of a Cohort whose parents lead back to it."""
     cohort = subject.typed(Cohort)
     parent = cohort.spec.parent_name
-    closes = _cycle(cohort.name, parent, subject.view())
+    closes = _cohort_that_closes_cycle(cohort.name, parent, subject.view())
     if closes:
         message = f"makes a cycle through cohort `{closes}`, so Kueue admits no job in any cohort of the cycle"
         fix = "set a parent that is not below this Cohort"
         yield COHORT_CYCLE.problem(cohort.spec.path("parentName"), message, fix, parent)
 
 
-def _cycle(name: str, parent: str, view: View) -> str:
+def _cohort_that_closes_cycle(name: str, parent: str, view: ClusterView) -> str:
     """Return the cohort that closes a cycle above a cohort; "" if there is none."""
     everything, passed = read_quota_tree(view), {name}
     while parent and parent not in passed:
@@ -50,7 +50,7 @@ def _cycle(name: str, parent: str, view: View) -> str:
     return parent
 
 
-def cohort_of(subject: Subject) -> str:
+def cohort_above(subject: Subject) -> str:
     """Return the cohort above a ClusterQueue or a Cohort; v1beta1 and v1beta2 have different fields for it."""
     if subject.group_kind[1] == Cohort.gvk.kind:
         return subject.typed(Cohort).spec.parent_name
@@ -58,7 +58,7 @@ def cohort_of(subject: Subject) -> str:
     return spec.cohort if subject.attributes.kind.version == "v1beta1" else spec.cohort_name
 
 
-def cohort_field(subject: Subject) -> str:
+def name_of_cohort_field(subject: Subject) -> str:
     """Return the name of the field with the cohort above."""
     return "cohortName" if subject.group_kind[1] == ClusterQueue.gvk.kind else "parentName"
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from webhook.facts.kueue.feature_gates import CONCURRENT_ADMISSION, is_on, missing_configuration_of_gate
+from webhook.facts.kueue.feature_gates import CONCURRENT_ADMISSION, is_gate_on, missing_configuration_of_gate
 from webhook.facts.kueue.groups import KUEUE_QUEUE
 from webhook.facts.kueue.queue import immutable_field_problem
 from webhook.facts.kueue.types import ClusterQueue, ClusterQueueSpec
@@ -46,7 +46,7 @@ def validate_concurrent_admission(subject: Subject) -> Iterator[Problem]:
     if not queue.spec.concurrent_admission_policy:
         return
     for broken in _validate_policy(queue.spec):
-        if is_on(CONCURRENT_ADMISSION, subject):
+        if is_gate_on(CONCURRENT_ADMISSION, subject):
             yield broken
         elif missing := missing_configuration_of_gate(CONCURRENT_ADMISSION, subject):
             yield replace(broken, message="", fix="", found="", missing=missing)
@@ -56,18 +56,20 @@ def _validate_policy(spec: ClusterQueueSpec) -> Iterator[Problem]:
     groups = spec.resource_groups
     if len(groups) != 1:
         message = f"are given, but {_POLICY} needs exactly one"
-        yield _concurrent_admission(spec.path("resourceGroups"), message, "set one group", f"{len(groups)} groups")
+        yield _concurrent_admission_problem(
+            spec.path("resourceGroups"), message, "set one group", f"{len(groups)} groups"
+        )
     elif (count := len(groups[0].flavors)) > _MOST_FLAVORS:
         message = (
             f"are more than the {_MOST_FLAVORS} that are allowed because {_POLICY} is set, and each Workload tries "
             "all flavors"
         )
-        yield _concurrent_admission(groups[0].path("flavors"), message, "use fewer flavors", f"{count} flavors")
+        yield _concurrent_admission_problem(groups[0].path("flavors"), message, "use fewer flavors", f"{count} flavors")
     yield from _validate_constraints(spec)
     if spec.queueing_strategy == "StrictFIFO":
         message = f"must not be used because {_POLICY} is set"
         path = spec.path("queueingStrategy")
-        yield _concurrent_admission(path, message, "use BestEffortFIFO", f"`{spec.queueing_strategy}`")
+        yield _concurrent_admission_problem(path, message, "use BestEffortFIFO", f"`{spec.queueing_strategy}`")
 
 
 def _validate_constraints(spec: ClusterQueueSpec) -> Iterator[Problem]:
@@ -76,11 +78,15 @@ def _validate_constraints(spec: ClusterQueueSpec) -> Iterator[Problem]:
     name = constraints.last_acceptable_flavor_name
     if constraints and mode != _PREFERRED:
         message = f"must not be set because migration.mode is {mode}, which moves no Workload"
-        yield _concurrent_admission(constraints.at, message, f"remove the constraints, or set the mode to {_PREFERRED}")
+        yield _concurrent_admission_problem(
+            constraints.at, message, f"remove the constraints, or set the mode to {_PREFERRED}"
+        )
     elif constraints.has("lastAcceptableFlavorName") and name not in spec.flavor_names() and not is_placeholder(name):
         path, message = constraints.path("lastAcceptableFlavorName"), "is not a flavor of this ClusterQueue"
-        yield _concurrent_admission(path, message, "write the name of a flavor of this ClusterQueue", f"`{name}`")
+        yield _concurrent_admission_problem(
+            path, message, "write the name of a flavor of this ClusterQueue", f"`{name}`"
+        )
 
 
-def _concurrent_admission(path: FieldPath, message: str, fix: str, shown: str = "") -> Problem:
+def _concurrent_admission_problem(path: FieldPath, message: str, fix: str, shown: str = "") -> Problem:
     return KUEUE_QUEUE_CONCURRENT_ADMISSION.problem(path, message, fix, shown=shown)

@@ -12,7 +12,7 @@ from typing import Final
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
 from webhook.facts.kueue.queue_covered_resources import advise_no_resources, validate_covered_resources
 from webhook.facts.kueue.queue_raw_gpu import advise_raw_gpu
-from webhook.facts.kueue.queue_too_many_entries import count_fault, count_fix, too_many
+from webhook.facts.kueue.queue_too_many_entries import fault_of_count, fix_for_count, too_many_entries_problem
 from webhook.facts.kueue.quota_tree import read_quota_tree
 from webhook.facts.kueue.types import (
     ClusterQueue,
@@ -23,7 +23,7 @@ from webhook.facts.kueue.types import (
     ResourceGroup,
 )
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.name_faults import subdomain_fault
 from webhook.names import USE_SUBDOMAIN, dns1123_subdomain
 from webhook.placeholders import is_placeholder
@@ -80,7 +80,7 @@ def validate_resource_groups(subject: Subject) -> Iterator[Problem]:
     count, path = len(spec.resource_groups), spec.path("resourceGroups")
     if count > _MOST_GROUPS:
         message = f"are more than the {_MOST_GROUPS} that are allowed"
-        yield too_many(path, message, "join some groups", counted(count, "group"))
+        yield too_many_entries_problem(path, message, "join some groups", counted(count, "group"))
     for group in spec.resource_groups:
         yield from validate_covered_resources(group, covered)
         for flavor in group.flavors:
@@ -90,7 +90,7 @@ def validate_resource_groups(subject: Subject) -> Iterator[Problem]:
     for count, what in ((len(flavors), "flavors"), (len(covered), "resources")):
         if count > _MOST:
             message = f"in all groups are more than the {_MOST} that are allowed"
-            yield too_many(path, message, f"use fewer {what}", f"{count} {what}")
+            yield too_many_entries_problem(path, message, f"use fewer {what}", f"{count} {what}")
 
 
 def cluster_queue_or_cohort(subject: Subject) -> ClusterQueue | Cohort:
@@ -101,12 +101,12 @@ def cluster_queue_or_cohort(subject: Subject) -> ClusterQueue | Cohort:
 def _validate_size(group: ResourceGroup) -> Iterator[Problem]:
     resources, flavors = len(group.covered_resources), len(group.flavors)
     for name, count, noun in (("coveredResources", resources, "resource"), ("flavors", flavors, "flavor")):
-        if message := count_fault(count, _MOST_IN_GROUP):
-            fix = count_fix(count, _MOST_IN_GROUP, noun)
-            yield too_many(group.path(name), message, fix, counted(count, noun))
+        if message := fault_of_count(count, _MOST_IN_GROUP):
+            fix = fix_for_count(count, _MOST_IN_GROUP, noun)
+            yield too_many_entries_problem(group.path(name), message, fix, counted(count, noun))
     if resources * flavors > _MOST_PAIRS:
         message = f"of flavors and resources are more than the {_MOST_PAIRS} that are allowed"
-        yield too_many(group.at, message, "split the group", f"{resources * flavors} combinations")
+        yield too_many_entries_problem(group.at, message, "split the group", f"{resources * flavors} combinations")
 
 
 def _validate_name(flavor: FlavorQuotas, before: set[str]) -> Iterator[Problem]:
@@ -137,17 +137,17 @@ def _validate_order(flavor: FlavorQuotas, group: ResourceGroup) -> Iterator[Prob
             yield FLAVOR_RESOURCES.problem(quota.path("name"), message, fix, quota.name)
 
 
-def advise_resource_groups(spec: ClusterQueueSpec, view: View) -> Iterator[Problem]:
+def advise_resource_groups(spec: ClusterQueueSpec, view: ClusterView) -> Iterator[Problem]:
     """Yield problems of missing groups, of groups for a resource that no pod asks for, and of missing flavors."""
     yield from advise_no_resources(spec)
     for group in spec.resource_groups:
         yield from advise_raw_gpu(group)
     for group in spec.resource_groups:
         for flavor in group.flavors:
-            yield from _flavor_missing(flavor, view)
+            yield from _check_flavor_missing(flavor, view)
 
 
-def _flavor_missing(flavor: FlavorQuotas, view: View) -> Iterator[Problem]:
+def _check_flavor_missing(flavor: FlavorQuotas, view: ClusterView) -> Iterator[Problem]:
     if view.lacks(ResourceFlavor.gvk, flavor.name):
         near = view.nearest(flavor.name, (other.name for other in view.list(ResourceFlavor)))
         message, fix = "does not exist, so the whole ClusterQueue is inactive", "create the ResourceFlavor"

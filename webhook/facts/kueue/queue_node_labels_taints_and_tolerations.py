@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook.facts.kueue.groups import KUEUE_QUEUE
 from webhook.facts.kueue.queue import immutable_field_problem
-from webhook.facts.kueue.queue_too_many_entries import too_many
+from webhook.facts.kueue.queue_too_many_entries import too_many_entries_problem
 from webhook.facts.kueue.queue_topology_labels_and_levels import validate_topology_label
 from webhook.facts.kueue.types import (
     ResourceFlavor,
@@ -59,7 +59,7 @@ def validate_resource_flavor(subject: Subject) -> Iterator[Problem]:
     spec, before = subject.typed(ResourceFlavor).spec, subject.typed_old(ResourceFlavor).spec.topology_name
     yield from _validate_sizes(spec)
     for key, value in spec.node_labels.items():
-        yield from _node_label(spec.path("nodeLabels", key), key, value)
+        yield from _check_node_label(spec.path("nodeLabels", key), key, value)
     yield from _validate_taints(spec)
     for toleration in spec.tolerations:
         yield from _validate_toleration(toleration)
@@ -79,10 +79,10 @@ def _validate_sizes(spec: ResourceFlavorSpec) -> Iterator[Problem]:
     ):
         if count > _MOST_OF_FLAVOR:
             message = f"must not have more than {_MOST_OF_FLAVOR} entries"
-            yield too_many(spec.path(name), message, "use fewer", counted(count, "entry", "entries"))
+            yield too_many_entries_problem(spec.path(name), message, "use fewer", counted(count, "entry", "entries"))
 
 
-def _node_label(path: FieldPath, key: str, value: str) -> Iterator[Problem]:
+def _check_node_label(path: FieldPath, key: str, value: str) -> Iterator[Problem]:
     is_key = bool(qualified_name(key))
     if (is_key or label_value(value)) and not is_placeholder(f"{key}{value}"):
         part, fault = ("key", key_fault(key)) if is_key else ("value", value_fault(value))
@@ -98,11 +98,11 @@ def _fault_of_key(key: str) -> str:
 def _validate_taints(spec: ResourceFlavorSpec) -> Iterator[Problem]:
     before: set[tuple[str, str]] = set()
     for taint in spec.node_taints:
-        yield from _node_taint(taint, before)
+        yield from _check_node_taint(taint, before)
         before.add((taint.key, taint.effect))
 
 
-def _node_taint(taint: Taint, before: set[tuple[str, str]]) -> Iterator[Problem]:
+def _check_node_taint(taint: Taint, before: set[tuple[str, str]]) -> Iterator[Problem]:
     """Yield problems of a taint with an invalid key, value or effect, or that is listed twice."""
     if qualified_name(taint.key) and not is_placeholder(taint.key):
         yield NODE_TAINT.problem(taint.path("key"), _fault_of_key(taint.key), USE_KEY, taint.key)

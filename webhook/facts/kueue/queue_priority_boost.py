@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.kueue.feature_gates import PRIORITY_BOOST, is_on, missing_configuration_of_gate
+from webhook.facts.kueue.feature_gates import PRIORITY_BOOST, is_gate_on, missing_configuration_of_gate
 from webhook.facts.kueue.groups import KUEUE_QUEUE
 from webhook.facts.kueue.objects import BOOST
 from webhook.facts.kueue.workload_types import Workload
@@ -38,7 +38,7 @@ def validate_priority_boost(subject: Subject) -> Iterator[Problem]:
     if given is None or is_placeholder(given) or (_BOOST.fullmatch(given) and int(given) in _BOOSTS):
         return
     path, missing = metadata.path("annotations", BOOST), missing_configuration_of_gate(PRIORITY_BOOST, subject)
-    if is_on(PRIORITY_BOOST, subject):
+    if is_gate_on(PRIORITY_BOOST, subject):
         message = "must be a whole number because it is added to the priority"
         yield KUEUE_QUEUE_PRIORITY_BOOST.problem(
             path, message, "set a number such as 10 or -10, or remove the annotation", given

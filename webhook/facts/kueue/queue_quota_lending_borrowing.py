@@ -11,9 +11,9 @@ from typing import Final
 
 from webhook import quantity
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
-from webhook.facts.kueue.queue_cohorts import cohort_field, cohort_of, validate_limit_without_cohort
+from webhook.facts.kueue.queue_cohorts import cohort_above, name_of_cohort_field, validate_limit_without_cohort
 from webhook.facts.kueue.queue_flavors import cluster_queue_or_cohort
-from webhook.facts.kueue.quota_tree import others_of
+from webhook.facts.kueue.quota_tree import others_in_tree_of_cohort
 from webhook.facts.kueue.quota_types import read_cluster_queue
 from webhook.facts.kueue.types import ClusterQueue, ResourceQuota
 from webhook.facts.resource_units import amount_with_resource
@@ -45,15 +45,15 @@ NOTHING_TO_BORROW: Final = KUEUE_QUEUE_ADVICE.rule(
 
 def validate_quotas(subject: Subject) -> Iterator[Problem]:
     """Yield negative amounts and limits without a cohort (validateFlavorQuotas and validateLimit)."""
-    cohort = cohort_of(subject)
+    cohort = cohort_above(subject)
     for group in cluster_queue_or_cohort(subject).spec.resource_groups:
         for flavor in group.flavors:
             for quota in flavor.resources:
                 yield from _validate_amounts(quota)
                 if not cohort:
-                    yield from validate_limit_without_cohort(quota, cohort_field(subject))
+                    yield from validate_limit_without_cohort(quota, name_of_cohort_field(subject))
                 if subject.group_kind[1] == ClusterQueue.gvk.kind:
-                    yield from _lending_above_nominal(quota)
+                    yield from _check_lending_above_nominal(quota)
 
 
 def _validate_amounts(quota: ResourceQuota) -> Iterator[Problem]:
@@ -72,7 +72,7 @@ def _validate_amounts(quota: ResourceQuota) -> Iterator[Problem]:
             yield QUOTA_AMOUNT.problem(path, "must not be negative", "set 0 or more", given)
 
 
-def _lending_above_nominal(quota: ResourceQuota) -> Iterator[Problem]:
+def _check_lending_above_nominal(quota: ResourceQuota) -> Iterator[Problem]:
     lending, nominal = quantity.read(quota.lending_limit), quantity.read(quota.nominal_quota)
     if lending is not None and nominal is not None and lending > nominal:
         message = f"must not be above the nominalQuota of {nominal} because a queue lends what it has"
@@ -82,8 +82,8 @@ def _lending_above_nominal(quota: ResourceQuota) -> Iterator[Problem]:
 
 def advise_borrowing(subject: Subject) -> Iterator[Problem]:
     """Yield borrowing limits for resources that no other member of the cohort has, if the view shows other members."""
-    cohort, written = cohort_of(subject), subject.typed(ClusterQueue)
-    others = others_of(written.name, cohort, subject.view()) if cohort else ()
+    cohort, written = cohort_above(subject), subject.typed(ClusterQueue)
+    others = others_in_tree_of_cohort(written.name, cohort, subject.view()) if cohort else ()
     if all(node.is_cohort for node in others):
         return
     queue = read_cluster_queue(written)

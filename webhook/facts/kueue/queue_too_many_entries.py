@@ -20,16 +20,16 @@ TOO_MANY: Final = KUEUE_QUEUE.rule(
 )
 
 
-def too_many(path: FieldPath, message: str, fix: str, shown: str) -> Problem:
+def too_many_entries_problem(path: FieldPath, message: str, fix: str, shown: str) -> Problem:
     """Return the problem of a list with more entries than allowed, or with too few."""
     return TOO_MANY.problem(path, message, fix, shown=shown)
 
 
-def count_fault(count: int, most: int) -> str:
+def fault_of_count(count: int, most: int) -> str:
     """Return the fault in the length of a list that must not be empty; "" if there is none."""
     return "" if 1 <= count <= most else f"are given, but 1 to {most} are allowed"
 
 
-def count_fix(count: int, most: int, noun: str) -> str:
+def fix_for_count(count: int, most: int, noun: str) -> str:
     """Return the fix for a list that has too many entries, or none."""
     return f"remove {counted(count - most, noun)}" if count else f"add a {noun}"

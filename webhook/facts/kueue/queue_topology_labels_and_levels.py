@@ -10,7 +10,7 @@ from typing import Final
 
 from webhook.facts.kueue.groups import KUEUE_QUEUE
 from webhook.facts.kueue.queue import immutable_field_problem
-from webhook.facts.kueue.queue_too_many_entries import count_fault, count_fix
+from webhook.facts.kueue.queue_too_many_entries import fault_of_count, fix_for_count
 from webhook.facts.kueue.topology import HOSTNAME
 from webhook.facts.kueue.types import (
     ResourceFlavorSpec,
@@ -46,17 +46,17 @@ def validate_topology(subject: Subject) -> Iterator[Problem]:
     """Yield the problems that the CustomResourceDefinition of Topologies would report."""
     spec, before = subject.typed(Topology).spec, subject.typed_old(Topology).spec.labels()
     levels, path = spec.labels(), spec.path("levels")
-    yield from _topology_levels(spec)
-    if before and before != levels and not _keeps_hosts(before, levels):
+    yield from _check_topology_levels(spec)
+    if before and before != levels and not _keeps_hostname_level(before, levels):
         message = f"{change(', '.join(before), ', '.join(levels))} unless {HOSTNAME} is the lowest level of both"
         yield immutable_field_problem(path, message, "restore the levels, or create another Topology")
 
 
-def _topology_levels(spec: TopologySpec) -> Iterator[Problem]:
+def _check_topology_levels(spec: TopologySpec) -> Iterator[Problem]:
     """Yield the problems of too many levels or none, and of invalid or repeated levels."""
     count, before = len(spec.labels()), set[str]()
-    if message := count_fault(count, _MOST_LEVELS):
-        fix = count_fix(count, _MOST_LEVELS, "level")
+    if message := fault_of_count(count, _MOST_LEVELS):
+        fix = fix_for_count(count, _MOST_LEVELS, "level")
         yield TOPOLOGY_LEVELS.problem(spec.path("levels"), message, fix, shown=counted(count, "level"))
     for index, level in enumerate(spec.levels):
         name, path = level.node_label, level.path("nodeLabel")
@@ -71,7 +71,7 @@ def _topology_levels(spec: TopologySpec) -> Iterator[Problem]:
         before.add(name)
 
 
-def _keeps_hosts(before: list[str], after: list[str]) -> bool:
+def _keeps_hostname_level(before: list[str], after: list[str]) -> bool:
     return bool(after) and before[-1] == HOSTNAME == after[-1]
 
 

@@ -11,11 +11,11 @@ from typing import Final
 
 from webhook import quantity
 from webhook.attributes import JSON
-from webhook.facts.kueue.feature_gates import ELASTIC_JOBS, NON_NEGATIVE, is_on, may_be_on
+from webhook.facts.kueue.feature_gates import ELASTIC_JOBS, NON_NEGATIVE, is_gate_on, may_be_on
 from webhook.facts.kueue.groups import KUEUE_QUEUE
-from webhook.facts.kueue.job import is_elastic
+from webhook.facts.kueue.job import is_elastic_job
 from webhook.facts.kueue.objects import GROUP
-from webhook.facts.kueue.queue_too_many_entries import count_fault, count_fix
+from webhook.facts.kueue.queue_too_many_entries import fault_of_count, fix_for_count
 from webhook.facts.kueue.releases import most_pod_sets
 from webhook.facts.kueue.reservations import has_quota
 from webhook.facts.kueue.workload_types import Workload, WorkloadPodSet, WorkloadSpec
@@ -66,7 +66,7 @@ def validate_workload(subject: Subject) -> Iterator[Problem]:
     for pod_set in spec.pod_sets:
         if pod_set.min_count is not None and pod_set.min_count > pod_set.count:
             message = f"must not be above {pod_set.count}, the count of the pod set"
-            yield _pod_sets(pod_set.path("minCount"), message, "lower minCount", pod_set.min_count)
+            yield _pod_sets_problem(pod_set.path("minCount"), message, "lower minCount", pod_set.min_count)
         pod = pod_set.template.spec
         for container in pod.all_containers():
             yield from _validate_pod_resources(container.resources, subject)
@@ -75,20 +75,20 @@ def validate_workload(subject: Subject) -> Iterator[Problem]:
 
 def _validate_pod_set_count(spec: WorkloadSpec, subject: Subject) -> Iterator[Problem]:
     path, count = spec.path("podSets"), len(spec.pod_sets)
-    message = count_fault(count, most_pod_sets(subject.assumptions.kueue))
+    message = fault_of_count(count, most_pod_sets(subject.assumptions.kueue))
     is_optional = subject.attributes.kind.version != _REQUIRED_IN
     if message and (spec.has("podSets") or not is_optional):
-        fix = count_fix(count, most_pod_sets(subject.assumptions.kueue), "pod set")
-        yield _pod_sets(path, message, fix, shown=counted(count, "pod set"))
+        fix = fix_for_count(count, most_pod_sets(subject.assumptions.kueue), "pod set")
+        yield _pod_sets_problem(path, message, fix, shown=counted(count, "pod set"))
     partial = sum(pod_set.min_count is not None for pod_set in spec.pod_sets)
     if partial > 1:
-        yield _pod_sets(path, "must have at most one pod set with minCount", "keep one minCount")
-    if partial and is_elastic(subject.typed(Workload), subject):
+        yield _pod_sets_problem(path, "must have at most one pod set with minCount", "keep one minCount")
+    if partial and is_elastic_job(subject.typed(Workload), subject):
         message = "must have no pod set with minCount because the Workload is of an elastic job"
-        yield _pod_sets(path, message, "remove minCount")
+        yield _pod_sets_problem(path, message, "remove minCount")
 
 
-def _pod_sets(path: FieldPath, message: str, fix: str, value: JSON = None, shown: str = "") -> Problem:
+def _pod_sets_problem(path: FieldPath, message: str, fix: str, value: JSON = None, shown: str = "") -> Problem:
     return WORKLOAD_POD_SETS.problem(path, message, fix, value, shown=shown)
 
 
@@ -101,7 +101,7 @@ def _validate_pod_resources(resources: Resources, subject: Subject) -> Iterator[
                 message = "must not be set because Kueue counts pods under this name"
                 yield WORKLOAD_RESOURCES.problem(path, message, "remove the entry")
             amount = quantity.read(value)
-            if amount is not None and amount.sign() < 0 and is_on(NON_NEGATIVE, subject):
+            if amount is not None and amount.sign() < 0 and is_gate_on(NON_NEGATIVE, subject):
                 yield WORKLOAD_RESOURCES.problem(path, "must not be negative", "set 0 or more", value)
 
 
@@ -112,19 +112,19 @@ def validate_workload_update(subject: Subject) -> Iterator[Problem]:
         return
     yield from _validate_pod_sets(old.spec, new.spec, subject)
     if has_quota(new) and old.spec.queue_name != new.spec.queue_name:
-        yield _fixed(old.spec, new.spec, "queueName")
+        yield _fixed_field_problem(old.spec, new.spec, "queueName")
     is_admitted = old.status.is_true("Admitted") and new.status.is_true("Admitted")
     if is_admitted and old.spec.maximum_execution_time_seconds != new.spec.maximum_execution_time_seconds:
-        yield _fixed(old.spec, new.spec, "maximumExecutionTimeSeconds")
+        yield _fixed_field_problem(old.spec, new.spec, "maximumExecutionTimeSeconds")
     yield from _validate_priority(old.spec, new.spec)
 
 
-def _fixed(old: Typed, new: Typed, name: str) -> Problem:
+def _fixed_field_problem(old: Typed, new: Typed, name: str) -> Problem:
     message = f"{change(old.json.get(name), new.json.get(name))} while quota is reserved"
-    return _workload_immutable(new.path(name), message)
+    return _workload_immutable_problem(new.path(name), message)
 
 
-def _workload_immutable(path: FieldPath, message: str) -> Problem:
+def _workload_immutable_problem(path: FieldPath, message: str) -> Problem:
     return WORKLOAD_IMMUTABLE.problem(path, message, "restore the old value, or create another Workload")
 
 
@@ -133,15 +133,17 @@ def _validate_pod_sets(old: WorkloadSpec, new: WorkloadSpec, subject: Subject) -
     if len(old.pod_sets) != len(new.pod_sets):
         count = counted(len(new.pod_sets), "entry", "entries")
         message = f"cannot change from {len(old.pod_sets)} to {count} because quota is reserved for these pods"
-        yield _workload_immutable(new.path("podSets"), message)
+        yield _workload_immutable_problem(new.path("podSets"), message)
         return
     for before, after in zip(old.pod_sets, new.pod_sets, strict=True):
-        changed = next(_differences(before.json, _comparable(before, after, subject), after.at, subject), None)
+        changed = next(
+            _paths_of_differences(before.json, _comparable_pod_set(before, after, subject), after.at, subject), None
+        )
         if changed is not None:
-            yield _workload_immutable(changed, "cannot change because quota is reserved for the pods")
+            yield _workload_immutable_problem(changed, "cannot change because quota is reserved for the pods")
 
 
-def _comparable(before: WorkloadPodSet, after: WorkloadPodSet, subject: Subject) -> JSON:
+def _comparable_pod_set(before: WorkloadPodSet, after: WorkloadPodSet, subject: Subject) -> JSON:
     """Return a pod set for the comparison; one of an elastic job may have fewer pods than before."""
     if after.count < before.count and may_be_on(ELASTIC_JOBS, subject):
         return {**after.json, "count": before.count}
@@ -153,25 +155,25 @@ def _validate_priority(old: WorkloadSpec, new: WorkloadSpec) -> Iterator[Problem
     before, after = old.priority_class_ref, new.priority_class_ref
     if before.is_set != after.is_set:
         message = f"{change(before.json.get('name'), after.json.get('name'))} while quota is reserved"
-        yield _workload_immutable(new.path("priorityClassRef"), message)
+        yield _workload_immutable_problem(new.path("priorityClassRef"), message)
     elif before:
         is_of_pods = (after.group, after.kind) == _OF_PODS
         for name in ("group", "kind", "name") if is_of_pods else ("group", "kind"):
             if before.differs(after, name):
-                yield _fixed(before, after, name)
+                yield _fixed_field_problem(before, after, name)
     yield from _validate_priority_of_v1beta1(old, new)
 
 
 def _validate_priority_of_v1beta1(old: WorkloadSpec, new: WorkloadSpec) -> Iterator[Problem]:
     before, after = old.priority_class_source, new.priority_class_source
     if before and after and before != after:
-        yield _fixed(old, new, "priorityClassSource")
+        yield _fixed_field_problem(old, new, "priorityClassSource")
     before, after = old.priority_class_name, new.priority_class_name
     if before and after and before != after and new.priority_class_source not in ("", _OF_WORKLOADS):
-        yield _fixed(old, new, "priorityClassName")
+        yield _fixed_field_problem(old, new, "priorityClassName")
 
 
-def _differences(old: JSON, new: JSON, at: FieldPath, subject: Subject) -> Iterator[FieldPath]:
+def _paths_of_differences(old: JSON, new: JSON, at: FieldPath, subject: Subject) -> Iterator[FieldPath]:
     """Yield the paths where two values differ; empty counts as not set, and quantities compare by value."""
     subject.deadline.spend(1)
     if old == new or (not old and not new and not isinstance(old or new, int)):
@@ -179,9 +181,9 @@ def _differences(old: JSON, new: JSON, at: FieldPath, subject: Subject) -> Itera
     if isinstance(old or {}, dict) and isinstance(new or {}, dict):
         one, other = old or {}, new or {}
         for name in sorted(one.keys() | other.keys()):
-            yield from _differences(one.get(name), other.get(name), (*at, name), subject)
+            yield from _paths_of_differences(one.get(name), other.get(name), (*at, name), subject)
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for index, (one, other) in enumerate(zip(old, new, strict=True)):
-            yield from _differences(one, other, (*at, index), subject)
+            yield from _paths_of_differences(one, other, (*at, index), subject)
     elif not _AMOUNTS.intersection(map(str, at)) or (quantity.read(old) or old) != (quantity.read(new) or new):
         yield at

@@ -17,7 +17,7 @@ FlavorResource: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quota:
+class FlavorQuota:
     """The quota of one ClusterQueue or Cohort for a flavor's resource; a limit that is None is not set."""
 
     nominal: int = 0
@@ -25,25 +25,25 @@ class Quota:
     lending_limit: int | None = None
 
 
-NONE: Final = Quota()
+NONE: Final = FlavorQuota()
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Node:
+class QuotaNode:
     """A ClusterQueue or a Cohort with its quotas; `usage` is what is reserved in a ClusterQueue."""
 
     name: str
     is_cohort: bool = False
-    quotas: Mapping[FlavorResource, Quota] = field(default_factory=dict)
+    quotas: Mapping[FlavorResource, FlavorQuota] = field(default_factory=dict)
     usage: Mapping[FlavorResource, int] = field(default_factory=dict)
-    parent: Node | None = None
-    children: list[Node] = field(default_factory=list)
+    parent: QuotaNode | None = None
+    children: list[QuotaNode] = field(default_factory=list)
 
-    def quota(self, pair: FlavorResource) -> Quota:
+    def quota(self, pair: FlavorResource) -> FlavorQuota:
         """Return its quota for a flavor's resource."""
         return self.quotas.get(pair, NONE)
 
-    def path(self) -> tuple[Node, ...]:
+    def path(self) -> tuple[QuotaNode, ...]:
         """Return the node and its cohorts, up to the root."""
         listed, node = [], self
         while True:
@@ -53,112 +53,115 @@ class Node:
             node = node.parent
 
 
-def set_parent(parent: Node, child: Node) -> None:
+def set_parent(parent: QuotaNode, child: QuotaNode) -> None:
     """Make a node of the quota tree the child of another."""
     child.parent = parent
     parent.children.append(child)
 
 
 @dataclass(slots=True)
-class _Sums:
+class _QuotaSums:
     """Sums of one flavor's resource, by node: the quota below it, and the usage of it."""
 
-    subtree: dict[Node, int] = field(default_factory=dict)
-    usage: dict[Node, int] = field(default_factory=dict)
+    subtree: dict[QuotaNode, int] = field(default_factory=dict)
+    usage: dict[QuotaNode, int] = field(default_factory=dict)
 
-    def local(self, node: Node, pair: FlavorResource) -> int:
+    def never_lent_quota(self, node: QuotaNode, pair: FlavorResource) -> int:
         """Return the quota that a node never lends to others (Kueue's localQuota)."""
         limit = node.quota(pair).lending_limit
         return 0 if limit is None else max(0, self.subtree[node] - limit)
 
 
-class Tree:
+class QuotaTree:
     """The nodes below one root. Sums of a flavor's resource are computed when they are first needed."""
 
-    def __init__(self, root: Node) -> None:
+    def __init__(self, root: QuotaNode) -> None:
         self.root = root
         self._order = tuple(parents_first(root))
-        self._sums: dict[FlavorResource, _Sums] = {}
-        self._bounds: dict[tuple[Node, FlavorResource], tuple[int, int]] = {}
+        self._sums: dict[FlavorResource, _QuotaSums] = {}
+        self._bounds: dict[tuple[QuotaNode, FlavorResource], tuple[int, int]] = {}
 
-    def nodes(self) -> tuple[Node, ...]:
+    def nodes(self) -> tuple[QuotaNode, ...]:
         """Return every node, parents before children."""
         return self._order
 
-    def subtree(self, node: Node, pair: FlavorResource) -> int:
+    def subtree(self, node: QuotaNode, pair: FlavorResource) -> int:
         """Return the quota of a node together with what the nodes below it lend: SubtreeQuota."""
-        return self._of(pair).subtree[node]
+        return self._cached_sums(pair).subtree[node]
 
-    def usage(self, node: Node, pair: FlavorResource) -> int:
+    def usage(self, node: QuotaNode, pair: FlavorResource) -> int:
         """Return the amount of a flavor and resource that is in use below a node of the tree."""
-        return self._of(pair).usage[node]
+        return self._cached_sums(pair).usage[node]
 
-    def potential(self, node: Node, pair: FlavorResource) -> int:
+    def potential(self, node: QuotaNode, pair: FlavorResource) -> int:
         """Return the most that a node could have if nothing were in use: potentialAvailable."""
-        return self._bound(node, pair)[0]
+        return self._cached_bounds(node, pair)[0]
 
-    def available(self, node: Node, pair: FlavorResource, *, less_usage: int = 0) -> int:
+    def available(self, node: QuotaNode, pair: FlavorResource, *, less_usage: int = 0) -> int:
         """Return what is free for a node now, below 0 if more is in use than there is: available.
 
         `less_usage` is how much less of its own it would use, as after preempting its own workloads.
         """
-        return self._available(node, pair, less_usage) if less_usage else self._bound(node, pair)[1]
+        return self._compute_free_quota(node, pair, less_usage) if less_usage else self._cached_bounds(node, pair)[1]
 
-    def _bound(self, node: Node, pair: FlavorResource) -> tuple[int, int]:
+    def _cached_bounds(self, node: QuotaNode, pair: FlavorResource) -> tuple[int, int]:
         """Return both bounds, cached, because jobs ask for the same few."""
         bounds = self._bounds.get((node, pair))
         if bounds is None:
-            bounds = self._bounds[node, pair] = self._potential(node, pair), self._available(node, pair, 0)
+            bounds = self._bounds[node, pair] = (
+                self._compute_potential_available(node, pair),
+                self._compute_free_quota(node, pair, 0),
+            )
         return bounds
 
-    def _potential(self, node: Node, pair: FlavorResource) -> int:
-        sums, amount = self._of(pair), 0
+    def _compute_potential_available(self, node: QuotaNode, pair: FlavorResource) -> int:
+        sums, amount = self._cached_sums(pair), 0
         for ancestor in reversed(node.path()):
             if ancestor.parent is None:
                 amount = sums.subtree[ancestor]
                 continue
-            amount += sums.local(ancestor, pair)
+            amount += sums.never_lent_quota(ancestor, pair)
             limit = ancestor.quota(pair).borrowing_limit
             if limit is not None:
                 amount = min(amount, sums.subtree[ancestor] + limit)
         return amount
 
-    def _available(self, node: Node, pair: FlavorResource, less_usage: int) -> int:
-        sums, amount, less = self._of(pair), 0, {}
+    def _compute_free_quota(self, node: QuotaNode, pair: FlavorResource, less_usage: int) -> int:
+        sums, amount, less = self._cached_sums(pair), 0, {}
         for ancestor in node.path():
-            used, local = sums.usage[ancestor], sums.local(ancestor, pair)
+            used, local = sums.usage[ancestor], sums.never_lent_quota(ancestor, pair)
             less[ancestor] = used - less_usage
             less_usage = max(0, used - local) - max(0, less[ancestor] - local)
         for ancestor in reversed(node.path()):
             if ancestor.parent is None:
                 amount = sums.subtree[ancestor] - less[ancestor]
                 continue
-            local, limit = sums.local(ancestor, pair), ancestor.quota(pair).borrowing_limit
+            local, limit = sums.never_lent_quota(ancestor, pair), ancestor.quota(pair).borrowing_limit
             if limit is not None:
                 lent = sums.subtree[ancestor] - local - max(0, less[ancestor] - local)
                 amount = min(amount, lent + limit)
             amount += max(0, local - less[ancestor])
         return amount
 
-    def _of(self, pair: FlavorResource) -> _Sums:
+    def _cached_sums(self, pair: FlavorResource) -> _QuotaSums:
         sums = self._sums.get(pair)
         if sums is None:
-            sums = self._sums[pair] = self._add_up(pair)
+            sums = self._sums[pair] = self._sums_of_nodes(pair)
         return sums
 
-    def _add_up(self, pair: FlavorResource) -> _Sums:
-        sums = _Sums()
+    def _sums_of_nodes(self, pair: FlavorResource) -> _QuotaSums:
+        sums = _QuotaSums()
         for node in reversed(self._order):
             subtree, usage = node.quota(pair).nominal, node.usage.get(pair, 0)
             for child in node.children:
-                local = sums.local(child, pair)
+                local = sums.never_lent_quota(child, pair)
                 subtree += sums.subtree[child] - local
                 usage += max(0, sums.usage[child] - local)
             sums.subtree[node], sums.usage[node] = subtree, usage
         return sums
 
 
-def parents_first(root: Node) -> Iterator[Node]:
+def parents_first(root: QuotaNode) -> Iterator[QuotaNode]:
     """Yield a node and all below it, parents before their children."""
     waiting = [root]
     while waiting:

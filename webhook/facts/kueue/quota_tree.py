@@ -13,11 +13,11 @@ from functools import lru_cache
 from typing import Final
 
 from webhook.deadline import Deadline
-from webhook.facts.kueue.quota import Node, Tree, set_parent
-from webhook.facts.kueue.quota_types import Queue, stored_cluster_queue, stored_cohort
-from webhook.facts.kueue.reservations import Reservations, read_reservations
+from webhook.facts.kueue.quota import QuotaNode, QuotaTree, set_parent
+from webhook.facts.kueue.quota_types import QueueFields, read_stored_cohort, stored_cluster_queue
+from webhook.facts.kueue.reservations import WorkloadReservations, read_reservations
 from webhook.facts.kueue.types import ClusterQueue, Cohort
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.same import Same
 from webhook.typed.collections import Items
 
@@ -29,7 +29,7 @@ _READ_WORK: Final = 50
 
 
 @dataclass(slots=True, eq=False)
-class Queues:
+class QuotaTrees:
     """All ClusterQueues and cohorts. Trees are built when they are first needed.
 
     Args:
@@ -41,39 +41,39 @@ class Queues:
             or where a status counts more of them.
     """
 
-    cluster_queues: Mapping[str, Queue]
-    cohorts: Mapping[str, Queue]
-    members: dict[str, list[Queue]] = field(default_factory=dict)
-    below: dict[str, list[Queue]] = field(default_factory=dict)
-    reserved: Reservations | None = None
-    _trees: dict[str, Tree | None] = field(default_factory=dict)
-    _nodes: dict[str, Node] = field(default_factory=dict)
+    cluster_queues: Mapping[str, QueueFields]
+    cohorts: Mapping[str, QueueFields]
+    members: dict[str, list[QueueFields]] = field(default_factory=dict)
+    below: dict[str, list[QueueFields]] = field(default_factory=dict)
+    reserved: WorkloadReservations | None = None
+    _trees: dict[str, QuotaTree | None] = field(default_factory=dict)
+    _nodes: dict[str, QuotaNode] = field(default_factory=dict)
 
-    def placed(self, name: str) -> tuple[Tree, Node] | None:
+    def placed(self, name: str) -> tuple[QuotaTree, QuotaNode] | None:
         """Return the tree that a ClusterQueue is in, and its node; None if its cohorts have a cycle.
 
         Raises:
             KeyError: there is no such ClusterQueue.
         """
         queue = self.cluster_queues[name]
-        tree = self.tree_of(queue.cohort) if queue.cohort else self._alone(queue)
+        tree = self.tree_of(queue.cohort) if queue.cohort else self._tree_of_queue_alone(queue)
         return None if tree is None else (tree, self._nodes[name])
 
-    def _alone(self, queue: Queue) -> Tree:
+    def _tree_of_queue_alone(self, queue: QueueFields) -> QuotaTree:
         node = self._nodes.get(queue.name)
         if node is None:
-            node = self._nodes[queue.name] = self._node(queue)
-            self._trees[f"/{queue.name}"] = Tree(node)
-        return self._trees[f"/{queue.name}"] or Tree(node)
+            node = self._nodes[queue.name] = self._cluster_queue_node(queue)
+            self._trees[f"/{queue.name}"] = QuotaTree(node)
+        return self._trees[f"/{queue.name}"] or QuotaTree(node)
 
-    def tree_of(self, cohort: str) -> Tree | None:
+    def tree_of(self, cohort: str) -> QuotaTree | None:
         """Return the whole tree that a cohort is in; None if it has a cycle."""
         root = self.root_of(cohort)
         if root is None:
             return None
         tree = self._trees.get(root)
         if tree is None:
-            tree = self._trees[root] = Tree(self._grown(root))
+            tree = self._trees[root] = QuotaTree(self._root_with_members(root))
         return tree
 
     def root_of(self, cohort: str) -> str | None:
@@ -99,40 +99,40 @@ class Queues:
             cohort = self.parent_of(cohort)
         return tuple(passed)[passed[cohort] :] if cohort else ()
 
-    def everyone(self) -> tuple[Queue, ...]:
+    def everyone(self) -> tuple[QueueFields, ...]:
         """Return all ClusterQueues and all Cohorts."""
         return (*self.cluster_queues.values(), *self.cohorts.values())
 
-    def _grown(self, root: str) -> Node:
-        top = self._cohort(root)
+    def _root_with_members(self, root: str) -> QuotaNode:
+        top = self._cohort_node(root)
         waiting = [top]
         while waiting:
             node = waiting.pop()
             for queue in self.members.get(node.name, ()):
-                child = self._nodes[queue.name] = self._node(queue)
+                child = self._nodes[queue.name] = self._cluster_queue_node(queue)
                 set_parent(node, child)
             for cohort in self.below.get(node.name, ()):
-                child = self._cohort(cohort.name)
+                child = self._cohort_node(cohort.name)
                 set_parent(node, child)
                 waiting.append(child)
         return top
 
-    def _cohort(self, name: str) -> Node:
+    def _cohort_node(self, name: str) -> QuotaNode:
         cohort = self.cohorts.get(name)
-        return Node(name=name, is_cohort=True, quotas=cohort.quotas if cohort else {})
+        return QuotaNode(name=name, is_cohort=True, quotas=cohort.quotas if cohort else {})
 
-    def _node(self, queue: Queue) -> Node:
+    def _cluster_queue_node(self, queue: QueueFields) -> QuotaNode:
         usage = queue.usage if self.reserved is None else self.reserved.usage.get(queue.name, {})
-        return Node(name=queue.name, quotas=queue.quotas, usage=usage)
+        return QuotaNode(name=queue.name, quotas=queue.quotas, usage=usage)
 
 
-def read_quota_tree(view: View) -> Queues:
+def read_quota_tree(view: ClusterView) -> QuotaTrees:
     """Return the queues of a view's cluster; objects that cannot be looked up are noted as missing."""
     stored = _Stored(Same(view.all(ClusterQueue.gvk)), Same(view.all(Cohort.gvk)), view.deadline)
-    return _queues(stored, Same(read_reservations(view)))
+    return _build_quota_trees(stored, Same(read_reservations(view)))
 
 
-def others_of(name: str, cohort: str, view: View) -> Items[Node]:
+def others_in_tree_of_cohort(name: str, cohort: str, view: ClusterView) -> Items[QuotaNode]:
     """Return the other ClusterQueues and Cohorts in the tree of a cohort; none if it has a cycle."""
     tree = read_quota_tree(view).tree_of(cohort)
     nodes = tree.nodes() if tree else ()
@@ -155,11 +155,11 @@ class _Stored:
 
 
 @lru_cache(maxsize=_KEPT_STATES)
-def _queues(stored: _Stored, reserved: Same) -> Queues:
+def _build_quota_trees(stored: _Stored, reserved: Same) -> QuotaTrees:
     listed = [stored_cluster_queue(queue) for queue in stored.charged(stored.cluster_queues)]
-    parents = [stored_cohort(cohort) for cohort in stored.charged(stored.cohorts)]
-    usage = reserved.held if _are_all(reserved.held, listed) else None
-    tables = Queues(
+    parents = [read_stored_cohort(cohort) for cohort in stored.charged(stored.cohorts)]
+    usage = reserved.held if _has_all_workloads(reserved.held, listed) else None
+    tables = QuotaTrees(
         {queue.name: queue for queue in listed}, {cohort.name: cohort for cohort in parents}, reserved=usage
     )
     for queue in listed:
@@ -170,6 +170,6 @@ def _queues(stored: _Stored, reserved: Same) -> Queues:
     return tables
 
 
-def _are_all(reserved: Reservations | None, listed: Sequence[Queue]) -> bool:
+def _has_all_workloads(reserved: WorkloadReservations | None, listed: Sequence[QueueFields]) -> bool:
     """Return whether there are as many Workloads with quota as the status of every ClusterQueue counts."""
     return reserved is not None and all(reserved.holders[queue.name] >= (queue.reserving or 0) for queue in listed)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.facts.kueue.quota import FlavorResource, Quota
+from webhook.facts.kueue.quota import FlavorQuota, FlavorResource
 from webhook.facts.kueue.types import (
     ClusterQueue,
     ClusterQueueSpec,
@@ -37,7 +37,7 @@ class QuotaGroup:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Queue:
+class QueueFields:
     """The fields of a ClusterQueue or a Cohort. All but the first four are of ClusterQueues.
 
     Args:
@@ -59,7 +59,7 @@ class Queue:
     name: str
     cohort: str
     groups: tuple[QuotaGroup, ...]
-    quotas: Mapping[FlavorResource, Quota]
+    quotas: Mapping[FlavorResource, FlavorQuota]
     usage: Mapping[FlavorResource, int] = field(default_factory=dict)
     stop_policy: str = ""
     is_strict: bool = False
@@ -86,37 +86,37 @@ class Queue:
 
 
 @lru_cache(maxsize=_KEPT_OBJECTS)
-def stored_cluster_queue(key: Same) -> Queue:
+def stored_cluster_queue(key: Same) -> QueueFields:
     """Return a stored ClusterQueue, read once for each state of it."""
     return read_cluster_queue(ClusterQueue.of(key.held))
 
 
 @lru_cache(maxsize=_KEPT_OBJECTS)
-def stored_cohort(key: Same) -> Queue:
+def read_stored_cohort(key: Same) -> QueueFields:
     """Return a stored Cohort, read once for each state of it."""
     written = Cohort.of(key.held)
-    return Queue(
+    return QueueFields(
         name=written.name,
         cohort=written.spec.parent_name,
-        groups=tuple(map(_group, written.spec.resource_groups)),
-        quotas=dict(_quotas(written.spec.resource_groups)),
+        groups=tuple(map(_read_quota_group, written.spec.resource_groups)),
+        quotas=dict(_quotas_of_groups(written.spec.resource_groups)),
     )
 
 
-def read_cluster_queue(queue: ClusterQueue) -> Queue:
+def read_cluster_queue(queue: ClusterQueue) -> QueueFields:
     """Return a ClusterQueue object as a plain value."""
     spec, status = queue.spec, queue.status
     active, preemption = status.condition("Active"), spec.preemption
-    return Queue(
+    return QueueFields(
         name=queue.name,
         cohort=spec.cohort_name or spec.cohort,
-        groups=tuple(map(_group, spec.resource_groups)),
-        quotas=dict(_quotas(spec.resource_groups)),
-        usage=dict(_usage(status)),
+        groups=tuple(map(_read_quota_group, spec.resource_groups)),
+        quotas=dict(_quotas_of_groups(spec.resource_groups)),
+        usage=dict(_usage_of_status(status)),
         stop_policy=spec.stop_policy,
         is_strict=spec.queueing_strategy == "StrictFIFO",
         namespace_selector=spec.namespace_selector.json if spec.has("namespaceSelector") else None,
-        admission_checks=_admission_checks(spec),
+        admission_checks=_admission_checks_of_spec(spec),
         preempts_own=preemption.within_cluster_queue != "Never",
         reclaims=preemption.reclaim_within_cohort != "Never",
         preempts_to_borrow=_preempts_to_borrow(preemption),
@@ -130,7 +130,7 @@ def _preempts_to_borrow(preemption: Preemption) -> bool:
     return "Never" not in (preemption.reclaim_within_cohort, preemption.borrow_within_cohort.policy)
 
 
-def _admission_checks(spec: ClusterQueueSpec) -> dict[str, frozenset[str]]:
+def _admission_checks_of_spec(spec: ClusterQueueSpec) -> dict[str, frozenset[str]]:
     """Return the AdmissionChecks of a ClusterQueue from either of their two fields, with their flavors."""
     every: dict[str, frozenset[str]] = dict.fromkeys(spec.admission_checks, frozenset())
     return every | {
@@ -138,34 +138,34 @@ def _admission_checks(spec: ClusterQueueSpec) -> dict[str, frozenset[str]]:
     }
 
 
-def _group(group: ResourceGroup) -> QuotaGroup:
+def _read_quota_group(group: ResourceGroup) -> QuotaGroup:
     return QuotaGroup(tuple(group.covered_resources), tuple(flavor.name for flavor in group.flavors))
 
 
-def _quotas(groups: Iterable[ResourceGroup]) -> Iterator[tuple[FlavorResource, Quota]]:
+def _quotas_of_groups(groups: Iterable[ResourceGroup]) -> Iterator[tuple[FlavorResource, FlavorQuota]]:
     for group in groups:
         for flavor in group.flavors:
             for resource in flavor.resources:
-                amounts = map(_scalar, map(resource.json.get, _AMOUNTS))  # faster than fields, of thousands
-                yield (flavor.name, resource.name), _quota(resource.name == "cpu", *amounts)
+                amounts = map(_amount_if_scalar, map(resource.json.get, _AMOUNTS))  # faster than fields, of thousands
+                yield (flavor.name, resource.name), _read_quota(resource.name == "cpu", *amounts)
 
 
-def _scalar(value: JSON) -> Amount | None:
+def _amount_if_scalar(value: JSON) -> Amount | None:
     return value if isinstance(value, str | int | float) else None
 
 
 @lru_cache(maxsize=4096, typed=True)
-def _quota(is_cpu: bool, nominal: Amount | None, borrowing: Amount | None, lending: Amount | None) -> Quota:
+def _read_quota(is_cpu: bool, nominal: Amount | None, borrowing: Amount | None, lending: Amount | None) -> FlavorQuota:
     """Return a quota; equal quotas are read once, because queues have few different ones."""
     resource = "cpu" if is_cpu else ""
-    return Quota(
+    return FlavorQuota(
         nominal=amount_in_units(resource, nominal) or 0,
         borrowing_limit=amount_in_units(resource, borrowing),
         lending_limit=amount_in_units(resource, lending),
     )
 
 
-def _usage(status: ClusterQueueStatus) -> Iterator[tuple[FlavorResource, int]]:
+def _usage_of_status(status: ClusterQueueStatus) -> Iterator[tuple[FlavorResource, int]]:
     for flavor in status.flavors_reservation:
         for resource in flavor.resources:
             yield (flavor.name, resource.name), amount_in_units(resource.name, resource.total) or 0

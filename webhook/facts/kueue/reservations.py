@@ -18,7 +18,7 @@ from webhook.facts.kueue.types import LocalQueue
 from webhook.facts.kueue.workload_types import PodSetAssignment, Workload
 from webhook.facts.resource_units import amount_in_units
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.same import Same
 from webhook.typed.objects import Object
 
@@ -28,7 +28,7 @@ _KEPT_STATES: Final = 4
 
 
 @dataclass(slots=True, eq=False)
-class Reservations:
+class WorkloadReservations:
     """The quota that Workloads use, and those that wait.
 
     Args:
@@ -51,31 +51,31 @@ class Reservations:
         return self.holders.total()
 
 
-def read_reservations(view: View) -> Reservations | None:
+def read_reservations(view: ClusterView) -> WorkloadReservations | None:
     """Return the reservations of the Workloads of a view, None if it has no Workloads."""
     listed = view.unnoted().all(Workload.gvk)
-    return _read(Same(listed)) if listed else None
+    return _count_workloads(Same(listed)) if listed else None
 
 
 @lru_cache(maxsize=_KEPT_STATES)
-def _read(workloads: Same) -> Reservations:
-    total = Reservations()
+def _count_workloads(workloads: Same) -> WorkloadReservations:
+    total = WorkloadReservations()
     for obj in workloads.held:
-        _count(Workload.of(obj), total)
+        _count_workload(Workload.of(obj), total)
     return total
 
 
-def _count(workload: Workload, total: Reservations) -> None:
+def _count_workload(workload: Workload, total: WorkloadReservations) -> None:
     if workload.status.is_true("Finished"):
         return
     if has_quota(workload):
         queue = workload.status.admission.cluster_queue
         total.holders[queue] += 1
-        total.admitted.update(_owners(workload))
-        total.usage.setdefault(queue, Counter()).update(_usage(workload))
+        total.admitted.update(_owners_of_workload(workload))
+        total.usage.setdefault(queue, Counter()).update(_admitted_usage(workload))
     elif workload.spec.active:
-        total.waiting[_namespace(workload), workload.spec.queue_name] += 1
-        total.queued.update(_owners(workload))
+        total.waiting[_namespace_or_default(workload), workload.spec.queue_name] += 1
+        total.queued.update(_owners_of_workload(workload))
 
 
 def has_quota(workload: Workload) -> bool:
@@ -83,16 +83,16 @@ def has_quota(workload: Workload) -> bool:
     return workload.status.is_true("QuotaReserved")
 
 
-def _namespace(obj: Object) -> str:
+def _namespace_or_default(obj: Object) -> str:
     return obj.namespace or "default"
 
 
-def _owners(workload: Workload) -> Iterator[Owner]:
+def _owners_of_workload(workload: Workload) -> Iterator[Owner]:
     for reference in workload.metadata.owner_references:
-        yield _namespace(workload), *reference.group_kind, reference.name
+        yield _namespace_or_default(workload), *reference.group_kind, reference.name
 
 
-def _usage(workload: Workload) -> Counter[FlavorResource]:
+def _admitted_usage(workload: Workload) -> Counter[FlavorResource]:
     """Return the admitted amounts of a Workload without those of pods that have ended."""
     counts = {pod_set.name: pod_set.count for pod_set in workload.spec.pod_sets}
     running = {**counts}
@@ -101,13 +101,13 @@ def _usage(workload: Workload) -> Counter[FlavorResource]:
     used: Counter[FlavorResource] = Counter()
     for assigned in workload.status.admission.pod_set_assignments:
         count = counts.get(assigned.name, 0) if assigned.count is None else assigned.count
-        for pair, total in _assigned(assigned):
+        for pair, total in _assigned_amounts(assigned):
             using = min(count, running.get(assigned.name, count))
             used[pair] += total if using == count else total // count * using
     return used
 
 
-def _assigned(assigned: PodSetAssignment) -> Iterator[tuple[FlavorResource, int]]:
+def _assigned_amounts(assigned: PodSetAssignment) -> Iterator[tuple[FlavorResource, int]]:
     for resource, value in assigned.resource_usage.items():
         yield (assigned.flavors.get(resource, ""), resource), amount_in_units(resource, value) or 0
 
@@ -117,29 +117,29 @@ def owner_key(subject: Subject) -> Owner:
     return subject.namespace or "default", *subject.group_kind, subject.typed(Object).name
 
 
-def is_admitted(subject: Subject, view: View) -> bool:
+def is_admitted(subject: Subject, view: ClusterView) -> bool:
     """Return whether the Workload of an object has quota already."""
     total = read_reservations(view)
     return total is not None and owner_key(subject) in total.admitted
 
 
-def waiting_before(subject: Subject, queue: str, view: View) -> int:
+def number_waiting_before(subject: Subject, queue: str, view: ClusterView) -> int:
     """Return how many Workloads other than the object's own wait for a ClusterQueue."""
-    count = _waiting(Same(view.all(Workload.gvk)), Same(view.all(LocalQueue.gvk)))[queue]
+    count = _waiting_by_cluster_queue(Same(view.all(Workload.gvk)), Same(view.all(LocalQueue.gvk)))[queue]
     return count - is_queued(subject, view)
 
 
-def is_queued(subject: Subject, view: View) -> bool:
+def is_queued(subject: Subject, view: ClusterView) -> bool:
     """Return whether the Workload of an object waits."""
     total = read_reservations(view)
     return total is not None and owner_key(subject) in total.queued
 
 
 @lru_cache(maxsize=_KEPT_STATES)
-def _waiting(workloads: Same, local_queues: Same) -> Counter[str]:
+def _waiting_by_cluster_queue(workloads: Same, local_queues: Same) -> Counter[str]:
     """Return the number of waiting Workloads by ClusterQueue."""
-    waiting, total = _read(workloads).waiting, Counter[str]()
+    waiting, total = _count_workloads(workloads).waiting, Counter[str]()
     for obj in local_queues.held:
         queue = LocalQueue.of(obj)
-        total[queue.spec.cluster_queue] += waiting[_namespace(queue), queue.name]
+        total[queue.spec.cluster_queue] += waiting[_namespace_or_default(queue), queue.name]
     return total

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.facts.kueue.flavors import Flavor
+from webhook.facts.kueue.flavors import ReadFlavor
 from webhook.facts.kueue.objects import BOOLEANS, GROUP
 from webhook.facts.kueue.types import Topology
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.typed.pods import PodTemplate
 
 HOSTNAME: Final = "kubernetes.io/hostname"
@@ -26,7 +26,7 @@ LAYERS: Final = f"{GROUP}/podset-slice-required-topology-constraints"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class TopologyRequest:
     """The topology request of a pod set; "" and 0 stand for fields that are not set."""
 
     required: str = ""
@@ -47,11 +47,11 @@ class Wish:
         return tuple(filter(None, (self.required, self.preferred, self.slice_level)))
 
 
-def read_topology_request(template: PodTemplate) -> Wish:
+def read_topology_request(template: PodTemplate) -> TopologyRequest:
     """Return the topology request in the annotations of a pod template."""
     notes = template.metadata.annotations
     size = notes.get(SLICE_SIZE, "")
-    return Wish(
+    return TopologyRequest(
         required=notes.get(REQUIRED, ""),
         preferred=notes.get(PREFERRED, ""),
         is_unconstrained=BOOLEANS.get(notes.get(UNCONSTRAINED, ""), False),
@@ -62,7 +62,7 @@ def read_topology_request(template: PodTemplate) -> Wish:
 
 
 def why_topology_does_not_fit(
-    wanted: Wish, flavor: Flavor, view: View, *, is_implied: bool, is_of_nodes: bool = True
+    wanted: TopologyRequest, flavor: ReadFlavor, view: ClusterView, *, is_implied: bool, is_of_nodes: bool = True
 ) -> str:
     """Return why a flavor does not fit a topology request, "" if it fits.
 
@@ -77,11 +77,11 @@ def why_topology_does_not_fit(
         return "it has no topology, and the pods ask for one" if wanted.is_explicit and is_of_nodes else ""
     if not wanted.is_explicit and not is_implied:
         return "it is for pods that ask for a topology, and these do not"
-    levels = levels_of(flavor, view)
+    levels = levels_of_flavor(flavor, view)
     missing = next((level for level in wanted.levels if levels and level not in levels), "")
     return f"its topology `{flavor.topology}` has no level `{missing}`" if missing else ""
 
 
-def levels_of(flavor: Flavor, view: View) -> tuple[str, ...]:
+def levels_of_flavor(flavor: ReadFlavor, view: ClusterView) -> tuple[str, ...]:
     """Return the node labels of a flavor's topology, from the top."""
     return tuple(view.find(Topology, flavor.topology, namespaced=False).spec.labels())

@@ -16,11 +16,11 @@ from functools import reduce
 from operator import or_
 from typing import Final, TypeAlias
 
-from webhook.facts.kueue.flavors import Flavor, untolerated_taint
+from webhook.facts.kueue.flavors import ReadFlavor, first_untolerated_taint_of_flavor
 from webhook.facts.kueue.nodes import NodeCapacity, read_kueue_nodes
-from webhook.facts.kueue.topology import HOSTNAME, Wish, levels_of
+from webhook.facts.kueue.topology import HOSTNAME, TopologyRequest, levels_of_flavor
 from webhook.facts.pods.pod_requests import Amounts
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.problem import MissingObject
 from webhook.typed.collections import Items
 from webhook.typed.nodes import Node
@@ -34,50 +34,53 @@ _ONE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class PodPlacement:
     """Pods to place on the nodes of a flavor: their number and their requests."""
 
-    wish: Wish
-    flavor: Flavor
+    wish: TopologyRequest
+    flavor: ReadFlavor
     template: PodTemplate
     count: int
     requests: Amounts
 
 
-def count_fitting_pods(placed: Placement, view: View) -> int | None:
+def count_fitting_pods(placed: PodPlacement, view: ClusterView) -> int | None:
     """Return how many of the pods the topology could hold; None if its nodes are not known."""
-    levels = levels_of(placed.flavor, view)
+    levels = levels_of_flavor(placed.flavor, view)
     if not view.is_whole(Node.gvk):
         view.note(MissingObject(kind=Node.gvk.kind, name=""))
         return None
     if not levels:
         return None
     domains: Mapping[Domain, int] = {
-        domain: _pods_that_fit(leaf, placed.requests) for domain, leaf in _leaves(placed, levels, view).items()
+        domain: _pods_that_fit(leaf, placed.requests)
+        for domain, leaf in _resources_of_lowest_domains(placed, levels, view).items()
     }
     wanted = placed.wish
     if wanted.slice_level in levels and wanted.slice_size > 0:
-        domains = _sliced(domains, levels.index(wanted.slice_level) + 1, wanted.slice_size)
+        domains = _pods_in_whole_slices(domains, levels.index(wanted.slice_level) + 1, wanted.slice_size)
     if wanted.required not in levels:
         return sum(domains.values())
-    return max(_joined(domains, levels.index(wanted.required) + 1).values(), default=0)
+    return max(_pods_by_upper_domain(domains, levels.index(wanted.required) + 1).values(), default=0)
 
 
-def _leaves(placed: Placement, levels: Sequence[str], view: View) -> dict[Domain, Counter[str]]:
+def _resources_of_lowest_domains(
+    placed: PodPlacement, levels: Sequence[str], view: ClusterView
+) -> dict[Domain, Counter[str]]:
     """Return the resources of the nodes in each lowest domain that may get any of the pods."""
     leaves: dict[Domain, Counter[str]] = {}
     for node in read_kueue_nodes(view):
         domain = tuple(node.labels.get(level, "") for level in levels)
-        if all(domain) and _is_open(node, placed, levels[-1] == HOSTNAME):
+        if all(domain) and _may_node_take_pods(node, placed, levels[-1] == HOSTNAME):
             leaves.setdefault(domain, Counter()).update(node.allocatable)
     return leaves
 
 
-def _is_open(node: NodeCapacity, placed: Placement, is_by_host: bool) -> bool:
+def _may_node_take_pods(node: NodeCapacity, placed: PodPlacement, is_by_host: bool) -> bool:
     """Return whether a node may get any of the pods; taints and selectors count only if hosts are the lowest level."""
     if not node.is_open or any(node.labels.get(key) != value for key, value in placed.flavor.labels.items()):
         return False
-    if node.taints and untolerated_taint(node.taints, placed.flavor, placed.template):
+    if node.taints and first_untolerated_taint_of_flavor(node.taints, placed.flavor, placed.template):
         return not is_by_host
     selector = placed.template.spec.node_selector
     return not is_by_host or all(node.labels.get(key) == value for key, value in selector.items())
@@ -89,20 +92,20 @@ def _pods_that_fit(allocatable: Mapping[str, int], requests: Amounts) -> int:
     return min((allocatable.get(name, 0) // value for name, value in asked.items() if value > 0), default=0)
 
 
-def _joined(domains: Mapping[Domain, int], depth: int) -> dict[Domain, int]:
+def _pods_by_upper_domain(domains: Mapping[Domain, int], depth: int) -> dict[Domain, int]:
     joined: Counter[Domain] = Counter()
     for domain, most in domains.items():
         joined[domain[:depth]] += most
     return joined
 
 
-def _sliced(domains: Mapping[Domain, int], depth: int, size: int) -> dict[Domain, int]:
+def _pods_in_whole_slices(domains: Mapping[Domain, int], depth: int, size: int) -> dict[Domain, int]:
     """Return the number of pods that fit in whole slices, by the domain that holds a slice."""
-    return {domain: most // size * size for domain, most in _joined(domains, depth).items()}
+    return {domain: most // size * size for domain, most in _pods_by_upper_domain(domains, depth).items()}
 
 
 @dataclass(frozen=True, slots=True)
-class Shortage:
+class ResourceShortage:
     """The requested and the available amount of a resource in thousandths, or of pods."""
 
     resource: str
@@ -111,7 +114,7 @@ class Shortage:
 
 
 @dataclass(slots=True)
-class _Total:
+class _DomainResources:
     """The resources of a domain: in thousandths, as pods of the smallest size, and as pods of each pod set alone."""
 
     amounts: Counter[str] = field(default_factory=Counter)
@@ -119,7 +122,7 @@ class _Total:
     alone: Counter[int] = field(default_factory=Counter)
 
 
-def missing_node_capacity(placed: Sequence[Placement], level: str, view: View) -> Shortage | None:
+def missing_node_capacity(placed: Sequence[PodPlacement], level: str, view: ClusterView) -> ResourceShortage | None:
     """Return what pod sets of one flavor certainly lack, in all nodes or in every domain of a level; None if nothing.
 
     Args:
@@ -130,27 +133,27 @@ def missing_node_capacity(placed: Sequence[Placement], level: str, view: View) -
     asked: Counter[str] = Counter()
     for pods in placed:
         asked.update({name: value * pods.count for name, value in pods.requests.items()})
-    shortages: list[Shortage] = []
-    for total in _totals(placed, level, view):
-        short = _short(placed, asked, total)
+    shortages: list[ResourceShortage] = []
+    for total in _resources_of_domains(placed, level, view):
+        short = _shortage_of_domain(placed, asked, total)
         if short is None:
             return None
         shortages.append(short)
     return min(shortages, key=lambda short: (short.asked / max(1, short.most), short.resource), default=None)
 
 
-def _totals(placed: Sequence[Placement], level: str, view: View) -> Iterator[_Total]:
+def _resources_of_domains(placed: Sequence[PodPlacement], level: str, view: ClusterView) -> Iterator[_DomainResources]:
     """Yield the totals of the domains of a level in which any of the pods may be."""
-    levels = levels_of(placed[0].flavor, view)
+    levels = levels_of_flavor(placed[0].flavor, view)
     depth = levels.index(level) + 1 if level in levels else 0
     names = {name for pods in placed for name in pods.requests}
     smallest = {name: min(pods.requests.get(name, 0) for pods in placed) for name in names}
-    of_sets = [_leaves(pods, levels, view) for pods in placed]
-    totals: dict[Domain, _Total] = {}
+    of_sets = [_resources_of_lowest_domains(pods, levels, view) for pods in placed]
+    totals: dict[Domain, _DomainResources] = {}
     domains = [*dict.fromkeys(domain for leaves in of_sets for domain in leaves)]
     for domain in Items(domains, view.deadline):
         leaf = reduce(or_, (leaves[domain] for leaves in of_sets if domain in leaves))
-        total = totals.setdefault(domain[:depth], _Total())
+        total = totals.setdefault(domain[:depth], _DomainResources())
         total.amounts.update(leaf)
         total.pods += _pods_that_fit(leaf, smallest)
         for at, pods in enumerate(placed):
@@ -158,11 +161,13 @@ def _totals(placed: Sequence[Placement], level: str, view: View) -> Iterator[_To
     yield from totals.values()
 
 
-def _short(placed: Sequence[Placement], asked: Mapping[str, int], total: _Total) -> Shortage | None:
+def _shortage_of_domain(
+    placed: Sequence[PodPlacement], asked: Mapping[str, int], total: _DomainResources
+) -> ResourceShortage | None:
     """Return what one domain lacks for all pods together; None if nothing."""
     for name in sorted(asked):
         if asked[name] > total.amounts[name]:
-            return Shortage(name, asked[name], total.amounts[name])
+            return ResourceShortage(name, asked[name], total.amounts[name])
     count = sum(pods.count for pods in placed)
     most = min(total.pods, sum(min(pods.count, total.alone[at]) for at, pods in enumerate(placed)))
-    return Shortage(PODS, count, most) if count > most else None
+    return ResourceShortage(PODS, count, most) if count > most else None

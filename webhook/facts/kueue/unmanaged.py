@@ -9,9 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
-from webhook.facts.kueue.configuration import defaults, read_kueue_configuration
+from webhook.facts.kueue.configuration import default_integrations, read_kueue_configuration
 from webhook.facts.kueue.groups import KUEUE_UNMANAGED
-from webhook.facts.kueue.managed import SERVING, Managed, how_kueue_manages, is_owned, local_queues, says_namespace
+from webhook.facts.kueue.managed import (
+    SERVING,
+    KueueManagement,
+    how_kueue_manages,
+    is_namespace_known,
+    is_owned_by_other,
+    local_queue_names,
+)
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.kueue.pod_templates import pod_templates
 from webhook.facts.kueue.releases import OLDEST, UNKNOWN, knows_release
@@ -76,7 +83,7 @@ NO_QUEUE_NAME_IN_FILES: Final = KUEUE_UNMANAGED.rule(
     level="advice",
 )
 
-Rule: TypeAlias = Callable[[Subject, Managed], Iterator[Problem]]
+Rule: TypeAlias = Callable[[Subject, KueueManagement], Iterator[Problem]]
 _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 _DEPLOYMENT: Final = ("apps", "Deployment")
 _RAY_CLUSTER: Final = ("ray.io", "RayCluster")
@@ -86,21 +93,21 @@ _INSIDE: Final[Mapping[tuple[str, str], FieldPath]] = {
 """The path of the queue label in kinds that create an object of an integrated kind."""
 
 
-def unmanaged(subject: Subject) -> Iterator[Problem]:
+def check_unmanaged(subject: Subject) -> Iterator[Problem]:
     """Yield the jobs that Kueue does not manage, with the reason."""
     how = subject.once(how_kueue_manages)
     if how.queue and how.why_not and how.why_not != "owner":
-        yield _labelled(subject, how)
+        yield _labelled_but_unmanaged_problem(subject, how)
     elif how.why_not in ("no-queue", "kind"):
-        yield from _elsewhere(subject, how)
+        yield from _check_queue_name_elsewhere(subject, how)
 
 
-def _labelled(subject: Subject, how: Managed) -> Problem:
+def _labelled_but_unmanaged_problem(subject: Subject, how: KueueManagement) -> Problem:
     match how.why_not:
         case "kind":
-            return _kind_not_integrated(subject, how)
+            return _kind_not_integrated_problem(subject, how)
         case "framework":
-            return _integration_off(subject, how)
+            return _integration_off_problem(subject, how)
         case "namespace":
             message = f"has no effect because Kueue does not manage namespace `{subject.namespace}`"
             return NAMESPACE_EXCLUDED.problem(_AT, message, "use a namespace that Kueue manages", how.queue)
@@ -109,7 +116,7 @@ def _labelled(subject: Subject, how: Managed) -> Problem:
     return EXISTING_CLUSTER.problem(_AT, message, fix, how.queue)
 
 
-def _kind_not_integrated(subject: Subject, how: Managed) -> Problem:
+def _kind_not_integrated_problem(subject: Subject, how: KueueManagement) -> Problem:
     inside = _INSIDE.get(subject.group_kind)
     fix = "remove the label, or label what the object creates"
     if inside is not None:
@@ -118,10 +125,10 @@ def _kind_not_integrated(subject: Subject, how: Managed) -> Problem:
     return KIND_NOT_INTEGRATED.problem(_AT, message, fix, how.queue)
 
 
-def _integration_off(subject: Subject, how: Managed) -> Problem:
+def _integration_off_problem(subject: Subject, how: KueueManagement) -> Problem:
     """Return the problem of a kind that the Configuration, or the release by default, does not integrate."""
     read = subject.once(read_kueue_configuration)
-    if not read.is_known and how.framework in defaults(OLDEST) and not knows_release(subject):
+    if not read.is_known and how.framework in default_integrations(OLDEST) and not knows_release(subject):
         return INTEGRATION_OFF.problem(_AT, missing=(UNKNOWN,))
     where = "integrations.frameworks of Kueue's Configuration"
     release = f"which is not the default in Kueue {shown(subject.assumptions.kueue)}"
@@ -132,19 +139,19 @@ def _integration_off(subject: Subject, how: Managed) -> Problem:
     return INTEGRATION_OFF.problem(_AT, f"{message}, so the pods start at once, without quota", fix, how.queue)
 
 
-def _elsewhere(subject: Subject, how: Managed) -> Iterator[Problem]:
+def _check_queue_name_elsewhere(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
     """Yield a queue name where Kueue does not read it, or the lack of one in a namespace with queues."""
     annotated = subject.typed(Object).annotations.get(QUEUE_NAME, "")
     if annotated:
-        yield _label_place(("metadata", "annotations", QUEUE_NAME), annotated)
+        yield _label_place_problem(("metadata", "annotations", QUEUE_NAME), annotated)
     elif how.why_not == "no-queue":
-        templates = [*_on_templates(subject)] if how.framework != "pod" else []
+        templates = [*_check_queue_on_templates(subject)] if how.framework != "pod" else []
         yield from templates
         if not templates and not _is_scaled_by_ray(subject):
-            yield from _no_queue_name(subject, how)
+            yield from _check_no_queue_name(subject, how)
 
 
-def _label_place(path: FieldPath, queue: str, of_pods: Literal["", "queued", "ignored"] = "") -> Problem:
+def _label_place_problem(path: FieldPath, queue: str, of_pods: Literal["", "queued", "ignored"] = "") -> Problem:
     """Return the problem of an annotation, or of a label of pods that Kueue queues one by one, or ignores."""
     message, fix = "has no effect because Kueue reads the name of the queue from a label", "set a label instead"
     if of_pods:
@@ -155,7 +162,7 @@ def _label_place(path: FieldPath, queue: str, of_pods: Literal["", "queued", "ig
     return LABEL_PLACE.problem(path, message, fix, queue)
 
 
-def _on_templates(subject: Subject) -> Iterator[Problem]:
+def _check_queue_on_templates(subject: Subject) -> Iterator[Problem]:
     """Yield a queue that only pods name: with the integration of pods, each pod is queued by itself.
 
     Of a Deployment that is what Kueue does anyway, for its own webhook only copies the label to the pods. The pods of a
@@ -168,7 +175,7 @@ def _on_templates(subject: Subject) -> Iterator[Problem]:
     for pod_set, template in zip(subject.once(pod_sets).all, subject.once(pod_templates), strict=True):
         queue = template.metadata.labels.get(QUEUE_NAME)
         if queue and pod_set.path:
-            yield _label_place(pod_set.locate(_AT), queue, of_pods="queued" if has_pods else "ignored")
+            yield _label_place_problem(pod_set.locate(_AT), queue, of_pods="queued" if has_pods else "ignored")
             return
 
 
@@ -176,10 +183,10 @@ def _is_scaled_by_ray(subject: Subject) -> bool:
     return subject.group_kind == _RAY_CLUSTER and subject.typed(RayCluster).spec.enable_in_tree_autoscaling
 
 
-def _no_queue_name(subject: Subject, how: Managed) -> Iterator[Problem]:
-    if how.framework in SERVING or is_owned(subject) or not says_namespace(subject):
+def _check_no_queue_name(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
+    if how.framework in SERVING or is_owned_by_other(subject) or not is_namespace_known(subject):
         return
-    queues = local_queues(subject)
+    queues = local_queue_names(subject)
     if queues and not subject.once(read_kueue_configuration).manages_all:
         first = named(queues[:3], "LocalQueue")
         if len(queues) == 1:

@@ -12,27 +12,27 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from webhook.attributes import JSON
-from webhook.facts.kueue.configuration import Configuration, read_kueue_configuration
-from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, EXTENDED_CLAIMS, NO_CLAIMS_WITHOUT, is_on, may_be_on
-from webhook.facts.kueue.never_claims_and_classes import Devices, count_claimed_devices, without_claims
+from webhook.facts.kueue.configuration import KueueConfiguration, read_kueue_configuration
+from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, EXTENDED_CLAIMS, NO_CLAIMS_WITHOUT, is_gate_on, may_be_on
+from webhook.facts.kueue.never_claims_and_classes import QuotaDevices, count_claimed_devices, problems_of_all_claims
 from webhook.facts.kueue.never_extended_sources import count_extended_resources
 from webhook.facts.kueue.objects import MIN_PARALLELISM
 from webhook.facts.kueue.pod_templates import pod_templates, typed_template
 from webhook.facts.kueue.types import RuntimeClass
 from webhook.facts.pods.pod_requests import (
     Amounts,
-    Limits,
+    NamespaceLimits,
     OutOfRange,
     amounts_in_thousandths,
     combine_limit_ranges,
-    container_requests,
     out_of_range,
-    pod_requests,
+    quota_requests_of_pod,
+    requests_of_containers,
     units_of_thousandths,
 )
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.paths import FieldPath
 from webhook.problem import MissingObject
 from webhook.typed.collections import Items
@@ -66,7 +66,7 @@ class PodSetRequests:
     least: int
     per_pod: Amounts
     requests: Mapping[str, int]
-    devices: Devices
+    devices: QuotaDevices
     outside: Sequence[OutOfRange]
 
     @property
@@ -89,36 +89,36 @@ class Workload:
 
 def build_workload(subject: Subject) -> Workload:
     """Return the Workload of an object; call it through `Subject.once`."""
-    listed, counting = subject.once(pod_sets), _Counting(subject)
+    listed, counting = subject.once(pod_sets), _PodSetCounter(subject)
     pairs = zip(listed.all, subject.once(pod_templates), strict=True)
-    counted = [counting.count(pod_set, template) for pod_set, template in pairs]
+    counted = [counting.requests_of_pod_set(pod_set, template) for pod_set, template in pairs]
     missing = (*listed.missing, *counting.view.every_missing_object())
     return Workload(pod_sets=Items(counted, subject.deadline), missing=missing)
 
 
 @dataclass(slots=True)
-class _Counting:
+class _PodSetCounter:
     """Counts the pods of one object."""
 
     subject: Subject
-    view: View = field(init=False)
-    ranges: Limits = field(init=False)
-    configuration: Configuration = field(init=False)
+    view: ClusterView = field(init=False)
+    ranges: NamespaceLimits = field(init=False)
+    configuration: KueueConfiguration = field(init=False)
 
     def __post_init__(self) -> None:
         self.view = self.subject.view()
         self.ranges = combine_limit_ranges(self.view.list(LimitRange, self.subject.namespace))
         self.configuration = self.subject.once(read_kueue_configuration)
 
-    def count(self, pod_set: PodSet, written: PodTemplate) -> PodSetRequests:
+    def requests_of_pod_set(self, pod_set: PodSet, written: PodTemplate) -> PodSetRequests:
         """Return a pod set with the quota that it needs."""
-        template = _defaulted(written, self.subject)
-        of_containers = container_requests(template.spec, self.ranges)
-        per_pod = pod_requests(template.spec, of_containers, self._overhead(template))
+        template = _with_api_server_defaults(written, self.subject)
+        of_containers = requests_of_containers(template.spec, self.ranges)
+        per_pod = quota_requests_of_pod(template.spec, of_containers, self._overhead_of_pod(template))
         count = 1 if self.subject.group_kind == _ONE_BY_ONE else pod_set.count
-        least = _least(self.subject, count or 0)
-        devices = self._devices(template, pod_set)
-        quota = self._quota(template, pod_set, per_pod, devices)
+        least = _least_number_of_pods(self.subject, count or 0)
+        devices = self._devices_of_pod(template, pod_set)
+        quota = self._quota_of_pod(template, pod_set, per_pod, devices)
         return PodSetRequests(
             pod_set=replace(pod_set, template=template.json),
             template=template,
@@ -130,22 +130,28 @@ class _Counting:
             outside=of_containers.of([*out_of_range(of_containers, per_pod, self.ranges)]),
         )
 
-    def _overhead(self, template: PodTemplate) -> Amounts:
+    def _overhead_of_pod(self, template: PodTemplate) -> Amounts:
         pod = template.spec
         if pod.overhead or not pod.runtime_class_name:
             return amounts_in_thousandths(pod.overhead)
         runtime_class = self.subject.view().find(RuntimeClass, pod.runtime_class_name, namespaced=False)
         return amounts_in_thousandths(runtime_class.overhead.pod_fixed)
 
-    def _devices(self, template: PodTemplate, pod_set: PodSet) -> Devices:
+    def _devices_of_pod(self, template: PodTemplate, pod_set: PodSet) -> QuotaDevices:
         if may_be_on(DEVICE_CLAIMS, self.subject):
             return count_claimed_devices(template, pod_set.locate, self.configuration, self.view)
-        return without_claims(template, pod_set.locate) if is_on(NO_CLAIMS_WITHOUT, self.subject) else Devices()
+        return (
+            problems_of_all_claims(template, pod_set.locate)
+            if is_gate_on(NO_CLAIMS_WITHOUT, self.subject)
+            else QuotaDevices()
+        )
 
-    def _quota(self, template: PodTemplate, pod_set: PodSet, per_pod: Amounts, devices: Devices) -> dict[str, int]:
+    def _quota_of_pod(
+        self, template: PodTemplate, pod_set: PodSet, per_pod: Amounts, devices: QuotaDevices
+    ) -> dict[str, int]:
         """Return the quota of one pod by resource names."""
         given = per_pod
-        if is_on(EXTENDED_CLAIMS, self.subject):
+        if is_gate_on(EXTENDED_CLAIMS, self.subject):
             given = count_extended_resources(
                 template,
                 pod_set.locate,
@@ -155,14 +161,15 @@ class _Counting:
                 devices=devices,
             )
         counted = {
-            name: units_of_thousandths(name, milli) for name, milli in _transformed(given, self.configuration).items()
+            name: units_of_thousandths(name, milli)
+            for name, milli in _with_transformed_resources(given, self.configuration).items()
         }
         for name, count in devices.counts.items():
             counted[name] = counted.get(name, 0) + count
         return {name: max(0, value) for name, value in counted.items()}
 
 
-def _transformed(given: Amounts, configuration: Configuration) -> Amounts:
+def _with_transformed_resources(given: Amounts, configuration: KueueConfiguration) -> Amounts:
     """Return the amounts after the exclusions and transformations of Kueue's Configuration."""
     total: Counter[str] = Counter()
     for name, milli in given.items():
@@ -178,17 +185,17 @@ def _transformed(given: Amounts, configuration: Configuration) -> Amounts:
     return dict(total)
 
 
-def _defaulted(template: PodTemplate, subject: Subject) -> PodTemplate:
+def _with_api_server_defaults(template: PodTemplate, subject: Subject) -> PodTemplate:
     """Return a pod as the API server stores it, with requests set from limits; templates are returned unchanged."""
     if subject.group_kind != ("", "Pod"):
         return template
     spec = template.spec
     lists = {"containers": spec.containers, "initContainers": spec.init_containers}
-    filled = {name: [*map(_with_requests, containers)] for name, containers in lists.items() if containers}
+    filled = {name: [*map(_with_requests_from_limits, containers)] for name, containers in lists.items() if containers}
     return typed_template({**template.json, "spec": {**spec.json, **filled}}, subject.deadline)
 
 
-def _with_requests(container: Container) -> JSON:
+def _with_requests_from_limits(container: Container) -> JSON:
     resources = container.resources
     if not resources.limits:
         return container.json
@@ -196,7 +203,7 @@ def _with_requests(container: Container) -> JSON:
     return {**container.json, "resources": {**resources.json, "requests": requests}}
 
 
-def _least(subject: Subject, count: int) -> int:
+def _least_number_of_pods(subject: Subject, count: int) -> int:
     """Return with how many pods a job starts at least; a Job may accept fewer than it asks for."""
     if subject.group_kind != ("batch", "Job"):
         return count

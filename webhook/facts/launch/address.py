@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.launch.groups import LAUNCH
-from webhook.facts.launch.member import Member
+from webhook.facts.launch.member import LaunchedContainer
 from webhook.problem import Problem
 
 NO_ADDRESS: Final = LAUNCH.rule(
@@ -28,7 +28,7 @@ _LOCAL: Final = re.compile(r"(localhost|127\.0\.0\.1|\[?::1\]?)(:[0-9]+)?")
 _ADDRESSES: Final = frozenset(("PET_MASTER_ADDR", "PET_RDZV_ENDPOINT"))
 
 
-def validate_address(member: Member) -> Iterator[Problem]:
+def validate_address(member: LaunchedContainer) -> Iterator[Problem]:
     """Report nodes that never find each other: torchrun meets at 127.0.0.1 unless it is told of another place."""
     launch = member.launch
     if launch.by != "torchrun" or not launch.whole or launch.node_rank == "0":  # node 0 may be where the others meet it

@@ -14,10 +14,10 @@ from webhook.facts.check import Check
 from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.launch import mpi_ranks_and_slots, pods_and_nodes, processes, ranks, trainers, variables
-from webhook.facts.launch.member import Member, Together, mentions_launcher, read_members
-from webhook.facts.launch.owners import hosts_of, owners_of_variables
+from webhook.facts.launch.member import LaunchedContainer, PodsTogether, may_run_launcher, read_launched_containers
+from webhook.facts.launch.owners import owners_of_variables, task_by_host_variable
 from webhook.facts.launch.pods_and_nodes import MORE_NODES_THAN_PODS
-from webhook.facts.launch.train_jobs import launch_of_train_job
+from webhook.facts.launch.train_jobs import check_launch_of_train_job
 from webhook.facts.launch.types import PyTorchJob, VolcanoJobSpec
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects import kinds
@@ -47,9 +47,9 @@ def advise_launch(subject: Subject) -> Iterator[Problem]:
     """Yield every warning about what the containers of an object start."""
     if subject.metadata.is_controlled:
         return
-    if subject.group_kind in _OTHERS and not mentions_launcher(subject):
+    if subject.group_kind in _OTHERS and not may_run_launcher(subject):
         return
-    listed = subject.once(read_members)
+    listed = subject.once(read_launched_containers)
     is_told = subject.group_kind == (_KUBEFLOW, "PyTorchJob")
     for member in listed:
         if not is_told or member.has_claims:  # the number of its resources is what its own rules compare
@@ -60,13 +60,13 @@ def advise_launch(subject: Subject) -> Iterator[Problem]:
         yield from _advise_group(listed, subject)
 
 
-def _advise_group(listed: Items[Member], subject: Subject) -> Iterator[Problem]:
+def _advise_group(listed: Items[LaunchedContainer], subject: Subject) -> Iterator[Problem]:
     if subject.group_kind[0] == _KUBEFLOW:
         if subject.group_kind[1] == "PyTorchJob":
             yield from _advise_pytorch_job(listed, subject)
         return
-    plugins = _plugins(subject)
-    together = _together(listed, plugins, subject)
+    plugins = _volcano_plugins(subject)
+    together = _pods_together(listed, plugins, subject)
     yield from pods_and_nodes.validate_nodes(listed, together)
     yield from trainers.validate_trainers(listed, together)
     setting = owners_of_variables(plugins, listed, is_worker_set=subject.group_kind == _LWS)
@@ -74,12 +74,12 @@ def _advise_group(listed: Items[Member], subject: Subject) -> Iterator[Problem]:
         owned = [name for owner in setting for name in owner.sets(member)]
         for owner in setting:
             yield from variables.validate_owned(member, owner.sets(member), owner.name)
-        yield from ranks.validate_fixed(member, owned, _index(subject))
+        yield from ranks.validate_fixed(member, owned, _index_variable(subject))
     if plugins:
-        yield from mpi_ranks_and_slots.validate_slots(listed, hosts_of(plugins, listed), subject.deadline)
+        yield from mpi_ranks_and_slots.validate_slots(listed, task_by_host_variable(plugins, listed), subject.deadline)
 
 
-def _advise_pytorch_job(listed: Items[Member], subject: Subject) -> Iterator[Problem]:
+def _advise_pytorch_job(listed: Items[LaunchedContainer], subject: Subject) -> Iterator[Problem]:
     """Check nodes and ranks of a PyTorchJob; other rules are about too many nodes and variables that its
     operator sets.
     """
@@ -92,36 +92,36 @@ def _advise_pytorch_job(listed: Items[Member], subject: Subject) -> Iterator[Pro
         return
     counts = [member.pods for member in listed if member.path[-1:] == (0,)]
     pods = None if None in counts else sum(count or 0 for count in counts)
-    together = Together(pods=pods, is_one=True, is_alone=False, is_ranked=True, index="RANK")
+    together = PodsTogether(pods=pods, is_one=True, is_alone=False, is_ranked=True, index="RANK")
     for each in pods_and_nodes.validate_nodes(listed, together):
         if each.code != MORE_NODES_THAN_PODS.id:
             yield each
     yield from trainers.validate_trainers(listed, together)
 
 
-def _together(listed: Sequence[Member], plugins: Mapping[str, JSON], subject: Subject) -> Together:
+def _pods_together(listed: Sequence[LaunchedContainer], plugins: Mapping[str, JSON], subject: Subject) -> PodsTogether:
     counts = {member.pod_set: member.pods for member in listed}
     pods = None if None in counts.values() else sum(count or 0 for count in counts.values())
     if subject.group_kind == ("jobset.x-k8s.io", "JobSet"):  # replicas may train together, or apart
         counted = subject.fact("podSets")
         pods = None if any(each["pods"] is None for each in counted) else sum(each["pods"] for each in counted)
-    return Together(
+    return PodsTogether(
         pods=pods,
         is_one=subject.group_kind == _LWS or "pytorch" in plugins,
         is_alone=subject.group_kind in _INDEXED and subject.group_kind[1] != "JobSet",
         is_ranked=False,
-        index=_index(subject),
+        index=_index_variable(subject),
     )
 
 
-def _index(subject: Subject) -> str:
+def _index_variable(subject: Subject) -> str:
     """Name the variable in which the pods of a kind find their number."""
     if subject.group_kind in _INDEXED:
         return "JOB_COMPLETION_INDEX of an Indexed Job"
     return "LWS_WORKER_INDEX" if subject.group_kind == _LWS else "VC_TASK_INDEX of the plugin env"
 
 
-def _plugins(subject: Subject) -> Mapping[str, JSON]:
+def _volcano_plugins(subject: Subject) -> Mapping[str, JSON]:
     at = kinds.SPECS.get(subject.group_kind)
     return VolcanoJobSpec.of(get(subject.object, at), at, subject.reading).plugins if at else {}
 
@@ -134,5 +134,5 @@ CHECKS: Final = (
         lookups=LOOKUPS,
         of_pods_with=frozenset((NO_CONTROLLER,)),
     ),
-    Check(group="launch", run=launch_of_train_job, kinds=frozenset((TRAIN_JOB,))),
+    Check(group="launch", run=check_launch_of_train_job, kinds=frozenset((TRAIN_JOB,))),
 )

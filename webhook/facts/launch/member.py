@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from webhook.facts.command_lines.command import Launch, launch_of, launched_by
+from webhook.facts.command_lines.command import LaunchedProgram, cached_launch_of_container, launch_of_container
 from webhook.facts.dra.pod_claims import PodClaim, pod_claims
 from webhook.facts.dra.selected_requests import claim_with_selected_requests
-from webhook.facts.gpu.resources import gpus_of
+from webhook.facts.gpu.resources import gpus_of_resources
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
@@ -25,7 +25,7 @@ from webhook.workloads.podsets import PodSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class LaunchedContainer:
     """One container of the pods of one pod set.
 
     Args:
@@ -42,7 +42,7 @@ class Member:
 
     pod_set: str
     path: FieldPath
-    launch: Launch
+    launch: LaunchedProgram
     env: Mapping[str, str | None] = field(default_factory=dict)
     has_other_env: bool = False
     gpus: int | None = None
@@ -55,31 +55,31 @@ _NAMES: Final = re.compile(r"torch|accelerate|deepspeed|\bds\b|[$`]")
 """What a command has to say for a launcher of processes to be in it: the name of one, or something to be filled in."""
 
 
-def mentions_launcher(subject: Subject) -> bool:
+def may_run_launcher(subject: Subject) -> bool:
     """Return whether a command of an object may run torchrun, accelerate or deepspeed: most pods say nothing of
     them.
     """
-    if _NAMES.search(_entrypoint(subject)):
+    if _NAMES.search(_entrypoint_of_ray_job(subject)):
         return True
     templates = (template_of(podset, subject) for podset in subject.once(pod_sets).all)
     containers = (container for template in templates for container in template.spec.all_containers())
     return any(_NAMES.search(word) for container in containers for word in container.words)
 
 
-def read_members(subject: Subject) -> Items[Member]:
+def read_launched_containers(subject: Subject) -> Items[LaunchedContainer]:
     """Return the containers of an object whose pods it makes itself, to be asked for with `Subject.once`."""
-    listed = list(_members(subject))
-    if _entrypoint(subject):
-        listed.append(_driver(listed, subject))
+    listed = list(_launched_containers(subject))
+    if _entrypoint_of_ray_job(subject):
+        listed.append(_driver_of_ray_job(listed, subject))
     return Items(listed, subject.deadline)
 
 
-def _entrypoint(subject: Subject) -> str:
+def _entrypoint_of_ray_job(subject: Subject) -> str:
     """Return the command that a RayJob runs, "" for other objects."""
     return subject.typed(RayJob).spec.entrypoint if subject.group_kind == ("ray.io", "RayJob") else ""
 
 
-def _driver(listed: Sequence[Member], subject: Subject) -> Member:
+def _driver_of_ray_job(listed: Sequence[LaunchedContainer], subject: Subject) -> LaunchedContainer:
     """Return the entrypoint of a RayJob, which a shell runs once: on the head, unless it asks for resources of its own.
 
     ray-project/ray@007c8cdf python/ray/dashboard/modules/job/job_manager.py submit_job: on the head it may use all
@@ -91,10 +91,10 @@ def _driver(listed: Sequence[Member], subject: Subject) -> Member:
     if spec.requests_resources:
         gpus = spec.entrypoint_num_gpus
     shell = Container.of({"command": ["sh", "-c", spec.entrypoint]}, spec.path("entrypoint"), subject.reading)
-    return Member(
+    return LaunchedContainer(
         pod_set="",
         path=shell.at,
-        launch=launch_of(shell),
+        launch=launch_of_container(shell),
         env=head.env if head is not None else {},
         has_other_env=True,
         gpus=gpus,
@@ -102,35 +102,35 @@ def _driver(listed: Sequence[Member], subject: Subject) -> Member:
     )
 
 
-def _members(subject: Subject) -> Iterator[Member]:
+def _launched_containers(subject: Subject) -> Iterator[LaunchedContainer]:
     for podset in subject.once(pod_sets).all:
         for container in template_of(podset, subject).spec.containers:
-            yield Member(
+            yield LaunchedContainer(
                 pod_set=podset.name,
                 path=podset.locate(container.at),
-                launch=launched_by(container, subject),
+                launch=cached_launch_of_container(container, subject),
                 env=container.environment.by_name(),
                 has_other_env=bool(container.env_from),
-                gpus=_gpus(container, podset, subject),
+                gpus=_number_of_gpus(container, podset, subject),
                 has_claims=bool(container.resources.claims),
-                pods=_together(podset, subject),
+                pods=_size_of_pod_group(podset, subject),
                 words=container.words,
             )
 
 
-def _claims(subject: Subject) -> Mapping[tuple[str, str], PodClaim]:
+def _claims_by_pod_set_and_name(subject: Subject) -> Mapping[tuple[str, str], PodClaim]:
     """Return the claims of an object by their pod sets and names."""
     return {(claim.pod_set, claim.name): claim for claim in subject.once(pod_claims).claims}
 
 
-def _gpus(container: Container, podset: PodSet, subject: Subject) -> int | None:
+def _number_of_gpus(container: Container, podset: PodSet, subject: Subject) -> int | None:
     """Count extended resources, and devices of claims; None where those of a claim are not known."""
     wanted: dict[str, set[str]] = {}
     for claimed in container.resources.claims:
         wanted.setdefault(claimed.name, set()).add(claimed.request)
-    count = gpus_of(container.resources)
+    count = gpus_of_resources(container.resources)
     for name, requests in wanted.items():
-        claim = subject.once(_claims).get((podset.name, name))
+        claim = subject.once(_claims_by_pod_set_and_name).get((podset.name, name))
         taken = claim_with_selected_requests(claim.contents, requests) if claim is not None and claim.is_found else None
         if taken is None or taken.devices is None:
             return None
@@ -138,7 +138,7 @@ def _gpus(container: Container, podset: PodSet, subject: Subject) -> int | None:
     return count
 
 
-def _together(podset: PodSet, subject: Subject) -> int | None:
+def _size_of_pod_group(podset: PodSet, subject: Subject) -> int | None:
     """Return how many pods form one group; of a JobSet those of one replica, which may be a training of its own."""
     if podset.count is None or subject.group_kind != ("jobset.x-k8s.io", "JobSet"):
         return podset.count
@@ -147,7 +147,7 @@ def _together(podset: PodSet, subject: Subject) -> int | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Together:
+class PodsTogether:
     """The pods of an object that may train together.
 
     Args:

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from webhook.deadline import Deadline
-from webhook.facts.command_lines.command import MPI, Launch
+from webhook.facts.command_lines.command import MPI, LaunchedProgram
 from webhook.facts.launch.groups import LAUNCH
-from webhook.facts.launch.member import Member
+from webhook.facts.launch.member import LaunchedContainer
 from webhook.paths import FieldPath
 from webhook.problem import Problem
 from webhook.typed.collections import Items
@@ -39,7 +39,7 @@ _VARIABLE: Final = re.compile(r"\$[{(]?([A-Z][A-Z0-9_]*)[})]?")
 _HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}(:([0-9]{1,6}))?", re.ASCII)
 
 
-class Slots(NamedTuple):
+class HostSlots(NamedTuple):
     """The slots of a list of hosts, 0 where there is none, what they are, and what to do about too few."""
 
     number: int
@@ -47,7 +47,7 @@ class Slots(NamedTuple):
     fix: str
 
 
-def slots_of_named_hosts(launch: Launch, deadline: Deadline) -> int | None:
+def slots_of_named_hosts(launch: LaunchedProgram, deadline: Deadline) -> int | None:
     """Return the slots of the hosts that a command names, `a:4,b` has 5; None where it names none, or leaves
     some open.
     """
@@ -62,7 +62,7 @@ def slots_of_named_hosts(launch: Launch, deadline: Deadline) -> int | None:
     return slots
 
 
-def lacking_slots(launch: Launch, deadline: Deadline) -> str:
+def sentence_about_lacking_slots(launch: LaunchedProgram, deadline: Deadline) -> str:
     """Say what is wrong with a command that asks for more ranks than the hosts that it names have slots; "" for
     nothing.
     """
@@ -77,7 +77,9 @@ _MORE_REPLICAS: Final = "lower -np, raise the replicas of the task, or name host
 MORE_SLOTS: Final = "lower -np, or name more hosts or slots, as in host:4"
 
 
-def validate_slots(members: Items[Member], hosts: Mapping[str, str], deadline: Deadline) -> Iterator[Problem]:
+def validate_slots(
+    members: Items[LaunchedContainer], hosts: Mapping[str, str], deadline: Deadline
+) -> Iterator[Problem]:
     """Check commands of mpirun against the pods of the tasks that variables list, by the names of the variables."""
     pods = {member.pod_set: member.pods for member in members}
     for member in members:
@@ -87,21 +89,25 @@ def validate_slots(members: Items[Member], hosts: Mapping[str, str], deadline: D
         slots = pods.get(hosts.get(name, "")) if name not in member.env else None
         there = f"Open MPI has only the {counted(slots or 0, 'slot')} of the hosts in ${name}, one for each pod of task"
         there, fix = f"{there} `{hosts.get(name)}`", _MORE_REPLICAS
-        yield from _ranks_and_slots(launch, member.path, deadline, Slots(slots or 0, there, fix))
+        yield from _check_ranks_and_slots(launch, member.path, deadline, HostSlots(slots or 0, there, fix))
 
 
-def validate_hostfile(launch: Launch, path: FieldPath, hosts: int, slots: int, deadline: Deadline) -> Iterator[Problem]:
+def validate_hostfile(
+    launch: LaunchedProgram, path: FieldPath, hosts: int, slots: int, deadline: Deadline
+) -> Iterator[Problem]:
     """Check the command of a launcher against a hostfile with so many slots for each host."""
     is_bound = launch.by in MPI and launch.whole and not launch.hosts
     there = f"{counted(hosts * slots, 'slot')} ({slots} on each of {counted(hosts, 'node')})"
     fix = f"set -np to at most {hosts * slots}, or raise numProcPerNode or numNodes"
-    of_file = Slots(hosts * slots if is_bound else 0, f"the hostfile has only {there}", fix)
-    yield from _ranks_and_slots(launch, path, deadline, of_file)
+    of_file = HostSlots(hosts * slots if is_bound else 0, f"the hostfile has only {there}", fix)
+    yield from _check_ranks_and_slots(launch, path, deadline, of_file)
 
 
-def _ranks_and_slots(launch: Launch, path: FieldPath, deadline: Deadline, of_list: Slots) -> Iterator[Problem]:
+def _check_ranks_and_slots(
+    launch: LaunchedProgram, path: FieldPath, deadline: Deadline, of_list: HostSlots
+) -> Iterator[Problem]:
     """Report more ranks than slots: of the hosts that a command names, or of those of a list that it reads."""
-    if message := lacking_slots(launch, deadline):
+    if message := sentence_about_lacking_slots(launch, deadline):
         yield RANKS_AND_SLOTS.problem(path, message, MORE_SLOTS)
     if of_list.number and not launch.oversubscribed and (launch.ranks or 0) > of_list.number:
         asks = f"{launch.by} asks for {counted(launch.ranks or 0, 'rank')}"

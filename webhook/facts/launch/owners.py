@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.launch import variables
-from webhook.facts.launch.member import Member
+from webhook.facts.launch.member import LaunchedContainer
 from webhook.facts.volcano_objects.defaults import NEED_SERVICE
 from webhook.facts.volcano_objects.plugins import PLUGINS
 
@@ -20,48 +20,48 @@ _WITH_SERVICE: Final = frozenset(("svc", *NEED_SERVICE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
+class VariableOwner:
     """One that sets variables in the containers of some pod sets, or of all, and what it is called."""
 
     variables: Collection[str]
     name: str
     pod_sets: Collection[str] | None = None
 
-    def sets(self, member: Member) -> Collection[str]:
+    def sets(self, member: LaunchedContainer) -> Collection[str]:
         """Return the variables that the owner sets in a container."""
         return self.variables if self.pod_sets is None or member.pod_set in self.pod_sets else ()
 
 
 def owners_of_variables(
-    plugins: Mapping[str, JSON], members: Sequence[Member], *, is_worker_set: bool
-) -> tuple[Owner, ...]:
+    plugins: Mapping[str, JSON], members: Sequence[LaunchedContainer], *, is_worker_set: bool
+) -> tuple[VariableOwner, ...]:
     """Return the owners of an object's variables: of a job of Volcano with these plugins, or of a LeaderWorkerSet."""
     if is_worker_set:
-        return (Owner(variables=variables.LEADER_WORKER_SET, name="LeaderWorkerSet"),)
+        return (VariableOwner(variables=variables.LEADER_WORKER_SET, name="LeaderWorkerSet"),)
     return tuple(_owners_of_plugins(plugins, members))
 
 
-def tasks_of(plugin: str, plugins: Mapping[str, JSON]) -> Mapping[str, str]:
+def tasks_of_plugin(plugin: str, plugins: Mapping[str, JSON]) -> Mapping[str, str]:
     """Return the tasks that a plugin of a job looks for, by role."""
     known = PLUGINS[plugin]
     return {**known.tasks, **known.read([argument or "" for argument in plugins[plugin] or ()]).values}
 
 
-def hosts_of(plugins: Mapping[str, JSON], members: Sequence[Member]) -> Mapping[str, str]:
+def task_by_host_variable(plugins: Mapping[str, JSON], members: Sequence[LaunchedContainer]) -> Mapping[str, str]:
     """Map each variable to the task whose hosts it lists; plugin svc sets them, some plugins add svc, mpi has
     one more.
     """
     if _WITH_SERVICE.isdisjoint(plugins):
         return {}
     names = {f"VC_{each.pod_set.replace('-', '_').upper()}_HOSTS": each.pod_set for each in members}
-    return {**names, "MPI_HOST": tasks_of("mpi", plugins)["worker"]} if "mpi" in plugins else names
+    return {**names, "MPI_HOST": tasks_of_plugin("mpi", plugins)["worker"]} if "mpi" in plugins else names
 
 
-def _owners_of_plugins(plugins: Mapping[str, JSON], members: Sequence[Member]) -> Iterator[Owner]:
+def _owners_of_plugins(plugins: Mapping[str, JSON], members: Sequence[LaunchedContainer]) -> Iterator[VariableOwner]:
     names = {member.pod_set for member in members}
-    if "pytorch" in plugins and (tasks := tasks_of("pytorch", plugins))["master"] in names:
+    if "pytorch" in plugins and (tasks := tasks_of_plugin("pytorch", plugins))["master"] in names:
         everywhere = [name for name in variables.PYTORCH if name != "RANK"]
-        yield Owner(variables=everywhere, name="the plugin pytorch")
-        yield Owner(variables=("RANK",), name="the plugin pytorch", pod_sets=(tasks["master"], tasks["worker"]))
+        yield VariableOwner(variables=everywhere, name="the plugin pytorch")
+        yield VariableOwner(variables=("RANK",), name="the plugin pytorch", pod_sets=(tasks["master"], tasks["worker"]))
     if "tensorflow" in plugins and (len(names) > 1 or any((member.pods or 2) > 1 for member in members)):
-        yield Owner(variables=variables.TENSORFLOW, name="the plugin tensorflow")
+        yield VariableOwner(variables=variables.TENSORFLOW, name="the plugin tensorflow")

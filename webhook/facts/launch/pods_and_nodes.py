@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook.facts.command_lines.node_limits import OPTIONS, limits_of
+from webhook.facts.command_lines.node_limits import OPTIONS, node_limits_of
 from webhook.facts.launch.address import validate_address
 from webhook.facts.launch.groups import LAUNCH
-from webhook.facts.launch.member import Member, Together
+from webhook.facts.launch.member import LaunchedContainer, PodsTogether
 from webhook.facts.launch.ranks import validate_ranks
 from webhook.problem import Problem
 from webhook.wording import counted
@@ -33,26 +33,28 @@ FEWER_NODES_THAN_PODS: Final = LAUNCH.rule(
 )
 
 
-def validate_nodes(members: Sequence[Member], together: Together) -> Iterator[Problem]:
+def validate_nodes(members: Sequence[LaunchedContainer], together: PodsTogether) -> Iterator[Problem]:
     """Report launchers that wait for more pods than there are, or leave some out, and ranks that several pods have."""
     starting: dict[str, int] = {}
     for member in members:
         starting[member.launch.by] = starting.get(member.launch.by, 0) + (member.pods or 0)
     for member in members:
-        limits = limits_of(member.launch)
+        limits = node_limits_of(member.launch)
         if limits is not None and together.pods is not None:
             group = starting[member.launch.by] if together.is_one else member.pods or 0
-            yield from _count(member, limits, group, together)
+            yield from _check_number_of_nodes(member, limits, group, together)
         if limits is not None and limits[0] > 1 and not together.is_ranked:
             yield from validate_address(member)
     yield from validate_ranks(members, together)
 
 
-def _count(member: Member, limits: tuple[int, int], group: int, together: Together) -> Iterator[Problem]:
+def _check_number_of_nodes(
+    member: LaunchedContainer, limits: tuple[int, int], group: int, together: PodsTogether
+) -> Iterator[Problem]:
     launch, pods = member.launch, together.pods or 0
     option = OPTIONS[launch.by][0]
     if limits[0] > pods and not (together.is_alone and pods < 2) and launch.by != "deepspeed":
-        message = f"{launch.by} waits for {launch.nodes} nodes, but there {_are(pods)}"
+        message = f"{launch.by} waits for {launch.nodes} nodes, but there {_are_pods_as_text(pods)}"
         yield MORE_NODES_THAN_PODS.problem(member.path, message, f"set {option} to {pods}, or make more pods")
     elif limits[1] < group and (limits[1] > 1 or together.is_one):
         alone = "each pod trains on its own" if limits[1] == 1 else "some of the pods do not take part"
@@ -61,5 +63,5 @@ def _count(member: Member, limits: tuple[int, int], group: int, together: Togeth
         yield FEWER_NODES_THAN_PODS.problem(member.path, message, f"set {option} to {group}")
 
 
-def _are(pods: int) -> str:
+def _are_pods_as_text(pods: int) -> str:
     return f"{'is' if pods == 1 else 'are'} {counted(pods, 'pod')}"

@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from webhook.facts.command_lines.command import Launch, launch_of_json, launched_by_json
+from webhook.facts.command_lines.command import LaunchedProgram, launch_of_json, launched_by_json
 from webhook.facts.launch import mpi_ranks_and_slots, pods_and_nodes
-from webhook.facts.launch.member import Member, Together
+from webhook.facts.launch.member import LaunchedContainer, PodsTogether
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
 from webhook.problem import Problem
 
 
-def launch_of_train_job(subject: Subject) -> Iterator[Problem]:
+def check_launch_of_train_job(subject: Subject) -> Iterator[Problem]:
     """Check the nodes and ranks of a TrainJob, merged with its runtime; other rules compare its processes."""
     job = subject.once(merge_train_job)
     if not job.runtime.is_found or job.node is None or not changes_more_than_suspend(subject):
         return
-    for each in _launch_of(job, command_of(subject)):
-        yield replace(each, path=command_path(subject))
+    for each in _check_launch_of(job, launch_of_training_container(subject)):
+        yield replace(each, path=place_of_launcher_options(subject))
 
 
-def _launch_of(job: MergedTrainJob, started: Launch) -> Iterator[Problem]:
+def _check_launch_of(job: MergedTrainJob, started: LaunchedProgram) -> Iterator[Problem]:
     """Report what is wrong with the command of a TrainJob, wherever that stands."""
     if job.plugin == "torch":
-        member = Member(pod_set="", path=(), launch=started, pods=job.nodes)
-        together = Together(pods=job.nodes, is_one=True, is_alone=False, is_ranked=True, index="PET_NODE_RANK")
+        member = LaunchedContainer(pod_set="", path=(), launch=started, pods=job.nodes)
+        together = PodsTogether(pods=job.nodes, is_one=True, is_alone=False, is_ranked=True, index="PET_NODE_RANK")
         yield from pods_and_nodes.validate_nodes((member,), together)
     elif job.plugin == "mpi" and job.processes.count:
         counts = (replicated.parallelism for replicated in job.jobs if replicated.name == "node")
@@ -37,13 +37,13 @@ def _launch_of(job: MergedTrainJob, started: Launch) -> Iterator[Problem]:
         )
 
 
-def command_of(subject: Subject) -> Launch:
+def launch_of_training_container(subject: Subject) -> LaunchedProgram:
     """Return what the command of the container that trains starts."""
     node = subject.once(merge_train_job).node
     return launched_by_json({} if node is None else node.json, subject)
 
 
-def command_path(subject: Subject) -> str:
+def place_of_launcher_options(subject: Subject) -> str:
     """Say where the launcher and its options stand: in the command or the arguments, of the TrainJob or of the
     runtime.
     """
@@ -51,5 +51,5 @@ def command_path(subject: Subject) -> str:
     said = "command"
     if job.node is not None and job.node.args:
         by_command = launch_of_json({**job.node.json, "args": []}, subject.deadline)
-        said = "command" if by_command.by and by_command == command_of(subject) else "args"
+        said = "command" if by_command.by and by_command == launch_of_training_container(subject) else "args"
     return f"spec.trainer.{said}" if job.trainer.json.get(said) else job.origin(is_own=False)

@@ -14,7 +14,7 @@ from typing import Final
 
 from webhook.facts.command_lines.command import MPI
 from webhook.facts.launch.groups import LAUNCH
-from webhook.facts.launch.member import Member, Together
+from webhook.facts.launch.member import LaunchedContainer, PodsTogether
 from webhook.problem import Problem
 from webhook.wording import counted
 
@@ -44,18 +44,18 @@ _LONGEST: Final = 128 * 1024
 """Characters: Linux MAX_ARG_STRLEN, as for scripts elsewhere."""
 
 
-def validate_trainers(members: Sequence[Member], together: Together | None) -> Iterator[Problem]:
+def validate_trainers(members: Sequence[LaunchedContainer], together: PodsTogether | None) -> Iterator[Problem]:
     """Report trainers that are told of other numbers than there are; of nodes only where their pods train together."""
     for member in members:
         said = _numbers_in_words(member)
         devices, nodes = said.get("devices"), said.get("num-nodes")
         if devices is not None:
-            yield from _devices(member, devices)
+            yield from _check_number_of_devices(member, devices)
         if nodes is not None and together is not None:
-            yield from _nodes(member, nodes, together)
+            yield from _check_number_of_nodes(member, nodes, together)
 
 
-def _devices(member: Member, devices: int) -> Iterator[Problem]:
+def _check_number_of_devices(member: LaunchedContainer, devices: int) -> Iterator[Problem]:
     gpus = member.gpus
     if gpus and devices not in (0, gpus):
         outcome = "so the trainer fails" if devices > gpus else "so some GPUs stay idle"
@@ -63,21 +63,21 @@ def _devices(member: Member, devices: int) -> Iterator[Problem]:
         yield TRAINER_DEVICES.problem(member.path, f"{message}, {outcome}", f"set devices to {gpus}")
 
 
-def _nodes(member: Member, nodes: int, together: Together) -> Iterator[Problem]:
+def _check_number_of_nodes(member: LaunchedContainer, nodes: int, together: PodsTogether) -> Iterator[Problem]:
     pods = together.pods
     if pods is None or nodes == pods or (together.is_alone and pods < 2):
         return
     if nodes > pods or together.is_one:
         outcome = "so the trainer waits for the others" if nodes > pods else "so the data is divided wrongly"
-        message = f"tells the trainer of {counted(nodes, 'node')}, but there {_are(pods)}, {outcome}"
+        message = f"tells the trainer of {counted(nodes, 'node')}, but there {_are_pods_as_text(pods)}, {outcome}"
         yield TRAINER_NODES.problem(member.path, message, f"set num_nodes to {pods}")
 
 
-def _are(pods: int) -> str:
+def _are_pods_as_text(pods: int) -> str:
     return f"{'is' if pods == 1 else 'are'} {counted(pods, 'pod')}"
 
 
-def _numbers_in_words(member: Member) -> dict[str, int]:
+def _numbers_in_words(member: LaunchedContainer) -> dict[str, int]:
     """Return the numbers that its words say once, or the same each time; mpirun starts its program in other pods."""
     text = " ".join(member.words)
     if member.launch.by in MPI or len(text) > _LONGEST:

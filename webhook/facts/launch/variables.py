@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from webhook.facts.launch.groups import LAUNCH
-from webhook.facts.launch.member import Member
+from webhook.facts.launch.member import LaunchedContainer
 from webhook.problem import Problem
 
 OPERATOR_VARIABLE: Final = LAUNCH.rule(
@@ -29,7 +29,7 @@ TENSORFLOW: Final = ("TF_CONFIG",)
 LEADER_WORKER_SET: Final = ("LWS_LEADER_ADDRESS", "LWS_GROUP_SIZE", "LWS_WORKER_INDEX")
 
 
-def validate_owned(member: Member, owned: Collection[str], owner: str) -> Iterator[Problem]:
+def validate_owned(member: LaunchedContainer, owned: Collection[str], owner: str) -> Iterator[Problem]:
     """Report variables of a container that its controller overwrites."""
     for name in owned:
         if name in member.env:

@@ -55,7 +55,7 @@ def advise_sidecar(subject: Subject) -> Iterator[Problem]:
     """Warn of every pod set that gets a sidecar; of a Ray cluster only the pod that submits the job has to end."""
     is_train_job, is_ray_job = subject.group_kind == TRAIN_JOB, subject.group_kind == _RAY_JOB
     if is_ray_job:
-        yield from _default_submitter(subject.typed(RayJob).spec)
+        yield from _check_default_submitter(subject.typed(RayJob).spec)
     pod_sets = subject.result("podSets")
     if missing := pod_sets.lacks():
         yield SIDECAR.problem("spec.runtimeRef", missing=missing)
@@ -68,7 +68,7 @@ def advise_sidecar(subject: Subject) -> Iterator[Problem]:
             yield SIDECAR.problem(podset["path"], message, fix)
 
 
-def _default_submitter(spec: RayJobSpec) -> Iterator[Problem]:
+def _check_default_submitter(spec: RayJobSpec) -> Iterator[Problem]:
     """Warn of KubeRay's own template, which says nothing of a mesh: ray-operator/controllers/ray/common/job.go."""
     if spec and not spec.has("submitterPodTemplate") and spec.submission_mode in ("", "K8sJobMode"):
         message = (
@@ -84,17 +84,17 @@ def _gets_sidecar(template: PodTemplate) -> bool:
     sidecars.
     """
     spec = template.spec
-    if not spec or spec.host_network or _says_whether(template.metadata):
+    if not spec or spec.host_network or _decides_about_sidecar(template.metadata):
         return False
-    return not any(map(_ends_sidecar, spec.all_containers()))
+    return not any(map(_is_or_ends_sidecar, spec.all_containers()))
 
 
-def _says_whether(metadata: Metadata) -> bool:
+def _decides_about_sidecar(metadata: Metadata) -> bool:
     """Return whether the label, or else the annotation, says if a sidecar is wanted; an empty one says nothing."""
     wanted = metadata.labels.get(_INJECT, metadata.annotations.get(_INJECT, ""))
     return metadata.annotations.get(_NATIVE) == "true" or wanted != ""
 
 
-def _ends_sidecar(container: Container) -> bool:
+def _is_or_ends_sidecar(container: Container) -> bool:
     """Return whether a container is a proxy that the pod brings itself, or has a command that ends it."""
     return container.name == "istio-proxy" or any(_ENDS_PROXY in word for word in container.words)

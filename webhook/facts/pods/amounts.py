@@ -26,7 +26,7 @@ _LONGEST_PREFIX: Final = 244
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class ResourceName:
     """A resource's name. `page` is the size of a page in bytes, 0 if the name has none, None for other resources."""
 
     text: str
@@ -41,16 +41,16 @@ class Name:
 
 
 @kept_for_short_texts(1 << 20)
-def name_of(text: str) -> Name:
+def parse_resource_name(text: str) -> ResourceName:
     """Return a resource's name with its properties: qualified, native, or huge pages."""
     is_extended = "/" in text and "kubernetes.io/" not in text
     is_qualified = not qualified_name(text)
     if is_extended and (text.startswith("requests.") or text.index("/") > _LONGEST_PREFIX):
         is_qualified = False
-    return Name(text, is_qualified, is_extended, _page(text) if text.startswith(HUGE) else None)
+    return ResourceName(text, is_qualified, is_extended, _page_size(text) if text.startswith(HUGE) else None)
 
 
-def _page(text: str) -> int:
+def _page_size(text: str) -> int:
     size = read_quantity(text.removeprefix(HUGE))
     return size.value() if size is not None and size.is_whole() and size.sign() > 0 else 0
 
@@ -82,6 +82,6 @@ def read_quantity(text: str) -> Quantity | None:
         return None
 
 
-def is_small(amount: Quantity) -> bool:
+def is_small_enough_to_compare(amount: Quantity) -> bool:
     """Return whether an amount is small enough for comparisons."""
     return amount.value() < LARGEST

@@ -17,7 +17,7 @@ from webhook.facts.pods import (
 )
 from webhook.facts.pods.workload_update import validate_template_update
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.virtual_pods import problems_of_pods
+from webhook.facts.train_job_pods.virtual_pods import check_problems_of_pods
 from webhook.patch.schema import is_builtin
 from webhook.problem import Problem
 from webhook.typed.pod_parts import POD_RESOURCES, RESOURCES, TEMPLATE
@@ -33,7 +33,7 @@ _TRAIN_JOB: Final = frozenset((TRAIN_JOB,))
 def validate_pod_resources(subject: Subject) -> Iterator[Problem]:
     """Yield the problems that Kubernetes would report of the resources of a pod."""
     pod = subject.typed(Pod).spec
-    places = pod_resources.places_in(pod)
+    places = pod_resources.resources_in_pod(pod)
     for place in places:
         if place.part == "ephemeralContainers":
             yield from pod_resources.validate_no_ephemeral_resources(place)
@@ -47,12 +47,12 @@ def validate_pod_resources(subject: Subject) -> Iterator[Problem]:
         yield from pod_resources_at_pod_level.validate_pod_resource_consistency(places)
 
 
-def outside_templates(subject: Subject) -> Iterator[Problem]:
+def check_outside_templates(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of resources that become those of a container, as of a model server of KServe.
 
     Those of a TrainJob are judged in the pods that Trainer makes. A Pod has none outside its containers.
     """
-    table, paced = subject.table, subject.deadline.paced
+    table, paced = subject.table, subject.deadline.items_with_clock_checks
     inner = paced(embedded_objects(subject.object, table)) if holds_objects(subject.object, table) else ()
     for path, obj in [((), subject.object), *((each.path, each.object) for each in inner)]:
         fields = resource_fields(obj, table) if group_kind(obj) != TRAIN_JOB else ()
@@ -62,9 +62,9 @@ def outside_templates(subject: Subject) -> Iterator[Problem]:
                 yield from pod_resources.validate_amounts(resources)
 
 
-def generated_pod_templates(subject: Subject) -> Iterator[Problem]:
+def check_generated_pod_templates(subject: Subject) -> Iterator[Problem]:
     """Yield the other problems that Kubernetes would report of generated pods."""
-    yield from problems_of_pods(subject, template_problems)
+    yield from check_problems_of_pods(subject, template_problems)
 
 
 def validate_pod_template(subject: Subject) -> Iterator[Problem]:
@@ -100,8 +100,8 @@ CHECKS: Final = (
         kinds=_POD,
         of_pods_with=frozenset((RESOURCES, POD_RESOURCES)),
     ),
-    Check(group="pod-resources", run=outside_templates, other_than=_POD),
+    Check(group="pod-resources", run=check_outside_templates, other_than=_POD),
     Check(group="pod-template", run=validate_pod_template, kinds=_POD, of_pods_with=frozenset((TEMPLATE,))),
-    Check(group="pod-template", run=generated_pod_templates, kinds=_TRAIN_JOB),
+    Check(group="pod-template", run=check_generated_pod_templates, kinds=_TRAIN_JOB),
     Check(group="workload-update", run=validate_template_update),
 )

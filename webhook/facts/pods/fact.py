@@ -8,7 +8,7 @@ from typing import Final
 from webhook import paths
 from webhook.attributes import JSON
 from webhook.cel.types import BOOL, DYN, INT, STRING, list_of
-from webhook.facts.fact import Fact, Result, declare_structure
+from webhook.facts.fact import Fact, FactResult, declare_structure
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.lookups import RUNTIMES
@@ -35,15 +35,15 @@ POD_SET: Final = declare_structure(
 )
 
 
-def _compute(subject: Subject) -> Result:
+def _compute_pods_fact(subject: Subject) -> FactResult:
     listed = subject.once(pod_sets)
     counted = listed.all
     if subject.pods != 1:
         counted = counted.of([replace(podset, count=subject.pods) for podset in listed.all])
-    return Result(_value(subject, counted), {"": listed.missing} if listed.missing else {})
+    return FactResult(_pod_sets_as_json(subject, counted), {"": listed.missing} if listed.missing else {})
 
 
-def _value(subject: Subject, listed: Items[PodSet]) -> list[JSON]:
+def _pod_sets_as_json(subject: Subject, listed: Items[PodSet]) -> list[JSON]:
     obj, old = subject.object, subject.attributes.old_object
     becomes = changes.change_of_template(obj, old, subject.table)
     before = {podset.name: podset for podset in pod_templates(old, subject.table, subject.deadline)}
@@ -74,7 +74,7 @@ FACTS: Final = (
         ),
         type=list_of(POD_SET.type),
         structures=(POD_SET,),
-        compute=_compute,
+        compute=_compute_pods_fact,
         lookups=RUNTIMES,
         expanded={"": "a list of one template, that of the virtual Pod"},
     ),

@@ -28,10 +28,10 @@ def is_selected(labels: Mapping[str, JSON], selector: LabelSelector) -> bool:
 
 def labels_meet_requirement(labels: Mapping[str, JSON], requirement: SelectorRequirement) -> bool:
     """Return whether labels meet one requirement of a LabelSelector or of a term of node affinity."""
-    return _meets(labels.get(requirement.key), requirement.operator, requirement.values)
+    return _meets_requirement(labels.get(requirement.key), requirement.operator, requirement.values)
 
 
-def _meets(given: JSON, operator: JSON, values: Sequence[JSON]) -> bool:
+def _meets_requirement(given: JSON, operator: JSON, values: Sequence[JSON]) -> bool:
     match operator:
         case "In":
             return given is not None and given in values
@@ -42,11 +42,11 @@ def _meets(given: JSON, operator: JSON, values: Sequence[JSON]) -> bool:
         case "DoesNotExist":
             return given is None
         case "Gt" | "Lt":
-            return _compares(operator, given, values)
+            return _meets_number_comparison(operator, given, values)
     return False
 
 
-def _compares(operator: str, given: JSON, values: Sequence[JSON]) -> bool:
+def _meets_number_comparison(operator: str, given: JSON, values: Sequence[JSON]) -> bool:
     try:
         left, right = int(str(given)), int(str(values[0]))
     except (ValueError, IndexError):
@@ -83,5 +83,7 @@ def first_untolerated_taint(
     """Return the first taint that no toleration tolerates, as `first_untolerated`, from plain JSON."""
     reading = Reading(deadline)
     tolerating = Items([Toleration.of(toleration, (), reading) for toleration in tolerations], deadline)
-    first = first_untolerated((Taint.of(taint, (), reading) for taint in deadline.paced(taints)), tolerating)
+    first = first_untolerated(
+        (Taint.of(taint, (), reading) for taint in deadline.items_with_clock_checks(taints)), tolerating
+    )
     return None if first is None else first.json

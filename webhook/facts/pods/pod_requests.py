@@ -26,7 +26,7 @@ _MILLI: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class NamespaceLimits:
     """The defaults and bounds in the LimitRanges of a namespace, for containers and for pods."""
 
     default: Amounts = field(default_factory=dict)
@@ -35,19 +35,19 @@ class Limits:
     least: Mapping[str, Amounts] = field(default_factory=lambda: {"Container": {}, "Pod": {}})
 
 
-def combine_limit_ranges(ranges: Iterable[LimitRange]) -> Limits:
+def combine_limit_ranges(ranges: Iterable[LimitRange]) -> NamespaceLimits:
     """Combine several LimitRanges into one."""
-    together = Limits()
+    together = NamespaceLimits()
     for limit_range in ranges:
         for limit in limit_range.spec.limits:
             if limit.type in together.most:
-                _bound(limit, together)
+                _add_bounds(limit, together)
             if limit.type == "Container":
-                _default(limit, together)
+                _add_defaults(limit, together)
     return together
 
 
-def _bound(limit: LimitRangeItem, together: Limits) -> None:
+def _add_bounds(limit: LimitRangeItem, together: NamespaceLimits) -> None:
     highest, lowest = together.most[limit.type], together.least[limit.type]
     for name, value in amounts_in_thousandths(limit.max).items():
         highest[name] = min(value, highest.get(name, value))
@@ -55,7 +55,7 @@ def _bound(limit: LimitRangeItem, together: Limits) -> None:
         lowest[name] = max(value, lowest.get(name, value))
 
 
-def _default(limit: LimitRangeItem, together: Limits) -> None:
+def _add_defaults(limit: LimitRangeItem, together: NamespaceLimits) -> None:
     """Add the defaults of one limit; a missing default is the maximum, as the API server sets it."""
     default = {**amounts_in_thousandths(limit.max), **amounts_in_thousandths(limit.default)}
     request = {**amounts_in_thousandths(limit.min), **default, **amounts_in_thousandths(limit.default_request)}
@@ -70,7 +70,7 @@ def amounts_in_thousandths(given: Mapping[str, JSON]) -> Amounts:
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerRequests:
+class RequestsOfContainer:
     """The requests of one container with the defaults of its namespace; a request that is not set is the limit."""
 
     container: Container
@@ -78,18 +78,18 @@ class ContainerRequests:
     limits: Amounts
 
 
-def container_requests(pod: PodSpec, defaults: Limits) -> Items[ContainerRequests]:
+def requests_of_containers(pod: PodSpec, defaults: NamespaceLimits) -> Items[RequestsOfContainer]:
     """Return the requests of each container of a pod."""
-    return pod.containers.of([_container_requests(container, defaults) for container in pod.all_containers()])
+    return pod.containers.of([_requests_of_container(container, defaults) for container in pod.all_containers()])
 
 
-def _container_requests(container: Container, defaults: Limits) -> ContainerRequests:
+def _requests_of_container(container: Container, defaults: NamespaceLimits) -> RequestsOfContainer:
     limit = {**defaults.default, **amounts_in_thousandths(container.resources.limits)}
     request = {**defaults.default_request, **amounts_in_thousandths(container.resources.requests)}
-    return ContainerRequests(container, {**limit, **request}, limit)
+    return RequestsOfContainer(container, {**limit, **request}, limit)
 
 
-def pod_requests(pod: PodSpec, of_containers: Iterable[ContainerRequests], overhead: Amounts) -> Amounts:
+def quota_requests_of_pod(pod: PodSpec, of_containers: Iterable[RequestsOfContainer], overhead: Amounts) -> Amounts:
     """Return the amounts that one pod counts for in a quota."""
     running: Counter[str] = Counter()
     sidecars: Counter[str] = Counter()
@@ -135,18 +135,24 @@ class OutOfRange:
     bound: int
 
 
-def out_of_range(of_containers: Iterable[ContainerRequests], total: Amounts, ranges: Limits) -> Iterator[OutOfRange]:
+def out_of_range(
+    of_containers: Iterable[RequestsOfContainer], total: Amounts, ranges: NamespaceLimits
+) -> Iterator[OutOfRange]:
     """Yield the amounts of containers and of the pod that LimitRanges do not allow (ValidateLimitRange)."""
     for listed in of_containers:
         both = listed.requests.keys() | listed.limits.keys()
         pairs = {name: [side[name] for side in (listed.requests, listed.limits) if name in side] for name in both}
         most = {name: max(pair) for name, pair in pairs.items()}
         least = {name: min(pair) for name, pair in pairs.items()}
-        yield from _outside(listed.container.at, most, least, (ranges.most["Container"], ranges.least["Container"]))
-    yield from _outside(("spec",), total, total, (ranges.most["Pod"], ranges.least["Pod"]))
+        yield from _amounts_out_of_range(
+            listed.container.at, most, least, (ranges.most["Container"], ranges.least["Container"])
+        )
+    yield from _amounts_out_of_range(("spec",), total, total, (ranges.most["Pod"], ranges.least["Pod"]))
 
 
-def _outside(path: FieldPath, most: Amounts, least: Amounts, bounds: tuple[Amounts, Amounts]) -> Iterator[OutOfRange]:
+def _amounts_out_of_range(
+    path: FieldPath, most: Amounts, least: Amounts, bounds: tuple[Amounts, Amounts]
+) -> Iterator[OutOfRange]:
     for name, bound in bounds[0].items():
         if most.get(name, 0) > bound:
             yield OutOfRange(path, name, True, most[name], bound)

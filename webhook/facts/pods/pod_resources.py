@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.pods import amounts
-from webhook.facts.pods.amounts import HUGE, STANDARD, Name
+from webhook.facts.pods.amounts import HUGE, STANDARD, ResourceName
 from webhook.facts.pods.groups import POD_RESOURCES
 from webhook.name_faults import key_fault
 from webhook.names import qualified_name
@@ -144,7 +144,7 @@ OVERHEAD_WITHOUT_CLASS: Final = POD_RESOURCES.rule(
 )
 
 
-class Place(NamedTuple):
+class ResourcesOfPart(NamedTuple):
     """A place of resources: a container, the pod as a whole, or overhead, which has the rules of limits."""
 
     part: Part
@@ -159,7 +159,7 @@ class Place(NamedTuple):
         return self.holder is not None and self.holder.restart_policy == "Always"
 
 
-def places_in(pod: PodSpec) -> Items[Place]:
+def resources_in_pod(pod: PodSpec) -> Items[ResourcesOfPart]:
     """Return every place in the spec of a pod where resources may be set."""
     containers = pod.containers
     lists: list[tuple[Part, Items[Container]]] = [("containers", containers)]
@@ -168,45 +168,45 @@ def places_in(pod: PodSpec) -> Items[Place]:
     if pod.has("ephemeralContainers"):
         lists.append(("ephemeralContainers", pod.ephemeral_containers))
     listed = [
-        _place(part, container)
+        _resources_of_part(part, container)
         for part, holders in lists
         for container in holders
         if container.json.get("resources") and container.resources.json
     ]
     if pod.has("resources") and pod.resources:  # without containers a controller makes one of these
-        listed.append(_place("pod" if containers else "containers", pod))
+        listed.append(_resources_of_part("pod" if containers else "containers", pod))
     if pod.has("overhead") and pod.overhead:
-        listed.append(Place("overhead", pod.path("overhead"), pod.overhead, {}))
+        listed.append(ResourcesOfPart("overhead", pod.path("overhead"), pod.overhead, {}))
     return containers.of(listed)
 
 
-def places_of(spec: Mapping[str, JSON], deadline: Deadline) -> Items[Place]:
+def resources_in_json_spec(spec: Mapping[str, JSON], deadline: Deadline) -> Items[ResourcesOfPart]:
     """Return every place in the JSON of a spec where resources may be set."""
-    return places_in(PodSpec.of(spec, ("spec",), Reading(deadline)))
+    return resources_in_pod(PodSpec.of(spec, ("spec",), Reading(deadline)))
 
 
-def _place(part: Part, holder: Container | PodSpec) -> Place:
+def _resources_of_part(part: Part, holder: Container | PodSpec) -> ResourcesOfPart:
     resources = holder.resources
-    return Place(part, resources.at, resources.written_limits, resources.written_requests, holder)
+    return ResourcesOfPart(part, resources.at, resources.written_limits, resources.written_requests, holder)
 
 
-def validate_resource_requirements(place: Place) -> Iterator[Problem]:
+def validate_resource_requirements(place: ResourcesOfPart) -> Iterator[Problem]:
     """Yield the problems of ValidateContainerResourceRequirements, validatePodResources and overhead."""
     is_pod = place.part == "pod"
     for name, value in place.limits.items():
-        broken = _first_broken(name, value, is_pod=is_pod)
+        broken = _first_broken_rule(name, value, is_pod=is_pod)
         if broken:
             side = () if place.part == "overhead" else ("limits",)
             yield broken.at((*place.path, *side, name), value)
     for name, value in place.requests.items():
         if place.limits.get(name, _UNSET) != value:
-            broken = _first_broken(name, value, is_pod=is_pod) or _broken_by_limit(place, name, value)
+            broken = _first_broken_rule(name, value, is_pod=is_pod) or _broken_by_limit_problem(place, name, value)
             if broken:
                 yield broken.at((*place.path, "requests", name), value)
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenRule:
     """A rule that an amount breaks. `is_shown`: the message begins with the amount."""
 
     rule: Rule
@@ -221,86 +221,86 @@ class Broken:
         )
 
 
-def _first_broken(name: str, value: JSON, *, is_pod: bool) -> Broken | None:
+def _first_broken_rule(name: str, value: JSON, *, is_pod: bool) -> BrokenRule | None:
     """Return the first rule that an amount breaks by itself; None if it breaks none."""
     text = amounts.text_of(value)
-    return (_pod_level(name, text) if is_pod else None) or _judge(name, text)
+    return (_broken_pod_level_rule(name, text) if is_pod else None) or _broken_rule_of_amount(name, text)
 
 
-def _pod_level(name: str, text: str) -> Broken | None:
+def _broken_pod_level_rule(name: str, text: str) -> BrokenRule | None:
     is_written = not (is_placeholder(name) or is_placeholder(text))
-    if is_written and name not in ("cpu", "memory") and amounts.name_of(name).page is None:
+    if is_written and name not in ("cpu", "memory") and amounts.parse_resource_name(name).page is None:
         rule = f"`{name}` must not be requested for the pod as a whole, which can have only cpu, memory and hugepages"
-        return Broken(POD_LEVEL_NAME, rule, f"request `{name}` in a container", is_shown=False)
+        return BrokenRule(POD_LEVEL_NAME, rule, f"request `{name}` in a container", is_shown=False)
     return None
 
 
 @kept_for_short_texts(1 << 20)
-def _judge(name: str, text: str) -> Broken | None:
+def _broken_rule_of_amount(name: str, text: str) -> BrokenRule | None:
     if is_placeholder(name) or is_placeholder(text):
         return None
-    known = amounts.name_of(name)
+    known = amounts.parse_resource_name(name)
     return validate_resource_name(known) or validate_resource_quantity_value(known, text)
 
 
-def validate_resource_name(name: Name) -> Broken | None:
+def validate_resource_name(name: ResourceName) -> BrokenRule | None:
     """Return the rule of validateContainerResourceName that a name breaks; None if it breaks none."""
     text = name.text
     full_name = "write a full name such as nvidia.com/gpu"
     if not name.is_qualified and "/" in text:
-        message = f"`{text}` cannot be the name of a resource because {_fault(text)}"
-        return Broken(RESOURCE_NAME, message, full_name, is_shown=False)
+        message = f"`{text}` cannot be the name of a resource because {_fault_of_resource_name(text)}"
+        return BrokenRule(RESOURCE_NAME, message, full_name, is_shown=False)
     if text.lower() in STANDARD and text not in STANDARD:
-        return Broken(RESOURCE_CASE, f"`{text}` must be in lower case", f"write `{text.lower()}`", is_shown=False)
+        return BrokenRule(RESOURCE_CASE, f"`{text}` must be in lower case", f"write `{text.lower()}`", is_shown=False)
     if not name.is_qualified or ("/" not in text and text not in STANDARD and name.page is None):
         message = f"`{text}` must be a resource of Kubernetes such as memory, or begin with the domain of a vendor"
-        return Broken(UNKNOWN_RESOURCE, message, full_name, is_shown=False)
+        return BrokenRule(UNKNOWN_RESOURCE, message, full_name, is_shown=False)
     if name.page == 0:
         message = f"`{text}` must end with a page size in a unit of Kubernetes, such as Mi or Gi"
-        return Broken(PAGE_SIZE, message, "write a name such as hugepages-2Mi", is_shown=False)
+        return BrokenRule(PAGE_SIZE, message, "write a name such as hugepages-2Mi", is_shown=False)
     return None
 
 
-def _fault(name: str) -> str:
+def _fault_of_resource_name(name: str) -> str:
     """Return the fault of an extended resource's name."""
     if qualified_name(name):
         return key_fault(name)
     return "it begins with `requests.`" if name.startswith("requests.") else "the part before the slash is too long"
 
 
-def validate_resource_quantity_value(name: Name, text: str) -> Broken | None:
+def validate_resource_quantity_value(name: ResourceName, text: str) -> BrokenRule | None:
     """Return the rule of ValidateResourceQuantityValue or validateResourceQuantityHugePageValue that an amount
     breaks.
     """
     amount = amounts.read_quantity(text)
     if amount is None:
         if name.is_extended:
-            return Broken(QUANTITY, "must be a whole number because it counts devices", "write a number such as 1")
-        return Broken(QUANTITY, "must be a quantity", "write a number such as 1, 500m or 4Gi")
+            return BrokenRule(QUANTITY, "must be a whole number because it counts devices", "write a number such as 1")
+        return BrokenRule(QUANTITY, "must be a quantity", "write a number such as 1, 500m or 4Gi")
     if amount.sign() < 0:
-        return Broken(NOT_NEGATIVE, "must not be negative", "set 0 or more")
-    if not amounts.is_small(amount):
+        return BrokenRule(NOT_NEGATIVE, "must not be negative", "set 0 or more")
+    if not amounts.is_small_enough_to_compare(amount):
         return None
     if name.is_extended and not amount.is_whole():
-        return Broken(
+        return BrokenRule(
             WHOLE_NUMBER, "must be a whole number because a device cannot be divided", f"set {amount.value()}"
         )
     if name.page and name.page < amounts.LARGEST and amount.value() % name.page:
         message = "must be a multiple of the page size because a page cannot be divided"
-        return Broken(WHOLE_PAGES, message, f"set a multiple of {name.text.removeprefix(HUGE)}")
+        return BrokenRule(WHOLE_PAGES, message, f"set a multiple of {name.text.removeprefix(HUGE)}")
     return None
 
 
-def _broken_by_limit(place: Place, name: str, value: JSON) -> Broken | None:
+def _broken_by_limit_problem(place: ResourcesOfPart, name: str, value: JSON) -> BrokenRule | None:
     """Return the rule that a request breaks together with its limit; None if it breaks none."""
-    text, known = amounts.text_of(value), amounts.name_of(name)
+    text, known = amounts.text_of(value), amounts.parse_resource_name(name)
     if is_placeholder(name) or is_placeholder(text):
         return None
     if name not in place.limits:
         if known.may_be_overcommitted:
             return None
         message = "must have a limit because an extended resource cannot be overcommitted"
-        return Broken(LIMIT_REQUIRED, message, f"set the limit to `{text}` too", is_shown=False)
+        return BrokenRule(LIMIT_REQUIRED, message, f"set the limit to `{text}` too", is_shown=False)
     shown = amounts.text_of(place.limits[name])
     request, limit = amounts.read_quantity(text), amounts.read_quantity(shown)
     if request is None or limit is None:
@@ -308,10 +308,10 @@ def _broken_by_limit(place: Place, name: str, value: JSON) -> Broken | None:
     difference = request.milli_value() - limit.milli_value()
     if difference and not known.may_be_overcommitted:
         message = f"must equal the limit `{shown}` because an extended resource cannot be overcommitted"
-        return Broken(REQUEST_EQUALS_LIMIT, message, "set only the limit, or both to the same number")
+        return BrokenRule(REQUEST_EQUALS_LIMIT, message, "set only the limit, or both to the same number")
     if difference > 0:
         message = f"must not be above the limit `{shown}`"
-        return Broken(REQUEST_ABOVE_LIMIT, message, "lower the request or raise the limit")
+        return BrokenRule(REQUEST_ABOVE_LIMIT, message, "lower the request or raise the limit")
     return None
 
 
@@ -319,11 +319,11 @@ def validate_amounts(resources: Resources) -> Iterator[Problem]:
     """Yield the problems of each amount, for resources to which a controller may add others."""
     for side, listed in (("limits", resources.written_limits), ("requests", resources.written_requests)):
         for name, value in listed.items():
-            if broken := _first_broken(name, value, is_pod=False):
+            if broken := _first_broken_rule(name, value, is_pod=False):
                 yield broken.at((*resources.at, side, name), value)
 
 
-def validate_hugepages_are_not_alone(place: Place) -> Iterator[Problem]:
+def validate_hugepages_are_not_alone(place: ResourcesOfPart) -> Iterator[Problem]:
     """Yield hugepages without cpu or memory (the end of ValidateContainerResourceRequirements)."""
     limits, requests = place.limits, place.requests
     if "cpu" in limits or "memory" in limits or "cpu" in requests or "memory" in requests:
@@ -333,7 +333,7 @@ def validate_hugepages_are_not_alone(place: Place) -> Iterator[Problem]:
         yield HUGEPAGES_ALONE.problem(place.path, message, "set a memory limit too")
 
 
-def validate_no_ephemeral_resources(place: Place) -> Iterator[Problem]:
+def validate_no_ephemeral_resources(place: ResourcesOfPart) -> Iterator[Problem]:
     """Yield the problem of an ephemeral container with limits or requests."""
     if place.limits or place.requests:
         message = "must not be set because an ephemeral container uses the resources that its pod already has"

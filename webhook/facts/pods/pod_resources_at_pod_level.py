@@ -17,7 +17,7 @@ from webhook.deadline import Deadline
 from webhook.facts.pods import amounts
 from webhook.facts.pods.amounts import HUGE
 from webhook.facts.pods.groups import POD_RESOURCES
-from webhook.facts.pods.pod_resources import Place
+from webhook.facts.pods.pod_resources import ResourcesOfPart
 from webhook.problem import Problem
 from webhook.typed.collections import Items
 from webhook.typed.pods import PodSpec
@@ -45,14 +45,14 @@ Side: TypeAlias = Literal["limits", "requests"]
 SIDES: Final[tuple[Side, ...]] = ("limits", "requests")
 
 
-def validate_pod_resource_consistency(places: Items[Place]) -> Iterator[Problem]:
+def validate_pod_resource_consistency(places: Items[ResourcesOfPart]) -> Iterator[Problem]:
     """Yield the problems of the containers together, and of each limit, compared with the pod as a whole."""
     pod = next((place for place in places if place.part == "pod"), None)
     if pod is None:
         return
     containers = places.of([place for place in places if place.part in ("containers", "initContainers")])
     names = {name for name in (*pod.limits, *pod.requests) if name in ("cpu", "memory") or name.startswith(HUGE)}
-    sums = {side: sums_of(containers, names, side) for side in SIDES}
+    sums = {side: requested_sums(containers, names, side) for side in SIDES}
     for name in dict.fromkeys((*pod.requests, *pod.limits)):
         if name in names:
             yield from _validate_sums(pod, name, sums)
@@ -61,9 +61,9 @@ def validate_pod_resource_consistency(places: Items[Place]) -> Iterator[Problem]
             yield from _validate_limits(pod, place)
 
 
-def _validate_sums(pod: Place, name: str, sums: Mapping[Side, Mapping[str, int]]) -> Iterator[Problem]:
+def _validate_sums(pod: ResourcesOfPart, name: str, sums: Mapping[Side, Mapping[str, int]]) -> Iterator[Problem]:
     """Yield requests of containers above the pod's, and for hugepages limits above the pod's limits."""
-    limit, request = _amount(pod.limits, name), _amount(pod.requests, name)
+    limit, request = _amount_in_thousandths(pod.limits, name), _amount_in_thousandths(pod.requests, name)
     is_huge = name.startswith(HUGE)
     pairs: list[tuple[Side, int | None, Side]] = [("requests", request, "requests")]
     if request is None and not is_huge:
@@ -77,10 +77,10 @@ def _validate_sums(pod: Place, name: str, sums: Mapping[Side, Mapping[str, int]]
             yield POD_LEVEL_SUM.problem(("spec", "resources", at, name), message, fix)
 
 
-def _validate_limits(pod: Place, place: Place) -> Iterator[Problem]:
+def _validate_limits(pod: ResourcesOfPart, place: ResourcesOfPart) -> Iterator[Problem]:
     for name in place.limits:
-        limit = _amount(pod.limits, name)
-        if limit is not None and (_amount(place.limits, name) or 0) > limit:
+        limit = _amount_in_thousandths(pod.limits, name)
+        if limit is not None and (_amount_in_thousandths(place.limits, name) or 0) > limit:
             message = "must not be above the limit of the pod as a whole"
             yield ABOVE_POD_LEVEL.problem(
                 (*place.path, "limits", name),
@@ -89,7 +89,7 @@ def _validate_limits(pod: Place, place: Place) -> Iterator[Problem]:
             )
 
 
-def sums_of(containers: Iterable[Place], names: Collection[str], side: Side) -> Mapping[str, int]:
+def requested_sums(containers: Iterable[ResourcesOfPart], names: Collection[str], side: Side) -> Mapping[str, int]:
     """Return what containers request together, in thousandths."""
     running: Counter[str] = Counter()
     sidecars: Counter[str] = Counter()
@@ -107,19 +107,19 @@ def sums_of(containers: Iterable[Place], names: Collection[str], side: Side) -> 
 
 
 def sum_of_containers(
-    containers: Sequence[Place], names: Collection[str], side: Side, deadline: Deadline
+    containers: Sequence[ResourcesOfPart], names: Collection[str], side: Side, deadline: Deadline
 ) -> Mapping[str, int]:
     """Return what containers request together, charged to a deadline."""
-    return sums_of(Items(containers, deadline), names, side)
+    return requested_sums(Items(containers, deadline), names, side)
 
 
-def _limit_or_request(place: Place, name: str, side: Side) -> int:
+def _limit_or_request(place: ResourcesOfPart, name: str, side: Side) -> int:
     """Return the limit of a container, or its request, which is the limit by default."""
-    amount = _amount(place.requests, name) if side == "requests" else None
-    return (_amount(place.limits, name) or 0) if amount is None else amount
+    amount = _amount_in_thousandths(place.requests, name) if side == "requests" else None
+    return (_amount_in_thousandths(place.limits, name) or 0) if amount is None else amount
 
 
-def _amount(given: Mapping[str, JSON], name: str) -> int | None:
+def _amount_in_thousandths(given: Mapping[str, JSON], name: str) -> int | None:
     """Return an amount in thousandths; None if it is not set, invalid or negative."""
     value = given.get(name)
     amount = None if value is None or isinstance(value, bool) else amounts.read_quantity(amounts.text_of(value))

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from webhook.attributes import JSON
-from webhook.facts.fact import Missing, Result
+from webhook.facts.fact import FactResult, Missing
 from webhook.facts.kinds import POD, TRAIN_JOB
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import merge_train_job, runtime_podsets
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.problem import MissingObject
 from webhook.same import Same
 from webhook.typed.collections import Items
@@ -32,12 +32,12 @@ class PodSets:
     all: Items[PodSet]
     missing: tuple[MissingObject, ...] = ()
 
-    def result(self, value: Mapping[str, JSON], *others: str, missing: Missing) -> Result:
+    def result(self, value: Mapping[str, JSON], *others: str, missing: Missing) -> FactResult:
         """Return a fact whose fields depend on the pod sets, except `others`; `missing` are other missing objects."""
         if not self.missing:
-            return Result(value, missing)
+            return FactResult(value, missing)
         own = {name: self.missing for name in value if name not in others}
-        return Result(value, {name: (*own.get(name, ()), *missing.get(name, ())) for name in (*own, *missing)})
+        return FactResult(value, {name: (*own.get(name, ()), *missing.get(name, ())) for name in (*own, *missing)})
 
 
 def pod_sets(subject: Subject) -> PodSets:
@@ -49,7 +49,7 @@ def pod_sets(subject: Subject) -> PodSets:
     own = list_pod_sets(subject.object, subject.table, subject.cluster)
     if not holds_objects(subject.object, subject.table):
         return PodSets(Items(own, subject.deadline))
-    inside = [*_inside(subject)]
+    inside = [*_pod_sets_of_inner_train_jobs(subject)]
     listed_sets = (*own, *(podset for made in inside for podset in made.all))
     missing = dict.fromkeys(missing for made in inside for missing in made.missing)
     return PodSets(Items(listed_sets, subject.deadline), tuple(missing))
@@ -65,7 +65,7 @@ def template_of(podset: PodSet, subject: Subject) -> PodTemplate:
     )
 
 
-def list_pod_sets(obj: JSON, table: Table, view: View) -> tuple[PodSet, ...]:
+def list_pod_sets(obj: JSON, table: Table, view: ClusterView) -> tuple[PodSet, ...]:
     """Return the pod templates of an object, listed once a request."""
     return view.once((list_pod_sets, Same(obj)), lambda: pod_templates(obj, table, view.deadline))
 
@@ -75,9 +75,9 @@ def _pod_sets_of_train_job(subject: Subject) -> PodSets:
     return PodSets(Items(runtime_podsets(job), subject.deadline), job.missing)
 
 
-def _inside(subject: Subject) -> Iterator[PodSets]:
+def _pod_sets_of_inner_train_jobs(subject: Subject) -> Iterator[PodSets]:
     """Yield the pod sets of the TrainJobs inside an object, as many as run at the same time."""
-    for place in subject.deadline.paced(embedded_objects(subject.object, subject.table)):
+    for place in subject.deadline.items_with_clock_checks(embedded_objects(subject.object, subject.table)):
         if group_kind(place.object) == TRAIN_JOB:
             made = _pod_sets_of_train_job(subject.inner(place.object))
             located = [

@@ -54,7 +54,7 @@ def validate_node_selector(selector: NodeSelector) -> Iterator[Problem]:
     """Yield the problems that ValidateNodeSelector would report."""
     if not selector.node_selector_terms:
         message = "must have at least one term because without a term no node fits"
-        yield _affinity(selector.path("nodeSelectorTerms"), message, "add a term, or remove the affinity")
+        yield _affinity_problem(selector.path("nodeSelectorTerms"), message, "add a term, or remove the affinity")
     for term in selector.node_selector_terms:
         yield from _validate_term(term)
 
@@ -65,14 +65,14 @@ def _validate_term(term: NodeSelectorTerm) -> Iterator[Problem]:
         operator, count = requirement.operator, len(requirement.values)
         if operator not in _OPERATORS:
             message = f"must be one of {', '.join(_OPERATORS)}"
-            yield _affinity(requirement.path("operator"), message, "set one of these", operator)
+            yield _affinity_problem(requirement.path("operator"), message, "set one of these", operator)
         elif count != 1 if operator in ("Gt", "Lt") else (count == 0) == (operator in ("In", "NotIn")):
             wanted, fix = "one value", "write one value"
             if count and "Exist" in operator:
                 wanted, fix = "no value", "remove the values"
             message = f"must have {wanted} for operator {operator}"
-            yield _affinity(requirement.path("values"), message, fix)
-        yield from _affinity_key(requirement.key, requirement.path("key"))
+            yield _affinity_problem(requirement.path("values"), message, fix)
+        yield from _check_affinity_key(requirement.key, requirement.path("key"))
 
 
 def _validate_pod_affinity(affinity: PodAffinity) -> Iterator[Problem]:
@@ -87,21 +87,21 @@ def _validate_topology(term: PodAffinityTerm) -> Iterator[Problem]:
     key, path = term.topology_key, term.path("topologyKey")
     if not key:
         fix = "name a label of nodes such as kubernetes.io/hostname"
-        yield _affinity(path, "must be set because it says which nodes are compared", fix)
+        yield _affinity_problem(path, "must be set because it says which nodes are compared", fix)
     else:
-        yield from _affinity_key(key, path)
+        yield from _check_affinity_key(key, path)
 
 
 def _validate_weight(term: PreferredNodes | PreferredPods) -> Iterator[Problem]:
     if term.weight not in _WEIGHTS:
         path, message = term.path("weight"), "must be from 1 to 100"
-        yield _affinity(path, message, "set a weight from 1 to 100", term.weight)
+        yield _affinity_problem(path, message, "set a weight from 1 to 100", term.weight)
 
 
-def _affinity_key(key: str, path: FieldPath) -> Iterator[Problem]:
+def _check_affinity_key(key: str, path: FieldPath) -> Iterator[Problem]:
     if fault := label_key_fault(key):
-        yield _affinity(path, fault, USE_KEY, key)
+        yield _affinity_problem(path, fault, USE_KEY, key)
 
 
-def _affinity(path: FieldPath, message: str, fix: str, value: JSON = None) -> Problem:
+def _affinity_problem(path: FieldPath, message: str, fix: str, value: JSON = None) -> Problem:
     return AFFINITY.problem(path, message, fix, value)

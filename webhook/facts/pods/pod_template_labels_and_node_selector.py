@@ -48,10 +48,10 @@ def validate_node_selector_labels(pod: PodSpec) -> Iterator[Problem]:
 def validate_labels(metadata: Metadata) -> Iterator[Problem]:
     """Yield the problems that ValidateLabels would report of metadata.labels."""
     for path, fault, fix, value in _label_faults(metadata.labels, metadata.path("labels")):
-        yield _label(path, fault, fix, value)
+        yield _label_problem(path, fault, fix, value)
 
 
-def _label(path: FieldPath, message: str, fix: str, value: str) -> Problem:
+def _label_problem(path: FieldPath, message: str, fix: str, value: str) -> Problem:
     return LABEL.problem(path, message, fix, value)
 
 
@@ -69,4 +69,4 @@ def validate_annotations(metadata: Metadata) -> Iterator[Problem]:
     for key in metadata.annotations:
         if qualified_name(key.lower()) and not is_placeholder(key):
             fault = f"cannot be the key of an annotation because {key_fault(key)}"
-            yield _label(metadata.path("annotations"), fault, USE_KEY, key)
+            yield _label_problem(metadata.path("annotations"), fault, USE_KEY, key)

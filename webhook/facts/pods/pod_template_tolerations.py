@@ -32,39 +32,39 @@ def validate_tolerations(pod: PodSpec) -> Iterator[Problem]:
     for toleration in pod.tolerations:
         key, operator, value = toleration.key, toleration.operator, toleration.value
         if key:
-            yield from _toleration_key(toleration)
+            yield from _check_toleration_key(toleration)
         if not key and operator != "Exists":
             message, fix = (
                 "must be Exists because a toleration without a key tolerates every key",
                 "set Exists, or name a key",
             )
-            yield _toleration(toleration.path("operator"), message, fix, operator or None)
+            yield _toleration_problem(toleration.path("operator"), message, fix, operator or None)
         elif operator not in ("", "Equal", "Exists", "Lt", "Gt") and not is_placeholder(operator):
             path, message = toleration.path("operator"), "must be Equal or Exists"
-            yield _toleration(path, message, "set one of these", operator)
+            yield _toleration_problem(path, message, "set one of these", operator)
         elif operator == "Exists" and value:
             message, fix = "must not be set for operator Exists", "remove the value"
-            yield _toleration(toleration.path("value"), message, fix, value)
+            yield _toleration_problem(toleration.path("value"), message, fix, value)
         elif value and label_value(value) and not is_placeholder(value):
             message = f"cannot be the value of a taint because {value_fault(value)}"
-            yield _toleration(toleration.path("value"), message, USE_VALUE, value)
+            yield _toleration_problem(toleration.path("value"), message, USE_VALUE, value)
         yield from _validate_effect(toleration)
 
 
-def _toleration_key(toleration: Toleration) -> Iterator[Problem]:
+def _check_toleration_key(toleration: Toleration) -> Iterator[Problem]:
     if fault := label_key_fault(toleration.key):
-        yield _toleration(toleration.path("key"), fault, USE_KEY, toleration.key)
+        yield _toleration_problem(toleration.path("key"), fault, USE_KEY, toleration.key)
 
 
-def _toleration(path: FieldPath, message: str, fix: str, value: JSON = None) -> Problem:
+def _toleration_problem(path: FieldPath, message: str, fix: str, value: JSON = None) -> Problem:
     return TOLERATION.problem(path, message, fix, value)
 
 
 def _validate_effect(toleration: Toleration) -> Sequence[Problem]:
     effect, path = toleration.effect, toleration.path("effect")
     if effect and effect not in EFFECTS and not is_placeholder(effect):
-        return (_toleration(path, f"must be one of {', '.join(EFFECTS)}", "set one of these", effect),)
+        return (_toleration_problem(path, f"must be one of {', '.join(EFFECTS)}", "set one of these", effect),)
     if toleration.toleration_seconds is not None and effect != "NoExecute":
         message = "must be NoExecute because tolerationSeconds is set"
-        return (_toleration(path, message, "set NoExecute, or remove tolerationSeconds", effect or None),)
+        return (_toleration_problem(path, message, "set NoExecute, or remove tolerationSeconds", effect or None),)
     return ()

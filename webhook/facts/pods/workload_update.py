@@ -30,20 +30,20 @@ _ANEW: Final = ("MPIJob", "SparkConnect", "ElasticJob", "BroadcastJob")
 
 def validate_template_update(subject: Subject) -> Iterator[Problem]:
     """Yield templates that change while pods of the old ones run."""
-    if subject.metadata.deletion_timestamp or _is_recreated(subject):
+    if subject.metadata.deletion_timestamp or _are_pods_recreated(subject):
         return
     for podset in Items(subject.fact("podSets"), subject.deadline):
         if podset["changed"] and podset["change"] == "later":
             message = "is changed, but running pods keep the old template"
-            yield TEMPLATE_KEPT.problem(podset["path"], message, _fix(*subject.group_kind))
+            yield TEMPLATE_KEPT.problem(podset["path"], message, _fix_for_new_template(*subject.group_kind))
 
 
-def _is_recreated(subject: Subject) -> bool:
+def _are_pods_recreated(subject: Subject) -> bool:
     is_cluster = subject.group_kind == ("ray.io", "RayCluster")
     return is_cluster and subject.typed(RayCluster).spec.upgrade_strategy.type == "Recreate"
 
 
-def _fix(group: str, kind: str) -> str:
+def _fix_for_new_template(group: str, kind: str) -> str:
     """Return how to get pods with the new template."""
     if kind == "RayCluster":
         return "set spec.upgradeStrategy.type to Recreate, or suspend the cluster (spec.suspend) and resume the cluster"

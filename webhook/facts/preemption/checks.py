@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.check import Check
-from webhook.facts.gpu.device_pods import WORKLOADS, advice_without_repetitions
+from webhook.facts.gpu.device_pods import WORKLOADS, check_advice_without_repetitions
 from webhook.facts.kinds import NODE
 from webhook.facts.preemption import preemption, priority_class, spot
 from webhook.facts.subject import Subject
@@ -26,7 +26,7 @@ _LOOKUPS: Final = (*preemption.LOOKUPS, interest_in_fields(NODE, "metadata.label
 
 def advise_preemption(subject: Subject) -> Iterator[Problem]:
     """Yield the advice about an object, once where several of its templates share it."""
-    yield from advice_without_repetitions(_ADVICE, spot.SPOT_TOLERATION.id, subject)
+    yield from check_advice_without_repetitions(_ADVICE, spot.SPOT_TOLERATION.id, subject)
 
 
 CHECKS: Final = (Check(group="preemption", run=advise_preemption, kinds=WORKLOADS, lookups=_LOOKUPS),)

@@ -12,7 +12,7 @@ from webhook.facts.kinds import PRIORITY_CLASS
 from webhook.facts.kueue.types import ClusterQueue, LocalQueue
 from webhook.facts.preemption.groups import PREEMPTION
 from webhook.facts.preemption.spot import selected_spot_nodes, validate_checkpoint
-from webhook.facts.preemption.types import ElasticPolicy, TrainingJob
+from webhook.facts.preemption.types import ElasticPolicy, TrainingOperatorJob
 from webhook.facts.scheduling.priority_classes import PriorityClass, priority_class_name
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
@@ -71,15 +71,15 @@ def advise_progress(subject: Subject) -> Iterator[Problem]:
     for pods in on_spot:
         yield from validate_checkpoint(pods, subject)
     if on_spot:
-        yield from _restart(subject)
-        yield from _elastic_limits(subject.typed(TrainingJob).spec.elastic_policy)
+        yield from _check_restart_policies(subject)
+        yield from _check_elastic_limits(subject.typed(TrainingOperatorJob).spec.elastic_policy)
 
 
-def _restart(subject: Subject) -> Iterator[Problem]:
+def _check_restart_policies(subject: Subject) -> Iterator[Problem]:
     """Warn of restart policies and limits of the Training Operator under which one preempted pod ends the job."""
     if subject.group_kind[0] != "kubeflow.org":
         return
-    spec = subject.typed(TrainingJob).spec
+    spec = subject.typed(TrainingOperatorJob).spec
     for name, role in spec.roles():
         if role.restart_policy == "Never" and name != "Launcher":
             message = "ends the job when one pod is preempted, and the pods run only on spot nodes"
@@ -91,7 +91,7 @@ def _restart(subject: Subject) -> Iterator[Problem]:
         yield RESTART.problem(spec.run_policy.path("backoffLimit"), message, fix, 0)
 
 
-def _elastic_limits(policy: ElasticPolicy) -> Iterator[Problem]:
+def _check_elastic_limits(policy: ElasticPolicy) -> Iterator[Problem]:
     """Warn of an elastic job that cannot become smaller."""
     least = policy.min_replicas
     if least is not None and least == policy.max_replicas:
@@ -102,10 +102,10 @@ def _elastic_limits(policy: ElasticPolicy) -> Iterator[Problem]:
 def advise_grace_periods(subject: Subject) -> Iterator[Problem]:
     """Warn of pods that are killed before their preStop hooks have ended, or before they can write a checkpoint."""
     for pods in subject.once(read_device_workload).device_pods:
-        yield from _grace_period(pods, is_batch=subject.group_kind in BATCH)
+        yield from _check_grace_period(pods, is_batch=subject.group_kind in BATCH)
 
 
-def _grace_period(pods: DevicePods, *, is_batch: bool) -> Iterator[Problem]:
+def _check_grace_period(pods: DevicePods, *, is_batch: bool) -> Iterator[Problem]:
     given = pods.spec.termination_grace_period_seconds
     grace = _DEFAULT_GRACE_S if given is None else given
     if given == 0 and is_batch:
@@ -115,7 +115,7 @@ def _grace_period(pods: DevicePods, *, is_batch: bool) -> Iterator[Problem]:
         return
     for container in pods.spec.running_containers():
         hook = container.lifecycle.pre_stop
-        seconds = _sleep_s(hook)
+        seconds = _sleep_seconds_of_hook(hook)
         if seconds >= grace > 0:
             lasts = f"sleeps {seconds} s, but Kubernetes kills the pod {grace} s after its deletion"
             fix = f"set terminationGracePeriodSeconds to more than {seconds}"
@@ -123,7 +123,7 @@ def _grace_period(pods: DevicePods, *, is_batch: bool) -> Iterator[Problem]:
             yield GRACE_PERIOD.problem(at, f"{lasts}, so its processes never get SIGTERM", fix)
 
 
-def _sleep_s(hook: LifecycleHandler) -> int:
+def _sleep_seconds_of_hook(hook: LifecycleHandler) -> int:
     """Return how many seconds a hook sleeps, as it is written; 0 for another one."""
     words = " ".join(hook.exec.command)
     return max([hook.sleep.seconds, *(int(count) * _SECONDS[unit] for count, unit in _SLEEP.findall(words))])
@@ -141,7 +141,7 @@ def advise_preemption_policy(subject: Subject) -> Iterator[Problem]:
     if held.preemption_policy != "Never":
         return
     of = view.find(LocalQueue, queue).spec.cluster_queue
-    if of and _preempts(view.find(ClusterQueue, of, namespaced=False)):
+    if of and _does_queue_preempt(view.find(ClusterQueue, of, namespaced=False)):
         message = (
             f"is a PriorityClass with preemptionPolicy Never{view.origin(held.json)}, but Kueue ignores this policy, "
             f"so Kueue may preempt other jobs of {view.named(ClusterQueue.gvk, of)} for this job"
@@ -150,7 +150,7 @@ def advise_preemption_policy(subject: Subject) -> Iterator[Problem]:
         yield NEVER_PREEMPTS.problem(pods[0].locate(pods[0].spec.path("priorityClassName")), message, fix, name)
 
 
-def _preempts(queue: ClusterQueue) -> bool:
+def _does_queue_preempt(queue: ClusterQueue) -> bool:
     preemption = queue.spec.preemption
     return any(
         policy not in ("", "Never") for policy in (preemption.within_cluster_queue, preemption.reclaim_within_cohort)

@@ -59,7 +59,7 @@ _BUCKET: Final = re.compile(r"\b(?:s3a?|gs|gcs|abfss?|az|wasbs?|hdfs|hf|oss|obs|
 
 
 @dataclass(frozen=True, slots=True)
-class SpotNodes:
+class SpotNodeRow:
     """One row of spot.yaml."""
 
     cloud: str
@@ -69,33 +69,33 @@ class SpotNodes:
 
 
 @cache
-def _keys() -> frozenset[str]:
+def _label_keys_of_spot_nodes() -> frozenset[str]:
     """Return the labels of spot nodes: most selectors have none of them."""
-    return frozenset(each.key for each in spot_nodes())
+    return frozenset(each.key for each in read_spot_nodes())
 
 
 @cache
-def spot_nodes() -> tuple[SpotNodes, ...]:
+def read_spot_nodes() -> tuple[SpotNodeRow, ...]:
     """Return the shipped rows, which are read on first use."""
     (document,) = yamlfile.read(FILE)
-    return tuple(SpotNodes(**row) for row in document.value["nodes"])
+    return tuple(SpotNodeRow(**row) for row in document.value["nodes"])
 
 
-def selected_spot_nodes(pods: DevicePods) -> tuple[SpotNodes, FieldPath] | None:
+def selected_spot_nodes(pods: DevicePods) -> tuple[SpotNodeRow, FieldPath] | None:
     """Return the spot nodes that pods are bound to, and where they say so; None for pods that may run elsewhere too."""
     spec = pods.spec
     terms = spec.required_node_terms()
-    if not terms and _keys().isdisjoint(spec.node_selector):
+    if not terms and _label_keys_of_spot_nodes().isdisjoint(spec.node_selector):
         return None
-    for nodes in spot_nodes():
+    for nodes in read_spot_nodes():
         if spec.node_selector.get(nodes.key) == nodes.value:
             return nodes, pods.locate(spec.path("nodeSelector", nodes.key))
-        if terms and all(_requires(term, nodes) for term in terms):
+        if terms and all(_requires_spot_nodes(term, nodes) for term in terms):
             return nodes, pods.locate(spec.affinity.node_affinity.required.path("nodeSelectorTerms"))
     return None
 
 
-def _requires(term: NodeSelectorTerm, nodes: SpotNodes) -> bool:
+def _requires_spot_nodes(term: NodeSelectorTerm, nodes: SpotNodeRow) -> bool:
     return any(
         requirement.key == nodes.key and requirement.operator == "In" and requirement.values == [nodes.value]
         for requirement in term.match_expressions
@@ -107,13 +107,15 @@ def advise_spot(subject: Subject) -> Iterator[Problem]:
     for pods in subject.once(read_device_workload).device_pods:
         bound = selected_spot_nodes(pods)
         if bound is None:
-            yield from _spot_selector(pods)
+            yield from _check_spot_selector(pods)
         else:
-            yield from _spot_toleration(*bound, pods, subject)
+            yield from _check_spot_toleration(*bound, pods, subject)
 
 
-def _spot_toleration(nodes: SpotNodes, path: FieldPath, pods: DevicePods, subject: Subject) -> Iterator[Problem]:
-    if not _tolerates(pods.spec, nodes) and _is_tainted(nodes, subject):
+def _check_spot_toleration(
+    nodes: SpotNodeRow, path: FieldPath, pods: DevicePods, subject: Subject
+) -> Iterator[Problem]:
+    if not _tolerates_spot_taint(pods.spec, nodes) and _are_all_nodes_tainted(nodes, subject):
         message = (
             f"selects spot nodes of {nodes.cloud}, but the pods do not tolerate the taint of these nodes and stay "
             "Pending"
@@ -121,35 +123,35 @@ def _spot_toleration(nodes: SpotNodes, path: FieldPath, pods: DevicePods, subjec
         yield SPOT_TOLERATION.problem(path, message, f"tolerate `{nodes.key}={nodes.value}:NoSchedule`")
 
 
-def _tolerates(spec: PodSpec, nodes: SpotNodes) -> bool:
+def _tolerates_spot_taint(spec: PodSpec, nodes: SpotNodeRow) -> bool:
     return is_tolerated(Taint.of({"key": nodes.key, "value": nodes.value, "effect": "NoSchedule"}), spec.tolerations)
 
 
-def _is_tainted(nodes: SpotNodes, subject: Subject) -> bool:
+def _are_all_nodes_tainted(nodes: SpotNodeRow, subject: Subject) -> bool:
     """Return whether all such nodes have the taint: because the cloud does it, or as the nodes of the view show."""
     return nodes.taint == "always" or nodes in subject.once(_tainted_in_the_view)
 
 
-def _tainted_in_the_view(subject: Subject) -> frozenset[SpotNodes]:
+def _tainted_in_the_view(subject: Subject) -> frozenset[SpotNodeRow]:
     """Return the rows of which a whole cluster has nodes, all with the taint; what is not in the view may have none."""
-    view, tainted, untainted = subject.view(), set[SpotNodes](), set[SpotNodes]()
+    view, tainted, untainted = subject.view(), set[SpotNodeRow](), set[SpotNodeRow]()
     for node in view.every(Node) if view.is_whole(Node.gvk) else ():
-        for row in spot_nodes():
+        for row in read_spot_nodes():
             if node.metadata.labels.get(row.key) == row.value:
-                (tainted if _has_taint(node, row) else untainted).add(row)
+                (tainted if _has_spot_taint(node, row) else untainted).add(row)
     return frozenset(tainted - untainted)
 
 
-def _has_taint(node: Node, nodes: SpotNodes) -> bool:
+def _has_spot_taint(node: Node, nodes: SpotNodeRow) -> bool:
     return any(
         taint.key == nodes.key and taint.value == nodes.value and taint.effect in KEEPS_OUT
         for taint in node.spec.taints
     )
 
 
-def _spot_selector(pods: DevicePods) -> Iterator[Problem]:
+def _check_spot_selector(pods: DevicePods) -> Iterator[Problem]:
     """Warn of a toleration that a cloud's spot nodes alone need, where nothing asks for them."""
-    by_taint = {nodes.key: nodes for nodes in spot_nodes() if nodes.taint != "none"}
+    by_taint = {nodes.key: nodes for nodes in read_spot_nodes() if nodes.taint != "none"}
     spec, affinity = pods.spec, pods.spec.affinity.node_affinity
     if any(key in spec.node_selector for key in by_taint) or affinity.preferred or spec.required_node_terms():
         return
@@ -166,21 +168,21 @@ def _spot_selector(pods: DevicePods) -> Iterator[Problem]:
 
 def validate_checkpoint(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
     """Report a job on spot nodes whose files all go with the node."""
-    if not _keeps_files(pods, subject):
+    if not _may_keep_files_elsewhere(pods, subject):
         message = "runs on spot nodes, but no volume outlives the pods, so a preemption loses the progress of the job"
         fix = "mount a PersistentVolumeClaim for checkpoints"
         yield SPOT_CHECKPOINT.problem(pods.podset.path, message, fix)
 
 
-def _keeps_files(pods: DevicePods, subject: Subject) -> bool:
+def _may_keep_files_elsewhere(pods: DevicePods, subject: Subject) -> bool:
     """Return whether some volume is elsewhere, or some word says so: a bucket, or settings that nobody sees here."""
     sources = {field for volume in pods.spec.volumes for field in volume.json if field != "name"}
     if sources - _ON_THE_NODE or subject.typed(Job).spec.volumes:
         return True
-    return any(map(_names_bucket, pods.containers))
+    return any(map(_may_name_bucket, pods.containers))
 
 
-def _names_bucket(container: Container) -> bool:
+def _may_name_bucket(container: Container) -> bool:
     if container.env_from or any(variable.value_from.json for variable in container.env):
         return True
     texts = (*container.words, *(variable.value for variable in container.env))

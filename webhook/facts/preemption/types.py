@@ -9,7 +9,7 @@ from webhook.typed.objects import Object
 from webhook.typed.view import Typed
 
 
-class Role(Typed):
+class TrainingJobRole(Typed):
     """kubeflow.org ReplicaSpec."""
 
     restart_policy = Text()
@@ -33,14 +33,14 @@ class TrainingJobSpec(Typed):
 
     elastic_policy = Part(ElasticPolicy)
     run_policy = Part(RunPolicy)
-    jax_replica_specs = PartMap(Role)
-    mpi_replica_specs = PartMap(Role)
-    paddle_replica_specs = PartMap(Role)
-    pytorch_replica_specs = PartMap(Role)
-    tf_replica_specs = PartMap(Role)
-    xgb_replica_specs = PartMap(Role)
+    jax_replica_specs = PartMap(TrainingJobRole)
+    mpi_replica_specs = PartMap(TrainingJobRole)
+    paddle_replica_specs = PartMap(TrainingJobRole)
+    pytorch_replica_specs = PartMap(TrainingJobRole)
+    tf_replica_specs = PartMap(TrainingJobRole)
+    xgb_replica_specs = PartMap(TrainingJobRole)
 
-    def roles(self) -> Iterator[tuple[str, Role]]:
+    def roles(self) -> Iterator[tuple[str, TrainingJobRole]]:
         """Yield the roles of the job by their names."""
         yield from self.jax_replica_specs.items()
         yield from self.mpi_replica_specs.items()
@@ -50,7 +50,7 @@ class TrainingJobSpec(Typed):
         yield from self.xgb_replica_specs.items()
 
 
-class TrainingJob(Object):
+class TrainingOperatorJob(Object):
     """A job of the Training Operator, of any kind."""
 
     spec = Part(TrainingJobSpec)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.ray.groups import RAY
-from webhook.facts.ray.ray import cluster_of
+from webhook.facts.ray.ray import ray_cluster_spec_of
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.problem import Problem
@@ -52,13 +52,13 @@ _VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
 
 def validate_num_gpus(subject: Subject) -> Iterator[Problem]:
     """Report groups that tell Ray of more GPUs than their container has."""
-    for group in cluster_of(subject).groups():
+    for group in ray_cluster_spec_of(subject).groups():
         told = _num_gpus_of_group(group)
         container = next(iter(group.template.spec.containers), None)
         if told is None or container is None or container.resources.claims:
             continue
         at, written = told
-        gpus = _gpus(container)
+        gpus = _gpu_limit_of_container(container)
         if 0 < gpus < int(written):
             message = (
                 f"must not be more than the {counted(gpus, 'GPU')} of the container because Ray would otherwise start "
@@ -81,7 +81,7 @@ def _num_gpus_of_group(group: Group) -> tuple[FieldPath, str] | None:
     return told[0] if len(told) == 1 and _COUNT.fullmatch(told[0][1]) else None
 
 
-def _gpus(container: Container) -> int:
+def _gpu_limit_of_container(container: Container) -> int:
     """Return how many GPUs a container has by its limits."""
     limits = container.resources.limits.items()
     amounts = (str(value) for name, value in limits if name.endswith("gpu") or name.startswith(_MIG))

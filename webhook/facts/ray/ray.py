@@ -71,7 +71,7 @@ def validate_ray_job_spec(subject: Subject) -> Iterator[Problem]:
     """Check, as ValidateRayJobSpec does, where the job runs, and whether it can be suspended."""
     spec = subject.typed(RayJob).spec
     selector = spec.cluster_selector
-    yield from _cluster_required(spec)
+    yield from _check_cluster_required(spec)
     if spec.suspend and (selector or not spec.shutdown_after_job_finishes):
         why = "runs on an existing Ray cluster" if selector else "keeps its Ray cluster"
         message = f"is not allowed for a job that {why}, because KubeRay suspends a job by deleting its Ray cluster"
@@ -79,7 +79,7 @@ def validate_ray_job_spec(subject: Subject) -> Iterator[Problem]:
         yield SUSPEND.problem(spec.path("suspend"), message, fix, shown="`true`")
 
 
-def _cluster_required(spec: RayJobSpec) -> Iterator[Problem]:
+def _check_cluster_required(spec: RayJobSpec) -> Iterator[Problem]:
     if spec.cluster_selector and not spec.cluster_selector.get(_SELECTED):
         message = f"must name a RayCluster by the key {_SELECTED} because KubeRay looks for no other label"
         yield CLUSTER_REQUIRED.problem("spec.clusterSelector", message, f"set {_SELECTED}")
@@ -91,14 +91,14 @@ def _cluster_required(spec: RayJobSpec) -> Iterator[Problem]:
 
 def validate_groups(subject: Subject) -> Iterator[Problem]:
     """Require a container in every group of a Ray cluster (ValidateRayClusterSpec)."""
-    for group in cluster_of(subject).groups():
+    for group in ray_cluster_spec_of(subject).groups():
         pod = group.template.spec
         if pod.json.get("containers") == []:  # the schema refuses a template without the list
             message = "must have a container because Ray runs in a container"
             yield CONTAINERS_REQUIRED.problem(pod.path("containers"), message, "add a container")
 
 
-def cluster_of(subject: Subject) -> RayClusterSpec:
+def ray_cluster_spec_of(subject: Subject) -> RayClusterSpec:
     """Return the RayClusterSpec of a RayCluster, RayJob, RayService or RayCronJob."""
     match subject.group_kind[1]:
         case "RayCluster":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.check import Check, kinds_of
+from webhook.facts.check import Check, group_kinds_of_types
 from webhook.facts.sandbox.claim_names import validate_claim_names
 from webhook.facts.sandbox.pool_and_buffer import advise_capacity, advise_requests, validate_pool_template
 from webhook.facts.sandbox.references import (
@@ -25,7 +25,7 @@ _POD_FIELDS: Final = ("poolRef", "template", "shardPatches")
 _TASK_FIELDS: Final = ("taskTemplate", "shardTaskPatches")
 
 
-def batch_sandbox(subject: Subject) -> Iterator[Problem]:
+def check_batch_sandbox(subject: Subject) -> Iterator[Problem]:
     """Check a BatchSandbox; pause, resume and expiry of a stored one change none of the fields that are validated."""
     batch, old = subject.typed(BatchSandbox), subject.typed_old(BatchSandbox)
     if batch.spec.json and (not old or batch.spec.differs(old.spec, *_POD_FIELDS, *_TASK_FIELDS)):
@@ -50,28 +50,28 @@ def check_pool(subject: Subject) -> Iterator[Problem]:
             yield from advise_windows(pool.spec.template)
 
 
-def pool_reference(subject: Subject) -> Iterator[Problem]:
+def check_pool_reference(subject: Subject) -> Iterator[Problem]:
     """Check that what pods come from exists; it may come later, so nothing is denied."""
     batch, old = subject.typed(BatchSandbox), subject.typed_old(BatchSandbox)
     if not old or batch.spec.differs(old.spec):
         yield from validate_batch_pool(batch, subject.view())
 
 
-def claim_references(subject: Subject) -> Iterator[Problem]:
+def check_claim_references(subject: Subject) -> Iterator[Problem]:
     """Check that what a claim of agent-sandbox refers to exists."""
     claim, old = subject.typed(SandboxClaim), subject.typed_old(SandboxClaim)
     if not old or claim.spec.differs(old.spec):
         yield from validate_claim_references(claim, subject.view())
 
 
-def warm_pool_reference(subject: Subject) -> Iterator[Problem]:
+def check_warm_pool_reference(subject: Subject) -> Iterator[Problem]:
     """Check that what a warm pool of agent-sandbox refers to exists."""
     pool, old = subject.typed(SandboxWarmPool), subject.typed_old(SandboxWarmPool)
     if not old or pool.spec.differs(old.spec):
         yield from validate_warm_pool_reference(pool, subject.view())
 
 
-def agent_sandbox(subject: Subject) -> Iterator[Problem]:
+def check_agent_sandbox(subject: Subject) -> Iterator[Problem]:
     """Check a Sandbox or SandboxTemplate of agent-sandbox."""
     sandbox, old = subject.typed(Sandbox), subject.typed_old(Sandbox)
     if not old or sandbox.spec.differs(old.spec):
@@ -79,10 +79,10 @@ def agent_sandbox(subject: Subject) -> Iterator[Problem]:
 
 
 CHECKS: Final = (
-    Check(group="sandbox", run=batch_sandbox, kinds=kinds_of(BatchSandbox)),
-    Check(group="sandbox", run=check_pool, kinds=kinds_of(Pool)),
-    Check(group="sandbox", run=pool_reference, kinds=kinds_of(BatchSandbox), lookups=LOOKUPS),
-    Check(group="sandbox", run=claim_references, kinds=kinds_of(SandboxClaim), lookups=LOOKUPS),
-    Check(group="sandbox", run=warm_pool_reference, kinds=kinds_of(SandboxWarmPool), lookups=LOOKUPS),
-    Check(group="sandbox", run=agent_sandbox, kinds=kinds_of(Sandbox, SandboxTemplate)),
+    Check(group="sandbox", run=check_batch_sandbox, kinds=group_kinds_of_types(BatchSandbox)),
+    Check(group="sandbox", run=check_pool, kinds=group_kinds_of_types(Pool)),
+    Check(group="sandbox", run=check_pool_reference, kinds=group_kinds_of_types(BatchSandbox), lookups=LOOKUPS),
+    Check(group="sandbox", run=check_claim_references, kinds=group_kinds_of_types(SandboxClaim), lookups=LOOKUPS),
+    Check(group="sandbox", run=check_warm_pool_reference, kinds=group_kinds_of_types(SandboxWarmPool), lookups=LOOKUPS),
+    Check(group="sandbox", run=check_agent_sandbox, kinds=group_kinds_of_types(Sandbox, SandboxTemplate)),
 )

@@ -28,10 +28,10 @@ CLAIM_NAMED_ONCE: Final = SANDBOX.rule(
 def validate_claim_names(sandbox: Sandbox) -> Iterator[Problem]:
     """Refuse a container that names one of its claims twice."""
     for container in sandbox.spec.pod_template.spec.all_containers():
-        yield from _claims_with_repeated_names(container)
+        yield from _check_claims_with_repeated_names(container)
 
 
-def _claims_with_repeated_names(container: Container) -> Iterator[Problem]:
+def _check_claims_with_repeated_names(container: Container) -> Iterator[Problem]:
     first: dict[str, int] = {}
     for index, claim in enumerate(container.resources.claims):
         if claim.name and first.setdefault(claim.name, index) != index:

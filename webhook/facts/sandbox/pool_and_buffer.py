@@ -16,7 +16,7 @@ from webhook.facts.sandbox.types import (
     BatchSandbox,
     Pool,
 )
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.problem import MissingObject, Problem
 from webhook.typed.pods import PodSpec, Resources
 from webhook.wording import counted
@@ -110,7 +110,7 @@ def advise_capacity(pool: Pool) -> Iterator[Problem]:
         yield BUFFER_ABOVE_POOL.problem(capacity.path("bufferMin"), message, fix, least)
 
 
-def pool_size(batch: BatchSandbox, pool: Pool, pool_name: str) -> Iterator[Problem]:
+def check_pool_size(batch: BatchSandbox, pool: Pool, pool_name: str) -> Iterator[Problem]:
     """Report a BatchSandbox with more replicas than its Pool may have pods."""
     most, replicas = pool.spec.capacity_spec.pool_max, batch.spec.replicas
     if most is not None and most < replicas:
@@ -119,7 +119,7 @@ def pool_size(batch: BatchSandbox, pool: Pool, pool_name: str) -> Iterator[Probl
         yield POOL_SIZE.problem(batch.spec.path("replicas"), message, fix, replicas)
 
 
-def pool_choice(batch: BatchSandbox, view: View) -> Iterator[Problem]:
+def check_pool_choice(batch: BatchSandbox, view: ClusterView) -> Iterator[Problem]:
     """Report that no Pool fits the template, by the default profile of the controller."""
     path = batch.spec.path("poolRef")
     if not view.is_whole(Pool.gvk):
@@ -130,7 +130,7 @@ def pool_choice(batch: BatchSandbox, view: View) -> Iterator[Problem]:
     for pool in view.every(Pool):
         if (pool.namespace or view.namespace) != view.namespace:
             continue
-        lacks = " and ".join(_lacks(batch.spec.template.spec, pool))
+        lacks = " and ".join(_reasons_not_to_choose_pool(batch.spec.template.spec, pool))
         if not lacks:
             return
         lacking.append(f"Pool `{pool.name}` lacks {lacks}")
@@ -139,13 +139,13 @@ def pool_choice(batch: BatchSandbox, view: View) -> Iterator[Problem]:
     yield POOL_CHOICE.problem(path, f"finds no Pool in the namespace{why}", fix, ANY_POOL)
 
 
-def _lacks(wanted: PodSpec, pool: Pool) -> Iterator[str]:
+def _reasons_not_to_choose_pool(wanted: PodSpec, pool: Pool) -> Iterator[str]:
     """Yield why a Pool is not chosen: predicate_image, predicate_resource and predicate_nodeselector of poolassign."""
     offered = pool.spec.template.spec
     images = {container.image for container in wanted.containers} - {""}
     if images and images.isdisjoint(container.image for container in offered.containers):
         yield f"image `{min(images)}`"
-    requests, there = _requests(wanted), _requests(offered)
+    requests, there = _sum_of_requests(wanted), _sum_of_requests(offered)
     yield from (f"{amount} {name}" for name, amount in requests.items() if name not in there or there[name] < amount)
     labels = {**pool.metadata.labels, **offered.node_selector}
     for key, value in wanted.node_selector.items():
@@ -153,7 +153,7 @@ def _lacks(wanted: PodSpec, pool: Pool) -> Iterator[str]:
             yield f"node selector {key}={value}"
 
 
-def _requests(pod: PodSpec) -> dict[str, quantity.Quantity]:
+def _sum_of_requests(pod: PodSpec) -> dict[str, quantity.Quantity]:
     """Add up the requests of all containers; limits are not looked at."""
     total: dict[str, quantity.Quantity] = {}
     for container in pod.containers:
@@ -178,10 +178,10 @@ def advise_requests(batch: BatchSandbox) -> Iterator[Problem]:
     """
     if batch.spec.pool_ref == ANY_POOL:
         for container in batch.spec.template.spec.containers:
-            yield from _limits_choose_no_pool(container.resources)
+            yield from _check_limits_choose_no_pool(container.resources)
 
 
-def _limits_choose_no_pool(resources: Resources) -> Iterator[Problem]:
+def _check_limits_choose_no_pool(resources: Resources) -> Iterator[Problem]:
     for name in resources.limits:
         if "/" in name and name not in resources.requests:
             message = "does not choose a Pool because spec.poolRef `*` compares only requests"

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.sandbox.groups import SANDBOX_ADVICE
-from webhook.facts.sandbox.pool_and_buffer import ANY_POOL, pool_choice, pool_size
+from webhook.facts.sandbox.pool_and_buffer import ANY_POOL, check_pool_choice, check_pool_size
 from webhook.facts.sandbox.types import (
     BatchSandbox,
     Pool,
@@ -20,7 +20,7 @@ from webhook.facts.sandbox.types import (
     SandboxTemplate,
     SandboxWarmPool,
 )
-from webhook.facts.view import NAMESPACES, View
+from webhook.facts.view import NAMESPACES, ClusterView
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -51,41 +51,41 @@ LOOKUPS = (
 Whole = TypeVar("Whole", bound=Object)
 
 
-def validate_batch_pool(batch: BatchSandbox, view: View) -> Iterator[Problem]:
+def validate_batch_pool(batch: BatchSandbox, view: ClusterView) -> Iterator[Problem]:
     """Check the Pool that a BatchSandbox names, or with poolRef `*` that one fits."""
     name = batch.spec.pool_ref
     if name == ANY_POOL:
-        yield from pool_choice(batch, view)
+        yield from check_pool_choice(batch, view)
     elif name and not is_placeholder(name):
         pool = view.find(Pool, name)
         if pool:
-            yield from pool_size(batch, pool, f"Pool `{name}`{view.origin(pool.json)}")
+            yield from check_pool_size(batch, pool, f"Pool `{name}`{view.origin(pool.json)}")
         else:
-            yield from _reference_exists(batch.spec.path("poolRef"), Pool, name, view)
+            yield from _check_reference_exists(batch.spec.path("poolRef"), Pool, name, view)
 
 
-def validate_claim_references(claim: SandboxClaim, view: View) -> Iterator[Problem]:
+def validate_claim_references(claim: SandboxClaim, view: ClusterView) -> Iterator[Problem]:
     """Check the template or the warm pool that a claim names."""
     yield from _validate_reference(claim.spec.sandbox_template_ref, SandboxTemplate, view)
     yield from _validate_reference(claim.spec.warm_pool_ref, SandboxWarmPool, view)
 
 
-def validate_warm_pool_reference(pool: SandboxWarmPool, view: View) -> Iterator[Problem]:
+def validate_warm_pool_reference(pool: SandboxWarmPool, view: ClusterView) -> Iterator[Problem]:
     """Check the template that a warm pool names."""
     yield from _validate_reference(pool.spec.sandbox_template_ref, SandboxTemplate, view)
 
 
-def _validate_reference(reference: Reference, kind: type[Object], view: View) -> Iterator[Problem]:
+def _validate_reference(reference: Reference, kind: type[Object], view: ClusterView) -> Iterator[Problem]:
     name = reference.name
     if name and not is_placeholder(name) and not view.find(kind, name):
-        yield from _reference_exists(reference.path("name"), kind, name, view)
+        yield from _check_reference_exists(reference.path("name"), kind, name, view)
 
 
-def _reference_exists(path: FieldPath, kind: type[Object], name: str, view: View) -> Iterator[Problem]:
+def _check_reference_exists(path: FieldPath, kind: type[Object], name: str, view: ClusterView) -> Iterator[Problem]:
     if not view.is_whole(kind.gvk):
         yield REFERENCE_EXISTS.problem(path, missing=view.missing()[""])
         return
-    close = view.nearest(name, (other.name for other in _in_namespace(kind, view)))
+    close = view.nearest(name, (other.name for other in _objects_in_namespace(kind, view)))
     message = (
         f"names a {kind.gvk.kind} that does not exist in the namespace, so there are no pods until somebody creates it"
     )
@@ -93,6 +93,6 @@ def _reference_exists(path: FieldPath, kind: type[Object], name: str, view: View
     yield REFERENCE_EXISTS.problem(path, message, fix, name)
 
 
-def _in_namespace(kind: type[Whole], view: View) -> list[Whole]:
+def _objects_in_namespace(kind: type[Whole], view: ClusterView) -> list[Whole]:
     """List all objects of a kind in the namespace of the request."""
     return [obj for obj in view.every(kind) if (obj.namespace or view.namespace) == view.namespace]

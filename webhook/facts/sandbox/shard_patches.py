@@ -8,7 +8,7 @@ from typing import Final
 from webhook import quantity
 from webhook.attributes import JSON
 from webhook.facts.sandbox.groups import SANDBOX, SANDBOX_ADVICE
-from webhook.facts.sandbox.shards import Note, Template
+from webhook.facts.sandbox.shards import ShardNote, ShardTemplate
 from webhook.facts.sandbox.types import BatchSandbox
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
@@ -142,17 +142,17 @@ def validate_shard_patches(batch: BatchSandbox) -> Iterator[Problem]:
     spec = batch.spec
     if spec.pool_ref:
         return
-    template = Template(spec.json.get("template"), batch.reading.deadline)
+    template = ShardTemplate(spec.json.get("template"), batch.reading.deadline)
     names = [f"`{container.name}`" for container in spec.template.spec.all_containers() if container.name]
     for index, patch in enumerate(spec.shard_patches):
         notes = template.notes(patch, spec.path("shardPatches", index))
         inheriting = {note.path for note in notes if note.what == "inherits"}
         for note in notes:
             if note.what != "added" or note.path not in inheriting:
-                yield _problem(note, names) if note.certain else _problems_of_second_decoding(note)
+                yield _problem_of_note(note, names) if note.certain else _problems_of_second_decoding_problem(note)
 
 
-def _problem(note: Note, names: Sequence[str]) -> Problem:
+def _problem_of_note(note: ShardNote, names: Sequence[str]) -> Problem:
     match note.what:
         case "type":
             message = f"must be {note.text} because no pod can be created otherwise"
@@ -185,10 +185,10 @@ def _problem(note: Note, names: Sequence[str]) -> Problem:
             message = "is not declared in spec.resourceClaims of the template or of the patch"
             return PATCH_CLAIM.problem(note.path, message, "declare the claim there, or correct the name", note.text)
         case _:
-            return _advice(note)
+            return _advice_of_note(note)
 
 
-def _advice(note: Note) -> Problem:
+def _advice_of_note(note: ShardNote) -> Problem:
     """Return the problem of a patch that can be merged but does not do what it says."""
     match note.what:
         case "keeps":
@@ -222,10 +222,10 @@ def _advice(note: Note) -> Problem:
             return PATCH_FIELD.problem(note.path, "is ignored because a Pod has no such field", fix)
 
 
-def _problems_of_second_decoding(note: Note) -> Problem:
+def _problems_of_second_decoding_problem(note: ShardNote) -> Problem:
     """Return the problem of what the controller alone makes wrong, which may be right in another release of it."""
     if note.what not in ("image", "resources", "sources", "claim"):
-        return _advice(note)
+        return _advice_of_note(note)
     said = {
         "image": f"container `{note.text}` has no image",
         "sources": f"claim {note.text}",

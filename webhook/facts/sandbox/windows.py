@@ -49,13 +49,13 @@ def advise_windows(template: PodTemplate) -> Iterator[Problem]:
     if not any(volume.name == _VOLUME for volume in pod.volumes):
         return
     for container in pod.containers:
-        yield from _windows_device(container)
+        yield from _check_windows_device(container)
     if pod.containers:
-        yield from _windows_size(pod.containers[0])
-    yield from _windows_restart_policy(pod)
+        yield from _check_windows_size(pod.containers[0])
+    yield from _check_windows_restart_policy(pod)
 
 
-def _windows_device(container: Container) -> Iterator[Problem]:
+def _check_windows_device(container: Container) -> Iterator[Problem]:
     for name in container.resources.limits:
         if name == "gpu" or ("/" in name and "kubernetes.io/" not in name):
             message = (
@@ -66,7 +66,7 @@ def _windows_device(container: Container) -> Iterator[Problem]:
             yield WINDOWS_DEVICE.problem(container.resources.path("limits", name), message, fix)
 
 
-def _windows_restart_policy(pod: PodSpec) -> Iterator[Problem]:
+def _check_windows_restart_policy(pod: PodSpec) -> Iterator[Problem]:
     if pod.restart_policy not in ("", "Always"):
         message = (
             f"must be Always because a sandbox with volume `{_VOLUME}` installs Windows, which restarts the container"
@@ -74,15 +74,17 @@ def _windows_restart_policy(pod: PodSpec) -> Iterator[Problem]:
         yield WINDOWS_RESTART_POLICY.problem(pod.path("restartPolicy"), message, "set Always", pod.restart_policy)
 
 
-def _windows_size(container: Container) -> Iterator[Problem]:
+def _check_windows_size(container: Container) -> Iterator[Problem]:
     for name, least in _LIMITS.items():
-        yield from _compare(container.resources.path("limits", name), container.resources.limits.get(name), least)
+        yield from _compare_with_least(
+            container.resources.path("limits", name), container.resources.limits.get(name), least
+        )
     for variable in container.env:
         if variable.name in _VARIABLES:
-            yield from _compare(variable.path("value"), variable.value, _VARIABLES[variable.name])
+            yield from _compare_with_least(variable.path("value"), variable.value, _VARIABLES[variable.name])
 
 
-def _compare(path: FieldPath, value: Amount | None, least: str) -> Iterator[Problem]:
+def _compare_with_least(path: FieldPath, value: Amount | None, least: str) -> Iterator[Problem]:
     amount = None if value is None else quantity.read(value)
     if amount is not None and amount < quantity.parse_quantity(least):
         message = f"must be at least {least} because a sandbox with volume `{_VOLUME}` runs Windows"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.cel.types import BOOL, STRING, list_of
-from webhook.facts.fact import Fact, Result, declare_structure
+from webhook.facts.fact import Fact, FactResult, declare_structure
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.scheduling import priority_classes
 from webhook.facts.subject import Subject
@@ -26,7 +26,7 @@ PRIORITIES: Final = declare_structure(
 )
 
 
-def _priorities(subject: Subject) -> Result:
+def _compute_priorities_fact(subject: Subject) -> FactResult:
     listed, view = subject.once(pod_sets), subject.view()
     return listed.result(
         priority_classes.compute_priorities_fact(listed.all, subject, view.of("classes")), missing=view.missing()
@@ -40,7 +40,7 @@ FACTS: Final = (
         examples=("priorities.classes.all(c, !c.absent)",),
         type=PRIORITIES.type,
         structures=(PRIORITIES, PRIORITY),
-        compute=_priorities,
+        compute=_compute_priorities_fact,
         lookups=(priority_classes.LOOKUP, *RUNTIMES),
     ),
 )

@@ -14,7 +14,7 @@ from webhook.cluster.interest import interest_in_fields
 from webhook.facts.kinds import PRIORITY_CLASS
 from webhook.facts.pods.pod_sets import template_of
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.paths import path_as_text
 from webhook.placeholders import is_placeholder
 from webhook.typed.fields import Text
@@ -33,9 +33,9 @@ class PriorityClass(Object):
     preemption_policy = Text()
 
 
-def compute_priorities_fact(podsets: Iterable[PodSet], subject: Subject, view: View) -> JSON:
+def compute_priorities_fact(podsets: Iterable[PodSet], subject: Subject, view: ClusterView) -> JSON:
     """Return the fact `priorities` of an object with these pod sets."""
-    return {"classes": list(_classes(podsets, subject, view))}
+    return {"classes": list(_priority_classes_as_json(podsets, subject, view))}
 
 
 def priority_class_name(template: PodTemplate) -> str:
@@ -44,7 +44,7 @@ def priority_class_name(template: PodTemplate) -> str:
     return "" if is_placeholder(name) else name
 
 
-def _classes(podsets: Iterable[PodSet], subject: Subject, view: View) -> Iterator[JSON]:
+def _priority_classes_as_json(podsets: Iterable[PodSet], subject: Subject, view: ClusterView) -> Iterator[JSON]:
     for podset in podsets:
         name = priority_class_name(template_of(podset, subject))
         if not name:

@@ -32,7 +32,7 @@ FILE: Final = Path(__file__).with_name("removed_versions.yaml")
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class RemovedVersion:
     """What is known of a version that is gone: a release without it, and what to write instead, "" for nothing."""
 
     release: str
@@ -40,11 +40,11 @@ class Removed:
 
 
 @cache
-def removed_versions() -> Mapping[tuple[str, str, str], Removed]:
+def read_removed_versions() -> Mapping[tuple[str, str, str], RemovedVersion]:
     """Return the removed versions by group, version and kind, which are read on first use."""
     (document,) = yamlfile.read(FILE)
     return {
-        (row["group"], version, kind): Removed(row["removed"], row["instead"])
+        (row["group"], version, kind): RemovedVersion(row["removed"], row["instead"])
         for row in document.value["removed"]
         for version in row["versions"]
         for kind in row["kinds"]
@@ -54,8 +54,8 @@ def removed_versions() -> Mapping[tuple[str, str, str], Removed]:
 def validate_version(subject: Subject) -> Iterator[Problem]:
     """Report an object of a removed version."""
     kind = subject.attributes.kind
-    known = removed_versions().get((kind.group, kind.version, kind.kind))
-    if known is not None and not _is_defined(subject):
+    known = read_removed_versions().get((kind.group, kind.version, kind.kind))
+    if known is not None and not _is_served_by_given_definition(subject):
         message = f"is a version of {kind.kind} that {known.release} no longer serves, so the object is not created"
         if known.instead:
             version, _, other = known.instead.partition(" ")
@@ -65,7 +65,7 @@ def validate_version(subject: Subject) -> Iterator[Problem]:
         yield REMOVED.problem("apiVersion", message, fix, kind.api_version)
 
 
-def _is_defined(subject: Subject) -> bool:
+def _is_served_by_given_definition(subject: Subject) -> bool:
     """Return whether a CustomResourceDefinition beside the object serves its version."""
     kind = subject.attributes.kind
     definitions = subject.view().list(CustomResourceDefinition)

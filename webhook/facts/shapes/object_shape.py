@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.shapes.groups import OBJECT_SHAPE
-from webhook.facts.shapes.pod_template_shape import POD, wrong_types
+from webhook.facts.shapes.pod_template_shape import POD, problems_of_wrong_types
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.installation import release_of
 from webhook.facts.train_job_pods.releases import FLUX_AND_MORE, INJECTION, LENGTHS, PATCHES, QUEUES
@@ -97,10 +97,10 @@ OBJECT_SHAPE_WRONG_TYPE: Final = OBJECT_SHAPE.rule(
 
 def validate_trainer(subject: Subject) -> Iterator[Problem]:
     """Report what is wrong with the values of a TrainJob or a runtime, in the release of Trainer that is installed."""
-    yield from _validate(subject, subject.object, _TRAINER)
+    yield from _validate_values(subject, subject.object, _TRAINER)
 
 
-def _is_declared(breach: Breach, release: Release) -> bool:
+def _is_in_release_schema(breach: Breach, release: Release) -> bool:
     """Return whether a release's schema says so: 2.0 and 2.1 bound no length, and fields came with the releases."""
     if breach.what in ("tooMany", "tooLong") and release < LENGTHS:
         return False
@@ -110,32 +110,36 @@ def _is_declared(breach: Breach, release: Release) -> bool:
 def validate_volcano(subject: Subject) -> Iterator[Problem]:
     """Report what is wrong with the values of an object of Volcano."""
     if not subject.mismatches:
-        yield from _validate(subject, subject.once(job_with_defaults), _VOLCANO)
+        yield from _validate_values(subject, subject.once(job_with_defaults), _VOLCANO)
 
 
-def _validate(subject: Subject, obj: JSON, file: Path) -> Iterator[Problem]:
+def _validate_values(subject: Subject, obj: JSON, file: Path) -> Iterator[Problem]:
     """Report everything that is wrong with the values of an object, but for what was stored so before."""
     if subject.mismatches:
         return
-    known = set(map(_kind, _breaches(subject.old_object, subject, file))) if subject.old_object is not None else set()
-    for each in _breaches(obj, subject, file):
-        if _kind(each) not in known:
-            yield _problem(each)
+    known = (
+        set(map(_key_of_breach, _breaches_of_values(subject.old_object, subject, file)))
+        if subject.old_object is not None
+        else set()
+    )
+    for each in _breaches_of_values(obj, subject, file):
+        if _key_of_breach(each) not in known:
+            yield _problem_of_breach(each)
 
 
-def _breaches(obj: JSON, subject: Subject, file: Path) -> Iterator[Breach]:
+def _breaches_of_values(obj: JSON, subject: Subject, file: Path) -> Iterator[Breach]:
     breaches = values(file).breaches_of_decoded(obj, subject.group_kind[1], (), subject.deadline)
     release = release_of(subject) if file == _TRAINER else None
     for each in breaches:
-        if each.at not in subject.omitted and (release is None or _is_declared(each, release)):
+        if each.at not in subject.omitted and (release is None or _is_in_release_schema(each, release)):
             yield each
 
 
-def _kind(breach: Breach) -> tuple[str, str, str]:
+def _key_of_breach(breach: Breach) -> tuple[str, str, str]:
     return breach.what, str(breach.at), str(breach.given)
 
 
-def _problem(breach: Breach) -> Problem:
+def _problem_of_breach(breach: Breach) -> Problem:
     match breach.what:
         case "missing":
             return REQUIRED.problem(breach.at, "must be set", f"set {breach.expected}")
@@ -162,13 +166,13 @@ def _problem(breach: Breach) -> Problem:
             fix = did_you_mean(breach.nearest, "use one of them")
             return UNSUPPORTED_VALUE.problem(breach.at, f"must be one of {breach.expected}", fix, breach.given)
         case "badName":
-            return FORMAT.problem(breach.at, _must_be(breach), _instead(breach), breach.given)
+            return FORMAT.problem(breach.at, _must_be_expected(breach), _fix_with_examples(breach), breach.given)
         case "unknownField":
             message = "is not a field of this kind, so the API server drops the field or refuses the object"
             fix = did_you_mean(breach.nearest, "remove the field")
             return UNKNOWN_FIELD.problem(breach.at, message, fix)
         case "notQuantity":
-            return OUT_OF_RANGE.problem(breach.at, _must_be(breach), _instead(breach), breach.given)
+            return OUT_OF_RANGE.problem(breach.at, _must_be_expected(breach), _fix_with_examples(breach), breach.given)
         case "wrongType":
             message = f"should be {breach.expected}, not {described(breach.given)}, which the API server refuses"
             return FRACTION.problem(breach.at, message, "write the number as a string")
@@ -177,11 +181,11 @@ def _problem(breach: Breach) -> Problem:
             return OUT_OF_RANGE.problem(breach.at, message, "set a number in this range", shown(breach.given))
 
 
-def _must_be(breach: Breach) -> str:
+def _must_be_expected(breach: Breach) -> str:
     return f"must be {breach.expected.partition(' such as ')[0]}"
 
 
-def _instead(breach: Breach) -> str:
+def _fix_with_examples(breach: Breach) -> str:
     kind, _, examples = breach.expected.partition(" such as ")
     return f"write a value such as {examples}" if examples else f"write {kind}"
 
@@ -189,4 +193,4 @@ def _instead(breach: Breach) -> str:
 def decode_object(subject: Subject) -> Iterator[Problem]:
     """Report values of any other object that are not of their type, outside its pod templates."""
     if subject.group_kind not in POD:
-        yield from wrong_types(subject, OBJECT_SHAPE_WRONG_TYPE)
+        yield from problems_of_wrong_types(subject, OBJECT_SHAPE_WRONG_TYPE)

@@ -33,16 +33,16 @@ POD: Final = frozenset({("", "Pod")})
 
 def decode_pod_template(subject: Subject) -> Iterator[Problem]:
     """Report values of a Pod, or of a pod template, that are not of their type."""
-    return wrong_types(subject, POD_TEMPLATE_SHAPE_WRONG_TYPE) if subject.mismatches else iter(())
+    return problems_of_wrong_types(subject, POD_TEMPLATE_SHAPE_WRONG_TYPE) if subject.mismatches else iter(())
 
 
-def wrong_types(subject: Subject, rule: Rule) -> Iterator[Problem]:
+def problems_of_wrong_types(subject: Subject, rule: Rule) -> Iterator[Problem]:
     """Yield a problem of `rule` for every value that has another type than its field, unless it was stored before."""
     for each in Items(subject.mismatches, subject.deadline):
-        if not _was_stored(each, subject.old_object):
+        if not _was_same_before(each, subject.old_object):
             yield rule.problem(each.path, each.message, each.fix)
 
 
-def _was_stored(mismatch: Mismatch, old: JSON) -> bool:
+def _was_same_before(mismatch: Mismatch, old: JSON) -> bool:
     """Return whether the same value stood there before: an object that is stored with it must stay usable."""
     return old is not None and get(old, mismatch.at) == mismatch.value

@@ -15,9 +15,9 @@ from typing import Final
 
 from webhook.facts.gpu.device_pods import BATCH, DevicePods, read_device_workload
 from webhook.facts.storage.groups import STORAGE
-from webhook.facts.storage.mounts import Mount, Mounts, pods_of, read_mounts
-from webhook.facts.storage.node_local import node_local
-from webhook.facts.storage.read_only import read_only
+from webhook.facts.storage.mounts import MountsOfObject, VolumeMountInObject, number_of_pods_with, read_mounts
+from webhook.facts.storage.node_local import node_local_problem
+from webhook.facts.storage.read_only import read_only_problem
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.problem import Problem
@@ -37,7 +37,7 @@ _IN_ALL_NAMES: Final = "ckp"
 """What every name of a checkpoint contains."""
 
 
-def names_checkpoints(mount: Mount) -> bool:
+def is_for_checkpoints(mount: VolumeMountInObject) -> bool:
     """Return whether a mount is one for checkpoints, by its path or its volume."""
     return bool(_NAMED.search(mount.target) or _NAMED.search(mount.volume.name))
 
@@ -47,15 +47,15 @@ def advise_checkpoints(subject: Subject) -> Iterator[Problem]:
     work = subject.once(read_device_workload)
     if not work.device_pods or subject.group_kind not in BATCH:
         return
-    if _IN_ALL_NAMES in _names(subject.once(read_mounts)):
-        for mounting in _by_volume(subject.once(read_mounts)).values():
-            yield from _volume(mounting)
+    if _IN_ALL_NAMES in _paths_and_names_of_mounts(subject.once(read_mounts)):
+        for mounting in _mounts_by_volume(subject.once(read_mounts)).values():
+            yield from _check_checkpoint_volume(mounting)
     for pods in work.device_pods:
         for container in pods.containers:
-            yield from _option(pods, container, subject)
+            yield from _check_checkpoint_option(pods, container, subject)
 
 
-def _names(known: Mounts) -> str:
+def _paths_and_names_of_mounts(known: MountsOfObject) -> str:
     """Return the paths of all mounts and the names of all volumes in small letters: one search mostly covers
     them all.
     """
@@ -63,47 +63,47 @@ def _names(known: Mounts) -> str:
     return "\n".join([*targets, *(volume.name for volume in known.volumes)]).lower()
 
 
-def _by_volume(known: Mounts) -> Mapping[FieldPath, list[Mount]]:
+def _mounts_by_volume(known: MountsOfObject) -> Mapping[FieldPath, list[VolumeMountInObject]]:
     """Return the mounts of each volume, by where it stands."""
-    by_volume: dict[FieldPath, list[Mount]] = {}
+    by_volume: dict[FieldPath, list[VolumeMountInObject]] = {}
     for mount in known.all:
         by_volume.setdefault(mount.volume.path, []).append(mount)
     return by_volume
 
 
-def _by_container(subject: Subject) -> Mapping[tuple[FieldPath, FieldPath], list[Mount]]:
+def _mounts_by_container(subject: Subject) -> Mapping[tuple[FieldPath, FieldPath], list[VolumeMountInObject]]:
     """Return the mounts of each container, by where its template and then the container in it stand."""
-    by_container: dict[tuple[FieldPath, FieldPath], list[Mount]] = {}
+    by_container: dict[tuple[FieldPath, FieldPath], list[VolumeMountInObject]] = {}
     for mount in subject.once(read_mounts).all:
         by_container.setdefault((mount.volume.podset.path, mount.container.at), []).append(mount)
     return by_container
 
 
-def _volume(mounting: Sequence[Mount]) -> Iterator[Problem]:
+def _check_checkpoint_volume(mounting: Sequence[VolumeMountInObject]) -> Iterator[Problem]:
     volume = mounting[0].volume
-    mount = next(filter(names_checkpoints, mounting), None)
+    mount = next(filter(is_for_checkpoints, mounting), None)
     if mount is None:
         return
     if volume.value.source == "emptyDir" and len(mounting) == 1:
-        yield _checkpoint_lost(mount.path, mount.target, is_mounted=True)
-    elif volume.value.source == "hostPath" and pods_of(mounting) > 1 and not mount.is_read_only:
-        yield node_local(mount.path, folder=mount.target)
+        yield _checkpoint_lost_problem(mount.path, mount.target, is_mounted=True)
+    elif volume.value.source == "hostPath" and number_of_pods_with(mounting) > 1 and not mount.is_read_only:
+        yield node_local_problem(mount.path, folder=mount.target)
     elif volume.is_read_only and not mount.is_read_only:
-        yield read_only(mount)
+        yield read_only_problem(mount)
 
 
-def _option(pods: DevicePods, container: Container, subject: Subject) -> Iterator[Problem]:
+def _check_checkpoint_option(pods: DevicePods, container: Container, subject: Subject) -> Iterator[Problem]:
     """Warn of a folder that the command names, in which nothing is mounted."""
-    folder = _folder(container)
+    folder = _checkpoint_folder_of_option(container)
     if not folder:
         return
-    mounting = subject.once(_by_container).get((pods.podset.path, container.at), ())
+    mounting = subject.once(_mounts_by_container).get((pods.podset.path, container.at), ())
     if any(PurePosixPath(folder).is_relative_to(mount.target) for mount in mounting):
         return
-    yield _checkpoint_lost(pods.locate(container.at), folder, is_mounted=False)
+    yield _checkpoint_lost_problem(pods.locate(container.at), folder, is_mounted=False)
 
 
-def _checkpoint_lost(path: FieldPath | str, folder: str, *, is_mounted: bool) -> Problem:
+def _checkpoint_lost_problem(path: FieldPath | str, folder: str, *, is_mounted: bool) -> Problem:
     """Return the problem of a folder on an emptyDir, or of one in the container itself, where no volume is mounted."""
     if is_mounted:
         message = f"checkpoints in `{folder}` are on an emptyDir, which is deleted with the pod"
@@ -112,7 +112,7 @@ def _checkpoint_lost(path: FieldPath | str, folder: str, *, is_mounted: bool) ->
     return CHECKPOINT_LOST.problem(path, message, "mount a PersistentVolumeClaim")
 
 
-def _folder(container: Container) -> str:
+def _checkpoint_folder_of_option(container: Container) -> str:
     """Return the folder of an option for checkpoints, as a word of its own after it, or inside a script."""
     for word, following in pairwise((*container.words, "")):
         if "-" in word and "--" in word and (option := _OPTION.search(word)) is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Check
-from webhook.facts.gpu.device_pods import WORKLOADS, advice_without_repetitions
+from webhook.facts.gpu.device_pods import WORKLOADS, check_advice_without_repetitions
 from webhook.facts.storage import (
     checkpoints,
     rolling_updates,
@@ -32,7 +32,7 @@ _ADVICE: Final = (
 
 def advise_storage(subject: Subject) -> Iterator[Problem]:
     """Yield the advice about the volumes of an object, once where several of its templates share it."""
-    yield from advice_without_repetitions(_ADVICE, volume_claims.CLAIM_EXISTS.id, subject)
+    yield from check_advice_without_repetitions(_ADVICE, volume_claims.CLAIM_EXISTS.id, subject)
 
 
 CHECKS: Final = (

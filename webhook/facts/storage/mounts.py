@@ -52,7 +52,7 @@ class Volume(NamedTuple):
         return self.value.persistent_volume_claim.read_only
 
 
-class Mount(NamedTuple):
+class VolumeMountInObject(NamedTuple):
     """One mount of a volume; `is_written` says whether it stands in the container, or the volume itself implies it."""
 
     volume: Volume
@@ -77,43 +77,43 @@ class Mount(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Mounts:
+class MountsOfObject:
     """All volumes and all mounts of an object with devices; nothing of other objects."""
 
     volumes: Items[Volume]
-    all: Items[Mount]
+    all: Items[VolumeMountInObject]
 
-    def mounts_of_created_claims(self) -> dict[FieldPath, list[Mount]]:
+    def mounts_of_created_claims(self) -> dict[FieldPath, list[VolumeMountInObject]]:
         """Return the mounts of each claim that a controller creates for all pods, by where it stands."""
-        mounts: dict[FieldPath, list[Mount]] = {}
+        mounts: dict[FieldPath, list[VolumeMountInObject]] = {}
         for mount in self.all:
             if mount.volume.created_claim:
                 mounts.setdefault(mount.volume.path, []).append(mount)
         return mounts
 
-    def mounts_of_claims(self) -> dict[str, list[Mount]]:
+    def mounts_of_claims(self) -> dict[str, list[VolumeMountInObject]]:
         """Return the mounts of each PersistentVolumeClaim, by its name."""
-        mounts: dict[str, list[Mount]] = {}
+        mounts: dict[str, list[VolumeMountInObject]] = {}
         for mount in self.all:
             if claim := mount.volume.claim:
                 mounts.setdefault(claim, []).append(mount)
         return mounts
 
 
-def read_mounts(subject: Subject) -> Mounts:
+def read_mounts(subject: Subject) -> MountsOfObject:
     """Return the volumes and mounts of an object, to be asked for with `Subject.once`."""
     work, reading = subject.once(read_device_workload), Reading(subject.deadline)
     volumes: list[Volume] = []
-    mounts: list[Mount] = []
+    mounts: list[VolumeMountInObject] = []
     for podset in Items(work.pod_sets if work.device_pods else (), subject.deadline):
         template = PodTemplate.of(podset.template, (), reading)
-        by_name = {volume.name: volume for volume in _volumes(podset, template)}
+        by_name = {volume.name: volume for volume in _volumes_of_template(podset, template)}
         volumes += by_name.values()
-        mounts += _mounts(template, by_name)
+        mounts += _mounts_of_template(template, by_name)
         for volume, path in _volumes_of_job(podset, subject):
             volumes.append(volume)
             mounts += _implied_mounts(volume, path, template)
-    return Mounts(Items(volumes, subject.deadline), Items(mounts, subject.deadline))
+    return MountsOfObject(Items(volumes, subject.deadline), Items(mounts, subject.deadline))
 
 
 def _volumes_of_job(podset: PodSet, subject: Subject) -> Iterator[tuple[Volume, str]]:
@@ -121,7 +121,7 @@ def _volumes_of_job(podset: PodSet, subject: Subject) -> Iterator[tuple[Volume, 
     every pod.
     """
     seen: set[str] = set()
-    for volume in _job_spec(subject).volumes:
+    for volume in _job_spec_of_object(subject).volumes:
         name = volume.volume_claim_name
         if volume.volume_claim.json or (name and name not in seen):
             seen.add(name)
@@ -130,7 +130,7 @@ def _volumes_of_job(podset: PodSet, subject: Subject) -> Iterator[tuple[Volume, 
             yield Volume(podset, PodVolume.of(json, volume.at, volume.reading), volume.at, claim), volume.mount_path
 
 
-def _job_spec(subject: Subject) -> JobSpec:
+def _job_spec_of_object(subject: Subject) -> JobSpec:
     at = kinds.SPECS.get(subject.group_kind)
     spec = subject.object
     for step in at or ():
@@ -138,29 +138,29 @@ def _job_spec(subject: Subject) -> JobSpec:
     return JobSpec.of(spec if at else None, at or (), Reading(subject.deadline))
 
 
-def _implied_mounts(volume: Volume, path: str, template: PodTemplate) -> Iterator[Mount]:
+def _implied_mounts(volume: Volume, path: str, template: PodTemplate) -> Iterator[VolumeMountInObject]:
     """Yield a mount in each container, init containers left out."""
     for container in template.spec.containers:
         mount = VolumeMount.of({"mountPath": path}, container.at, container.reading)
-        yield Mount(volume, container, mount, is_written=False)
+        yield VolumeMountInObject(volume, container, mount, is_written=False)
 
 
-def _volumes(podset: PodSet, template: PodTemplate) -> Iterator[Volume]:
+def _volumes_of_template(podset: PodSet, template: PodTemplate) -> Iterator[Volume]:
     no_claim = VolumeClaimSpec.of(None)
     for volume in template.spec.volumes:
         if volume:
             yield Volume(podset, volume, podset.locate(volume.at), no_claim)
 
 
-def _mounts(template: PodTemplate, volumes: Mapping[str, Volume]) -> Iterator[Mount]:
+def _mounts_of_template(template: PodTemplate, volumes: Mapping[str, Volume]) -> Iterator[VolumeMountInObject]:
     for container in template.spec.all_containers():
         for mount in container.volume_mounts:
             volume = volumes.get(mount.name)
             if volume is not None:
-                yield Mount(volume, container, mount)
+                yield VolumeMountInObject(volume, container, mount)
 
 
-def pods_of(mounts: Sequence[Mount]) -> int:
+def number_of_pods_with(mounts: Sequence[VolumeMountInObject]) -> int:
     """Count the pods of the sets with these mounts, each set once; a set whose size is not known counts as 0."""
     sets = {mount.volume.podset.path: mount.volume.podset for mount in mounts}
     return sum(podset.pods or 0 for podset in sets.values())

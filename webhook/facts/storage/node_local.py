@@ -12,7 +12,7 @@ from typing import Final
 from webhook import yamlfile
 from webhook.facts.storage.groups import STORAGE
 from webhook.facts.storage.types import StorageClass
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.paths import FieldPath
 from webhook.problem import Problem
 from webhook.typed.volumes import VolumeClaimSpec
@@ -27,7 +27,7 @@ NODE_LOCAL: Final = STORAGE.rule(
 FILE: Final = Path(__file__).with_name("provisioners.yaml")
 
 
-def node_local(path: FieldPath, claim: str = "", pods: int = 0, folder: str = "") -> Problem:
+def node_local_problem(path: FieldPath, claim: str = "", pods: int = 0, folder: str = "") -> Problem:
     """Return the problem of pods that share what is on one node: a claim of a class, or a folder of checkpoints."""
     if claim:
         message = f"{claim} is on the disk of one node, so the {pods} pods that use it can run only on that node"
@@ -37,14 +37,18 @@ def node_local(path: FieldPath, claim: str = "", pods: int = 0, folder: str = ""
     return NODE_LOCAL.problem(path, message, fix)
 
 
-def node_local_class_of_claim(claim: VolumeClaimSpec, view: View) -> str:
+def node_local_class_of_claim(claim: VolumeClaimSpec, view: ClusterView) -> str:
     """Return the class of a claim, if its volumes are on the disks of nodes."""
     name = claim.storage_class_name
-    return name if name and view.find(StorageClass, name, namespaced=False).provisioner in _local() else ""
+    return (
+        name
+        if name and view.find(StorageClass, name, namespaced=False).provisioner in _node_local_provisioners()
+        else ""
+    )
 
 
 @cache
-def _local() -> frozenset[str]:
+def _node_local_provisioners() -> frozenset[str]:
     """Return the provisioners of volumes that are on one node, which are read on first use."""
     (document,) = yamlfile.read(FILE)
     return frozenset(document.value["node"])

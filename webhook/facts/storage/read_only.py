@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.facts.storage.groups import STORAGE
-from webhook.facts.storage.mounts import Mount
+from webhook.facts.storage.mounts import VolumeMountInObject
 from webhook.problem import Problem
 
 READ_ONLY: Final = STORAGE.rule(
@@ -29,7 +29,7 @@ READ_ONLY_CLAIM: Final = STORAGE.rule(
 )
 
 
-def read_only(mount: Mount, claim: str = "") -> Problem:
+def read_only_problem(mount: VolumeMountInObject, claim: str = "") -> Problem:
     """Return the problem of pods that write where they cannot: to a claim, or checkpoints to a read-only volume."""
     if claim:
         message = f"mounts {claim} for writing, but the claim is ReadOnlyMany, so the mount or the writes may fail"

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.facts.storage.groups import STORAGE
-from webhook.facts.storage.mounts import Mount, pods_of
-from webhook.facts.storage.node_local import node_local, node_local_class_of_claim
-from webhook.facts.storage.read_only import read_only
+from webhook.facts.storage.mounts import VolumeMountInObject, number_of_pods_with
+from webhook.facts.storage.node_local import node_local_class_of_claim, node_local_problem
+from webhook.facts.storage.read_only import read_only_problem
 from webhook.facts.storage.types import StorageClass
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.problem import Problem
 from webhook.typed.volumes import VolumeClaimSpec
 
@@ -32,12 +32,14 @@ READ_WRITE_ONCE: Final = STORAGE.rule(
 )
 
 
-def validate_access_modes(claim: VolumeClaimSpec, who: str, mounting: Sequence[Mount], view: View) -> Iterator[Problem]:
+def validate_access_modes(
+    claim: VolumeClaimSpec, who: str, mounting: Sequence[VolumeMountInObject], view: ClusterView
+) -> Iterator[Problem]:
     """Check that all pods that mount a claim can; a class with volumes on one node says more than the access mode."""
-    modes, path, pods = set(claim.access_modes), mounting[0].volume.path, pods_of(mounting)
+    modes, path, pods = set(claim.access_modes), mounting[0].volume.path, number_of_pods_with(mounting)
     writing = [mount for mount in mounting if not (mount.volume.is_read_only or mount.is_read_only)]
     if modes == {"ReadOnlyMany"} and writing:
-        yield read_only(writing[0], who)
+        yield read_only_problem(writing[0], who)
     if pods < 2:
         return
     node = node_local_class_of_claim(claim, view)
@@ -45,7 +47,7 @@ def validate_access_modes(claim: VolumeClaimSpec, who: str, mounting: Sequence[M
         message = f"{who} is ReadWriteOncePod, so only 1 of the {pods} pods can start"
         yield READ_WRITE_ONCE_POD.problem(path, message, "use a ReadWriteMany claim, or one claim for each pod")
     elif node and "ReadWriteMany" not in modes:
-        yield node_local(path, f"{who} of {view.named(StorageClass.gvk, node)}", pods)
+        yield node_local_problem(path, f"{who} of {view.named(StorageClass.gvk, node)}", pods)
     elif modes == {"ReadWriteOnce"} or (modes == {"ReadWriteOnce", "ReadOnlyMany"} and writing):
         message = f"{who} is ReadWriteOnce, so the {pods} pods that use it must all run on one node"
         yield READ_WRITE_ONCE.problem(path, message, "use a ReadWriteMany claim, or keep all pods on one node")

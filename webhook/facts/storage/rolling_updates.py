@@ -15,7 +15,7 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.gpu.device_pods import read_device_workload
 from webhook.facts.storage.groups import STORAGE
-from webhook.facts.storage.mounts import Mount, read_mounts
+from webhook.facts.storage.mounts import VolumeMountInObject, read_mounts
 from webhook.facts.storage.types import Deployment, PersistentVolumeClaim, RollingUpdate
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
@@ -42,7 +42,11 @@ def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
     if subject.group_kind != _DEPLOYMENT or not subject.namespace:
         return
     spec = subject.typed(Deployment).spec
-    if spec.replicas not in (None, 1) or spec.is_omitted("replicas") or not _surges(spec.strategy.rolling_update):
+    if (
+        spec.replicas not in (None, 1)
+        or spec.is_omitted("replicas")
+        or not _starts_new_pod_first(spec.strategy.rolling_update)
+    ):
         return
     if spec.strategy.type not in ("", "RollingUpdate") or not subject.once(read_device_workload).device_pods:
         return
@@ -50,10 +54,10 @@ def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
     for name, mounting in subject.once(read_mounts).mounts_of_claims().items():
         modes = {*view.find(PersistentVolumeClaim, name).spec.access_modes}
         if modes in _ALONE and not all(mount.volume.is_read_only for mount in mounting):
-            yield _rolling_update(name, modes.pop(), mounting)
+            yield _rolling_update_problem(name, modes.pop(), mounting)
 
 
-def _rolling_update(name: str, mode: str, mounting: Sequence[Mount]) -> Problem:
+def _rolling_update_problem(name: str, mode: str, mounting: Sequence[VolumeMountInObject]) -> Problem:
     message = (
         f"claim `{name}` is {mode}, and a rolling update starts the new pod while the old one keeps the claim and its "
         "devices, so the update waits for ever unless the same node has as many devices free"
@@ -63,7 +67,7 @@ def _rolling_update(name: str, mode: str, mounting: Sequence[Mount]) -> Problem:
     return ROLLING_UPDATE.problem(mounting[0].volume.path, message, "set spec.strategy.type to Recreate")
 
 
-def _surges(settings: RollingUpdate) -> bool:
+def _starts_new_pod_first(settings: RollingUpdate) -> bool:
     """Return whether the one pod stays until another one is ready: 25 % of one pod, the default, is 0, rounded down."""
     if any(settings.is_omitted(name) for name in ("maxSurge", "maxUnavailable")):
         return False

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook import quantity
-from webhook.facts.command_lines.command import launched_by
+from webhook.facts.command_lines.command import cached_launch_of_container
 from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, read_device_workload
-from webhook.facts.gpu.resources import gpus_of
+from webhook.facts.gpu.resources import gpus_of_resources
 from webhook.facts.storage.groups import STORAGE
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
@@ -52,24 +52,26 @@ def advise_shared_memory(subject: Subject) -> Iterator[Problem]:
     """Warn of containers with several GPUs and no more shared memory than any other container has."""
     for pods in subject.once(read_device_workload).device_pods:
         for container in () if pods.spec.host_ipc else pods.containers:
-            gpus = gpus_of(container.resources)
-            if gpus > 1 and _uses_torch(container, subject):
-                yield from _size(pods, container, gpus, subject)
+            gpus = gpus_of_resources(container.resources)
+            if gpus > 1 and _may_use_torch(container, subject):
+                yield from _check_size_of_shared_memory(pods, container, gpus, subject)
 
 
-def _uses_torch(container: Container, subject: Subject) -> bool:
-    return bool(_TORCH.search(container.image)) or launched_by(container, subject).by in LAUNCHERS
+def _may_use_torch(container: Container, subject: Subject) -> bool:
+    return bool(_TORCH.search(container.image)) or cached_launch_of_container(container, subject).by in LAUNCHERS
 
 
-def _size(pods: DevicePods, container: Container, gpus: int, subject: Subject) -> Iterator[Problem]:
+def _check_size_of_shared_memory(
+    pods: DevicePods, container: Container, gpus: int, subject: Subject
+) -> Iterator[Problem]:
     mount = next((mount for mount in container.volume_mounts if mount.mount_path.rstrip("/") == _PATH), None)
     if mount is None:
         if subject.group_kind != ("kubeflow.org", "PyTorchJob"):
-            yield _shared_memory(pods.locate(container.at), gpus)
+            yield _shared_memory_problem(pods.locate(container.at), gpus)
         return
     volume = next((volume for volume in pods.spec.volumes if volume.name == mount.name), None)
-    if volume is not None and _is_small(volume.empty_dir.size_limit, gpus):
-        yield _shared_memory(pods.locate(volume.empty_dir.path("sizeLimit")), gpus, volume.empty_dir.size_limit)
+    if volume is not None and _is_small_for_gpus(volume.empty_dir.size_limit, gpus):
+        yield _shared_memory_problem(pods.locate(volume.empty_dir.path("sizeLimit")), gpus, volume.empty_dir.size_limit)
 
 
 def validate_shared_memory_limits(subject: Subject) -> Iterator[Problem]:
@@ -80,16 +82,16 @@ def validate_shared_memory_limits(subject: Subject) -> Iterator[Problem]:
             mount = next((mount for mount in container.volume_mounts if mount.mount_path.rstrip("/") == _PATH), None)
             volume = volumes.get(mount.name) if mount is not None else None
             if volume and volume.medium == "Memory":
-                yield from _memory_limit(pods, container, volume)
+                yield from _check_memory_limit(pods, container, volume)
 
 
-def _memory_limit(pods: DevicePods, container: Container, volume: EmptyDir) -> Iterator[Problem]:
+def _check_memory_limit(pods: DevicePods, container: Container, volume: EmptyDir) -> Iterator[Problem]:
     """Compare shared memory with the limit of the container, or of the pod where the container has none."""
     for resources, who in ((container.resources, "container"), (pods.spec.resources, "pod")):
         limit = resources.limits.get("memory")
         if limit is None:
             continue
-        size, memory = _amount(volume.size_limit), _amount(limit)
+        size, memory = _amount_in_bytes(volume.size_limit), _amount_in_bytes(limit)
         if size is not None and memory is not None and 0 < memory < size:
             message = f"is more than the memory limit of the {who}, `{limit}`, which counts what is in /dev/shm"
             at = pods.locate(volume.path("sizeLimit"))
@@ -100,7 +102,7 @@ def _memory_limit(pods: DevicePods, container: Container, volume: EmptyDir) -> I
         return
 
 
-def _shared_memory(path: FieldPath, gpus: int, limit: Amount | None = None) -> Problem:
+def _shared_memory_problem(path: FieldPath, gpus: int, limit: Amount | None = None) -> Problem:
     """Return the problem of a container with several GPUs, without more shared memory or with a limit that is
     too low.
     """
@@ -111,13 +113,13 @@ def _shared_memory(path: FieldPath, gpus: int, limit: Amount | None = None) -> P
     return SHARED_MEMORY.problem(path, message, "raise sizeLimit to several GiB", limit)
 
 
-def _is_small(limit: Amount | None, gpus: int) -> bool:
+def _is_small_for_gpus(limit: Amount | None, gpus: int) -> bool:
     """Return whether a limit leaves each GPU less than a container has without any volume; 0 is no limit."""
-    amount = _amount(limit)
+    amount = _amount_in_bytes(limit)
     return amount is not None and 0 < amount < _DEFAULT * gpus
 
 
-def _amount(written: Amount | None) -> int | None:
+def _amount_in_bytes(written: Amount | None) -> int | None:
     """Return the amount in bytes, rounded up; None where it is not set or still to be filled in."""
     amount = None if written is None or is_placeholder(str(written)) else quantity.read(written)
     return None if amount is None else amount.value()

@@ -9,7 +9,7 @@ from typing import Final
 
 from webhook.facts.storage.groups import STORAGE
 from webhook.facts.storage.types import StorageClass
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -22,7 +22,9 @@ CLASS_EXISTS: Final = STORAGE.rule(
 )
 
 
-def class_exists(who: str, wanted: str, path: FieldPath, view: View, *, is_created: bool = False) -> Problem:
+def class_exists_problem(
+    who: str, wanted: str, path: FieldPath, view: ClusterView, *, is_created: bool = False
+) -> Problem:
     """Return the problem of an absent StorageClass; the class of a claim that is created already cannot change."""
     near = view.nearest(wanted, (known.name for known in view.every(StorageClass)))
     message = f"{who} asks for StorageClass `{wanted}`, which does not exist, so no volume is created for it"
@@ -32,7 +34,7 @@ def class_exists(who: str, wanted: str, path: FieldPath, view: View, *, is_creat
     return CLASS_EXISTS.problem(path, message, fix)
 
 
-def is_absent(name: str, view: View) -> bool:
+def is_storage_class_absent(name: str, view: ClusterView) -> bool:
     """Return whether the view of a whole cluster has no class of this name."""
     if not name or is_placeholder(name) or view.find(StorageClass, name, namespaced=False):
         return False

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.storage.groups import STORAGE
-from webhook.facts.storage.mounts import Mount, read_mounts
+from webhook.facts.storage.mounts import VolumeMountInObject, read_mounts
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 
@@ -36,10 +36,10 @@ _OF_ONE_POD: Final = frozenset(("emptyDir", "ephemeral", "configMap", "secret", 
 def advise_sub_paths(subject: Subject) -> Iterator[Problem]:
     """Warn of every mount whose subPath is the same for pods that count on another, or that cannot be expanded."""
     for mount in subject.once(read_mounts).all:
-        yield from _sub_path(mount)
+        yield from _check_sub_path(mount)
 
 
-def _sub_path(mount: Mount) -> Iterator[Problem]:
+def _check_sub_path(mount: VolumeMountInObject) -> Iterator[Problem]:
     """Report variables that are not expanded, one rank's folder for all pods, and variables that are not set."""
     written, pods = mount.value.sub_path, mount.volume.podset.pods or 0
     if mount.volume.value.source in _OF_ONE_POD:
@@ -59,7 +59,7 @@ def _sub_path(mount: Mount) -> Iterator[Problem]:
         yield SUB_PATH.problem((*mount.path, "subPathExpr"), message, "set the variable in env with fieldRef")
 
 
-def _unset_variables(mount: Mount) -> list[str]:
+def _unset_variables(mount: VolumeMountInObject) -> list[str]:
     """Return the variables about a pod in subPathExpr that the container does not set, by their names."""
     wanted = _OF_THE_POD.intersection(_VARIABLE.findall(mount.value.sub_path_expr))
     if mount.container.env_from or not wanted:

@@ -12,12 +12,12 @@ from typing import Final
 
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.storage.groups import STORAGE
-from webhook.facts.storage.mounts import Mount, read_mounts
+from webhook.facts.storage.mounts import VolumeMountInObject, read_mounts
 from webhook.facts.storage.read_write_once import validate_access_modes
-from webhook.facts.storage.storage_classes import class_exists, is_absent
+from webhook.facts.storage.storage_classes import class_exists_problem, is_storage_class_absent
 from webhook.facts.storage.types import PersistentVolumeClaim, StorageClass
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.paths import FieldPath
 from webhook.problem import MissingObject, Problem
 
@@ -41,16 +41,16 @@ def validate_claims(subject: Subject) -> Iterator[Problem]:
     for name, mounting in subject.once(read_mounts).mounts_of_claims().items() if subject.namespace else ():
         claim = view.find(PersistentVolumeClaim, name)
         if claim:
-            yield from _class_of_pending_claim(claim, name, mounting, view)
+            yield from _check_class_of_pending_claim(claim, name, mounting, view)
             origin = view.origin(claim.json)
             for problem in validate_access_modes(claim.spec, f"claim `{name}`", mounting, view):
                 told = f"{problem.message} (claim `{name}`{origin})" if origin else problem.message
                 yield replace(problem, message=told)
         else:
-            yield _claim_exists(name, mounting[0].volume.path, subject)
+            yield _claim_exists_problem(name, mounting[0].volume.path, subject)
 
 
-def _claim_exists(name: str, path: FieldPath, subject: Subject) -> Problem:
+def _claim_exists_problem(name: str, path: FieldPath, subject: Subject) -> Problem:
     view = subject.view()
     if not view.is_whole(PersistentVolumeClaim.gvk):
         missing = MissingObject(kind=PersistentVolumeClaim.gvk.kind, namespace=subject.namespace, name=name)
@@ -66,14 +66,14 @@ def _claims_of_the_namespace(subject: Subject) -> tuple[str, ...]:
     return tuple(claim.name for claim in claims if claim.namespace == subject.namespace)
 
 
-def _class_of_pending_claim(
-    claim: PersistentVolumeClaim, name: str, mounting: Sequence[Mount], view: View
+def _check_class_of_pending_claim(
+    claim: PersistentVolumeClaim, name: str, mounting: Sequence[VolumeMountInObject], view: ClusterView
 ) -> Iterator[Problem]:
     """Report a claim that waits for an absent class; one that is bound needs none any more."""
     wanted = claim.spec.storage_class_name
-    if claim.status.phase == "Pending" and is_absent(wanted, view):
+    if claim.status.phase == "Pending" and is_storage_class_absent(wanted, view):
         who = f"PersistentVolumeClaim `{name}`"
-        yield class_exists(who, wanted, mounting[0].volume.path, view, is_created=True)
+        yield class_exists_problem(who, wanted, mounting[0].volume.path, view, is_created=True)
 
 
 def validate_ephemeral_classes(subject: Subject) -> Iterator[Problem]:
@@ -81,8 +81,8 @@ def validate_ephemeral_classes(subject: Subject) -> Iterator[Problem]:
     view = subject.view()
     for volume in subject.once(read_mounts).volumes:
         wanted = volume.value.ephemeral.volume_claim_template.spec.storage_class_name
-        if is_absent(wanted, view):
-            yield class_exists(f"volume `{volume.name}`", wanted, volume.path, view)
+        if is_storage_class_absent(wanted, view):
+            yield class_exists_problem(f"volume `{volume.name}`", wanted, volume.path, view)
 
 
 def validate_created_claims(subject: Subject) -> Iterator[Problem]:
@@ -90,6 +90,6 @@ def validate_created_claims(subject: Subject) -> Iterator[Problem]:
     view = subject.view()
     for path, mounting in subject.once(read_mounts).mounts_of_created_claims().items():
         claim, who = mounting[0].volume.created_claim, f"the claim for `{mounting[0].target}`"
-        if is_absent(claim.storage_class_name, view):
-            yield class_exists(who, claim.storage_class_name, path, view)
+        if is_storage_class_absent(claim.storage_class_name, view):
+            yield class_exists_problem(who, claim.storage_class_name, path, view)
         yield from validate_access_modes(claim, who, mounting, view)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from webhook.attributes import JSON
-from webhook.facts.train_job_pods.plugins import Making
+from webhook.facts.train_job_pods.plugins import PluginInput
 from webhook.facts.train_job_pods.upsert import upsert_mounts, upsert_volumes
 
 _IMAGE: Final = "FLUX_VIEW_IMAGE"
@@ -23,19 +23,19 @@ def entrypoint_config_map(name: str) -> str:
     return f"{name}-flux-entrypoint"
 
 
-def enforce_flux(making: Making) -> JSON:
+def apply_flux_plugin(making: PluginInput) -> JSON:
     """Change the pods as EnforceMLPolicy does; the command becomes an argument of the entrypoint. Return
     spec.trainer.
     """
     trainer, config = making.trainer, entrypoint_config_map(making.name)
     if trainer is None:
         return trainer
-    command, image = _command(making), _image(making)
+    command, image = _original_command(making), _installer_image(making)
     for pod_set in making.pod_sets:
         if pod_set.name != "node":
             continue
-        upsert_volumes(pod_set.pod, *_volumes(making.name, config))
-        install, scripts = _mount("flux-install", "/mnt/flux"), _mount(config, _CONFIG, readOnly=True)
+        upsert_volumes(pod_set.pod, *_flux_volumes(making.name, config))
+        install, scripts = _volume_mount("flux-install", "/mnt/flux"), _volume_mount(config, _CONFIG, readOnly=True)
         installer: dict[str, Any] = {
             "name": "flux-installer",
             "image": image,
@@ -47,20 +47,20 @@ def enforce_flux(making: Making) -> JSON:
             upsert_mounts(
                 node,
                 install,
-                _mount("spack-install", "/opt/software"),
+                _volume_mount("spack-install", "/opt/software"),
                 scripts,
-                _mount("flux-curve", "/curve", readOnly=True),
-                _mount("shared-memory", "/dev/shm", readOnly=True),  # noqa: S108 - a path in a pod
+                _volume_mount("flux-curve", "/curve", readOnly=True),
+                _volume_mount("shared-memory", "/dev/shm", readOnly=True),  # noqa: S108 - a path in a pod
             )
     others = {name: value for name, value in trainer.items() if name != "args"}
     return {**others, "command": [_SHELL, f"{_CONFIG}/entrypoint.sh", command]}
 
 
-def _mount(name: str, path: str, **others: bool) -> JSON:
+def _volume_mount(name: str, path: str, **others: bool) -> JSON:
     return {"name": name, "mountPath": path, **others}
 
 
-def _volumes(name: str, config: str) -> tuple[JSON, ...]:
+def _flux_volumes(name: str, config: str) -> tuple[JSON, ...]:
     return (
         {"name": "spack-install", "emptyDir": {}},
         {"name": "flux-install", "emptyDir": {}},
@@ -70,7 +70,7 @@ def _volumes(name: str, config: str) -> tuple[JSON, ...]:
     )
 
 
-def _command(making: Making) -> str:
+def _original_command(making: PluginInput) -> str:
     """Return the original command as a text (getOriginalCommand)."""
     asked, node = making.trainer.get("command"), making.node
     own = node.get("command", []) if node else []
@@ -78,7 +78,7 @@ def _command(making: Making) -> str:
     return " ".join(words).strip()
 
 
-def _image(making: Making) -> str:
+def _installer_image(making: PluginInput) -> str:
     """Return the image of the installer, which a variable may name."""
     own = making.node.get("env", []) if making.node else []
     images = [each.get("value", "") for each in (*own, *making.trainer.get("env", [])) if each.get("name") == _IMAGE]

@@ -8,26 +8,26 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from webhook.facts.assumptions import TRAINER, Assumptions, read_assumptions
+from webhook.facts.assumptions import TRAINER, ClusterAssumptions, read_assumptions
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.lookups import INSTALLED
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.releases import Release
 
 
-class Installation(NamedTuple):
+class TrainerInstallation(NamedTuple):
     """The release of Trainer, and whether it runs with its feature gate for device claims (KEP-2782)."""
 
     release: Release
     takes_claims: bool
 
 
-def read_trainer_installation(subject: Subject) -> Installation:
+def read_trainer_installation(subject: Subject) -> TrainerInstallation:
     """Return the installed Trainer; call it through `Subject.once`. Raises as `known_to`."""
     return installation_with_assumptions(subject.view(), subject.assumptions)
 
 
-def installation_with_assumptions(view: View, own: Assumptions) -> Installation:
+def installation_with_assumptions(view: ClusterView, own: ClusterAssumptions) -> TrainerInstallation:
     """Return the installed Trainer under the assumptions of a policy.
 
     Raises:
@@ -39,7 +39,7 @@ def installation_with_assumptions(view: View, own: Assumptions) -> Installation:
         shared = read_assumptions(held, f"ConfigMap `{place.name}`")
         release = shared.trainer if release is None else release
         takes_claims = shared.device_claims if takes_claims is None else takes_claims
-    return Installation(release or TRAINER, takes_claims is True)
+    return TrainerInstallation(release or TRAINER, takes_claims is True)
 
 
 def release_of(subject: Subject) -> Release:

@@ -11,16 +11,16 @@ from typing import Any, Final
 
 from webhook.attributes import JSON
 from webhook.facts.train_job_pods import plugins
-from webhook.facts.train_job_pods.flux_pods import enforce_flux
+from webhook.facts.train_job_pods.flux_pods import apply_flux_plugin
 from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
 from webhook.facts.train_job_pods.nodes import pods_of_each_job
-from webhook.facts.train_job_pods.plugins import Making
-from webhook.facts.train_job_pods.pod_set import PodSet, job_of_runtime, pod_set
+from webhook.facts.train_job_pods.plugins import PluginInput
+from webhook.facts.train_job_pods.pod_set import ReplicatedJobPods, job_of_runtime, pods_of_replicated_job
 from webhook.facts.train_job_pods.processes import predict_processes
 from webhook.facts.train_job_pods.releases import IMAGE_EVERYWHERE, KEEPS_CLAIMS, WHOLE_JOBSET
-from webhook.facts.train_job_pods.runtime_reference import Runtime
-from webhook.facts.train_job_pods.train_job_ignored_resources import ignored_resources
-from webhook.facts.train_job_pods.train_job_lost_claims import lost_claim
+from webhook.facts.train_job_pods.runtime_reference import ReferencedRuntime
+from webhook.facts.train_job_pods.train_job_ignored_resources import ignored_resources_problem
+from webhook.facts.train_job_pods.train_job_lost_claims import lost_claim_problem
 from webhook.facts.train_job_pods.types import MLPolicy, Trainer, TrainJob
 from webhook.facts.train_job_pods.upsert import upsert_env
 from webhook.releases import Release
@@ -30,19 +30,19 @@ from webhook.typed.pods import Resources
 _STEPS: Final = ("trainer", "dataset-initializer", "model-initializer")
 
 
-def build_job_set(merged: MergedJobSet, job: TrainJob, runtime: Runtime, release: Release) -> None:
+def build_job_set(merged: MergedJobSet, job: TrainJob, runtime: ReferencedRuntime, release: Release) -> None:
     """Build the JobSet of a merged runtime."""
     jobs = merged.patched.replicated_jobs
     if not jobs:
         return
     asked, policy = job.spec.trainer, runtime.spec.ml_policy
     pods_of_jobs = zip(jobs, pods_of_each_job(jobs, asked.num_nodes, policy), strict=True)
-    sets = [pod_set(replicated, count) for replicated, count in pods_of_jobs]
+    sets = [pods_of_replicated_job(replicated, count) for replicated, count in pods_of_jobs]
     for pods in sets if asked else ():
         _apply_resources(merged, pods, asked, runtime, release)
-    resources = _counted(sets, asked)
+    resources = _counted_resources(sets, asked)
     merged.processes = predict_processes(asked, policy, resources, release)
-    making = Making(
+    making = PluginInput(
         name=job.name or job.metadata.generate_name,
         runtime=runtime.name,
         trainer=asked.json if asked else None,
@@ -52,29 +52,29 @@ def build_job_set(merged: MergedJobSet, job: TrainJob, runtime: Runtime, release
         resources=resources,
         release=release,
     )
-    trainer = _enforce(making)
+    trainer = _apply_plugins(making)
     for pods in sets:
-        _initialize(pods, job.spec.initializer.json)
-        _lay_trainer(pods, trainer, policy, release)
+        _apply_initializer(pods, job.spec.initializer.json)
+        _apply_trainer(pods, trainer, policy, release)
     own = {id(job.json) for job in runtime.jobs} if runtime.is_of_cluster else frozenset[int]()
     jobs_of_sets = [_replicated_job(pods, is_own=id(pods.given) in own) for pods in sets]
-    merged.spec = {**merged.spec, **_coordinator(merged.spec), "replicatedJobs": jobs_of_sets}
+    merged.spec = {**merged.spec, **_coordinator_without_zero_values(merged.spec), "replicatedJobs": jobs_of_sets}
 
 
-def _replicated_job(of: PodSet, *, is_own: bool) -> JSON:
+def _replicated_job(of: ReplicatedJobPods, *, is_own: bool) -> JSON:
     """Return a replicated job; an unchanged one of a cluster's runtime (`is_own`) is shared by all TrainJobs."""
     if not (is_own and of.is_as_given):
         return of.replicated_job()
     return job_of_runtime(Same(of.given), of.count, is_step=of.job is not of.given)
 
 
-def _coordinator(spec: JSON) -> JSON:
+def _coordinator_without_zero_values(spec: JSON) -> JSON:
     """Return the coordinator without zero values, which Go leaves out."""
     own = spec.get("coordinator")
     return {} if own is None else {"coordinator": {name: value for name, value in own.items() if value not in (0, "")}}
 
 
-def _counted(sets: Sequence[PodSet], trainer: Trainer) -> Resources:
+def _counted_resources(sets: Sequence[ReplicatedJobPods], trainer: Trainer) -> Resources:
     """Return the resources by which Trainer counts: resourcesPerNode, else those of the container `node`."""
     if trainer.resources_per_node:
         return trainer.resources_per_node
@@ -82,27 +82,29 @@ def _counted(sets: Sequence[PodSet], trainer: Trainer) -> Resources:
     return Resources(nodes[0].get("resources", {}) if nodes else {}, (), trainer.reading)
 
 
-def _enforce(making: Making) -> JSON:
+def _apply_plugins(making: PluginInput) -> JSON:
     """Apply the plugins to the pod sets, and return spec.trainer as they leave it."""
     trainer = making.trainer
     match making.spec.ml_policy.plugin:
         case "torch":
-            trainer = plugins.enforce_torch(making)
+            trainer = plugins.apply_torch_plugin(making)
         case "jax":
-            plugins.enforce_jax(making)
+            plugins.apply_jax_plugin(making)
         case "xgboost":
-            plugins.enforce_xgboost(making)
+            plugins.apply_xgboost_plugin(making)
         case "mpi":
-            plugins.enforce_mpi(making)
+            plugins.apply_mpi_plugin(making)
         case "flux":
-            trainer = enforce_flux(making)
+            trainer = apply_flux_plugin(making)
         case _:
             making.lay_env()  # plainml.go
     plugins.enforce_pod_group(making)
     return trainer
 
 
-def _apply_resources(merged: MergedJobSet, of: PodSet, trainer: Trainer, runtime: Runtime, release: Release) -> None:
+def _apply_resources(
+    merged: MergedJobSet, of: ReplicatedJobPods, trainer: Trainer, runtime: ReferencedRuntime, release: Release
+) -> None:
     """Apply resourcesPerNode and resourceClaimsPerNode to a container `node`."""
     policy = runtime.spec.ml_policy
     if of.step != "trainer" and not _is_mpi_node(of, policy):
@@ -110,25 +112,25 @@ def _apply_resources(merged: MergedJobSet, of: PodSet, trainer: Trainer, runtime
     asked = trainer.resources_per_node
     if not policy and release >= WHOLE_JOBSET:
         if asked:
-            merged.problems.append(ignored_resources(asked, runtime, release))
+            merged.problems.append(ignored_resources_problem(asked, runtime, release))
         return
     for node in of.nodes if asked else ():
         before = node.get("resources", {})
-        node["resources"] = _resources(before, asked.json, release)
+        node["resources"] = _merged_resources(before, asked.json, release)
         if not node["resources"].get("claims"):  # they are kept all, or none
             for claim in before.get("claims", []):
                 merged.lost_claims.append(claim.get("name", ""))
-                merged.problems.append(lost_claim(claim.get("name", ""), asked, runtime, release))
+                merged.problems.append(lost_claim_problem(claim.get("name", ""), asked, runtime, release))
     if release >= KEEPS_CLAIMS:
         _add_claims(of, [claim.json for claim in trainer.resource_claims_per_node])
 
 
-def _is_mpi_node(of: PodSet, policy: MLPolicy) -> bool:
+def _is_mpi_node(of: ReplicatedJobPods, policy: MLPolicy) -> bool:
     """Return whether it is the workers' job of an MPI runtime whose launcher is a node."""
     return of.name == "node" and policy.mpi.run_launcher_as_node
 
 
-def _add_claims(of: PodSet, claims: list[JSON]) -> None:
+def _add_claims(of: ReplicatedJobPods, claims: list[JSON]) -> None:
     """Add claims of resourceClaimsPerNode (KEP-2782): each replaces the pod's of its name, and `node` refers to it."""
     if not claims:
         return
@@ -143,7 +145,7 @@ def _add_claims(of: PodSet, claims: list[JSON]) -> None:
         node["resources"] = {**resources, "claims": [*own, *added]}
 
 
-def _resources(own: Mapping[str, Any], asked: Mapping[str, Any], version: Release) -> dict[str, Any]:
+def _merged_resources(own: Mapping[str, Any], asked: Mapping[str, Any], version: Release) -> dict[str, Any]:
     """Return limits and requests merged by key since 2.3, replaced before; claims are kept since 2.4 only."""
     sides = ("limits", "requests")
     if version < WHOLE_JOBSET and all(asked.get(side) is None for side in sides):
@@ -159,7 +161,7 @@ def _resources(own: Mapping[str, Any], asked: Mapping[str, Any], version: Releas
     return made
 
 
-def _initialize(of: PodSet, initializer: JSON) -> None:
+def _apply_initializer(of: ReplicatedJobPods, initializer: JSON) -> None:
     """Apply spec.initializer to the labelled step (Initializer of builder.go)."""
     name = of.step
     asked = initializer.get(name.removesuffix("-initializer")) if name in _STEPS[1:] else None
@@ -174,7 +176,7 @@ def _initialize(of: PodSet, initializer: JSON) -> None:
                 container["envFrom"] = [*container.get("envFrom", []), {"secretRef": {"name": secret.get("name", "")}}]
 
 
-def _lay_trainer(of: PodSet, trainer: JSON, policy: MLPolicy, release: Release) -> None:
+def _apply_trainer(of: ReplicatedJobPods, trainer: JSON, policy: MLPolicy, release: Release) -> None:
     """Apply spec.trainer (Trainer of builder.go); since 2.4 the workers of an MPI runtime get the image too."""
     if of.step in _STEPS:
         of.job = {**of.job, "replicas": 1}

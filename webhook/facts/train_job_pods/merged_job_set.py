@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from webhook.attributes import JSON
-from webhook.facts.train_job_pods.processes import UNKNOWN, Processes
+from webhook.facts.train_job_pods.processes import UNKNOWN, ProcessesPerNode
 from webhook.paths import FieldPath
 from webhook.problem import Problem
 from webhook.typed.job_sets import JobSetSpec
@@ -35,7 +35,7 @@ class MergedJobSet:
     problems: list[Problem] = field(default_factory=list)
     unknown: set[tuple[str, str]] = field(default_factory=set)
     lost_claims: list[str] = field(default_factory=list)
-    processes: Processes = UNKNOWN
+    processes: ProcessesPerNode = UNKNOWN
 
     def describe(self, metadata: Metadata, at: FieldPath) -> None:
         """Add labels and annotations of the JobSet; later ones win, and the path of each annotation is kept."""

@@ -16,14 +16,14 @@ from webhook.deadline import Deadline
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays
-from webhook.facts.train_job_pods.installation import Installation, read_trainer_installation
+from webhook.facts.train_job_pods.installation import TrainerInstallation, read_trainer_installation
 from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
-from webhook.facts.train_job_pods.nodes import container_of, counted_resources, node_count, node_job
-from webhook.facts.train_job_pods.overlays import Layer, read_patches
-from webhook.facts.train_job_pods.processes import Processes, gpu_count
+from webhook.facts.train_job_pods.nodes import container_named, counted_resources, first_node_job, node_count
+from webhook.facts.train_job_pods.overlays import PatchLayer, read_patches
+from webhook.facts.train_job_pods.processes import ProcessesPerNode, gpu_count
 from webhook.facts.train_job_pods.runtime_merge import merge_runtime
-from webhook.facts.train_job_pods.runtime_reference import Runtime
-from webhook.facts.train_job_pods.train_job_and_runtime_fields import pruned_once
+from webhook.facts.train_job_pods.runtime_reference import ReferencedRuntime
+from webhook.facts.train_job_pods.train_job_and_runtime_fields import cached_pruned_object
 from webhook.facts.train_job_pods.types import (
     ClusterTrainingRuntime,
     RuntimeRef,
@@ -32,7 +32,7 @@ from webhook.facts.train_job_pods.types import (
     TrainJob,
     TrainJobSpec,
 )
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.paths import FieldPath
 from webhook.problem import MissingObject
 from webhook.releases import Release
@@ -63,8 +63,8 @@ class MergedTrainJob:
     object: TrainJob
     release: Release
     takes_claims: bool
-    runtime: Runtime
-    layers: Items[Layer]
+    runtime: ReferencedRuntime
+    layers: Items[PatchLayer]
     merged: MergedJobSet
     missing: tuple[MissingObject, ...] = ()
 
@@ -87,7 +87,7 @@ class MergedTrainJob:
         return places
 
     @property
-    def processes(self) -> Processes:
+    def processes(self) -> ProcessesPerNode:
         """Return how many processes start on each node."""
         return self.merged.processes
 
@@ -114,12 +114,12 @@ class MergedTrainJob:
     @cached_property
     def node_job(self) -> ReplicatedJob | None:
         """Return the replicated job whose `node` container Trainer reads."""
-        return node_job(self.job_set)
+        return first_node_job(self.job_set)
 
     @cached_property
     def node(self) -> Container | None:
         """Return the container `node` that trains, as Trainer would create it."""
-        return container_of(self.node_job, "node")
+        return container_named(self.node_job, "node")
 
     def origin(self, *, is_own: bool) -> str:
         """Return the path at which a problem outside the TrainJob is reported.
@@ -153,13 +153,15 @@ class MergedTrainJob:
 def merge_train_job(subject: Subject) -> MergedTrainJob:
     """Return the merged TrainJob; call it through `Subject.once`; policies with equal assumptions share it."""
     trainer = subject.once(read_trainer_installation)
-    return subject.cluster.once((merge_train_job, Same(subject.object), trainer), lambda: _train_job(subject, trainer))
+    return subject.cluster.once(
+        (merge_train_job, Same(subject.object), trainer), lambda: _merge_train_job(subject, trainer)
+    )
 
 
-def _train_job(subject: Subject, trainer: Installation) -> MergedTrainJob:
+def _merge_train_job(subject: Subject, trainer: TrainerInstallation) -> MergedTrainJob:
     is_job = group_kind(subject.object) == TRAIN_JOB
     view, release = subject.view(), trainer.release
-    written = pruned_once(subject.object, "TrainJob", release, view) if is_job else {}
+    written = cached_pruned_object(subject.object, "TrainJob", release, view) if is_job else {}
     job = TrainJob(written, (), Reading(view.deadline), is_set=is_job)
     runtime = find_runtime(job.spec.runtime_ref, view)
     patches = Items([*read_patches(job, release)], view.deadline)
@@ -176,20 +178,20 @@ def _train_job(subject: Subject, trainer: Installation) -> MergedTrainJob:
     )
 
 
-def find_runtime(reference: RuntimeRef, view: View) -> Runtime:
+def find_runtime(reference: RuntimeRef, view: ClusterView) -> ReferencedRuntime:
     """Return the runtime that a TrainJob names; one that is not found is noted in the view."""
     is_namespaced, name = reference.kind == TrainingRuntime.gvk.kind, reference.name
     kind = TrainingRuntime if is_namespaced else ClusterTrainingRuntime
     held = view.get(kind.gvk, name, namespaced=is_namespaced) if name else None
-    decoded = {} if held is None else _decoded(held, kind.gvk, view.deadline)
+    decoded = {} if held is None else _decode_runtime(held, kind.gvk, view.deadline)
     runtime = kind(decoded, (), Reading(view.deadline), is_set=held is not None)
-    return Runtime(kind=kind.gvk, name=name, object=runtime, origin=view.origin(held))
+    return ReferencedRuntime(kind=kind.gvk, name=name, object=runtime, origin=view.origin(held))
 
 
 _DECODED: Final[UserCache[tuple[Same, GroupVersionKind], JSON]] = UserCache(8 << 20)
 
 
-def _decoded(runtime: JSON, kind: GroupVersionKind, deadline: Deadline) -> JSON:
+def _decode_runtime(runtime: JSON, kind: GroupVersionKind, deadline: Deadline) -> JSON:
     """Return a decoded runtime, cached until the cluster has another object in its place."""
     key = Same(runtime), kind
     decoded = _DECODED.get(key, None)

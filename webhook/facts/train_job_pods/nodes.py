@@ -27,22 +27,22 @@ def step_of_job(job: ReplicatedJob) -> str:
     return job.template.metadata.labels.get(STEP_LABEL, "")
 
 
-def is_trainer(job: ReplicatedJob) -> bool:
+def is_trainer_job(job: ReplicatedJob) -> bool:
     """Return whether a replicated job has the label of the trainer step."""
     return step_of_job(job) == "trainer"
 
 
-def find_job(jobs: Iterable[ReplicatedJob], name: str) -> ReplicatedJob | None:
+def job_named(jobs: Iterable[ReplicatedJob], name: str) -> ReplicatedJob | None:
     """Return the replicated job of a name, or None."""
     return next((job for job in jobs if job.name == name), None)
 
 
 def trainer_step(jobs: Iterable[ReplicatedJob]) -> ReplicatedJob | None:
     """Return the replicated job with the label of the trainer, or None."""
-    return next((job for job in jobs if is_trainer(job)), None)
+    return next((job for job in jobs if is_trainer_job(job)), None)
 
 
-def container_of(job: ReplicatedJob | None, name: str) -> Container | None:
+def container_named(job: ReplicatedJob | None, name: str) -> Container | None:
     """Return a container of a replicated job, not an init container, or None."""
     return None if job is None else _find_by_name(job.pod.containers, name)
 
@@ -56,15 +56,15 @@ def _find_by_name(containers: Iterable[Container], name: str) -> Container | Non
     return next((container for container in containers if container.name == name), None)
 
 
-def node_job(job_set: JobSetSpec) -> ReplicatedJob | None:
+def first_node_job(job_set: JobSetSpec) -> ReplicatedJob | None:
     """Return the first replicated job named `node` or labelled as the trainer, preferably with a container `node`."""
-    jobs = [job for job in job_set.replicated_jobs if job.name == "node" or is_trainer(job)]
-    return next((job for job in jobs if container_of(job, "node") is not None), jobs[0] if jobs else None)
+    jobs = [job for job in job_set.replicated_jobs if job.name == "node" or is_trainer_job(job)]
+    return next((job for job in jobs if container_named(job, "node") is not None), jobs[0] if jobs else None)
 
 
 def counted_resources(job: TrainJob, job_set: JobSetSpec) -> Resources:
     """Return the resources by which Trainer counts: resourcesPerNode, else those of the container `node`."""
-    resources, node = job.spec.trainer.resources_per_node, container_of(node_job(job_set), "node")
+    resources, node = job.spec.trainer.resources_per_node, container_named(first_node_job(job_set), "node")
     return resources if resources or node is None else node.resources
 
 
@@ -74,20 +74,20 @@ def node_count(job: TrainJob, policy: MLPolicy, jobs: Sequence[ReplicatedJob]) -
     if nodes is not None:
         return nodes
     if policy.mpi:
-        return _pods_of(find_job(jobs, "node")) + policy.mpi.run_launcher_as_node
-    return _pods_of(trainer_step(jobs))
+        return _parallelism_of_job(job_named(jobs, "node")) + policy.mpi.run_launcher_as_node
+    return _parallelism_of_job(trainer_step(jobs))
 
 
-def _pods_of(job: ReplicatedJob | None) -> int:
+def _parallelism_of_job(job: ReplicatedJob | None) -> int:
     return 1 if job is None else job.parallelism
 
 
 def pods_of_each_job(jobs: Sequence[ReplicatedJob], nodes: int | None, policy: MLPolicy) -> list[int]:
     """Return the pods of each replicated job for a number of nodes of the TrainJob, or None."""
     planned = 1 if policy.num_nodes is None else policy.num_nodes
-    pods = [planned if policy and is_trainer(job) else job.parallelism for job in jobs]
+    pods = [planned if policy and is_trainer_job(job) else job.parallelism for job in jobs]
     pods = [max(count, 1) for count in pods]  # WithPodSet of pkg/runtime/runtime.go
-    fits = [job.name == "node" if policy.mpi else is_trainer(job) for job in jobs]
+    fits = [job.name == "node" if policy.mpi else is_trainer_job(job) for job in jobs]
     if nodes is not None and True in fits:
         is_launcher_node = policy.mpi.run_launcher_as_node
         pods[fits.index(True)] = max(nodes - 1, 1) if is_launcher_node else nodes

@@ -20,7 +20,7 @@ from webhook.typed.objects import Metadata
 from webhook.typed.pods import PodSpec
 
 
-class Overlay(NamedTuple):
+class JobOverlay(NamedTuple):
     """The patch of one replicated job: a partial job, and its partial PodSpec, which may have another path."""
 
     job: ReplicatedJob
@@ -32,10 +32,10 @@ class Overlay(NamedTuple):
         return self.job.name
 
 
-class Layer(NamedTuple):
+class PatchLayer(NamedTuple):
     """The overlays of one patch, the path of the patch, and its metadata for the whole JobSet."""
 
-    overlays: Items[Overlay]
+    overlays: Items[JobOverlay]
     at: FieldPath
     metadata: Metadata
 
@@ -47,25 +47,25 @@ def patches_path(version: Release) -> str:
     return "podTemplateOverrides" if version >= TEMPLATES else "podSpecOverrides"
 
 
-def read_patches(job: TrainJob, version: Release) -> Iterator[Layer]:
+def read_patches(job: TrainJob, version: Release) -> Iterator[PatchLayer]:
     """Yield the patches of a TrainJob that this release reads, in order."""
     spec = job.spec
     if version >= PATCHES:
         for patch in spec.runtime_patches:
             template = patch.training_runtime_spec.template
-            overlays = Items([*_patches(template.spec)], spec.reading.deadline)
-            yield Layer(overlays, patch.at, template.metadata)
+            overlays = Items([*_overlays_of_patch(template.spec)], spec.reading.deadline)
+            yield PatchLayer(overlays, patch.at, template.metadata)
         return
     annotations = Metadata({"annotations": spec.json.get("annotations")}, spec.at, spec.reading)
-    yield Layer(Items((), spec.reading.deadline), spec.at, annotations)
-    for at, overlays in _template_overrides(spec) if version >= TEMPLATES else _spec_overrides(spec):
-        yield Layer(overlays, at, Metadata({}, at, spec.reading))
+    yield PatchLayer(Items((), spec.reading.deadline), spec.at, annotations)
+    for at, overlays in _overlays_of_2_1(spec) if version >= TEMPLATES else _overlays_of_2_0(spec):
+        yield PatchLayer(overlays, at, Metadata({}, at, spec.reading))
 
 
-def _patches(job_set: JobSetSpec) -> Iterator[Overlay]:
+def _overlays_of_patch(job_set: JobSetSpec) -> Iterator[JobOverlay]:
     for job in job_set.replicated_jobs:
         written = _as_go_writes(job)
-        yield Overlay(written, written.pod)
+        yield JobOverlay(written, written.pod)
 
 
 def _as_go_writes(job: ReplicatedJob) -> ReplicatedJob:
@@ -79,23 +79,23 @@ def _as_go_writes(job: ReplicatedJob) -> ReplicatedJob:
     return ReplicatedJob({**job.json, "template": template}, job.at, job.reading)
 
 
-def _template_overrides(spec: TrainJobSpec) -> Iterator[tuple[FieldPath, Items[Overlay]]]:
+def _overlays_of_2_1(spec: TrainJobSpec) -> Iterator[tuple[FieldPath, Items[JobOverlay]]]:
     """Yield the overrides of 2.1, each as an overlay of each of its target jobs."""
     for override in spec.pod_template_overrides:
         template = {name: value for name, value in override.json.items() if name != "targetJobs"}
-        overlays = [_override(template, target, override.spec) for target in override.target_jobs]
+        overlays = [_overlay_of_override(template, target, override.spec) for target in override.target_jobs]
         yield override.at, Items(overlays, spec.reading.deadline)
 
 
-def _spec_overrides(spec: TrainJobSpec) -> Iterator[tuple[FieldPath, Items[Overlay]]]:
+def _overlays_of_2_0(spec: TrainJobSpec) -> Iterator[tuple[FieldPath, Items[JobOverlay]]]:
     """Yield the overrides of 2.0, which are pod specs."""
     for override in spec.pod_spec_overrides:
         pod_spec = {name: value for name, value in override.json.items() if name != "targetJobs"}
         pod = PodSpec(pod_spec, override.at, override.reading)
-        overlays = [_override({"spec": pod_spec}, target, pod) for target in override.target_jobs]
+        overlays = [_overlay_of_override({"spec": pod_spec}, target, pod) for target in override.target_jobs]
         yield override.at, Items(overlays, spec.reading.deadline)
 
 
-def _override(template: JSON, target: TargetJob, pod: PodSpec) -> Overlay:
+def _overlay_of_override(template: JSON, target: TargetJob, pod: PodSpec) -> JobOverlay:
     job = {"name": target.name, "template": {"spec": {"template": template}}}
-    return Overlay(ReplicatedJob(job, target.at, target.reading), pod)
+    return JobOverlay(ReplicatedJob(job, target.at, target.reading), pod)

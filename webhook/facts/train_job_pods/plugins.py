@@ -13,10 +13,15 @@ from typing import Any, Final
 
 from webhook.attributes import JSON
 from webhook.facts.train_job_pods.nodes import PORT
-from webhook.facts.train_job_pods.pod_set import PodSet
-from webhook.facts.train_job_pods.processes import Processes, gpu_count
+from webhook.facts.train_job_pods.pod_set import ReplicatedJobPods
+from webhook.facts.train_job_pods.processes import ProcessesPerNode, gpu_count
 from webhook.facts.train_job_pods.releases import INJECTION
-from webhook.facts.train_job_pods.torchtune_recipe import ENTRYPOINT, model_of, overridden_paths, recipe_and_config
+from webhook.facts.train_job_pods.torchtune_recipe import (
+    ENTRYPOINT,
+    model_of_runtime,
+    overridden_paths,
+    recipe_and_config,
+)
 from webhook.facts.train_job_pods.types import RuntimeSpec
 from webhook.facts.train_job_pods.upsert import upsert_env, upsert_mounts, upsert_port, upsert_volumes
 from webhook.releases import Release
@@ -26,15 +31,15 @@ _RANK: Final = {"fieldRef": {"fieldPath": "metadata.annotations['batch.kubernete
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Making:
+class PluginInput:
     """The input of plugins: the TrainJob, the spec of its runtime, the pod sets, processes and counted resources."""
 
     name: str
     runtime: str
     trainer: JSON
     spec: RuntimeSpec
-    pod_sets: Sequence[PodSet]
-    processes: Processes
+    pod_sets: Sequence[ReplicatedJobPods]
+    processes: ProcessesPerNode
     resources: Resources
     release: Release
 
@@ -44,7 +49,7 @@ class Making:
         return f"{self.name}-node-0-0.{self.name}"
 
     @property
-    def trainer_set(self) -> PodSet | None:
+    def trainer_set(self) -> ReplicatedJobPods | None:
         """Return the first pod set that is labelled as the trainer."""
         return next((pods for pods in self.pod_sets if pods.step == "trainer"), None)
 
@@ -64,7 +69,7 @@ class Making:
         if of is not None and node is not None and upsert_env(node, self.trainer.get("env", []), own):
             of.settled = node
 
-    def named(self, name: str) -> PodSet | None:
+    def named(self, name: str) -> ReplicatedJobPods | None:
         """Return the first pod set of a name."""
         return next((pods for pods in self.pod_sets if pods.name == name), None)
 
@@ -74,7 +79,7 @@ def variables_by_name(values: Mapping[str, JSON]) -> list[JSON]:
     return [{"name": name, "value" if isinstance(value, str) else "valueFrom": value} for name, value in values.items()]
 
 
-def enforce_torch(making: Making) -> JSON:
+def apply_torch_plugin(making: PluginInput) -> JSON:
     """Set the variables of torch (torch.go); a torchtune command gets its recipe instead of the first node's
     address.
     """
@@ -87,13 +92,13 @@ def enforce_torch(making: Making) -> JSON:
         making.lay_env(own)
         upsert_port(node, PORT)
         if is_tuned:
-            trainer = {**trainer, "command": [*ENTRYPOINT, *_tuned(making)]}
-    for container in _injected(making):
+            trainer = {**trainer, "command": [*ENTRYPOINT, *_words_after_tune_run(making)]}
+    for container in _containers_of_injection(making):
         upsert_env(container, variables_by_name({**nodes, **master}))
     return trainer
 
 
-def _tuned(making: Making) -> Iterator[str]:
+def _words_after_tune_run(making: PluginInput) -> Iterator[str]:
     """Yield the words of a command after `tune run`."""
     gpus, _ = gpu_count(making.resources)
     asked = making.processes.per_node
@@ -103,7 +108,7 @@ def _tuned(making: Making) -> Iterator[str]:
     is_single = making.nodes == 1 and (asked == "1" or gpus == 1)
     args = making.trainer.get("args", [])
     name, config = recipe_and_config(
-        model_of(making.runtime), args, making.nodes, is_single=is_single, release=making.release
+        model_of_runtime(making.runtime), args, making.nodes, is_single=is_single, release=making.release
     )
     yield from (name, "--config", config)
     for pod_set in making.pod_sets:
@@ -111,7 +116,7 @@ def _tuned(making: Making) -> Iterator[str]:
             yield from overridden_paths(container.get("command", []))
 
 
-def _injected(making: Making) -> Iterator[dict[str, Any]]:
+def _containers_of_injection(making: PluginInput) -> Iterator[dict[str, Any]]:
     """Yield the containers that torch.envInjection names."""
     if making.release < INJECTION:
         return
@@ -122,7 +127,7 @@ def _injected(making: Making) -> Iterator[dict[str, Any]]:
             yield from (container for container in containers if container is not None)
 
 
-def enforce_jax(making: Making) -> None:
+def apply_jax_plugin(making: PluginInput) -> None:
     """Set the variables of JAX, as Trainer's jax.go does."""
     if (node := making.node) is not None:
         address = f"{making.address}:{PORT}"
@@ -131,7 +136,7 @@ def enforce_jax(making: Making) -> None:
         upsert_port(node, PORT)
 
 
-def enforce_xgboost(making: Making) -> None:
+def apply_xgboost_plugin(making: PluginInput) -> None:
     """Set the variables of XGBoost with one worker for each GPU, as Trainer's xgboost.go does."""
     if (node := making.node) is not None:
         workers = making.nodes * (making.processes.count or 1)
@@ -141,20 +146,20 @@ def enforce_xgboost(making: Making) -> None:
         upsert_port(node, PORT)
 
 
-def enforce_mpi(making: Making) -> None:
+def apply_mpi_plugin(making: PluginInput) -> None:
     """Add SSH keys to all nodes, and the file of hosts to the launcher (mpi.go)."""
     path = making.spec.ml_policy.mpi.ssh_auth_mount_path
     for pod_set in making.pod_sets:
         if pod_set.name not in ("node", "launcher"):
             continue
-        upsert_volumes(pod_set.pod, _keys(making.name))
+        upsert_volumes(pod_set.pod, _volume_of_ssh_keys(making.name))
         for node in pod_set.nodes:
             upsert_mounts(node, {"name": "mpi-ssh-auth", "mountPath": path})
         if pod_set.name == "launcher":
-            _enforce_launcher(making, pod_set)
+            _apply_mpi_to_launcher(making, pod_set)
 
 
-def _enforce_launcher(making: Making, launcher: PodSet) -> None:
+def _apply_mpi_to_launcher(making: PluginInput, launcher: ReplicatedJobPods) -> None:
     items = [{"key": "hostfile", "path": "hostfile", "mode": 0o444}]
     hosts = {"name": f"{making.name}-mpi-hostfile", "items": items}
     upsert_volumes(launcher.pod, {"name": "mpi-hostfile", "configMap": hosts})
@@ -169,7 +174,7 @@ def _enforce_launcher(making: Making, launcher: PodSet) -> None:
         upsert_env(node, variables_by_name(values))
 
 
-def _keys(name: str) -> JSON:
+def _volume_of_ssh_keys(name: str) -> JSON:
     """Return the volume with the SSH keys."""
     items = [
         {"key": "ssh-privatekey", "path": "id_rsa", "mode": 0o640},
@@ -180,15 +185,15 @@ def _keys(name: str) -> JSON:
     return {"name": "mpi-ssh-auth", "secret": secret}
 
 
-def enforce_pod_group(making: Making) -> None:
+def enforce_pod_group(making: PluginInput) -> None:
     """Set the group of the pods (coscheduling.go and volcano.go)."""
     policy = making.spec.pod_group_policy
     for pod_set in making.pod_sets:
         if policy.coscheduling:
-            _annotate(pod_set, "labels", "scheduling.x-k8s.io/pod-group", making.name)
+            _set_metadata_entry(pod_set, "labels", "scheduling.x-k8s.io/pod-group", making.name)
         if policy.volcano:
-            _annotate(pod_set, "annotations", "scheduling.k8s.io/group-name", making.name)
+            _set_metadata_entry(pod_set, "annotations", "scheduling.k8s.io/group-name", making.name)
 
 
-def _annotate(pod_set: PodSet, field: str, name: str, value: str) -> None:
+def _set_metadata_entry(pod_set: ReplicatedJobPods, field: str, name: str, value: str) -> None:
     pod_set.metadata[field] = {**(pod_set.metadata.get(field) or {}), name: value}

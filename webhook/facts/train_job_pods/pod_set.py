@@ -1,6 +1,6 @@
 """A replicated job of the JobSet, copied down to its containers, that Trainer and its plugins change.
 
-Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/runtime.go, whose PodSet is a view of a replicated job.
+Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/runtime.go, whose ReplicatedJobPods is a view of a replicated job.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from webhook.typed.view import Reading
 
 
 @dataclass(slots=True)
-class PodSet:
+class ReplicatedJobPods:
     """One replicated job.
 
     Args:
@@ -81,14 +81,16 @@ class PodSet:
         return {**self.job, "template": {**template, "spec": spec}}
 
 
-def pod_set(job: ReplicatedJob, count: int) -> PodSet:
+def pods_of_replicated_job(job: ReplicatedJob, count: int) -> ReplicatedJobPods:
     """Return the pod set of a replicated job with a number of pods."""
     containers, init_containers = (
         [dict(container.json) for container in listed] for listed in (job.pod.containers, job.pod.init_containers)
     )
     metadata = dict(job.pod_template.metadata.json)
     given = job.json
-    return PodSet(given, dict(job.pod.json), metadata, containers, init_containers, count, step_of_job(job), given)
+    return ReplicatedJobPods(
+        given, dict(job.pod.json), metadata, containers, init_containers, count, step_of_job(job), given
+    )
 
 
 @lru_cache(maxsize=64)
@@ -98,4 +100,4 @@ def job_of_runtime(job: Same, count: int, *, is_step: bool) -> JSON:
     For jobs of ClusterTrainingRuntimes, which are few: what users write is not kept.
     """
     given = {**job.held, "replicas": 1} if is_step else job.held
-    return pod_set(ReplicatedJob(given, (), Reading()), count).replicated_job()
+    return pods_of_replicated_job(ReplicatedJob(given, (), Reading()), count).replicated_job()

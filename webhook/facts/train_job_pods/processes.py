@@ -21,7 +21,7 @@ from webhook.typed.pods import Resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Processes:
+class ProcessesPerNode:
     """`per_node` is a number, `auto` or `gpu` as Trainer passes it on; `count` is its meaning, None if unknown."""
 
     per_node: str
@@ -32,10 +32,10 @@ class Processes:
         return f"{self.per_node} ({self.reason})"
 
 
-UNKNOWN = Processes(per_node="", count=None, reason="the runtime is not known")
+UNKNOWN = ProcessesPerNode(per_node="", count=None, reason="the runtime is not known")
 
 
-def predict_processes(trainer: Trainer, policy: MLPolicy, resources: Resources, version: Release) -> Processes:
+def predict_processes(trainer: Trainer, policy: MLPolicy, resources: Resources, version: Release) -> ProcessesPerNode:
     """Return the processes per node; `resources` are those that Trainer reads."""
     explicit = trainer.num_proc_per_node
     gpus, _ = gpu_count(resources)
@@ -44,72 +44,72 @@ def predict_processes(trainer: Trainer, policy: MLPolicy, resources: Resources, 
             default = policy.torch.num_proc_per_node if version < NUMBERS_ONLY else None
             per_node = ("auto" if default is None else default) if explicit is None else explicit
             if version < TEMPLATES:
-                return _first_torch(per_node, trainer.resources_per_node, gpus)
-            return _torch(per_node, gpus, resources)
+                return _torch_processes_of_2_0(per_node, trainer.resources_per_node, gpus)
+            return _torch_processes(per_node, gpus, resources)
         case "mpi":
             number = policy.mpi.num_proc_per_node
-            return _fixed("mpi", explicit, number, gpus, raises=version >= TEMPLATES)
+            return _fixed_processes("mpi", explicit, number, gpus, raises=version >= TEMPLATES)
         case "flux":
-            return _fixed("flux", explicit, policy.flux.num_proc_per_node, gpus, raises=False)
+            return _fixed_processes("flux", explicit, policy.flux.num_proc_per_node, gpus, raises=False)
         case "xgboost":
             reason = f"{gpus} GPUs are counted" if gpus else "no GPU is counted"
-            return Processes(
+            return ProcessesPerNode(
                 per_node=str(gpus or 1), count=gpus or 1, reason=f"xgboost starts one worker per GPU; {reason}"
             )
         case name:
             start = "jax starts one process per node" if name == "jax" else "the command is run once per node"
-            return Processes(per_node="1", count=1, reason=f"{start}; numProcPerNode is not read")
+            return ProcessesPerNode(per_node="1", count=1, reason=f"{start}; numProcPerNode is not read")
 
 
-def _first_torch(per_node: JSON, resources: Resources, gpus: int) -> Processes:
+def _torch_processes_of_2_0(per_node: JSON, resources: Resources, gpus: int) -> ProcessesPerNode:
     """Return the processes of 2.0, which reads only resourcesPerNode, its requests last."""
     if not resources:
         count = read_whole_number(per_node) or gpus or None
-        return Processes(per_node=str(per_node), count=count, reason="torchrun gets it as written")
+        return ProcessesPerNode(per_node=str(per_node), count=count, reason="torchrun gets it as written")
     for side, amounts in (("limits", resources.limits), ("requests", resources.requests)):
-        if resources.has(side) and _takes_cpus(per_node, amounts):
+        if resources.has(side) and _are_cpus_counted(per_node, amounts):
             cpus = max(1, cpu_count({"requests": dict(amounts)}))
-            return Processes(per_node=str(cpus), count=cpus, reason=f"Trainer 2.0 takes the CPUs of its {side}")
+            return ProcessesPerNode(per_node=str(cpus), count=cpus, reason=f"Trainer 2.0 takes the CPUs of its {side}")
     if not resources.has("requests") or per_node == "cpu":
-        return Processes(per_node="1", count=1, reason="Trainer 2.0 takes one without requests to read")
-    return Processes(
+        return ProcessesPerNode(per_node="1", count=1, reason="Trainer 2.0 takes one without requests to read")
+    return ProcessesPerNode(
         per_node=str(per_node), count=read_whole_number(per_node) or gpus or None, reason="torchrun gets it as written"
     )
 
 
-def _takes_cpus(per_node: JSON, amounts: Mapping[str, Amount]) -> bool:
+def _are_cpus_counted(per_node: JSON, amounts: Mapping[str, Amount]) -> bool:
     if per_node == "auto":
         return not any("gpu" in name.lower() for name in amounts)
     return per_node == "cpu" and "cpu" in amounts
 
 
-def _torch(per_node: JSON, gpus: int, resources: Resources) -> Processes:
+def _torch_processes(per_node: JSON, gpus: int, resources: Resources) -> ProcessesPerNode:
     if (number := read_whole_number(per_node)) is not None:
-        return Processes(per_node=str(number), count=number, reason="numProcPerNode says so")
+        return ProcessesPerNode(per_node=str(number), count=number, reason="numProcPerNode says so")
     if per_node == "gpu" or (per_node == "auto" and gpus):
         reason = f"torchrun starts one process per visible GPU; {gpus} are requested"
-        return Processes(per_node=str(per_node), count=gpus or None, reason=reason)
+        return ProcessesPerNode(per_node=str(per_node), count=gpus or None, reason=reason)
     if per_node not in ("auto", "cpu"):
-        return Processes(
+        return ProcessesPerNode(
             per_node=str(per_node), count=int(per_node) if str(per_node).isdecimal() else None, reason="as written"
         )
     if cpus := cpu_count(resources.json):
         reason = f"no GPU is counted, so it is the {cpus} CPUs"
-        return Processes(per_node=str(cpus), count=cpus, reason=reason)
-    return Processes(per_node="1", count=1, reason="the resources have no GPU and no CPU")
+        return ProcessesPerNode(per_node=str(cpus), count=cpus, reason=reason)
+    return ProcessesPerNode(per_node="1", count=1, reason="the resources have no GPU and no CPU")
 
 
-def _fixed(name: str, explicit: JSON, default: int | None, gpus: int, *, raises: bool) -> Processes:
+def _fixed_processes(name: str, explicit: JSON, default: int | None, gpus: int, *, raises: bool) -> ProcessesPerNode:
     """Return a number of the TrainJob or of the runtime, for mpi and flux; if `raises`, 1 becomes the GPUs."""
     number = 1 if default is None else default
     if (per_node := read_whole_number(explicit)) is not None:
-        return Processes(per_node=str(per_node), count=per_node, reason="numProcPerNode says so")
+        return ProcessesPerNode(per_node=str(per_node), count=per_node, reason="numProcPerNode says so")
     if raises and number == 1 and gpus > 1:
-        return Processes(per_node=str(gpus), count=gpus, reason=f"{gpus} GPUs are counted")
+        return ProcessesPerNode(per_node=str(gpus), count=gpus, reason=f"{gpus} GPUs are counted")
     reason = f"the runtime's {name}.numProcPerNode is {number}"
     if number == 1 and not gpus:
         reason += " and no GPU is counted"
-    return Processes(per_node=str(number), count=number, reason=reason)
+    return ProcessesPerNode(per_node=str(number), count=number, reason=reason)
 
 
 def gpu_count(resources: Resources) -> tuple[int, bool]:

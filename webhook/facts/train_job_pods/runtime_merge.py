@@ -12,11 +12,15 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.train_job_pods.job_set_builder import build_job_set
 from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
-from webhook.facts.train_job_pods.overlays import Layer
+from webhook.facts.train_job_pods.overlays import PatchLayer
 from webhook.facts.train_job_pods.releases import WHOLE_JOBSET
-from webhook.facts.train_job_pods.runtime_reference import Runtime
-from webhook.facts.train_job_pods.train_job_patches import patch_merges, patched_container, patched_job
-from webhook.facts.train_job_pods.train_job_tolerations import lost_toleration
+from webhook.facts.train_job_pods.runtime_reference import ReferencedRuntime
+from webhook.facts.train_job_pods.train_job_patches import (
+    check_patched_container,
+    patch_merges_problem,
+    patched_job_problem,
+)
+from webhook.facts.train_job_pods.train_job_tolerations import check_lost_toleration
 from webhook.facts.train_job_pods.types import TrainJob
 from webhook.patch import strategic
 from webhook.releases import Release
@@ -24,32 +28,34 @@ from webhook.typed.collections import Items
 from webhook.typed.job_sets import JobSetSpec, ReplicatedJob
 
 
-def merge_runtime(job: TrainJob, layers: Items[Layer], runtime: Runtime, release: Release) -> MergedJobSet:
+def merge_runtime(
+    job: TrainJob, layers: Items[PatchLayer], runtime: ReferencedRuntime, release: Release
+) -> MergedJobSet:
     """Return the JobSet of a TrainJob with these patches on a runtime."""
     template, deadline, indexes = runtime.spec.template, job.reading.deadline, strategic.Indexes()
     merged = MergedJobSet(spec=template.spec.json, patched=template.spec)
     merged.describe(template.metadata, ("spec", "runtimeRef"))
     for layer in layers:
         merged.describe(layer.metadata, layer.metadata.path("annotations"))
-        _lay(merged, layer, runtime, release, deadline, indexes=indexes)
-    merged.spec = _in_order(merged.spec, template.spec.json)
+        _merge_layer(merged, layer, runtime, release, deadline, indexes=indexes)
+    merged.spec = _jobs_in_runtime_order(merged.spec, template.spec.json)
     if merged.spec is not template.spec.json:
         merged.patched = JobSetSpec(merged.spec, template.spec.at, template.spec.reading)
     build_job_set(merged, job, runtime, release)
     return merged
 
 
-def _in_order(spec: JSON, own: JSON) -> JSON:
+def _jobs_in_runtime_order(spec: JSON, own: JSON) -> JSON:
     """Return the replicated jobs in the runtime's order; new ones are placed with the first."""
     order = {job.get("name", ""): place for place, job in enumerate(own.get("replicatedJobs", []))}
     jobs = spec.get("replicatedJobs", [])
     return {**spec, "replicatedJobs": sorted(jobs, key=lambda job: order.get(job.get("name", ""), 0))} if jobs else spec
 
 
-def _lay(
+def _merge_layer(
     merged: MergedJobSet,
-    layer: Layer,
-    runtime: Runtime,
+    layer: PatchLayer,
+    runtime: ReferencedRuntime,
     release: Release,
     deadline: Deadline,
     *,
@@ -63,15 +69,15 @@ def _lay(
         before = jobs_by_name.get(overlay.name)
         if before is None:
             merged.unknown.add((overlay.name, ""))
-            merged.problems.append(patched_job(overlay, jobs_by_name, runtime, release))
+            merged.problems.append(patched_job_problem(overlay, jobs_by_name, runtime, release))
         else:
             patched = ReplicatedJob(before, (), overlay.job.reading)
-            merged.problems.extend(patched_container(merged, overlay, patched, runtime))
-            merged.problems.extend(lost_toleration(overlay, patched))
+            merged.problems.extend(check_patched_container(merged, overlay, patched, runtime))
+            merged.problems.extend(check_lost_toleration(overlay, patched))
     taken = [overlay.job.json for overlay in layer.overlays if release >= WHOLE_JOBSET or overlay.name in jobs_by_name]
     if not taken:
         return
     try:
         merged.spec = strategic.merge_patch(merged.spec, {"replicatedJobs": taken}, "JobSetSpec", deadline, indexes)
     except strategic.Unmergeable as error:
-        merged.problems.append(patch_merges(layer, runtime, error))
+        merged.problems.append(patch_merges_problem(layer, runtime, error))

@@ -12,7 +12,7 @@ from webhook.typed.job_sets import ReplicatedJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Runtime:
+class ReferencedRuntime:
     """A reference to a runtime, and the runtime, which is false if it does not exist.
 
     `str()` is how messages name it: "ClusterTrainingRuntime `torch`", and of files "… in runtimes.yaml".

@@ -14,17 +14,17 @@ from webhook.typed.view import Typed
 
 def comparable_specs(subject: Subject) -> tuple[Mapping[str, JSON], Mapping[str, JSON]]:
     """Return the spec now and before, without the fields that the release drops."""
-    return subject.once(_specs)
+    return subject.once(_specs_without_ignored_fields)
 
 
-def _specs(subject: Subject) -> tuple[Mapping[str, JSON], Mapping[str, JSON]]:
+def _specs_without_ignored_fields(subject: Subject) -> tuple[Mapping[str, JSON], Mapping[str, JSON]]:
     (_, kind), release, deadline = subject.group_kind, release_of(subject), subject.deadline
     kept = (without_dropped_fields(each, kind, release, deadline) for each in (subject.object, subject.old_object))
     now, before = (get(each, ("spec",), {}) for each in kept)
     return now, before
 
 
-def is_changed(name: str, now: Typed, before: Typed) -> bool:
+def is_field_changed(name: str, now: Typed, before: Typed) -> bool:
     """Return whether a field changed (`self == oldSelf`); adding or removing it does not count."""
     return None not in (now.json.get(name), before.json.get(name)) and now.differs(before, name)
 

@@ -20,7 +20,7 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.train_job_pods import overlays
 from webhook.facts.train_job_pods.releases import OLDEST
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.paths import FieldPath
 from webhook.problem import Problem
 from webhook.problems.rule import Rule
@@ -44,7 +44,7 @@ class FieldRules(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ReleaseBoundField:
     """A field that only some releases have."""
 
     since: Release
@@ -61,7 +61,7 @@ class Changed:
 
 
 @dataclass(slots=True)
-class Shape:
+class ObjectShape:
     """The fields of one object; None if they are not known. `changed` and `inner` are by the field's name.
 
     `is_fixed` is whether every release that has the object has these fields in it. `_kept` are the fields that a
@@ -70,8 +70,8 @@ class Shape:
 
     known: frozenset[str] | None = None
     is_fixed: bool = False
-    changed: dict[str, Changed] = field(default_factory=dict)
-    inner: dict[str, Shape] = field(default_factory=dict)
+    changed: dict[str, ReleaseBoundField] = field(default_factory=dict)
+    inner: dict[str, ObjectShape] = field(default_factory=dict)
     _kept: dict[Release, frozenset[str]] = field(default_factory=dict)
 
     def kept(self, release: Release) -> frozenset[str]:
@@ -97,20 +97,20 @@ class Shape:
             self.known is not None and name not in self.known and (self.is_fixed or read_field_table().knows(release))
         )
 
-    def at(self, path: str) -> Shape:
+    def at(self, path: str) -> ObjectShape:
         """Return the shape at a path inside it, and create it if there is none."""
         name, _, rest = path.partition(".")
-        shape = self.inner.setdefault(name.removesuffix("[]"), Shape())
+        shape = self.inner.setdefault(name.removesuffix("[]"), ObjectShape())
         return shape.at(rest) if rest else shape
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class FieldTable:
     """All of train_job_and_runtime_fields.yaml; `known` names are those of releases from `since` to `until`."""
 
     since: Release
     until: Release
-    kinds: Mapping[str, Shape]
+    kinds: Mapping[str, ObjectShape]
 
     def knows(self, release: Release) -> bool:
         """Return whether all field names of a release are known, and not only changed ones."""
@@ -118,36 +118,40 @@ class Table:
 
 
 @cache
-def read_field_table() -> Table:
+def read_field_table() -> FieldTable:
     """Return the shipped table; it is read on first use."""
     (document,) = yamlfile.read(FILE)
     value = document.value
     kinds = {
-        kind: _shape(objects, value["fixed"].get(kind, {}), value["changed"].get(kind, ()))
+        kind: _read_shape(objects, value["fixed"].get(kind, {}), value["changed"].get(kind, ()))
         for kind, objects in value["objects"].items()
     }
     for kind, inner in value["embedded"].items():
-        kinds[kind] = Shape()
+        kinds[kind] = ObjectShape()
         for path, embedded in inner.items():
             parent, _, name = path.rpartition(".")
             kinds[kind].at(parent).inner[name] = kinds[embedded]
-    return Table(since=_release(value["since"]), until=_release(value["until"]), kinds=kinds)
+    return FieldTable(
+        since=_parse_release_or_fail(value["since"]), until=_parse_release_or_fail(value["until"]), kinds=kinds
+    )
 
 
-def _shape(objects: Mapping[str, Sequence[str]], fixed: Mapping[str, Sequence[str]], changed: Sequence[JSON]) -> Shape:
-    whole = Shape()
+def _read_shape(
+    objects: Mapping[str, Sequence[str]], fixed: Mapping[str, Sequence[str]], changed: Sequence[JSON]
+) -> ObjectShape:
+    whole = ObjectShape()
     for path, names in chain(objects.items(), fixed.items()):
         shape = whole.at(path)
         shape.known, shape.is_fixed = frozenset(names), path in fixed
     for row in changed:
         parent, _, name = row["path"].rpartition(".")
-        since = _release(row["since"]) if "since" in row else OLDEST
-        until = _release(row["until"]) if "until" in row else _FOREVER
-        whole.at(parent).changed[name] = Changed(since, until, row["instead"])
+        since = _parse_release_or_fail(row["since"]) if "since" in row else OLDEST
+        until = _parse_release_or_fail(row["until"]) if "until" in row else _FOREVER
+        whole.at(parent).changed[name] = ReleaseBoundField(since, until, row["instead"])
     return whole
 
 
-def _release(text: str) -> Release:
+def _parse_release_or_fail(text: str) -> Release:
     release = parse_release(text)
     if release is None:
         raise ValueError(f"{FILE}: `{text}` is not a release")
@@ -163,16 +167,16 @@ def validate_fields(
     """
     shape = read_field_table().kinds.get(kind)
     if shape is not None:
-        yield from _Reader(release, rules, deadline, is_sent).object(obj, shape, ())
+        yield from _UnknownFieldFinder(release, rules, deadline, is_sent).find_in_object(obj, shape, ())
 
 
 def without_dropped_fields(obj: JSON, kind: str, release: Release, deadline: Deadline) -> JSON:
     """Return the object without the fields that the API server drops, as far as the release's fields are known."""
     shape = read_field_table().kinds.get(kind)
-    return obj if shape is None else _Pruner.of(obj, release, deadline).value(obj, shape)
+    return obj if shape is None else _FieldPruner.for_value(obj, release, deadline).pruned_value(obj, shape)
 
 
-def pruned_once(obj: JSON, kind: str, release: Release, view: View) -> JSON:
+def cached_pruned_object(obj: JSON, kind: str, release: Release, view: ClusterView) -> JSON:
     """Return the object without dropped fields, computed once a request."""
     return view.once(
         (without_dropped_fields, Same(obj), kind, release),
@@ -180,7 +184,7 @@ def pruned_once(obj: JSON, kind: str, release: Release, view: View) -> JSON:
     )
 
 
-def pruned_part(value: JSON, at: FieldPath, kind: str, release: Release, deadline: Deadline) -> JSON:
+def pruned_value_at(value: JSON, at: FieldPath, kind: str, release: Release, deadline: Deadline) -> JSON:
     """Return the value at a path of an object without dropped fields; None if all of it is dropped."""
     shape = read_field_table().kinds.get(kind)
     for name in at:
@@ -188,10 +192,10 @@ def pruned_part(value: JSON, at: FieldPath, kind: str, release: Release, deadlin
             if not shape.keeps(name, release):
                 return None
             shape = shape.inner.get(name)
-    return value if shape is None else _Pruner.of(value, release, deadline).value(value, shape)
+    return value if shape is None else _FieldPruner.for_value(value, release, deadline).pruned_value(value, shape)
 
 
-class _Pruner(NamedTuple):
+class _FieldPruner(NamedTuple):
     """Removes dropped fields. `is_bare` if there are neither nulls nor directives, as nearly always."""
 
     release: Release
@@ -199,22 +203,22 @@ class _Pruner(NamedTuple):
     is_bare: bool
 
     @classmethod
-    def of(cls, value: JSON, release: Release, deadline: Deadline) -> _Pruner:
+    def for_value(cls, value: JSON, release: Release, deadline: Deadline) -> _FieldPruner:
         return cls(release, deadline, is_bare(value, deadline))
 
-    def value(self, value: JSON, shape: Shape | None) -> JSON:
+    def pruned_value(self, value: JSON, shape: ObjectShape | None) -> JSON:
         """Return a value without dropped fields; without a shape only nulls and directives are removed."""
         if shape is None and (self.is_bare or not isinstance(value, dict | list)):
             return value
         if shape is None:
-            return _stripped(value, self.deadline)
+            return _without_nulls_and_directives(value, self.deadline)
         self.deadline.spend(1)
         if isinstance(value, list):
-            items = [self.value(each, shape) for each in value]
+            items = [self.pruned_value(each, shape) for each in value]
             return value if all(map(is_, items, value)) else items
-        return self._object(value, shape) if isinstance(value, dict) else value
+        return self._pruned_object(value, shape) if isinstance(value, dict) else value
 
-    def _object(self, value: dict[str, JSON], shape: Shape) -> JSON:
+    def _pruned_object(self, value: dict[str, JSON], shape: ObjectShape) -> JSON:
         """Return one object without dropped fields; the same object if nothing is dropped."""
         made: dict[str, JSON] = {}
         is_whole, kept = True, shape.kept(self.release)
@@ -223,25 +227,25 @@ class _Pruner(NamedTuple):
                 is_whole = False
                 continue
             inner = shape.inner.get(name)
-            made[name] = now = held if inner is None and self.is_bare else self.value(held, inner)
+            made[name] = now = held if inner is None and self.is_bare else self.pruned_value(held, inner)
             is_whole = is_whole and now is held
         return value if is_whole else made
 
 
-def _stripped(value: JSON, deadline: Deadline) -> JSON:
+def _without_nulls_and_directives(value: JSON, deadline: Deadline) -> JSON:
     deadline.spend(1)
     if isinstance(value, list):
-        items = [_stripped(each, deadline) for each in value]
+        items = [_without_nulls_and_directives(each, deadline) for each in value]
         return value if all(map(is_, items, value)) else items
     if not isinstance(value, dict):
         return value
     kept = {name: held for name, held in value.items() if held is not None and not name.startswith("$")}
-    made = {name: _stripped(held, deadline) for name, held in kept.items()}
+    made = {name: _without_nulls_and_directives(held, deadline) for name, held in kept.items()}
     return value if len(made) == len(value) and all(map(is_, made.values(), value.values())) else made
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _UnknownFieldFinder:
     """Finds unknown fields in one object."""
 
     release: Release
@@ -249,17 +253,17 @@ class _Reader:
     deadline: Deadline
     is_sent: bool
 
-    def object(self, value: JSON, shape: Shape, at: FieldPath) -> Iterator[Problem]:
+    def find_in_object(self, value: JSON, shape: ObjectShape, at: FieldPath) -> Iterator[Problem]:
         self.deadline.spend(1)
         if isinstance(value, list):
             for index, item in enumerate(value):
-                yield from self.object(item, shape, (*at, index))
+                yield from self.find_in_object(item, shape, (*at, index))
         elif isinstance(value, dict):
             for name, held in value.items():
                 if held is not None:
-                    yield from self._field(name, held, shape, at)
+                    yield from self._check_field(name, held, shape, at)
 
-    def _field(self, name: str, held: JSON, shape: Shape, at: FieldPath) -> Iterator[Problem]:
+    def _check_field(self, name: str, held: JSON, shape: ObjectShape, at: FieldPath) -> Iterator[Problem]:
         changed, path = shape.changed.get(name), (*at, name)
         if changed is not None and not changed.since <= self.release <= changed.until:
             message, fix = self._other_release_problem(changed)
@@ -267,13 +271,13 @@ class _Reader:
         elif changed is None and shape.lacks(name, self.release) and not self.is_sent:
             message = f"is ignored because Trainer {shown(self.release)} does not know this field"
             known = sorted(each for each in shape.known or () if shape.keeps(each, self.release))
-            near = nearest_name(name, self.deadline.paced(known))
+            near = nearest_name(name, self.deadline.items_with_clock_checks(known))
             fix = did_you_mean(near, "remove the field, or move the field to its place")
             yield self.rules.unknown_field.problem(path, message, fix)
         elif name in shape.inner:
-            yield from self.object(held, shape.inner[name], path)
+            yield from self.find_in_object(held, shape.inner[name], path)
 
-    def _other_release_problem(self, changed: Changed) -> tuple[str, str]:
+    def _other_release_problem(self, changed: ReleaseBoundField) -> tuple[str, str]:
         """Return the message and the fix for a field that the release does not have."""
         release, only = shown(self.release), f"only {changed.releases} this field"
         if not self.is_sent:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.facts.train_job_pods.groups import TRAIN_JOB_ADVICE
-from webhook.facts.train_job_pods.runtime_reference import Runtime
+from webhook.facts.train_job_pods.runtime_reference import ReferencedRuntime
 from webhook.problem import Problem
 from webhook.releases import Release, shown
 from webhook.typed.pods import Resources
@@ -24,7 +24,7 @@ LOST_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
 )
 
 
-def lost_claim(claim: str, asked: Resources, runtime: Runtime, release: Release) -> Problem:
+def lost_claim_problem(claim: str, asked: Resources, runtime: ReferencedRuntime, release: Release) -> Problem:
     """Report that resourcesPerNode drops a claim of the runtime (kubeflow/trainer#4027)."""
     message = (
         f"makes Trainer {shown(release)} leave out claim `{claim}` from the resources of container `node`, so the "

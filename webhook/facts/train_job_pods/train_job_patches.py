@@ -12,9 +12,9 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.train_job_pods.groups import TRAIN_JOB
 from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
-from webhook.facts.train_job_pods.overlays import Layer, Overlay
+from webhook.facts.train_job_pods.overlays import JobOverlay, PatchLayer
 from webhook.facts.train_job_pods.releases import WHOLE_JOBSET
-from webhook.facts.train_job_pods.runtime_reference import Runtime
+from webhook.facts.train_job_pods.runtime_reference import ReferencedRuntime
 from webhook.patch import strategic
 from webhook.problem import Problem
 from webhook.releases import Release, shown
@@ -62,13 +62,15 @@ _STEPS: Final = {
 """The field for the variables of each step's container."""
 
 
-def patch_merges(layer: Layer, runtime: Runtime, error: strategic.Unmergeable) -> Problem:
+def patch_merges_problem(layer: PatchLayer, runtime: ReferencedRuntime, error: strategic.Unmergeable) -> Problem:
     """Return the problem of a patch that cannot be merged."""
     where = f"in replicated job `{layer.overlays[0].name}`, " if len(layer.overlays) == 1 else ""
     return PATCH_MERGES.problem(layer.at, f"cannot be merged into {runtime} because {where}{error}", error.fix)
 
 
-def patched_job(overlay: Overlay, jobs_by_name: Mapping[str, JSON], runtime: Runtime, release: Release) -> Problem:
+def patched_job_problem(
+    overlay: JobOverlay, jobs_by_name: Mapping[str, JSON], runtime: ReferencedRuntime, release: Release
+) -> Problem:
     """Return the problem of a patch for an unknown job (kubeflow/trainer#3948)."""
     does = "refuses a patch of an unknown job"
     if release >= WHOLE_JOBSET:
@@ -78,8 +80,8 @@ def patched_job(overlay: Overlay, jobs_by_name: Mapping[str, JSON], runtime: Run
     return PATCHED_JOB.problem(overlay.job.path("name"), message, fix, overlay.name)
 
 
-def patched_container(
-    merged: MergedJobSet, overlay: Overlay, before: ReplicatedJob, runtime: Runtime
+def check_patched_container(
+    merged: MergedJobSet, overlay: JobOverlay, before: ReplicatedJob, runtime: ReferencedRuntime
 ) -> Iterator[Problem]:
     """Yield containers in a patch that the replicated job does not have, and note them in `merged.unknown`."""
     containers = {container.name for container in before.pod.containers} if overlay.pod.containers else ()
@@ -94,7 +96,7 @@ def patched_container(
             yield PATCHED_CONTAINER.problem(patch.path("name"), message, fix, patch.name)
 
 
-def patched_env(overlay: Overlay) -> Iterator[Problem]:
+def check_patched_env(overlay: JobOverlay) -> Iterator[Problem]:
     """Yield variables in a patch for the container of a step."""
     for container in overlay.pod.containers:
         if container.name in _STEPS and container.env:

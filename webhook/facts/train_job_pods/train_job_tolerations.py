@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.train_job_pods.groups import TRAIN_JOB_ADVICE
-from webhook.facts.train_job_pods.overlays import Overlay
+from webhook.facts.train_job_pods.overlays import JobOverlay
 from webhook.problem import Problem
 from webhook.typed.job_sets import ReplicatedJob
 
@@ -21,7 +21,7 @@ LOST_TOLERATION: Final = TRAIN_JOB_ADVICE.rule(
 )
 
 
-def lost_toleration(overlay: Overlay, before: ReplicatedJob) -> Iterator[Problem]:
+def check_lost_toleration(overlay: JobOverlay, before: ReplicatedJob) -> Iterator[Problem]:
     """Yield tolerations of the runtime that a patch replaces, because tolerations have no merge key."""
     if not overlay.pod.has("tolerations"):
         return

@@ -13,17 +13,17 @@ from webhook.attributes import JSON
 
 def upsert_env(container: dict[str, Any], env: Sequence[JSON], then: Sequence[JSON] = ()) -> bool:
     """Add variables, then others (UpsertEnvVars); return whether the others leave the first ones unchanged."""
-    return _upsert(container, "env", env, "name", then)
+    return _upsert_entries(container, "env", env, "name", then)
 
 
 def upsert_mounts(container: dict[str, Any], *mounts: JSON) -> None:
     """Add volume mounts, each in place of the one with its path (UpsertVolumeMounts)."""
-    _upsert(container, "volumeMounts", mounts, "mountPath")
+    _upsert_entries(container, "volumeMounts", mounts, "mountPath")
 
 
 def upsert_volumes(pod: dict[str, Any], *volumes: JSON) -> None:
     """Add volumes, each in place of the one with its name (UpsertVolumes)."""
-    _upsert(pod, "volumes", volumes, "name")
+    _upsert_entries(pod, "volumes", volumes, "name")
 
 
 def upsert_port(container: dict[str, Any], port: int) -> None:
@@ -35,18 +35,20 @@ def upsert_port(container: dict[str, Any], port: int) -> None:
     container["ports"] = made
 
 
-def _upsert(into: dict[str, Any], field: str, added: Sequence[JSON], key: str, then: Sequence[JSON] = ()) -> bool:
+def _upsert_entries(
+    into: dict[str, Any], field: str, added: Sequence[JSON], key: str, then: Sequence[JSON] = ()
+) -> bool:
     """Add entries in one pass, fast if all are new, because an environment may have hundreds of variables."""
     before: Sequence[Mapping[str, JSON]] = into.get(field, ())
-    asked, others = _keys(added, key), _keys(then, key)
+    asked, others = _keys_of_entries(added, key), _keys_of_entries(then, key)
     names = {*asked, *others}
-    is_new = len(names) == len(asked) + len(others) and names.isdisjoint(_keys(before, key))
+    is_new = len(names) == len(asked) + len(others) and names.isdisjoint(_keys_of_entries(before, key))
     if names:
-        into[field] = [*before, *added, *then] if is_new else _replaced(before, [*added, *then], key)
+        into[field] = [*before, *added, *then] if is_new else _entries_with_replacements(before, [*added, *then], key)
     return is_new or set(others).isdisjoint(asked)
 
 
-def _keys(entries: Sequence[Mapping[str, JSON]], key: str) -> list[JSON]:
+def _keys_of_entries(entries: Sequence[Mapping[str, JSON]], key: str) -> list[JSON]:
     """Return the keys of entries, None for an entry without one."""
     try:
         return [each[key] for each in entries]
@@ -54,7 +56,7 @@ def _keys(entries: Sequence[Mapping[str, JSON]], key: str) -> list[JSON]:
         return [each.get(key) for each in entries]
 
 
-def _replaced(before: Sequence[Mapping[str, JSON]], added: Sequence[JSON], key: str) -> list[JSON]:
+def _entries_with_replacements(before: Sequence[Mapping[str, JSON]], added: Sequence[JSON], key: str) -> list[JSON]:
     """Return entries with added ones: of entries with the same key, the first is replaced and the others stay."""
     places = {each.get(key): place for place, each in reversed([*enumerate(before)])}
     made = list(before)

@@ -15,7 +15,7 @@ from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.flux_pods import entrypoint_config_map
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
-from webhook.facts.train_job_pods.nodes import is_trainer
+from webhook.facts.train_job_pods.nodes import is_trainer_job
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
 from webhook.paths import FieldPath, get, parse_path, path_as_text
 from webhook.problem import Problem
@@ -49,7 +49,7 @@ class VirtualPod:
 
     def locate(self, path: FieldPath) -> FieldPath | None:
         """Return where spec.trainer has a field of the pod; None where the runtime or a patch has it."""
-        if path[:2] != ("spec", "containers") or len(path) < 4 or not is_trainer(self.replicated_job):
+        if path[:2] != ("spec", "containers") or len(path) < 4 or not is_trainer_job(self.replicated_job):
             return None
         container = get(self.replicated_job.pod.json, path[1:3], {})
         if container.get("name") != "node":
@@ -66,11 +66,11 @@ class VirtualPod:
 def virtual_pods(subject: Subject) -> Items[VirtualPod]:
     """Return the pods of a TrainJob, to be asked for with `Subject.once`."""
     job = subject.once(merge_train_job)
-    pods = [VirtualPod(replicated_job=one, pod=_pod(one, subject), job=job) for one in job.jobs]
+    pods = [VirtualPod(replicated_job=one, pod=_pod_of_replicated_job(one, subject), job=job) for one in job.jobs]
     return Items(pods, subject.deadline)
 
 
-def _pod(replicated_job: ReplicatedJob, subject: Subject) -> Subject:
+def _pod_of_replicated_job(replicated_job: ReplicatedJob, subject: Subject) -> Subject:
     """Return the template of a replicated job as a pod of its own."""
     template = replicated_job.pod_template
     pod = {**template.json, "apiVersion": "v1", "kind": "Pod", "spec": template.spec.json}
@@ -78,7 +78,7 @@ def _pod(replicated_job: ReplicatedJob, subject: Subject) -> Subject:
     return subject.about(pod, attributes, template_of=subject.attributes.kind)
 
 
-def problems_of_pods(
+def check_problems_of_pods(
     subject: Subject,
     run: Callable[[Subject], Iterator[Problem]],
     *,
@@ -99,10 +99,14 @@ def problems_of_pods(
         problems = [problem for problem in run(virtual.pod) if problem.found != scripts]
         if problems and (virtual.name, "") not in job.merged.unknown:
             before = subject.once(_jobs_of_runtime).get(virtual.name)
-            known = {problem.without_path for problem in run(_pod(before, subject))} if before is not None else set()
+            known = (
+                {problem.without_path for problem in run(_pod_of_replicated_job(before, subject))}
+                if before is not None
+                else set()
+            )
             for problem in Items(problems, subject.deadline):
                 origin = job.origin(is_own=problem.without_path in known)
-                yield _problem_at_trainer(problem, virtual) or _problem_at_origin(
+                yield _problem_at_trainer_problem(problem, virtual) or _problem_at_origin_problem(
                     problem, virtual, origin, refuses=refuses
                 )
 
@@ -112,13 +116,13 @@ def _jobs_of_runtime(subject: Subject) -> Mapping[str, ReplicatedJob]:
     return {replicated.name: replicated for replicated in subject.once(merge_train_job).runtime.jobs}
 
 
-def _problem_at_trainer(problem: Problem, virtual: VirtualPod) -> Problem | None:
+def _problem_at_trainer_problem(problem: Problem, virtual: VirtualPod) -> Problem | None:
     """Return a problem of a pod as one of spec.trainer; None where it is none."""
     path = virtual.locate(parse_path(problem.path))
     return None if path is None else replace(problem, path=path_as_text(path))
 
 
-def _problem_at_origin(problem: Problem, virtual: VirtualPod, origin: str, *, refuses: bool) -> Problem:
+def _problem_at_origin_problem(problem: Problem, virtual: VirtualPod, origin: str, *, refuses: bool) -> Problem:
     """Return a problem of a pod as one of what the TrainJob is merged from."""
     where = f"replicated job `{virtual.name}`, {problem.path}"
     if refuses:
@@ -133,18 +137,18 @@ def located_in_runtime(podset: PodSet) -> PodSet:
     return replace(podset, path=(*podset.path, podset.name), elsewhere=False) if podset.elsewhere else podset
 
 
-def located_in_train_job(problem: Problem, subject: Subject) -> Problem:
+def located_in_train_job_problem(problem: Problem, subject: Subject) -> Problem:
     """Return a problem of such a pod set as one of its TrainJob; of other objects as it is."""
     at = parse_path(problem.path) if subject.group_kind == TRAIN_JOB else ()
     if at[:2] != _RUNTIME or len(at) < 3:
         return problem
     name, inside = str(at[2]), at[3:]
-    if (path := subject.once(_by_name)[name].locate(inside)) is not None:
+    if (path := subject.once(_virtual_pods_by_name)[name].locate(inside)) is not None:
         return replace(problem, path=path_as_text(path))
     where = f"{path_as_text(inside)} " if inside else ""
     message = f"in replicated job `{name}`, {where}{problem.said}"
     return replace(problem, path=path_as_text(_RUNTIME), found="", message=message)
 
 
-def _by_name(subject: Subject) -> Mapping[str, VirtualPod]:
+def _virtual_pods_by_name(subject: Subject) -> Mapping[str, VirtualPod]:
     return {virtual.name: virtual for virtual in subject.once(virtual_pods)}

@@ -18,7 +18,7 @@ from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import FieldRules, validate_fields
 from webhook.facts.train_job_pods.types import TrainingRuntime
-from webhook.facts.train_job_pods.virtual_pods import problems_of_pods
+from webhook.facts.train_job_pods.virtual_pods import check_problems_of_pods
 from webhook.facts.trainer import (
     train_job,
     train_job_changes,
@@ -82,23 +82,23 @@ _ON_RUNTIME: Final = (
 )
 
 
-def train_job_alone(subject: Subject) -> Iterator[Problem]:
+def check_train_job_alone(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of a TrainJob that do not depend on its runtime."""
     job = subject.once(merge_train_job)
     for validate in _ALONE:
         yield from validate(job)
     if job.object.json is not subject.object:  # something is left out of it
         rules = OF_TRAIN_JOBS
-        yield from _fields(subject, "TrainJob", job.release, rules)
+        yield from _check_fields(subject, "TrainJob", job.release, rules)
 
 
-def _fields(subject: Subject, kind: str, release: Release, rules: FieldRules) -> Iterator[Problem]:
+def _check_fields(subject: Subject, kind: str, release: Release, rules: FieldRules) -> Iterator[Problem]:
     """Yield fields that the release of Trainer does not have."""
     is_sent = subject.attributes.is_decoded
     yield from validate_fields(subject.object, kind, release, rules, subject.deadline, is_sent=is_sent)
 
 
-def train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
+def check_train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of a TrainJob together with its runtime."""
     if not changes_more_than_suspend(subject):
         return
@@ -114,12 +114,12 @@ def train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
     yield from train_job_processes_and_gpus.advise_processes(subject, kept)
 
 
-def generated_pod_resources(subject: Subject) -> Iterator[Problem]:
+def check_generated_pod_resources(subject: Subject) -> Iterator[Problem]:
     """Yield the problems that Kubernetes would report of the resources of the pods that Trainer creates."""
-    yield from problems_of_pods(subject, validate_pod_resources)
+    yield from check_problems_of_pods(subject, validate_pod_resources)
 
 
-def runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
+def check_runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the runtime that a TrainJob names, once the patches are merged."""
     job = subject.once(merge_train_job)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
@@ -131,16 +131,16 @@ def runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
     )
     for problem in problems:
         if problem.code != TORCH_ADDRESS.id or (job.nodes > 1 and job.trainer):
-            yield _problem_at_runtime_ref(problem, job)
+            yield _problem_at_runtime_ref_problem(problem, job)
 
 
-def _problem_at_runtime_ref(problem: Problem, job: MergedTrainJob) -> Problem:
+def _problem_at_runtime_ref_problem(problem: Problem, job: MergedTrainJob) -> Problem:
     """Return a problem of the runtime as a problem of the TrainJob."""
     message = f"in {job.runtime}, {problem.path} {problem.said}"
     return replace(problem, path="spec.runtimeRef", found="", message=message, fix=f"in the runtime, {problem.fix}")
 
 
-def train_job_update(subject: Subject) -> Iterator[Problem]:
+def check_train_job_update(subject: Subject) -> Iterator[Problem]:
     """Yield changes of fields of a TrainJob that must not change."""
     if subject.old_object is None:
         return
@@ -153,19 +153,19 @@ def train_job_update(subject: Subject) -> Iterator[Problem]:
 def validate_training_runtime(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of a TrainingRuntime or ClusterTrainingRuntime."""
     runtime, release = subject.typed(TrainingRuntime), release_of(subject)
-    if not training_runtime.is_overlooked(subject):
+    if not training_runtime.is_ignored_by_trainer(subject):
         yield from training_runtime_steps.validate_steps(runtime.spec, release)
     yield from training_runtime_ml_policy.validate_ml_policy(runtime.spec.ml_policy, release)
     yield from training_runtime.validate_plugins(runtime.spec.ml_policy, runtime.spec.template.spec, release)
     yield from training_runtime_job_names.validate_job_name_length(runtime.spec, release)
     if subject.old_object is not None:
         yield from training_runtime_immutable_fields.validate_immutable_fields(subject)
-    yield from _runtime_advice(runtime, subject)
+    yield from _check_runtime_advice(runtime, subject)
     kind = subject.group_kind[1]
-    yield from _fields(subject, kind, release, OF_RUNTIMES)
+    yield from _check_fields(subject, kind, release, OF_RUNTIMES)
 
 
-def _runtime_advice(runtime: TrainingRuntime, subject: Subject) -> Iterator[Problem]:
+def _check_runtime_advice(runtime: TrainingRuntime, subject: Subject) -> Iterator[Problem]:
     spec, release = runtime.spec, release_of(subject)
     yield from training_runtime.advise_deprecation(runtime)
     yield from training_runtime_steps.advise_trainer_step(spec)
@@ -179,10 +179,10 @@ def _runtime_advice(runtime: TrainingRuntime, subject: Subject) -> Iterator[Prob
 
 
 CHECKS: Final = (
-    Check(group="train-job", run=train_job_alone, kinds=_TRAIN_JOB),
-    Check(group="train-job", run=train_job_on_runtime, kinds=_TRAIN_JOB, lookups=(*DEVICES, PRIORITY_CLASSES)),
-    Check(group="train-job", run=generated_pod_resources, kinds=_TRAIN_JOB),
-    Check(group="train-job-changes", run=train_job_update, kinds=_TRAIN_JOB, lookups=train_job_changes.LOOKUPS),
+    Check(group="train-job", run=check_train_job_alone, kinds=_TRAIN_JOB),
+    Check(group="train-job", run=check_train_job_on_runtime, kinds=_TRAIN_JOB, lookups=(*DEVICES, PRIORITY_CLASSES)),
+    Check(group="train-job", run=check_generated_pod_resources, kinds=_TRAIN_JOB),
+    Check(group="train-job-changes", run=check_train_job_update, kinds=_TRAIN_JOB, lookups=train_job_changes.LOOKUPS),
     Check(group="training-runtime", run=validate_training_runtime, kinds=TRAINING_RUNTIMES, lookups=(INSTALLED,)),
-    Check(group="training-runtime", run=runtime_of_train_job, kinds=_TRAIN_JOB),
+    Check(group="training-runtime", run=check_runtime_of_train_job, kinds=_TRAIN_JOB),
 )

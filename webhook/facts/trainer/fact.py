@@ -7,7 +7,7 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.cel.types import BOOL, DYN, INT, STRING, list_of
 from webhook.facts.dra.pod_claims import LOOKUPS
-from webhook.facts.fact import Fact, Result, declare_structure
+from webhook.facts.fact import Fact, FactResult, declare_structure
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.facts.train_job_pods.merged_train_job import merge_train_job
@@ -15,7 +15,7 @@ from webhook.facts.train_job_pods.spec_changes import comparable_specs
 from webhook.facts.trainer.node_claims import NodeClaim, node_claims
 from webhook.facts.trainer.train_job_launcher import launcher_of_job
 from webhook.facts.trainer.train_job_processes_and_gpus import gpus_of_node
-from webhook.facts.trainer.unset_processes import unset_processes
+from webhook.facts.trainer.unset_processes import sentence_about_unset_processes
 
 RUNTIME: Final = declare_structure(
     "TrainerRuntime",
@@ -59,31 +59,31 @@ TRAINER: Final = declare_structure(
 TRAINING: Final = declare_structure("Training", changes=(list_of(STRING), "fields of the spec that the update changes"))
 
 
-def _training(subject: Subject) -> Result:
+def _compute_training_fact(subject: Subject) -> FactResult:
     now, before = comparable_specs(subject)
     changed = [name for name in {**now, **before} if now.get(name) != before.get(name)]
-    return Result({"changes": changed if subject.old_object is not None else []})
+    return FactResult({"changes": changed if subject.old_object is not None else []})
 
 
-def _trainer(subject: Subject) -> Result:
+def _compute_trainer_fact(subject: Subject) -> FactResult:
     job, claims = subject.once(merge_train_job), subject.once(node_claims)
     launcher = launcher_of_job(subject, gpus_of_node(job, claims))
     value = {
         "runtime": {"found": job.runtime.is_found, "plugin": job.plugin},
-        "node": {"claims": [_claim(claim) for claim in claims]},
+        "node": {"claims": [_claim_as_json(claim) for claim in claims]},
         "processes": {
             "perNode": job.processes.per_node,
             "reason": job.processes.reason,
             "gpus": job.counted[0],
             "launcher": launcher.by,
             "started": launcher.processes,
-            "unset": unset_processes(job, claims, launcher),
+            "unset": sentence_about_unset_processes(job, claims, launcher),
         },
     }
-    return Result(value, dict.fromkeys(value, job.missing) if job.missing else {})
+    return FactResult(value, dict.fromkeys(value, job.missing) if job.missing else {})
 
 
-def _claim(claim: NodeClaim) -> JSON:
+def _claim_as_json(claim: NodeClaim) -> JSON:
     return {
         "name": claim.name,
         "kind": claim.kind,
@@ -104,7 +104,7 @@ FACTS: Final = (
         examples=("trainer.processes.gpus > 0 || trainer.node.claims.size() == 0",),
         type=TRAINER.type,
         structures=(TRAINER, RUNTIME, NODE, NODE_CLAIM, PROCESSES),
-        compute=_trainer,
+        compute=_compute_trainer_fact,
         lookups=(*RUNTIMES, *LOOKUPS),
         expanded={"": "empty, because a pod template is not a TrainJob"},
     ),
@@ -117,7 +117,7 @@ FACTS: Final = (
         examples=('training.changes.all(c, c == "suspend")',),
         type=TRAINING.type,
         structures=(TRAINING,),
-        compute=_training,
+        compute=_compute_training_fact,
         expanded={"": "empty, because a pod template is not an object of Kubeflow Trainer"},
     ),
 )

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from webhook.facts.jobset.volume_claims import claim_templates
+from webhook.facts.jobset.volume_claims import claim_template_names
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import merge_train_job
-from webhook.facts.trainer.generated_pods import GeneratedPods, sources_by_name, sources_of
+from webhook.facts.trainer.generated_pods import GeneratedPods, source_fields_of, sources_by_name
 from webhook.facts.trainer.train_job_claims import (
     UNUSED_CLAIM,
     advise_unused_claims,
-    claim_source,
+    claim_source_problem,
     validate_declared_claims,
 )
 from webhook.facts.trainer.train_job_images import validate_image
@@ -29,9 +29,9 @@ from webhook.typed.job_sets import JobSetSpec
 def validate_pods(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the pods of all replicated jobs: rejected fields, and wasted devices."""
     job = subject.once(merge_train_job)
-    problems = list(_problems(job.job_set, subject))
+    problems = list(_problems_of_pods(job.job_set, subject))
     if problems:
-        of_runtime = set(_problems(job.runtime.spec.template.spec, subject))
+        of_runtime = set(_problems_of_pods(job.runtime.spec.template.spec, subject))
         for refusal in Items(problems, subject.deadline):
             is_own = refusal in of_runtime
             is_unused = refusal.code == UNUSED_CLAIM.id
@@ -39,8 +39,8 @@ def validate_pods(subject: Subject) -> Iterator[Problem]:
             yield replace(refusal, path=job.origin(is_own=is_own), fix=fix)
 
 
-def _problems(job_set: JobSetSpec, subject: Subject) -> Iterator[Problem]:
-    job, shared = subject.once(merge_train_job), claim_templates(job_set)
+def _problems_of_pods(job_set: JobSetSpec, subject: Subject) -> Iterator[Problem]:
+    job, shared = subject.once(merge_train_job), claim_template_names(job_set)
     before = {replicated.name: replicated for replicated in job.runtime.jobs}
     for replicated in job_set.replicated_jobs:
         if (replicated.name, "") not in job.merged.unknown:
@@ -53,10 +53,10 @@ def _problems(job_set: JobSetSpec, subject: Subject) -> Iterator[Problem]:
 def _validate_sources(pods: GeneratedPods) -> Iterator[Problem]:
     """Yield volumes and claims with more than one source, and claims without any."""
     yield from validate_volume_sources(pods)
-    wrong = [claim for claim in pods.spec.resource_claims if len(sources_of(claim)) != 1]
+    wrong = [claim for claim in pods.spec.resource_claims if len(source_fields_of(claim)) != 1]
     before = sources_by_name(pods.before.pod.resource_claims) if wrong and pods.before is not None else {}
     for claim in wrong:
-        yield claim_source(claim, before, pods)
+        yield claim_source_problem(claim, before, pods)
 
 
 def _validate_containers(pods: GeneratedPods, shared: Collection[str]) -> Iterator[Problem]:

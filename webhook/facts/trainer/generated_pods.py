@@ -29,11 +29,11 @@ class GeneratedPods:
         return f"replicated job `{self.replicated.name}` of {self.job.runtime}"
 
 
-def several_sources(
+def sentence_about_several_sources(
     named: Volume | PodClaim, what: str, before: Mapping[str, list[str]], pods: GeneratedPods
 ) -> tuple[str, str]:
     """Return the message and the fix for a volume or claim with several sources."""
-    sources = " and ".join(sources_of(named))
+    sources = " and ".join(source_fields_of(named))
     first = before.get(named.name, [])
     keep = f"set only {first[0]}, as the runtime does" if len(first) == 1 else "set only one of them"
     message = f"merged with {pods}, {what} `{named.name}` has both {sources}, but must have only one of them"
@@ -42,9 +42,9 @@ def several_sources(
 
 def sources_by_name(listed: Items[Volume] | Items[PodClaim]) -> Mapping[str, list[str]]:
     """Return the sources of each volume or claim, by its name."""
-    return {named.name: sources_of(named) for named in listed}
+    return {named.name: source_fields_of(named) for named in listed}
 
 
-def sources_of(named: Volume | PodClaim) -> list[str]:
+def source_fields_of(named: Volume | PodClaim) -> list[str]:
     """Return the fields that give a volume or a claim its source."""
     return sorted(key for key, value in named.json.items() if value not in (None, "") and key != "name")

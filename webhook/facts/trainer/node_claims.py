@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from webhook.attributes import JSON
 from webhook.facts.dra.pod_claims import PodClaim as ResolvedClaim
-from webhook.facts.dra.pod_claims import claims_of, pod_claims
+from webhook.facts.dra.pod_claims import claims_of_pod_sets, pod_claims
 from webhook.facts.dra.selected_requests import claim_with_selected_requests
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
@@ -47,46 +47,49 @@ def node_claims(subject: Subject) -> tuple[NodeClaim, ...]:
     job = subject.once(merge_train_job)
     if not job.object:
         return ()
-    dropped = _dropped(job, subject)
+    dropped = _claims_dropped_by_api_server(job, subject)
     wanted: dict[str, set[str]] = {name: {""} for name in job.merged.lost_claims}
     for entry in job.node.resources.claims if job.node is not None else ():
         wanted.setdefault(entry.name, set()).add(entry.request)
-    outside = (*_unmerged(job), *dropped)
-    claims = [*_claims_of_pod(job, subject), *(_resolved(_template(outside), subject) if outside else ())]
+    outside = (*_claims_not_merged(job), *dropped)
+    claims = [
+        *_claims_of_pod(job, subject),
+        *(_resolved_claims(_template_with_claims(outside), subject) if outside else ()),
+    ]
     used = [claim for claim in claims if claim.name in wanted]
     meant = used or [claim for claim in claims if not claim.users]
     is_unused = not used and job.node is not None
     names = {claim.name for claim in dropped}
-    return tuple(_claim(claim, wanted.get(claim.name, ()), dropped=names, is_unused=is_unused) for claim in meant)
+    return tuple(_node_claim(claim, wanted.get(claim.name, ()), dropped=names, is_unused=is_unused) for claim in meant)
 
 
 def _claims_of_pod(job: MergedTrainJob, subject: Subject) -> Iterable[ResolvedClaim]:
     """Return the claims of the pod of the node; without the runtime those of the patches."""
     if job.node_job is None:
-        return _resolved(_template(_claims_of_patches(job.object)), subject)
+        return _resolved_claims(_template_with_claims(_claims_of_patches(job.object)), subject)
     pods = [replicated for replicated in job.jobs if replicated.name == job.node_job.name]
     if len(pods) > 1:  # no API server takes this: their names do not tell them apart
-        return _resolved(job.node_job.pod_template.json, subject)
+        return _resolved_claims(job.node_job.pod_template.json, subject)
     return [claim for claim in subject.once(pod_claims).claims if claim.pod_set == job.node_job.name]
 
 
-def _resolved(template: JSON, subject: Subject) -> Iterable[ResolvedClaim]:
+def _resolved_claims(template: JSON, subject: Subject) -> Iterable[ResolvedClaim]:
     """Return the claims of a pod, resolved."""
     pod = PodSet(name="", path=("spec",), template=template)
-    return claims_of(Items((pod,), subject.deadline), subject.view()).claims
+    return claims_of_pod_sets(Items((pod,), subject.deadline), subject.view()).claims
 
 
-def _template(claims: Collection[PodClaim]) -> JSON:
+def _template_with_claims(claims: Collection[PodClaim]) -> JSON:
     return {"spec": {"resourceClaims": [claim.json for claim in claims]}}
 
 
-def _unmerged(job: MergedTrainJob) -> Collection[PodClaim]:
+def _claims_not_merged(job: MergedTrainJob) -> Collection[PodClaim]:
     """Return claims of the TrainJob that are not merged into the template of the node."""
     is_merged = job.node_job is not None and job.release >= KEEPS_CLAIMS
     return () if is_merged else job.trainer.resource_claims_per_node
 
 
-def _dropped(job: MergedTrainJob, subject: Subject) -> Collection[PodClaim]:
+def _claims_dropped_by_api_server(job: MergedTrainJob, subject: Subject) -> Collection[PodClaim]:
     """Return claims of the TrainJob that the API server drops; those of the pods take precedence."""
     if job.release >= KEEPS_CLAIMS:
         return ()
@@ -106,7 +109,9 @@ def _claims_of_patches(job: TrainJob) -> Collection[PodClaim]:
     return claims.values()
 
 
-def _claim(claim: ResolvedClaim, requests: Collection[str], *, dropped: Collection[str], is_unused: bool) -> NodeClaim:
+def _node_claim(
+    claim: ResolvedClaim, requests: Collection[str], *, dropped: Collection[str], is_unused: bool
+) -> NodeClaim:
     contents = claim_with_selected_requests(claim.contents, requests)
     devices = [choice.device for request in contents.requests for choice in request.with_choices]
     return NodeClaim(

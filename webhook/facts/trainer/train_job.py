@@ -96,11 +96,11 @@ def validate_reserved_env(job: MergedTrainJob) -> Iterator[Problem]:
     for variable in job.trainer.env:
         if variable.name in reserved:
             message = f"must not be set because the {job.plugin} plugin sets this variable"
-            fix = instead_of(variable.name, "the TrainJob")
+            fix = fix_for_variable_of_plugin(variable.name, "the TrainJob")
             yield RESERVED_ENV.problem(variable.path("name"), message, fix, variable.name)
 
 
-def instead_of(variable: str, whose: str) -> str:
+def fix_for_variable_of_plugin(variable: str, whose: str) -> str:
     """Return the fix for a variable that a plugin sets."""
     field = {"PET_NNODES": NODES, "PET_NPROC_PER_NODE": _PROCESSES}.get(variable, "")
     return f"remove the variable, and set {field} of {whose}" if field else "remove the variable"

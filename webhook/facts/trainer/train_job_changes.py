@@ -17,9 +17,9 @@ from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays
 from webhook.facts.train_job_pods.installation import release_of
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
-from webhook.facts.train_job_pods.overlays import Overlay
+from webhook.facts.train_job_pods.overlays import JobOverlay
 from webhook.facts.train_job_pods.releases import FIXED_GRACE, PATCHES
-from webhook.facts.train_job_pods.spec_changes import comparable_specs, is_changed
+from webhook.facts.train_job_pods.spec_changes import comparable_specs, is_field_changed
 from webhook.facts.train_job_pods.types import TrainJob, TrainJobSpec
 from webhook.facts.trainer.groups import TRAIN_JOB_CHANGES
 from webhook.facts.view import NAMESPACES
@@ -72,7 +72,7 @@ LOOKUPS: Final = (
 _MUTABLE: Final = ("nodeSelector", "tolerations", "schedulingGates")
 """Fields of a PodSpec that may change while a JobSet is suspended, in addition to labels and annotations."""
 _FIXED_POD: Final = ("template", "spec", "template", 1)
-"""The path of the PodSpec in the result of `_fixed`."""
+"""The path of the PodSpec in the result of `_immutable_part_of_job`."""
 _MOST_NAMED: Final = 3
 _MAKING: Final = ("runtimePatches", "trainer", "initializer")
 """Fields of a TrainJob from which its JobSet is created."""
@@ -86,7 +86,7 @@ def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
     """Yield changes of immutable fields: since 2.2 (kubeflow/trainer#3157), the runtime and the manager always."""
     now, before = (TrainJobSpec(spec, ("spec",), Reading(subject.deadline)) for spec in comparable_specs(subject))
     fixed = ["trainer", "initializer", "activeDeadlineSeconds"] if release_of(subject) >= PATCHES else []
-    changed = [name for name in fixed if is_changed(name, now, before)]
+    changed = [name for name in fixed if is_field_changed(name, now, before)]
     if now.managed_by != before.managed_by:
         changed.append("managedBy")
     if not now.runtime_ref.refers_to(before.runtime_ref):
@@ -102,18 +102,18 @@ def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
     if release < PATCHES:
         return
     now, old_spec = comparable_specs(subject)
-    before = dict(_overlays(old_spec, subject))
-    for key, overlay in _overlays(now, subject):
+    before = dict(_overlays_by_manager(old_spec, subject))
+    for key, overlay in _overlays_by_manager(now, subject):
         old = before.get(key)
         for name in _OF_PODS if old is not None else ():
             is_fixed = name != "terminationGracePeriodSeconds" or release >= FIXED_GRACE
-            if old is not None and is_fixed and is_changed(name, overlay.pod, old.pod):
+            if old is not None and is_fixed and is_field_changed(name, overlay.pod, old.pod):
                 message = "cannot change because a patch is fixed once the TrainJob has it"
                 fix = "restore the old value, or create a new TrainJob"
                 yield IMMUTABLE_PATCH.problem(overlay.pod.path(name), message, fix)
 
 
-def _overlays(spec: Mapping[str, JSON], subject: Subject) -> Iterator[tuple[tuple[str, str], Overlay]]:
+def _overlays_by_manager(spec: Mapping[str, JSON], subject: Subject) -> Iterator[tuple[tuple[str, str], JobOverlay]]:
     """Yield the partial jobs of patches, by the manager of the patch and the job."""
     job = TrainJob({"spec": spec}, (), Reading(subject.deadline))
     layers = overlays.read_patches(job, release_of(subject))
@@ -158,7 +158,7 @@ def validate_job_set_immutable(subject: Subject) -> Iterator[Problem]:
     Trainer updates a JobSet that is suspended, or whose TrainJob is.
     """
     now, before = comparable_specs(subject)
-    if True not in (now.get("suspend"), before.get("suspend")) or _is_refused(subject):
+    if True not in (now.get("suspend"), before.get("suspend")) or _is_refused_by_api_server(subject):
         return
     changed = [name for name in _MAKING if now.get(name) != before.get(name)]
     if not changed:
@@ -166,21 +166,21 @@ def validate_job_set_immutable(subject: Subject) -> Iterator[Problem]:
     old = _fixed_in_job_set(merge_train_job(subject.about(subject.old_object)), before)
     new = _fixed_in_job_set(subject.once(merge_train_job), now)
     if old != new:
-        fields = _differing(Items(old, subject.deadline), new) or "fields"
+        fields = _differing_fields_of_pods(Items(old, subject.deadline), new) or "fields"
         message = f"changes {fields} of pods, which cannot change after the JobSet was created, so JobSet refuses the "
         message = f"{message}update"
         fix = "create a new TrainJob, or change only nodeSelector, tolerations, schedulingGates, labels and annotations"
         yield JOB_SET_IMMUTABLE.problem(f"spec.{changed[0]}", message, fix)
 
 
-def _differing(old: Items[JSON], new: list[JSON]) -> str:
+def _differing_fields_of_pods(old: Items[JSON], new: list[JSON]) -> str:
     """Return the first fields of pods that differ, "" if only other parts differ."""
     pods = ([get(job, _FIXED_POD) or job for job in jobs] for jobs in zip(old, new, strict=False))
     names = sorted({name for one, other in pods for name in (*one, *other) if one.get(name) != other.get(name)})
     return " and ".join(names[:_MOST_NAMED]) if "template" not in names else ""
 
 
-def _is_refused(subject: Subject) -> bool:
+def _is_refused_by_api_server(subject: Subject) -> bool:
     """Return whether the API server rejects the change by itself."""
     return any(chain(validate_immutable_fields(subject), validate_immutable_patches(subject)))
 
@@ -190,13 +190,13 @@ def _fixed_in_job_set(job: MergedTrainJob, spec: Mapping[str, JSON]) -> list[JSO
     of patches.
     """
     if job.runtime.is_found:
-        return [_fixed(replicated) for replicated in job.jobs]
+        return [_immutable_part_of_job(replicated) for replicated in job.jobs]
     layers = overlays.read_patches(TrainJob({"spec": spec}, (), job.object.reading), PATCHES)
     pods = [{**overlay.pod.json, "name": overlay.name} for layer in layers for overlay in layer.overlays]
     return [pod for pod in map(_is_active_pod, pods) if len(pod) > 1]
 
 
-def _fixed(job: ReplicatedJob) -> JSON:
+def _immutable_part_of_job(job: ReplicatedJob) -> JSON:
     metadata = job.pod_template.metadata.json
     others = {name: value for name, value in metadata.items() if name not in ("labels", "annotations")}
     spec = {**job.template.spec.json, "template": [others, _is_active_pod(job.pod.json)]}

@@ -16,9 +16,9 @@ from webhook.facts.dra.pod_claims import pod_claims
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
-from webhook.facts.train_job_pods.overlays import Overlay
+from webhook.facts.train_job_pods.overlays import JobOverlay
 from webhook.facts.train_job_pods.releases import CLAIMS
-from webhook.facts.trainer.generated_pods import GeneratedPods, several_sources, sources_of
+from webhook.facts.trainer.generated_pods import GeneratedPods, sentence_about_several_sources, source_fields_of
 from webhook.facts.trainer.node_claims import NodeClaim
 from webhook.name_faults import label_fault
 from webhook.names import dns1123_label
@@ -125,7 +125,7 @@ def validate_resource_claims_per_node(job: MergedTrainJob) -> Iterator[Problem]:
         message, fix = f"are more than the {_MOST} that are allowed", "ask for several devices in one claim"
         yield CLAIM_COUNT.problem(path, message, fix, shown=f"{len(claims)} claims")
     if not job.takes_claims:
-        yield from _claim_feature_gate(job, [path] if claims else [])
+        yield from _check_claim_feature_gate(job, [path] if claims else [])
 
 
 def _validate_claim(claim: PodClaim, names: Counter[str]) -> Iterator[Problem]:
@@ -142,11 +142,11 @@ def _validate_claim(claim: PodClaim, names: Counter[str]) -> Iterator[Problem]:
         yield CLAIM_TWICE.problem(claim.path("name"), message, "give each claim its own name", name)
 
 
-def _claim_feature_gate(job: MergedTrainJob, places: list[FieldPath]) -> Iterator[Problem]:
+def _check_claim_feature_gate(job: MergedTrainJob, places: list[FieldPath]) -> Iterator[Problem]:
     """Yield the fields that need the feature gate for claims."""
     for layer in job.layers:
         for overlay in layer.overlays:
-            places.extend(_guarded(overlay))
+            places.extend(_paths_of_claims_in_overlay(overlay))
     for place in places:
         message = (
             f"must not be set because Trainer {shown(job.release)} takes claims only with its feature gate for dynamic "
@@ -159,7 +159,7 @@ def _claim_feature_gate(job: MergedTrainJob, places: list[FieldPath]) -> Iterato
         yield CLAIM_FEATURE_GATE.problem(place, message, fix)
 
 
-def _guarded(overlay: Overlay) -> Iterator[FieldPath]:
+def _paths_of_claims_in_overlay(overlay: JobOverlay) -> Iterator[FieldPath]:
     for claim in overlay.pod.resource_claims:
         yield claim.at
     for container in overlay.pod.all_containers():
@@ -183,7 +183,7 @@ def validate_resource_claims(job: MergedTrainJob) -> Iterator[Problem]:
         yield IGNORED_CLAIMS.problem(resources.path("claims"), message, fix, shown=names)
 
 
-def shared_claims(job: MergedTrainJob, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
+def check_shared_claims(job: MergedTrainJob, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
     """Yield the problem of one ResourceClaim that several nodes share."""
     shared = [claim.reference for claim in claims if claim.kind == "ResourceClaim"]
     if job.nodes > 1 and shared:
@@ -199,12 +199,12 @@ def shared_claims(job: MergedTrainJob, claims: Sequence[NodeClaim]) -> Iterator[
         yield SHARED_CLAIM.problem("spec.trainer.numNodes", message, fix, job.nodes)
 
 
-def claim_source(claim: PodClaim, before: Mapping[str, list[str]], pods: GeneratedPods) -> Problem:
+def claim_source_problem(claim: PodClaim, before: Mapping[str, list[str]], pods: GeneratedPods) -> Problem:
     """Return the problem of a claim of the merged pod with several sources, or without any."""
     message = f"claim `{claim.name}` of {pods} has no source"
     fix = "set resourceClaimName or resourceClaimTemplateName"
-    if sources_of(claim):
-        message, fix = several_sources(claim, "claim", before, pods)
+    if source_fields_of(claim):
+        message, fix = sentence_about_several_sources(claim, "claim", before, pods)
     return CLAIM_SOURCE.problem("", message, fix)
 
 

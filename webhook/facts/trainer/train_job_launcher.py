@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.facts.command_lines.command import Launch
-from webhook.facts.launch.train_jobs import command_of, command_path
+from webhook.facts.command_lines.command import LaunchedProgram
+from webhook.facts.launch.train_jobs import launch_of_training_container, place_of_launcher_options
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
-from webhook.facts.train_job_pods.nodes import find_job
+from webhook.facts.train_job_pods.nodes import job_named
 from webhook.problem import Problem
 from webhook.wording import counted
 
@@ -55,7 +55,7 @@ _READ_BY: Final = ("torch", "jax", "plain", "none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Launched:
+class LauncherProcesses:
     """A launcher with its own number of processes.
 
     Args:
@@ -71,24 +71,26 @@ class Launched:
     at: str = ""
 
 
-NOBODY: Final = Launched()
+NOBODY: Final = LauncherProcesses()
 
 
-def launcher_of_job(subject: Subject, gpus: int) -> Launched:
+def launcher_of_job(subject: Subject, gpus: int) -> LauncherProcesses:
     """Return the launcher of a TrainJob and its number of processes on each node, for a number of GPUs of a node."""
     job = subject.once(merge_train_job)
     if job.plugin not in _READ_BY or job.node is None:
         return NOBODY
-    started = command_of(subject)
-    option = _option(started)
+    started = launch_of_training_container(subject)
+    option = _process_option(started)
     if not option:
         return NOBODY
     counts = started.per_node in ("gpu", "auto") and gpus > 0
     processes = gpus if counts else started.processes
-    return Launched(by=started.by, option=option, processes=processes or None, at=command_path(subject))
+    return LauncherProcesses(
+        by=started.by, option=option, processes=processes or None, at=place_of_launcher_options(subject)
+    )
 
 
-def _option(started: Launch) -> str:
+def _process_option(started: LaunchedProgram) -> str:
     """Return the option with the number of processes, "" if there is none."""
     if started.by == "torchrun" and (started.processes or started.per_node in ("gpu", "auto")):
         return "--nproc_per_node"
@@ -97,27 +99,27 @@ def _option(started: Launch) -> str:
     return {"accelerate": "--num_processes", "deepspeed": "--num_gpus"}.get(started.by, "")
 
 
-def advise_launcher(job: MergedTrainJob, gpus: int, launcher: Launched) -> Iterator[Problem]:
+def advise_launcher(job: MergedTrainJob, gpus: int, launcher: LauncherProcesses) -> Iterator[Problem]:
     """Yield a launcher's number that differs from the number of GPUs, or from Trainer's."""
     if launcher.processes is None:
         return
     if gpus and launcher.processes != gpus:
-        yield _launcher_processes(job, gpus, launcher)
+        yield _launcher_processes_problem(job, gpus, launcher)
     elif job.plugin == "torch":
-        yield from _launcher_and_field(job, launcher)
+        yield from _check_launcher_and_field(job, launcher)
 
 
-def _launcher_processes(job: MergedTrainJob, gpus: int, launcher: Launched) -> Problem:
+def _launcher_processes_problem(job: MergedTrainJob, gpus: int, launcher: LauncherProcesses) -> Problem:
     per_node, processes = job.trainer.num_proc_per_node, launcher.processes or 0
     starts = f"{counted(processes, 'process', 'processes')} per node on {counted(gpus, 'GPU')}"
     more = "processes without a GPU of their own fail or share one"
     outcome = more if processes > gpus else "the other GPUs stay idle"
     suffix = f" although numProcPerNode is {per_node}" if per_node == gpus else ""
     message = f"{launcher.by} starts {starts}{suffix}, so {outcome}"
-    return LAUNCHER_PROCESSES.problem(launcher.at, message, _fix(launcher, gpus, job))
+    return LAUNCHER_PROCESSES.problem(launcher.at, message, _fix_for_launcher_number(launcher, gpus, job))
 
 
-def _launcher_and_field(job: MergedTrainJob, launcher: Launched) -> Iterator[Problem]:
+def _check_launcher_and_field(job: MergedTrainJob, launcher: LauncherProcesses) -> Iterator[Problem]:
     per_node, processes = job.trainer.num_proc_per_node, launcher.processes or 0
     if per_node is not None and str(per_node) not in (str(processes), "auto", "gpu"):
         starts = f"{launcher.by} starts {counted(processes, 'process', 'processes')} per node"
@@ -126,7 +128,7 @@ def _launcher_and_field(job: MergedTrainJob, launcher: Launched) -> Iterator[Pro
         yield LAUNCHER_AND_FIELD.problem("spec.trainer.numProcPerNode", message, fix, per_node)
 
 
-def _fix(launcher: Launched, gpus: int, job: MergedTrainJob) -> str:
+def _fix_for_launcher_number(launcher: LauncherProcesses, gpus: int, job: MergedTrainJob) -> str:
     """Return the fix for a launcher's number; accelerate counts the processes of all nodes."""
     return f"set {launcher.option}={gpus * job.nodes if launcher.by == 'accelerate' else gpus}"
 
@@ -144,7 +146,7 @@ def validate_launcher_as_node(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield the problem of several nodes if the launcher is a node and the runtime lacks one of both jobs (mpi.go)."""
     nodes = job.trainer.num_nodes
     for name in ("launcher", "node") if nodes is not None and nodes > 1 and is_launcher_node(job) else ():
-        if find_job(job.jobs, name) is None:
+        if job_named(job.jobs, name) is None:
             message = f"must be 1 because {job.runtime} runs the launcher as a node and has no replicated job `{name}`"
             yield LAUNCHER_AS_NODE.problem("spec.trainer.numNodes", message, "set 1, or use another runtime", nodes)
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from webhook.facts.train_job_pods.groups import TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
-from webhook.facts.train_job_pods.nodes import container_of, find_job, is_trainer
+from webhook.facts.train_job_pods.nodes import container_named, is_trainer_job, job_named
 from webhook.facts.train_job_pods.releases import IMAGE_EVERYWHERE
 from webhook.facts.trainer.train_job_launcher import advise_launcher_resources
 from webhook.problem import Problem
@@ -32,17 +32,17 @@ WORKER_IMAGE: Final = TRAIN_JOB_ADVICE.rule(
 
 def validate_workers(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield fields of spec.trainer that the workers of an MPI runtime do not get, or do not use."""
-    worker = find_job(job.jobs, "node") if job.plugin == "mpi" else None
+    worker = job_named(job.jobs, "node") if job.plugin == "mpi" else None
     if worker is None:
         return
-    if is_trainer(worker):
-        yield from _worker_command(job)
+    if is_trainer_job(worker):
+        yield from _check_worker_command(job)
     else:
         yield from advise_launcher_resources(job)
-        yield from _worker_image(job, worker)
+        yield from _check_worker_image(job, worker)
 
 
-def _worker_command(job: MergedTrainJob) -> Iterator[Problem]:
+def _check_worker_command(job: MergedTrainJob) -> Iterator[Problem]:
     if job.trainer.command:
         message = (
             f"replaces the command of the workers of {job.runtime} too, which run the SSH server that the launcher "
@@ -53,8 +53,8 @@ def _worker_command(job: MergedTrainJob) -> Iterator[Problem]:
         yield WORKER_COMMAND.problem("spec.trainer.command", message, fix)
 
 
-def _worker_image(job: MergedTrainJob, worker: ReplicatedJob) -> Iterator[Problem]:
-    node = container_of(worker, "node")
+def _check_worker_image(job: MergedTrainJob, worker: ReplicatedJob) -> Iterator[Problem]:
+    node = container_named(worker, "node")
     image = "" if node is None else node.image
     if job.trainer.image not in ("", image) and job.release < IMAGE_EVERYWHERE:
         message = f"reaches only the launcher, so the workers of {job.runtime} keep image `{image}`"

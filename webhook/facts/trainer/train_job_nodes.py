@@ -10,11 +10,11 @@ from typing import Final
 
 from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
-from webhook.facts.train_job_pods.nodes import find_job, trainer_step
+from webhook.facts.train_job_pods.nodes import job_named, trainer_step
 from webhook.facts.train_job_pods.releases import FLUX_NODES
 from webhook.facts.trainer.train_job import NODES
 from webhook.facts.trainer.train_job_launcher import is_launcher_node
-from webhook.facts.trainer.train_job_steps import is_number_unread, unreached_fields, why_no_node
+from webhook.facts.trainer.train_job_steps import fields_without_container, is_number_unread, why_no_node
 from webhook.problem import Problem
 from webhook.releases import shown
 
@@ -66,7 +66,7 @@ def validate_extra_node(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield the problem of numNodes 1 that becomes two nodes, because the launcher is one, too
     (kubeflow/trainer#3954).
     """
-    worker = find_job(job.jobs, "node")
+    worker = job_named(job.jobs, "node")
     has_worker = worker is not None and trainer_step(job.jobs) is not worker
     if job.trainer.num_nodes == 1 and has_worker and is_launcher_node(job):
         message = (
@@ -78,6 +78,6 @@ def validate_extra_node(job: MergedTrainJob) -> Iterator[Problem]:
 
 def validate_ignored_nodes(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield numNodes that no replicated job gets."""
-    if is_number_unread(job) and not unreached_fields(job):
+    if is_number_unread(job) and not fields_without_container(job):
         message = f"is ignored because {why_no_node(job, None)}"
         yield IGNORED_NODES.problem("spec.trainer.numNodes", message, "use a runtime with a trainer step")

@@ -14,7 +14,7 @@ from typing import Final
 from webhook.facts.train_job_pods.groups import TRAIN_JOB
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
 from webhook.facts.train_job_pods.releases import PATCHES, TEMPLATES
-from webhook.facts.train_job_pods.train_job_patches import patched_env
+from webhook.facts.train_job_pods.train_job_patches import check_patched_env
 from webhook.names import DNS_SUBDOMAIN
 from webhook.paths import path_as_text
 from webhook.placeholders import is_placeholder
@@ -70,4 +70,4 @@ def validate_overlays(job: MergedTrainJob) -> Iterator[Problem]:
                 message = f"is also the target at {targets[name]}, but Trainer takes one override for each job"
                 yield OVERRIDE_TWICE.problem(overlay.job.path("name"), message, "join these overrides into one", name)
             targets.setdefault(name, path_as_text(overlay.job.at))
-            yield from patched_env(overlay)
+            yield from check_patched_env(overlay)

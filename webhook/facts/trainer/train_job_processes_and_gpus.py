@@ -15,9 +15,9 @@ from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.releases import INJECTION, NUMBERS_ONLY, REFUSES_ZERO
 from webhook.facts.trainer.node_claims import NodeClaim
-from webhook.facts.trainer.node_devices import pod_gpus, runtime_gpus
-from webhook.facts.trainer.train_job_claims import shared_claims
-from webhook.facts.trainer.train_job_launcher import Launched, advise_launcher, launcher_of_job
+from webhook.facts.trainer.node_devices import gpus_of_node_container, gpus_of_node_in_runtime
+from webhook.facts.trainer.train_job_claims import check_shared_claims
+from webhook.facts.trainer.train_job_launcher import LauncherProcesses, advise_launcher, launcher_of_job
 from webhook.facts.trainer.unset_processes import NOT_READ
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -81,8 +81,8 @@ def gpus_of_node(job: MergedTrainJob, claims: Sequence[NodeClaim]) -> int:
     """Return the GPUs of one node: of its container, or of its claims if all numbers are known; 0 with both."""
     claims = [claim for claim in claims if not claim.is_unused]
     if not any(claim.is_gpu for claim in claims):
-        return pod_gpus(job)
-    if pod_gpus(job):
+        return gpus_of_node_container(job)
+    if gpus_of_node_container(job):
         return 0
     counts = [(claim, claim.devices) for claim in claims if claim.devices is not None]
     return sum(count for claim, count in counts if claim.is_gpu) if len(counts) == len(claims) else 0
@@ -93,41 +93,43 @@ def advise_processes(subject: Subject, claims: Sequence[NodeClaim]) -> Iterator[
     job = subject.once(merge_train_job)
     gpus = gpus_of_node(job, claims)
     launcher = launcher_of_job(subject, gpus)
-    yield from lost_gpus(job, launcher)
-    yield from processes_per_gpu(job, gpus) if launcher.processes is None else advise_launcher(job, gpus, launcher)
-    yield from ambiguous_gpus(job)
-    yield from no_gpu(job, gpus, claims)
-    yield from shared_claims(job, claims)
+    yield from check_lost_gpus(job, launcher)
+    yield from (
+        check_processes_per_gpu(job, gpus) if launcher.processes is None else advise_launcher(job, gpus, launcher)
+    )
+    yield from check_ambiguous_gpus(job)
+    yield from check_no_gpu(job, gpus, claims)
+    yield from check_shared_claims(job, claims)
 
 
-def lost_gpus(job: MergedTrainJob, launcher: Launched) -> Iterator[Problem]:
+def check_lost_gpus(job: MergedTrainJob, launcher: LauncherProcesses) -> Iterator[Problem]:
     """Yield resourcesPerNode without the GPUs of the runtime: before 2.3 pods lose them, since then they are not
     counted.
     """
     resources = job.trainer.resources_per_node
-    if not resources or runtime_gpus(job) == 0 or job.counted[0] > 0 or _says_none(resources):
+    if not resources or gpus_of_node_in_runtime(job) == 0 or job.counted[0] > 0 or _has_gpu_amount(resources):
         return
-    lacks = f"has no GPU although {job.runtime} has {runtime_gpus(job)} per node"
-    if pod_gpus(job) == 0:
+    lacks = f"has no GPU although {job.runtime} has {gpus_of_node_in_runtime(job)} per node"
+    if gpus_of_node_container(job) == 0:
         message = f"{lacks}, and Trainer {shown(job.release)} replaces all resources, so the job runs without a GPU"
         yield LOST_GPUS.problem(resources.at, message, "request the GPUs here too")
     elif launcher.processes is None and not _is_count_right(job):
         message = f"{lacks}, so the pods keep these GPUs, but the processes per node will be {job.processes}"
-        number = "" if job.plugin == "xgboost" else f", or set numProcPerNode to {pod_gpus(job)}"
+        number = "" if job.plugin == "xgboost" else f", or set numProcPerNode to {gpus_of_node_container(job)}"
         yield LOST_GPUS.problem(resources.at, message, f"request the GPUs here too{number}")
 
 
-def _says_none(resources: Resources) -> bool:
+def _has_gpu_amount(resources: Resources) -> bool:
     """Return whether GPUs are among the amounts, so that they are intentionally 0."""
     return any("gpu" in name for name in (*resources.limits, *resources.requests))
 
 
 def _is_count_right(job: MergedTrainJob) -> bool:
     explicit = job.trainer.has("numProcPerNode") and job.plugin != "xgboost"  # which does not read it
-    return explicit or job.processes.count == pod_gpus(job) or job.plugin in NOT_READ
+    return explicit or job.processes.count == gpus_of_node_container(job) or job.plugin in NOT_READ
 
 
-def processes_per_gpu(job: MergedTrainJob, gpus: int) -> Iterator[Problem]:
+def check_processes_per_gpu(job: MergedTrainJob, gpus: int) -> Iterator[Problem]:
     """Yield a number of processes that differs from the number of GPUs."""
     count = job.processes.count
     if not job.trainer.has("numProcPerNode") or not count or count < 1 or gpus == 0:
@@ -139,7 +141,7 @@ def processes_per_gpu(job: MergedTrainJob, gpus: int) -> Iterator[Problem]:
         yield PROCESSES_PER_GPU.problem(_PROCESSES, message, f"set {gpus}", job.processes.per_node)
 
 
-def ambiguous_gpus(job: MergedTrainJob) -> Iterator[Problem]:
+def check_ambiguous_gpus(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield several resources with `gpu` in their names, of which Trainer counts any one."""
     explicit = job.trainer.has("numProcPerNode")
     if job.counted[1] and not explicit and job.plugin in ("mpi", "xgboost", "flux"):
@@ -150,12 +152,12 @@ def ambiguous_gpus(job: MergedTrainJob) -> Iterator[Problem]:
         yield AMBIGUOUS_GPUS.problem(_PER_NODE, message, fix)
 
 
-def no_gpu(job: MergedTrainJob, gpus: int, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
+def check_no_gpu(job: MergedTrainJob, gpus: int, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
     """Yield a torch job that is meant for GPUs and requests none."""
     explicit = job.trainer.has("numProcPerNode")
     if job.plugin != "torch" or job.node is None or explicit or claims:
         return
-    if job.counted[0] == gpus == runtime_gpus(job) == 0 and (reason := _evidence_of_gpus(job)):
+    if job.counted[0] == gpus == gpus_of_node_in_runtime(job) == 0 and (reason := _evidence_of_gpus(job)):
         message = f"has no GPU although {reason} is for GPUs, so the job trains on CPUs only"
         fix = "set the number of GPUs for each node in limits, such as nvidia.com/gpu: 1"
         yield NO_GPU.problem(_PER_NODE, message, fix)
@@ -188,14 +190,14 @@ def validate_num_proc_per_node(job: MergedTrainJob) -> Iterator[Problem]:
         message = f"must be a whole number because Trainer {shown(job.release)} does not take a string"
         otherwise = "set a number, or remove numProcPerNode for one process per GPU"
         fix = f"write the number {per_node}" if per_node.isdecimal() else otherwise
-        yield wrong_processes(message, fix, f"the text `{per_node}`")
+        yield wrong_processes_problem(message, fix, f"the text `{per_node}`")
     elif (number := read_whole_number(per_node)) is not None and number < 1 and job.release >= REFUSES_ZERO:
         message = f"must be at least 1 because Trainer {shown(job.release)} refuses less"
         fix = "set a number of at least 1, or remove numProcPerNode for one process per GPU"
-        yield wrong_processes(message, fix, f"`{number}`")
+        yield wrong_processes_problem(message, fix, f"`{number}`")
 
 
-def wrong_processes(message: str, fix: str, shown: str) -> Problem:
+def wrong_processes_problem(message: str, fix: str, shown: str) -> Problem:
     """Return the problem of a number of processes that the API server or a plugin rejects."""
     return PROCESSES.problem("spec.trainer.numProcPerNode", message, fix, shown=shown)
 
@@ -212,7 +214,7 @@ def validate_processes(job: MergedTrainJob) -> Iterator[Problem]:
         fix = "set a whole number of at least 1, or remove numProcPerNode"
         if job.plugin == "flux" and job.release >= INJECTION:
             message = f"must be at least 1 because the flux plugin of Trainer {shown(job.release)} refuses less"
-            yield wrong_processes(message, fix, f"`{number}`")
+            yield wrong_processes_problem(message, fix, f"`{number}`")
         else:
             yield NO_PROCESSES.problem(_PROCESSES, "does not start a process on any node", fix, number)
 
@@ -223,4 +225,4 @@ def _validate_word(job: MergedTrainJob, per_node: str) -> Iterator[Problem]:
     if per_node not in words:
         allowed = "a whole number, auto, cpu or gpu" if words else "a whole number"
         message = f"must be {allowed} for the {job.plugin} plugin of Trainer {shown(job.release)}"
-        yield wrong_processes(message, "set such a value, or remove numProcPerNode", f"the text `{per_node}`")
+        yield wrong_processes_problem(message, "set such a value, or remove numProcPerNode", f"the text `{per_node}`")

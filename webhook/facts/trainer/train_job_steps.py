@@ -13,9 +13,9 @@ from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
 from webhook.facts.train_job_pods.nodes import (
     STEP_LABEL,
-    container_of,
-    find_job,
+    container_named,
     init_container_of,
+    job_named,
     trainer_step,
 )
 from webhook.facts.train_job_pods.releases import INITIALIZER_MOUNT
@@ -50,7 +50,7 @@ def validate_initializer_step(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield an initializer without its job, its container, or since 2.3 its mount (kubeflow/trainer#3714)."""
     initializer = job.spec.initializer
     for role, source in (("dataset", initializer.dataset), ("model", initializer.model)):
-        lacking = _lacks_initializer(job, f"{role}-initializer") if source else ""
+        lacking = _missing_part_of_initializer(job, f"{role}-initializer") if source else ""
         if lacking:
             message = f"needs {lacking}, which {job.runtime} does not have"
             fix = "use a runtime with that step, or remove the initializer"
@@ -59,11 +59,11 @@ def validate_initializer_step(job: MergedTrainJob) -> Iterator[Problem]:
             yield INITIALIZER_STEP.problem(source.at, message, fix)
 
 
-def _lacks_initializer(job: MergedTrainJob, name: str) -> str:
-    step = find_job(job.jobs, name)
+def _missing_part_of_initializer(job: MergedTrainJob, name: str) -> str:
+    step = job_named(job.jobs, name)
     if step is None:
         return f"a replicated job `{name}`"
-    container = container_of(step, name)
+    container = container_named(step, name)
     if container is None and init_container_of(step, name) is None:
         return f"a container `{name}` in its replicated job `{name}`"
     mounts = () if container is None else container.volume_mounts
@@ -75,14 +75,14 @@ def _lacks_initializer(job: MergedTrainJob, name: str) -> str:
 def validate_trainer(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield fields of spec.trainer that reach no container (kubeflow/trainer#2722)."""
     step = trainer_step(job.jobs)
-    node = container_of(step, "node")
-    if unreached := unreached_fields(job):
-        yield _trainer_step(unreached, why_no_node(job, step))
+    node = container_named(step, "node")
+    if unreached := fields_without_container(job):
+        yield _trainer_step_problem(unreached, why_no_node(job, step))
     elif node is not None:
         yield from advise_runtime_args(job, node)
 
 
-def _trainer_step(names: Sequence[str], reason: str) -> Problem:
+def _trainer_step_problem(names: Sequence[str], reason: str) -> Problem:
     if len(names) == 1:
         path, message, fix = f"spec.trainer.{names[0]}", "has no effect", "remove the field"
     else:
@@ -91,11 +91,13 @@ def _trainer_step(names: Sequence[str], reason: str) -> Problem:
     return TRAINER_STEP.problem(path, f"{message} because {reason}", f"use a runtime with a trainer step, or {fix}")
 
 
-def unreached_fields(job: MergedTrainJob) -> list[str]:
+def fields_without_container(job: MergedTrainJob) -> list[str]:
     """Return the fields of spec.trainer that reach no container, and numNodes if no job gets it."""
-    if container_of(trainer_step(job.jobs), "node") is not None:
+    if container_named(trainer_step(job.jobs), "node") is not None:
         return []
-    names = [name for name in _FIELDS if job.trainer.json.get(name) and not (name in _SHARED and _shares_node(job))]
+    names = [
+        name for name in _FIELDS if job.trainer.json.get(name) and not (name in _SHARED and _is_launcher_a_node(job))
+    ]
     return [*names, "numNodes"] if names and is_number_unread(job) else names
 
 
@@ -106,13 +108,13 @@ def why_no_node(job: MergedTrainJob, step: ReplicatedJob | None) -> str:
     return f"replicated job `{step.name}`, the trainer of {job.runtime}, has no container `node`"
 
 
-def _shares_node(job: MergedTrainJob) -> bool:
+def _is_launcher_a_node(job: MergedTrainJob) -> bool:
     """Return whether the launcher of an MPI job is a node, so that the job named `node` gets some fields."""
     is_node = job.runtime.spec.ml_policy.mpi.run_launcher_as_node
-    return is_node and container_of(find_job(job.jobs, "node"), "node") is not None
+    return is_node and container_named(job_named(job.jobs, "node"), "node") is not None
 
 
 def is_number_unread(job: MergedTrainJob) -> bool:
     """Return whether no replicated job gets the numNodes that the TrainJob sets."""
-    has_worker = job.plugin == "mpi" and find_job(job.jobs, "node") is not None
+    has_worker = job.plugin == "mpi" and job_named(job.jobs, "node") is not None
     return trainer_step(job.jobs) is None and not has_worker and job.trainer.num_nodes is not None

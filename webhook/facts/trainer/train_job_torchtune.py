@@ -14,7 +14,7 @@ from webhook.attributes import JSON
 from webhook.facts.train_job_pods.groups import TRAIN_JOB
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
 from webhook.facts.train_job_pods.releases import ADAPTERS, INJECTION, NUMBERS_ONLY
-from webhook.facts.train_job_pods.torchtune_recipe import ENTRYPOINT, MANAGED, is_quantized, model_of
+from webhook.facts.train_job_pods.torchtune_recipe import ENTRYPOINT, MANAGED, is_adapter_quantized, model_of_runtime
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.releases import shown
@@ -73,10 +73,10 @@ def validate_torchtune(job: MergedTrainJob) -> Iterator[Problem]:
     explicit = job.trainer.num_proc_per_node
     if job.release < NUMBERS_ONLY and explicit is None:  # the plugin's checks ended there
         return
-    model, args = model_of(name), job.trainer.args
+    model, args = model_of_runtime(name), job.trainer.args
     nodes = 1 if job.trainer.num_nodes is None else job.trainer.num_nodes
     yield from _validate_model(job, model, nodes)
-    if job.release >= ADAPTERS and nodes == 1 and is_quantized(args, job.release):
+    if job.release >= ADAPTERS and nodes == 1 and is_adapter_quantized(args, job.release):
         yield from _validate_quantized(model, explicit, job)
     if job.release >= INJECTION:
         yield from _validate_args(args, nodes, job)
@@ -86,7 +86,7 @@ def _validate_model(job: MergedTrainJob, model: str, nodes: int) -> Iterator[Pro
     models = _MODELS if job.release >= ADAPTERS else _FIRST_MODELS
     if model not in models:
         message = f"names a runtime for a model that Trainer {shown(job.release)} cannot tune with torchtune"
-        fix = f"use one of {', '.join(map(_runtime_name, models))}"
+        fix = f"use one of {', '.join(map(_runtime_name_of_model, models))}"
         yield TUNE_MODEL.problem(_NAME, message, fix, job.runtime.name)
     if nodes > 1 and model != _MANY_NODES:
         message = f"must be 1 because Trainer tunes the model of `{job.runtime.name}` on one node only"
@@ -109,7 +109,7 @@ def _validate_quantized(model: str, explicit: JSON, job: MergedTrainJob) -> Iter
 
 
 def _validate_args(args: Sequence[str], nodes: int, job: MergedTrainJob) -> Iterator[Problem]:
-    adapted = any("model.lora_attn_modules" in argument for argument in args) or is_quantized(args, job.release)
+    adapted = any("model.lora_attn_modules" in argument for argument in args) or is_adapter_quantized(args, job.release)
     if nodes > 1 and adapted:
         message = "must be 1 because adapters (LoRA, QLoRA) train on one node only"
         yield TUNE_ADAPTERS.problem(_NODES, message, "set 1, or remove the arguments for adapters", nodes)
@@ -119,6 +119,6 @@ def _validate_args(args: Sequence[str], nodes: int, job: MergedTrainJob) -> Iter
             yield TUNE_ARGUMENT.problem(job.trainer.path("args", index), message, "remove the argument", key)
 
 
-def _runtime_name(model: str) -> str:
+def _runtime_name_of_model(model: str) -> str:
     name, _, size = model.partition("/")
     return f"torchtune-{name.replace('_', '.')}-{size.lower()}"

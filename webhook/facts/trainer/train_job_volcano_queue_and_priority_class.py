@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.fact import Result
+from webhook.facts.fact import FactResult
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.groups import TRAIN_JOB
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
@@ -60,8 +60,8 @@ def validate_priority_class(job: MergedTrainJob, subject: Subject) -> Iterator[P
             fix = f"{where}write `{near}`, or create the class" if near else f"create the class, or {where}name another"
             yield PRIORITY_CLASS.problem(priority["path"], message, fix)
         else:
-            yield PRIORITY_CLASS.problem(priority["path"], missing=_lacking(result, priority["name"]))
+            yield PRIORITY_CLASS.problem(priority["path"], missing=_missing_priority_classes(result, priority["name"]))
 
 
-def _lacking(priorities: Result, name: str) -> tuple[MissingObject, ...]:
+def _missing_priority_classes(priorities: FactResult, name: str) -> tuple[MissingObject, ...]:
     return tuple(missing for missing in priorities.lacks(("classes",)) if missing.name == name)

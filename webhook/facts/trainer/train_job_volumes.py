@@ -10,7 +10,12 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
-from webhook.facts.trainer.generated_pods import GeneratedPods, several_sources, sources_by_name, sources_of
+from webhook.facts.trainer.generated_pods import (
+    GeneratedPods,
+    sentence_about_several_sources,
+    source_fields_of,
+    sources_by_name,
+)
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.pods import Container
@@ -49,10 +54,10 @@ _STATUS: Final = "kubeflow-trainer-token"
 
 def validate_volume_sources(pods: GeneratedPods) -> Iterator[Problem]:
     """Yield volumes of the merged pod with several sources."""
-    wrong = [volume for volume in pods.spec.volumes if len(sources_of(volume)) > 1]
+    wrong = [volume for volume in pods.spec.volumes if len(source_fields_of(volume)) > 1]
     before = sources_by_name(pods.before.pod.volumes) if wrong and pods.before is not None else {}
     for volume in wrong:
-        yield VOLUME_SOURCE.problem("", *several_sources(volume, "volume", before, pods))
+        yield VOLUME_SOURCE.problem("", *sentence_about_several_sources(volume, "volume", before, pods))
 
 
 def validate_mounts(container: Container, volumes: Collection[str], pods: GeneratedPods) -> Iterator[Problem]:

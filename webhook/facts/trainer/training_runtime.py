@@ -12,7 +12,7 @@ from typing import Final
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME, TRAINING_RUNTIME_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
-from webhook.facts.train_job_pods.nodes import container_of, find_job, trainer_step
+from webhook.facts.train_job_pods.nodes import container_named, job_named, trainer_step
 from webhook.facts.train_job_pods.releases import (
     INJECTION,
 )
@@ -54,7 +54,7 @@ DEPRECATED: Final = TRAINING_RUNTIME_ADVICE.rule(
 )
 
 
-def is_overlooked(subject: Subject) -> bool:
+def is_ignored_by_trainer(subject: Subject) -> bool:
     """Return whether Trainer's webhook ignores a runtime: a changed TrainingRuntime, or one with the label of #3683."""
     label = subject.typed(TrainingRuntime).metadata.labels.get(_SWITCH)
     return label == "disabled" or (subject.old_object is not None and subject.group_kind[1] == "TrainingRuntime")
@@ -70,21 +70,21 @@ def validate_plugins(policy: MLPolicy, job_set: JobSetSpec, release: Release) ->
         case "flux":
             yield from validate_flux_installer(job_set)
         case "mpi":
-            yield from _mpi_implementation(policy, job_set)
-            yield from _launcher_count(policy, job_set)
+            yield from _check_mpi_implementation(policy, job_set)
+            yield from _check_launcher_count(policy, job_set)
 
 
-def _mpi_implementation(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Problem]:
+def _check_mpi_implementation(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Problem]:
     """Yield the problem of an MPI implementation other than OpenMPI, which mpi.go checks if there is a launcher."""
     implementation = policy.mpi.mpi_implementation
-    is_used = container_of(find_job(job_set.replicated_jobs, "launcher"), "node") is not None
+    is_used = container_named(job_named(job_set.replicated_jobs, "launcher"), "node") is not None
     if implementation != "OpenMPI" and is_used and not is_placeholder(implementation):
         message = "must be OpenMPI because Trainer knows no other implementation"
         fix = "set the field to OpenMPI, or remove the field"
         yield MPI_IMPLEMENTATION.problem(policy.mpi.path("mpiImplementation"), message, fix, implementation)
 
 
-def _launcher_count(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Problem]:
+def _check_launcher_count(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Problem]:
     """Yield a numNodes that creates several launchers, because the labelled job of an mpi runtime is the launcher."""
     nodes, step = policy.num_nodes, trainer_step(job_set.replicated_jobs)
     if step is not None and step.name != "node" and nodes is not None and nodes > 1:
@@ -97,14 +97,14 @@ def validate_token_volume(job_set: JobSetSpec) -> Iterator[Problem]:
     """Yield a volume or mount with the name of those by which pods report the job's status."""
     for job in job_set.replicated_jobs:
         if any(volume.name == _TOKEN_VOLUME for volume in job.pod.volumes):
-            yield _token_volume(job.pod.path("volumes"), _TOKEN_VOLUME)
+            yield _token_volume_problem(job.pod.path("volumes"), _TOKEN_VOLUME)
         for container in job.pod.all_containers():
             for mount in container.volume_mounts:
                 if mount.mount_path == _TOKEN_MOUNT:
-                    yield _token_volume(mount.path("mountPath"), _TOKEN_MOUNT)
+                    yield _token_volume_problem(mount.path("mountPath"), _TOKEN_MOUNT)
 
 
-def _token_volume(path: FieldPath, name: str) -> Problem:
+def _token_volume_problem(path: FieldPath, name: str) -> Problem:
     message = "is overwritten by Trainer, which reports the status of the job through it"
     return TOKEN_VOLUME.problem(path, message, "use another name or path", name)
 
@@ -112,16 +112,16 @@ def _token_volume(path: FieldPath, name: str) -> Problem:
 def advise_deprecation(runtime: TrainingRuntime) -> Iterator[Problem]:
     """Yield the problem of a runtime that its label calls deprecated."""
     if runtime.is_deprecated:
-        yield _deprecated()
+        yield _deprecated_problem()
 
 
 def advise_deprecated_runtime(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield the problem of a TrainJob that names a deprecated runtime."""
     if job.runtime.object.is_deprecated:
-        yield _deprecated(str(job.runtime))
+        yield _deprecated_problem(str(job.runtime))
 
 
-def _deprecated(runtime: str = "") -> Problem:
+def _deprecated_problem(runtime: str = "") -> Problem:
     """Return the problem of a deprecated runtime, or of a TrainJob that names one."""
     path: FieldPath = ("metadata", "labels", SUPPORT)
     message = "says that the runtime is deprecated, so a later release of Trainer removes it"

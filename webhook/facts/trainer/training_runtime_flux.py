@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME
-from webhook.facts.train_job_pods.nodes import find_job, init_container_of
+from webhook.facts.train_job_pods.nodes import init_container_of, job_named
 from webhook.problem import Problem
 from webhook.typed.job_sets import JobSetSpec
 
@@ -23,6 +23,6 @@ FLUX_INSTALLER: Final = TRAINING_RUNTIME.rule(
 
 def validate_flux_installer(job_set: JobSetSpec) -> Iterator[Problem]:
     """Yield an init container with the name of the one that the plugin adds (flux.go)."""
-    if init_container_of(find_job(job_set.replicated_jobs, "node"), "flux-installer") is not None:
+    if init_container_of(job_named(job_set.replicated_jobs, "node"), "flux-installer") is not None:
         message = "must not have an init container `flux-installer` in job `node` because Trainer adds one of this name"
         yield FLUX_INSTALLER.problem(job_set.path("replicatedJobs"), message, "give that init container another name")

@@ -10,7 +10,7 @@ from typing import Final
 
 from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME_ADVICE
 from webhook.facts.train_job_pods.types import RuntimeSpec
-from webhook.facts.trainer.training_runtime_job_names import jobs_of
+from webhook.facts.trainer.training_runtime_job_names import replicated_jobs_of
 from webhook.problem import Problem
 
 ONE_SCHEDULER: Final = TRAINING_RUNTIME_ADVICE.rule(
@@ -39,7 +39,7 @@ def advise_gangs(runtime: RuntimeSpec) -> Iterator[Problem]:
         message = "has `coscheduling` and `volcano`, which both group the same pods"
         fix = "keep the one that the scheduler of the cluster supports"
         yield ONE_SCHEDULER.problem(policy.at, message, fix)
-    if schedulers and any(job.depends_on for job in jobs_of(runtime)):
+    if schedulers and any(job.depends_on for job in replicated_jobs_of(runtime)):
         message = (
             "waits for the pods of all replicated jobs, but jobs with dependsOn are created later, so no pod starts"
         )

@@ -12,7 +12,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME
 from webhook.facts.train_job_pods.installation import release_of
 from webhook.facts.train_job_pods.releases import FLUX_AND_MORE
-from webhook.facts.train_job_pods.spec_changes import is_changed
+from webhook.facts.train_job_pods.spec_changes import is_field_changed
 from webhook.facts.train_job_pods.types import TrainingRuntime
 from webhook.problem import Problem
 
@@ -31,9 +31,11 @@ def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
     """Yield changes of immutable fields (`self == oldSelf`, which allows adding and removing)."""
     now, before = (typed(TrainingRuntime).spec.template.spec for typed in (subject.typed, subject.typed_old))
     names = _FIXED if release_of(subject) >= FLUX_AND_MORE else _FIXED[:-1]
-    places = [now.path(name) for name in names if is_changed(name, now, before)]
+    places = [now.path(name) for name in names if is_field_changed(name, now, before)]
     old = {job.name: job for job in reversed(before.replicated_jobs)}
-    changed = [job for job in now.replicated_jobs if job.name in old and is_changed("dependsOn", job, old[job.name])]
+    changed = [
+        job for job in now.replicated_jobs if job.name in old and is_field_changed("dependsOn", job, old[job.name])
+    ]
     places += [job.path("dependsOn") for job in changed]
     for place in places:
         fix = "restore the old value, or create a new runtime"

@@ -12,7 +12,7 @@ from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME_ADVICE
 from webhook.facts.train_job_pods.nodes import step_of_job
 from webhook.facts.train_job_pods.releases import INITIALIZER_MOUNT
 from webhook.facts.train_job_pods.types import RuntimeSpec
-from webhook.facts.trainer.training_runtime_job_names import jobs_of
+from webhook.facts.trainer.training_runtime_job_names import replicated_jobs_of
 from webhook.problem import Problem
 from webhook.releases import Release, shown
 
@@ -28,7 +28,7 @@ TRAINING_RUNTIME_INITIALIZER_MOUNT: Final = TRAINING_RUNTIME_ADVICE.rule(
 
 def advise_initializer_mounts(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
     """Yield containers of initializers without the mount that TrainJobs need."""
-    jobs = [job for job in jobs_of(runtime) if step_of_job(job).endswith("-initializer")]
+    jobs = [job for job in replicated_jobs_of(runtime) if step_of_job(job).endswith("-initializer")]
     for job in jobs if release >= INITIALIZER_MOUNT else ():
         for container in job.pod.containers:
             is_mounted = any(mount.name == "initializer" for mount in container.volume_mounts)

@@ -27,12 +27,12 @@ _LONGEST_NAME: Final = 20
 
 def validate_job_name_length(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
     """Yield names of replicated jobs that are too long for the names of pods (kubeflow/trainer#4394)."""
-    for job in jobs_of(runtime) if release >= SHORT_NAMES else ():
+    for job in replicated_jobs_of(runtime) if release >= SHORT_NAMES else ():
         if len(job.name) > _LONGEST_NAME:
             message = f"has {len(job.name)} characters, but Trainer {shown(release)} takes at most {_LONGEST_NAME}"
             yield JOB_NAME_LENGTH.problem(job.path("name"), message, "use a shorter name", job.name)
 
 
-def jobs_of(runtime: RuntimeSpec) -> Items[ReplicatedJob]:
+def replicated_jobs_of(runtime: RuntimeSpec) -> Items[ReplicatedJob]:
     """Return the replicated jobs of a runtime."""
     return runtime.template.spec.replicated_jobs

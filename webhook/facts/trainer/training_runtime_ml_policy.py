@@ -37,7 +37,7 @@ _FIRST_PLUGINS: Final = ("torch", "mpi")
 
 def validate_ml_policy(policy: MLPolicy, release: Release) -> Iterator[Problem]:
     """Yield the problems that the CustomResourceDefinition would report."""
-    yield from _one_policy(policy, release)
+    yield from _check_one_policy(policy, release)
     yield from validate_processes(policy, release)
     if release >= INJECTION:
         yield from validate_injected_node(policy)
@@ -46,7 +46,7 @@ def validate_ml_policy(policy: MLPolicy, release: Release) -> Iterator[Problem]:
         yield from validate_processes_of_first_releases(policy)
 
 
-def _one_policy(policy: MLPolicy, release: Release) -> Iterator[Problem]:
+def _check_one_policy(policy: MLPolicy, release: Release) -> Iterator[Problem]:
     plugins = [name for name in policy.plugins if release >= FLUX_AND_MORE or name in _FIRST_PLUGINS]
     if len(plugins) > 1:
         message = f"must have one policy, but has {', '.join(f'`{name}`' for name in plugins)}"

@@ -34,10 +34,10 @@ def validate_processes(policy: MLPolicy, release: Release) -> Iterator[Problem]:
     for plugin, since in ((policy.mpi, REFUSES_ZERO), (policy.flux, FLUX_AND_MORE)):
         number = plugin.num_proc_per_node
         if release >= since and number is not None and number < 1:
-            yield _processes(plugin.path("numProcPerNode"), number)
+            yield _processes_problem(plugin.path("numProcPerNode"), number)
 
 
-def _processes(path: FieldPath, value: JSON, *, is_word_allowed: bool = False) -> Problem:
+def _processes_problem(path: FieldPath, value: JSON, *, is_word_allowed: bool = False) -> Problem:
     """Return the problem of a number of processes; the torch plugin of 2.0 and 2.1 also accepts three words."""
     if is_word_allowed:
         message = "must be auto, cpu, gpu or a whole number of at least 1"
@@ -50,4 +50,4 @@ def validate_processes_of_first_releases(policy: MLPolicy) -> Iterator[Problem]:
     per_node = policy.torch.num_proc_per_node
     is_word = isinstance(per_node, str) and per_node not in _WORDS and not is_placeholder(per_node)
     if is_word or ((number := read_whole_number(per_node)) is not None and number < 1):
-        yield _processes(policy.torch.path("numProcPerNode"), per_node, is_word_allowed=True)
+        yield _processes_problem(policy.torch.path("numProcPerNode"), per_node, is_word_allowed=True)

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME, TRAINING_RUNTIME_ADVICE
-from webhook.facts.train_job_pods.nodes import STEP_LABEL, container_of, step_of_job, trainer_step
+from webhook.facts.train_job_pods.nodes import STEP_LABEL, container_named, step_of_job, trainer_step
 from webhook.facts.train_job_pods.releases import (
     STEP_CONTAINERS,
 )
 from webhook.facts.train_job_pods.types import RuntimeSpec
-from webhook.facts.trainer.training_runtime_job_names import jobs_of
+from webhook.facts.trainer.training_runtime_job_names import replicated_jobs_of
 from webhook.problem import Problem
 from webhook.releases import Release
 from webhook.typed.job_sets import ReplicatedJob
@@ -52,13 +52,13 @@ OVERLOOKED_STEP: Final = TRAINING_RUNTIME_ADVICE.rule(
 
 def validate_steps(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
     """Yield labelled steps with several replicas or without their container (trainingruntime_webhook.go)."""
-    for job in jobs_of(runtime):
-        yield from _step_replicas(job, release)
-    for job in jobs_of(runtime) if release >= STEP_CONTAINERS else ():
-        yield from _step_container(job)
+    for job in replicated_jobs_of(runtime):
+        yield from _check_step_replicas(job, release)
+    for job in replicated_jobs_of(runtime) if release >= STEP_CONTAINERS else ():
+        yield from _check_step_container(job)
 
 
-def _step_replicas(job: ReplicatedJob, release: Release) -> Iterator[Problem]:
+def _check_step_replicas(job: ReplicatedJob, release: Release) -> Iterator[Problem]:
     name = step_of_job(job)
     is_launcher = release < STEP_CONTAINERS and job.name == "launcher"
     if job.replicas != 1 and (name in CONTAINERS or is_launcher):
@@ -67,9 +67,9 @@ def _step_replicas(job: ReplicatedJob, release: Release) -> Iterator[Problem]:
         yield STEP_REPLICAS.problem(job.path("replicas"), message, "set 1", job.replicas)
 
 
-def _step_container(job: ReplicatedJob) -> Iterator[Problem]:
+def _check_step_container(job: ReplicatedJob) -> Iterator[Problem]:
     name = step_of_job(job)
-    if name in CONTAINERS and container_of(job, CONTAINERS[name]) is None:
+    if name in CONTAINERS and container_named(job, CONTAINERS[name]) is None:
         there = ", ".join(f"`{container.name}`" for container in job.pod.containers) or "none"
         message = f"must have a container `{CONTAINERS[name]}` for step `{name}`, but has {there}"
         fix = f"rename the main container to `{CONTAINERS[name]}`"
@@ -78,7 +78,7 @@ def _step_container(job: ReplicatedJob) -> Iterator[Problem]:
 
 def advise_trainer_step(runtime: RuntimeSpec) -> Iterator[Problem]:
     """Yield the problem of a runtime without a trainer step, for which spec.trainer has no effect."""
-    jobs, path = jobs_of(runtime), runtime.template.spec.path("replicatedJobs")
+    jobs, path = replicated_jobs_of(runtime), runtime.template.spec.path("replicatedJobs")
     if jobs and trainer_step(jobs) is None:
         message = f"has no template with the label {STEP_LABEL}: trainer, so spec.trainer of TrainJobs has no effect"
         yield TRAINER_STEP.problem(path, message, "add the label to template.metadata.labels of the job that trains")
@@ -86,10 +86,10 @@ def advise_trainer_step(runtime: RuntimeSpec) -> Iterator[Problem]:
 
 def advise_overlooked_steps(runtime: RuntimeSpec) -> Iterator[Problem]:
     """Yield steps that Trainer's webhook rejects in a new runtime, and ignores in a changed one."""
-    for job in jobs_of(runtime):
+    for job in replicated_jobs_of(runtime):
         container = CONTAINERS.get(step_of_job(job))
         fixes = {}
-        if container and container_of(job, container) is None:
+        if container and container_named(job, container) is None:
             fixes[f"a container `{container}`"] = f"rename the main container to `{container}`"
         if container and job.replicas != 1:
             fixes["one replica"] = "set replicas to 1"

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME_ADVICE
-from webhook.facts.train_job_pods.nodes import is_trainer, trainer_step
+from webhook.facts.train_job_pods.nodes import is_trainer_job, trainer_step
 from webhook.facts.train_job_pods.types import RuntimeSpec
-from webhook.facts.trainer.train_job import RESERVED, instead_of
-from webhook.facts.trainer.training_runtime_job_names import jobs_of
+from webhook.facts.trainer.train_job import RESERVED, fix_for_variable_of_plugin
+from webhook.facts.trainer.training_runtime_job_names import replicated_jobs_of
 from webhook.problem import Problem
 from webhook.typed.job_sets import JobSetSpec
 
@@ -50,10 +50,10 @@ def advise_plugin_variables(runtime: RuntimeSpec) -> Iterator[Problem]:
     """Yield variables PET_* of a runtime, which the plugin replaces for TrainJobs with spec.trainer (torch.go
     EnforceMLPolicy).
     """
-    jobs = jobs_of(runtime) if runtime.ml_policy.plugin == "torch" else ()
-    nodes = (node for job in jobs if is_trainer(job) for node in job.pod.containers if node.name == "node")
+    jobs = replicated_jobs_of(runtime) if runtime.ml_policy.plugin == "torch" else ()
+    nodes = (node for job in jobs if is_trainer_job(job) for node in job.pod.containers if node.name == "node")
     for variable in (variable for node in nodes for variable in node.env):
         if variable.name in RESERVED["torch"]:
             message = "is replaced by the torch plugin, which sets it for each TrainJob with spec.trainer"
-            fix = instead_of(variable.name, "TrainJobs")
+            fix = fix_for_variable_of_plugin(variable.name, "TrainJobs")
             yield PLUGIN_VARIABLE.problem(variable.path("name"), message, fix, variable.name)

@@ -10,7 +10,7 @@ from typing import Final
 
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
 from webhook.facts.trainer.node_claims import NodeClaim
-from webhook.facts.trainer.train_job_launcher import Launched
+from webhook.facts.trainer.train_job_launcher import LauncherProcesses
 from webhook.releases import shown
 from webhook.wording import counted
 
@@ -20,7 +20,9 @@ _BY_RUNTIME: Final = ("mpi", "flux")
 """Plugins whose runtime has its own number."""
 
 
-def unset_processes(job: MergedTrainJob, claims: Sequence[NodeClaim], launcher: Launched) -> str:
+def sentence_about_unset_processes(
+    job: MergedTrainJob, claims: Sequence[NodeClaim], launcher: LauncherProcesses
+) -> str:
     """Return the sentence, which continues `is not set`; "" if no claim may be for GPUs."""
     gpus = [claim for claim in claims if not claim.is_other]
     if not gpus:
@@ -31,42 +33,43 @@ def unset_processes(job: MergedTrainJob, claims: Sequence[NodeClaim], launcher: 
 
 def _advise_dropped_gpus(job: MergedTrainJob, gpus: Sequence[NodeClaim]) -> str:
     """Return the sentence about claims that are dropped, with the number for a release that keeps them."""
-    claims = f"claim{'s' if len(gpus) > 1 else ''} {_name_gpus(gpus)}"
+    claims = f"claim{'s' if len(gpus) > 1 else ''} {_names_of_claims(gpus)}"
     start = f"and Trainer {shown(job.release)} drops {claims}"
     if job.plugin in NOT_READ:
         return f" and not read by this runtime, {start}: give the pods of the runtime {claims}"
     outcome = f"so the processes per node will be {job.processes if job.runtime.is_found else '1 or the CPUs'}"
     if job.plugin == "xgboost":
         return f", {start}, {outcome}: request the GPUs as an extended resource"
-    number = _devices(gpus) or "the number of devices of one node"
+    number = _devices_of_claims(gpus) or "the number of devices of one node"
     return f", {start}, {outcome}: set the field to {number}, and give the pods of the runtime {claims}"
 
 
-def _advise_kept_gpus(job: MergedTrainJob, gpus: Sequence[NodeClaim], launcher: Launched) -> str:
-    devices, named = _devices(gpus), _name_gpus(gpus)
+def _advise_kept_gpus(job: MergedTrainJob, gpus: Sequence[NodeClaim], launcher: LauncherProcesses) -> str:
+    devices, named = _devices_of_claims(gpus), _names_of_claims(gpus)
     is_unused = any(claim.is_unused for claim in gpus)
     if job.plugin in NOT_READ:
-        return f" and not read by this runtime: {_single(launcher, devices, named)}"
-    if not is_unused and _fits(job, launcher, devices):
+        return f" and not read by this runtime: {_sentence_about_single_process(launcher, devices, named)}"
+    if not is_unused and _is_right_anyway(job, launcher, devices):
         fix = f"set the field to {devices} to keep that number"
         return f", but the processes per node fit the devices of claim {named}: {fix}"
     of = f"claim {named}{', which no container uses' if is_unused else ''}"
     what = "device" if devices == 1 else f"{devices} devices" if devices else "devices"
     uncounted = f"and Trainer does not count the {what} of {of}"
-    return f", {uncounted}, {_describe_outcome(job, launcher)}: {_fix(job, devices, is_unused=is_unused)}"
+    fix = _fix_for_unset_processes(job, devices, is_unused=is_unused)
+    return f", {uncounted}, {_describe_outcome(job, launcher)}: {fix}"
 
 
-def _devices(claims: Sequence[NodeClaim]) -> int:
+def _devices_of_claims(claims: Sequence[NodeClaim]) -> int:
     """Return how many devices some claims give, 0 if that is open."""
     counts = [claim.devices for claim in claims]
     return sum(count or 0 for count in counts) if None not in counts else 0
 
 
-def _name_gpus(claims: Sequence[NodeClaim]) -> str:
+def _names_of_claims(claims: Sequence[NodeClaim]) -> str:
     return ", ".join(f"`{claim.name}`" for claim in claims)
 
 
-def _single(launcher: Launched, devices: int, named: str) -> str:
+def _sentence_about_single_process(launcher: LauncherProcesses, devices: int, named: str) -> str:
     """Return what starts on a node whose plugin runs the command once."""
     if launcher.processes is not None:
         return f"{launcher.by} starts {counted(launcher.processes, 'process', 'processes')} on each node"
@@ -74,13 +77,13 @@ def _single(launcher: Launched, devices: int, named: str) -> str:
     return f"one process starts on each node{use}"
 
 
-def _fits(job: MergedTrainJob, launcher: Launched, devices: int) -> bool:
+def _is_right_anyway(job: MergedTrainJob, launcher: LauncherProcesses, devices: int) -> bool:
     """Return whether Trainer's number is right anyway, and is the number that starts."""
     is_meant = devices == 1 or job.plugin in _BY_RUNTIME
     return is_meant and job.processes.per_node == str(devices) and launcher.processes in (None, devices)
 
 
-def _describe_outcome(job: MergedTrainJob, launcher: Launched) -> str:
+def _describe_outcome(job: MergedTrainJob, launcher: LauncherProcesses) -> str:
     if not job.runtime.is_found:
         return "so the processes per node will be 1 or the CPUs"
     if launcher.processes is None:
@@ -89,7 +92,7 @@ def _describe_outcome(job: MergedTrainJob, launcher: Launched) -> str:
     return f"so Trainer passes on {job.processes}, while {launcher.by} starts {launcher.processes} per node {why}"
 
 
-def _fix(job: MergedTrainJob, devices: int, *, is_unused: bool) -> str:
+def _fix_for_unset_processes(job: MergedTrainJob, devices: int, *, is_unused: bool) -> str:
     first = "name the claim in resources.claims of container `node`, and " if is_unused else ""
     if job.plugin == "xgboost":
         return f"{first}request the GPUs as an extended resource"

@@ -12,7 +12,7 @@ from typing import Final
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.subject import Subject
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
-from webhook.facts.training_jobs.typed_job import Job
+from webhook.facts.training_jobs.typed_job import TrainingJobOfKind
 from webhook.facts.training_jobs.types import Metric, PyTorchJob
 from webhook.problem import Problem
 from webhook.typed.collections import Items
@@ -47,13 +47,13 @@ AUTOSCALER_LIMITS: Final = TRAINING_JOB.rule(
 )
 
 
-def pods_at_most(job: Job) -> int | None:
+def pods_at_most(job: TrainingJobOfKind) -> int | None:
     """Return how many pods a job may have at most while its present pods wait; None if that is not known.
 
     An autoscaler sees no load on workers that wait, so it adds some of them only up to minReplicas. Of another metric
     than the load nobody knows what it says.
     """
-    pods, metrics = job.pods(), _metrics(job)
+    pods, metrics = job.pods(), _metrics_of_elastic_policy(job)
     if pods is None or job.is_unfilled("elasticPolicy", "metrics"):
         return None
     if not metrics:
@@ -65,13 +65,13 @@ def pods_at_most(job: Job) -> int | None:
     return pods + max(0, (limit or 0) - workers.replicas)
 
 
-def _metrics(job: Job) -> Items[Metric]:
+def _metrics_of_elastic_policy(job: TrainingJobOfKind) -> Items[Metric]:
     listed = job.given("elasticPolicy", "metrics") or []
     reading_of = Reading(job.deadline)
     return Items([Metric.of(each, (*_AT, index), reading_of) for index, each in enumerate(listed)], job.deadline)
 
 
-def validate_autoscaler_limits(job: Job, least: int | None, most: int | None) -> Iterator[Problem]:
+def validate_autoscaler_limits(job: TrainingJobOfKind, least: int | None, most: int | None) -> Iterator[Problem]:
     """Yield limits of elasticPolicy that a HorizontalPodAutoscaler rejects, if metrics make the operator create one."""
     if job.given("elasticPolicy", "metrics") is not None:  # hpa.go; autoscaling/v2 wants at least 1 and not less than 0
         if most is not None and most < 1:
@@ -88,9 +88,9 @@ def validate_autoscaler_limits(job: Job, least: int | None, most: int | None) ->
             yield AUTOSCALER_LIMITS.problem((*_POLICY, "minReplicas"), message, "set 1 or more", least)
 
 
-def validate_autoscaler_requests(job: Job, subject: Subject) -> Iterator[Problem]:
+def validate_autoscaler_requests(job: TrainingJobOfKind, subject: Subject) -> Iterator[Problem]:
     """Yield workers without the requests that an autoscaler compares their usage with."""
-    if job.kind != "PyTorchJob" or job.is_open or not (metrics := _metrics(job)):
+    if job.kind != "PyTorchJob" or job.is_open or not (metrics := _metrics_of_elastic_policy(job)):
         return
     worker = subject.typed(PyTorchJob).spec.roles.get("Worker")
     if worker is None:
@@ -99,27 +99,35 @@ def validate_autoscaler_requests(job: Job, subject: Subject) -> Iterator[Problem
     names = {metric.requested: None for metric in metrics if metric.requested[0]}
     for name, container in names:
         for each in pod.running_containers():
-            if container in ("", each.name) and not _requests(name, each, pod) and not _is_defaulted(name, subject):
+            if (
+                container in ("", each.name)
+                and not _has_request_or_limit(name, each, pod)
+                and not _has_default_request(name, subject)
+            ):
                 message = f"requests no {name}, so the autoscaler of elasticPolicy.metrics cannot tell how much is used"
                 at = each.path("resources", "requests")
                 yield AUTOSCALER_REQUESTS.problem(at, message, f"set {name} to what a worker needs")
 
 
-def _requests(name: str, container: Container, pod: PodSpec) -> bool:
+def _has_request_or_limit(name: str, container: Container, pod: PodSpec) -> bool:
     """Return whether a container has a request or a limit, which is then the request, or the whole pod has one."""
     resources = container.resources
     if container.is_omitted("resources") or any(resources.is_omitted(side) for side in ("requests", "limits")):
         return True
     amounts = (resources.written_requests, resources.written_limits)
-    return bool(pod.resources) or any(side.get(name) is not None for side in amounts) or _is_unfilled(name, container)
+    return (
+        bool(pod.resources)
+        or any(side.get(name) is not None for side in amounts)
+        or _is_amount_placeholder(name, container)
+    )
 
 
-def _is_unfilled(name: str, container: Container) -> bool:
+def _is_amount_placeholder(name: str, container: Container) -> bool:
     sides = (container.path("resources", side, name) for side in ("requests", "limits"))
     return any(path in container.reading.omitted for path in sides)
 
 
-def _is_defaulted(name: str, subject: Subject) -> bool:
+def _has_default_request(name: str, subject: Subject) -> bool:
     """Return whether a LimitRange of the namespace gives containers a default request or limit."""
     ranges = (each for each in subject.view().every(LimitRange) if each.namespace == subject.namespace)
     items = (item for each in ranges for item in each.spec.limits if item.type == "Container")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
-from webhook.facts.training_jobs.typed_job import Job
+from webhook.facts.training_jobs.typed_job import TrainingJobOfKind
 from webhook.problem import Problem
 
 ONE_CHIEF: Final = TRAINING_JOB.rule(
@@ -26,7 +26,7 @@ CHIEF_REPLICAS: Final = TRAINING_JOB_ADVICE.rule(
 )
 
 
-def validate_chief(job: Job) -> Iterator[Problem]:
+def validate_chief(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Yield the problem of a TFJob with several chiefs or masters, or several replicas of one."""
     if job.kind != "TFJob":
         return

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.training_jobs.groups import TRAINING_JOB
-from webhook.facts.training_jobs.typed_job import KINDS, Job, Role
+from webhook.facts.training_jobs.typed_job import KINDS, RoleOfJob, TrainingJobOfKind
 from webhook.problem import Problem
 
 CONTAINERS_REQUIRED: Final = TRAINING_JOB.rule(
@@ -49,7 +49,7 @@ _MOST_NAMES: Final = 3
 """Containers that a message names."""
 
 
-def validate_containers(role: Role, job: Job) -> Iterator[Problem]:
+def validate_containers(role: RoleOfJob, job: TrainingJobOfKind) -> Iterator[Problem]:
     """Require containers in the pods of a role, one of them with the name that the operator prepares."""
     main = KINDS[job.kind].container
     if role.is_open:
@@ -64,7 +64,7 @@ def validate_containers(role: Role, job: Job) -> Iterator[Problem]:
         yield MAIN_CONTAINER.problem(role.containers_at, message, f"rename {there}, whichever trains, to {main}")
 
 
-def validate_names_and_images(role: Role) -> Iterator[Problem]:
+def validate_names_and_images(role: RoleOfJob) -> Iterator[Problem]:
     """Require a name and an image of every container of a role."""
     for container in () if role.is_open else role.containers:
         name = container.name

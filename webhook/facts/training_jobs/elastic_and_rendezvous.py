@@ -13,7 +13,7 @@ from webhook.facts.training_jobs.autoscaler import validate_autoscaler_limits
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
 from webhook.facts.training_jobs.processes_world_size_and_gpus import validate_processes_once
 from webhook.facts.training_jobs.training_job import advise_deprecated_field
-from webhook.facts.training_jobs.typed_job import Job
+from webhook.facts.training_jobs.typed_job import TrainingJobOfKind
 from webhook.problem import Problem
 
 ELASTIC_WORKERS: Final = TRAINING_JOB.rule(
@@ -70,11 +70,16 @@ _POLICY: Final = ("spec", "elasticPolicy")
 _LIMITS: Final = ("minReplicas", "maxReplicas")
 
 
-def validate_elastic_policy(job: Job) -> Iterator[Problem]:
+def validate_elastic_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Require workers to scale, and settings that the operator can read."""
     if job.kind not in ("PyTorchJob", "PaddleJob"):
         return
-    if job.given("elasticPolicy") is not None and not job.is_open and "Worker" not in job.roles and _needs_workers(job):
+    if (
+        job.given("elasticPolicy") is not None
+        and not job.is_open
+        and "Worker" not in job.roles
+        and _is_worker_role_required(job)
+    ):
         message = "must be set because elasticPolicy scales the workers"
         yield ELASTIC_WORKERS.problem((*job.roles_at, "Worker"), message, "add Worker, or remove elasticPolicy")
     if job.kind == "PyTorchJob":
@@ -90,7 +95,7 @@ def validate_elastic_policy(job: Job) -> Iterator[Problem]:
             yield RENDEZVOUS_SETTINGS.problem((*_POLICY, "rdzvConf"), message, fix)
 
 
-def _needs_workers(job: Job) -> bool:
+def _is_worker_role_required(job: TrainingJobOfKind) -> bool:
     """Return whether a missing role Worker is read: the controller of PaddleJobs does so only where neither limit is
     set.
     """
@@ -100,7 +105,7 @@ def _needs_workers(job: Job) -> bool:
     return job.kind == "PyTorchJob" or not any(is_said)
 
 
-def _validate_limits(job: Job) -> Iterator[Problem]:
+def _validate_limits(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Check PET_NNODES, which is made of both limits; the limits of a PaddleJob reach no pod."""
     least, most = (job.number("elasticPolicy", name) for name in _LIMITS)
     if least is not None and most is not None and least > most:
@@ -111,7 +116,7 @@ def _validate_limits(job: Job) -> Iterator[Problem]:
     yield from validate_autoscaler_limits(job, least, most)
 
 
-def _validate_workers(job: Job) -> Iterator[Problem]:
+def _validate_workers(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Report workers outside the limits, of which either one becomes the other where that is not set."""
     if any(job.is_unfilled("elasticPolicy", name) for name in _LIMITS):
         return

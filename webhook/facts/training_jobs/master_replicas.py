@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.training_jobs.groups import TRAINING_JOB
-from webhook.facts.training_jobs.typed_job import Job
+from webhook.facts.training_jobs.typed_job import TrainingJobOfKind
 from webhook.problem import Problem
 
 ONE_MASTER: Final = TRAINING_JOB.rule(
@@ -32,7 +32,7 @@ WORKER_REPLICAS: Final = TRAINING_JOB.rule(
 )
 
 
-def validate_replicas(job: Job) -> Iterator[Problem]:
+def validate_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Check counts of replicas of each kind; the webhooks look before the defaults are filled in."""
     master = job.roles.get("Master")
     if job.kind in ("PyTorchJob", "XGBoostJob") and master is not None and master.replicas not in (None, 1):

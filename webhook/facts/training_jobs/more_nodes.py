@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook.facts.training_jobs.autoscaler import pods_at_most
 from webhook.facts.training_jobs.groups import TRAINING_JOB_ADVICE
-from webhook.facts.training_jobs.typed_job import Job
+from webhook.facts.training_jobs.typed_job import TrainingJobOfKind
 from webhook.problem import Problem
 from webhook.wording import counted
 
@@ -26,7 +26,7 @@ MORE_NODES_THAN_PODS: Final = TRAINING_JOB_ADVICE.rule(
 _NODES: Final = re.compile(r"([0-9]{1,9})(:[0-9]{1,9})?")
 
 
-def advise_nodes_of_torchrun(job: Job) -> Iterator[Problem]:
+def advise_nodes_of_torchrun(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Warn of more nodes than there are pods, those included that an autoscaler may add."""
     pods = pods_at_most(job)
     if pods is None:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.command_lines.command import MPI, Launch
-from webhook.facts.launch.mpi_ranks_and_slots import MORE_SLOTS, lacking_slots
+from webhook.facts.command_lines.command import MPI, LaunchedProgram
+from webhook.facts.launch.mpi_ranks_and_slots import MORE_SLOTS, sentence_about_lacking_slots
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
 from webhook.facts.training_jobs.training_job import advise_other_version
-from webhook.facts.training_jobs.typed_job import Job
+from webhook.facts.training_jobs.typed_job import TrainingJobOfKind
 from webhook.problem import Problem
 from webhook.wording import counted, either
 
@@ -144,7 +144,7 @@ _IMPLEMENTATIONS: Final = ("OpenMPI", "Intel", "MPICH")
 _CREATIONS: Final = ("AtStartup", "WaitForWorkersReady")
 
 
-def validate_mpi_replicas(job: Job) -> Iterator[Problem]:
+def validate_mpi_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Require, as validateMPIReplicaSpecs does, one launcher, and in v2beta1 workers that are not zero."""
     if job.kind != "MPIJob":
         return
@@ -169,7 +169,7 @@ def validate_mpi_replicas(job: Job) -> Iterator[Problem]:
         yield MPI_WORKERS.problem((*worker.path, "replicas"), message, "set 1 or more", replicas)
 
 
-def validate_mpi_settings(job: Job) -> Iterator[Problem]:
+def validate_mpi_settings(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Yield the problems that validateMPIJobSpec would report; and fields of the other version, which are dropped."""
     if job.kind != "MPIJob":
         return
@@ -191,9 +191,9 @@ def validate_mpi_settings(job: Job) -> Iterator[Problem]:
     yield from advise_other_version(job)
 
 
-def validate_slots(job: Job) -> Iterator[Problem]:
+def validate_slots(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Report more ranks than the hostfile gives mpirun slots."""
-    told, hosts, slots = _launch_of_launcher(job), _hosts(job), _slots(job)
+    told, hosts, slots = _launch_of_launcher(job), _hosts_of_mpirun(job), _slots_per_worker(job)
     if told is None or not hosts:
         return
     by, ranks, each = told.by, told.ranks, told.processes
@@ -216,19 +216,19 @@ def validate_slots(job: Job) -> Iterator[Problem]:
         yield NODES_FOR_RANKS.problem((*job.roles_at, "Worker", "replicas"), message, fix)
 
 
-def _name_workers(job: Job, hosts: int) -> str:
+def _name_workers(job: TrainingJobOfKind, hosts: int) -> str:
     """Write the number of workers, with the launcher where it is a host too, as words of a message."""
     worker = job.roles.get("Worker")
     workers = hosts if worker is None or worker.replicas is None else worker.replicas
     return f"{counted(workers, 'worker')}{' and the launcher' if workers < hosts else ''}"
 
 
-def _slots(job: Job) -> int:
+def _slots_per_worker(job: TrainingJobOfKind) -> int:
     slots = job.number("slotsPerWorker")
     return 1 if slots is None else slots
 
 
-def _hosts(job: Job) -> int:
+def _hosts_of_mpirun(job: TrainingJobOfKind) -> int:
     """Return how many nodes' slots bind mpirun; 0 where nobody can tell; Hydra of other implementations ignores
     slots.
     """
@@ -237,14 +237,14 @@ def _hosts(job: Job) -> int:
         return 0
     if job.is_beta and job.given("mpiImplementation") not in (None, "OpenMPI"):
         return 0
-    if worker is None or worker.replicas is None or _slots(job) < 1:
+    if worker is None or worker.replicas is None or _slots_per_worker(job) < 1:
         return 0
     # an MPIJob v1 gives a launcher with GPUs to mpirun, too
     is_host = job.given("runLauncherAsWorker") is True if job.is_beta else bool(launcher and launcher.limits_gpus)
     return worker.replicas + is_host
 
 
-def _launch_of_launcher(job: Job) -> Launch | None:
+def _launch_of_launcher(job: TrainingJobOfKind) -> LaunchedProgram | None:
     """Return what the launcher tells mpirun, where that is all that counts."""
     launcher = job.roles.get("Launcher") if job.kind == "MPIJob" else None
     told = launcher.launch if launcher is not None else None
@@ -253,14 +253,19 @@ def _launch_of_launcher(job: Job) -> Launch | None:
     return told
 
 
-def advise_mpi(job: Job) -> Iterator[Problem]:
+def advise_mpi(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Warn of GPUs that no MPI rank uses."""
     if job.kind != "MPIJob":
         return
-    launcher, worker, slots = job.roles.get("Launcher"), job.roles.get("Worker"), _slots(job)
+    launcher, worker, slots = job.roles.get("Launcher"), job.roles.get("Worker"), _slots_per_worker(job)
     told = launcher.launch if launcher is not None else None
     is_open_mpi = not job.is_beta or job.given("mpiImplementation") in (None, "OpenMPI")
-    if told is not None and launcher is not None and is_open_mpi and (message := lacking_slots(told, job.deadline)):
+    if (
+        told is not None
+        and launcher is not None
+        and is_open_mpi
+        and (message := sentence_about_lacking_slots(told, job.deadline))
+    ):
         yield SLOTS_OF_HOSTS.problem(launcher.template, message, MORE_SLOTS)
     is_used = told is None or not told.named_hosts  # hosts that the command names have the slots that it says
     is_known = slots >= 1 and not job.is_unfilled("slotsPerWorker") and is_used

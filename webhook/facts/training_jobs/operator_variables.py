@@ -13,7 +13,7 @@ from typing import Final
 
 from webhook.facts.training_jobs.groups import TRAINING_JOB_ADVICE
 from webhook.facts.training_jobs.training_job import validate_amounts, validate_pod_restart_policy
-from webhook.facts.training_jobs.typed_job import Job
+from webhook.facts.training_jobs.typed_job import TrainingJobOfKind
 from webhook.problem import Problem
 
 OPERATOR_VARIABLE: Final = TRAINING_JOB_ADVICE.rule(
@@ -35,9 +35,9 @@ _VARIABLES: Final[Mapping[str, str]] = {
 }
 
 
-def validate_overwritten(job: Job) -> Iterator[Problem]:
+def validate_overwritten(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Report restart policies and variables that the operator writes itself, and amounts that say nothing."""
-    owned = _owned(job)
+    owned = _variables_of_operator(job)
     for role in job.roles.values():
         yield from validate_pod_restart_policy(role, job)
         for name, fix in owned.items():
@@ -47,13 +47,13 @@ def validate_overwritten(job: Job) -> Iterator[Problem]:
         yield from validate_amounts(role)
 
 
-def _owned(job: Job) -> Mapping[str, str]:
+def _variables_of_operator(job: TrainingJobOfKind) -> Mapping[str, str]:
     """Return the variables that the operator appends to every container, with what to do instead."""
     own = _VARIABLES if job.kind == "PyTorchJob" else {}
-    return {**own, **dict.fromkeys(_appended(job), "remove the variable")}
+    return {**own, **dict.fromkeys(_variables_decided_by_roles(job), "remove the variable")}
 
 
-def _appended(job: Job) -> Sequence[str]:
+def _variables_decided_by_roles(job: TrainingJobOfKind) -> Sequence[str]:
     """Return the variables that roles decide, not fields; some are set only where several pods train, or with a
     master.
     """

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.training_jobs.groups import TRAINING_JOB_ADVICE
-from webhook.facts.training_jobs.typed_job import Job
+from webhook.facts.training_jobs.typed_job import TrainingJobOfKind
 from webhook.problem import Problem
 
 PARAMETER_SERVER_GPUS: Final = TRAINING_JOB_ADVICE.rule(
@@ -20,7 +20,7 @@ PARAMETER_SERVER_GPUS: Final = TRAINING_JOB_ADVICE.rule(
 )
 
 
-def advise_parameter_servers(job: Job) -> Iterator[Problem]:
+def advise_parameter_servers(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Warn of parameter servers of a TFJob with GPUs, which they do not use."""
     servers = job.roles.get("PS") if job.kind == "TFJob" else None
     if servers is not None and servers.gpus:

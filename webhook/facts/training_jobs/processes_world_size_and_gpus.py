@@ -15,7 +15,7 @@ from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
 from webhook.facts.training_jobs.more_nodes import advise_nodes_of_torchrun
 from webhook.facts.training_jobs.nproc_value import advise_nproc_value
 from webhook.facts.training_jobs.shared_memory import advise_shared_memory
-from webhook.facts.training_jobs.typed_job import PROCESSES_OF_ELASTIC_POLICY, Job, Role
+from webhook.facts.training_jobs.typed_job import PROCESSES_OF_ELASTIC_POLICY, RoleOfJob, TrainingJobOfKind
 from webhook.paths import path_as_text
 from webhook.problem import Problem
 from webhook.wording import counted
@@ -114,14 +114,20 @@ _COUNT: Final = re.compile(r"[1-9][0-9]{0,8}")
 _AT: Final = ("spec", "nprocPerNode")
 
 
-def validate_processes(job: Job) -> Iterator[Problem]:
+def validate_processes(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Yield everything that is to be said of the processes of a PyTorchJob."""
     if job.kind == "PyTorchJob":
-        for validate in (_world_size, _advise_command, _advise_setting, advise_nodes_of_torchrun, advise_shared_memory):
+        for validate in (
+            _check_world_size,
+            _advise_command,
+            _advise_setting,
+            advise_nodes_of_torchrun,
+            advise_shared_memory,
+        ):
             yield from validate(job)
 
 
-def _processes(job: Job) -> str:
+def _value_of_nproc_per_node(job: TrainingJobOfKind) -> str:
     """Return what PET_NPROC_PER_NODE will be; `?` where it is still to be filled in."""
     if job.is_unfilled("nprocPerNode") or job.is_unfilled("elasticPolicy", "nProcPerNode"):
         return "?"
@@ -129,13 +135,13 @@ def _processes(job: Job) -> str:
     return str(next((each for each in said if each is not None), "auto"))
 
 
-def _number_of_processes(job: Job) -> int | None:
+def _number_of_processes(job: TrainingJobOfKind) -> int | None:
     """Return the number of processes, where the text is a number."""
-    said = _processes(job)
+    said = _value_of_nproc_per_node(job)
     return int(said) if _COUNT.fullmatch(said) else None
 
 
-def _world_size(job: Job) -> Iterator[Problem]:
+def _check_world_size(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Report WORLD_SIZE that a command passes to torchrun as a number of nodes."""
     said = str(job.given("nprocPerNode") or "")
     has_master = "Master" in job.roles
@@ -157,7 +163,7 @@ def _world_size(job: Job) -> Iterator[Problem]:
             yield WORLD_SIZE_UNSET.problem(role.template, message, fix)
 
 
-def _advise_command(job: Job) -> Iterator[Problem]:
+def _advise_command(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Check what each command starts by itself; a launcher's own number is used, and not the operator's."""
     has_number = _number_of_processes(job) is not None
     for role in job.roles.values():
@@ -171,13 +177,13 @@ def _advise_command(job: Job) -> Iterator[Problem]:
             message = f"runs a single Python process for {role.gpus} GPUs unless the script itself starts more"
             yield ONE_PROCESS.problem(role.template, message, "start the script with torchrun")
         if _has_no_gpu(role) and _processes_for_torchrun(role, job) == "gpu":
-            field = _field(job) if _is_silent(role) else "--nproc_per_node"
+            field = _name_of_processes_field(job) if _leaves_number_to_torchrun(role) else "--nproc_per_node"
             message = f"requests no GPU, but {field} is `gpu`, so torchrun looks for GPUs and fails"
             fix = f"request GPUs, or set {field} to a number of processes"
             yield GPU_FOR_TORCHRUN.problem(role.template, message, fix)
 
 
-def _field(job: Job) -> str:
+def _name_of_processes_field(job: TrainingJobOfKind) -> str:
     """Return the field that tells the operator how many processes to start."""
     elastic = ("elasticPolicy", "nProcPerNode")
     is_elastic = job.given("nprocPerNode") is None and job.given(*elastic) is not None
@@ -188,32 +194,32 @@ def _describe_outcome(processes: int, gpus: int) -> str:
     return "processes without a GPU fail or share one" if processes > gpus else "some GPUs stay idle"
 
 
-def _has_no_gpu(role: Role) -> bool:
+def _has_no_gpu(role: RoleOfJob) -> bool:
     is_known = not role.has_open_gpus and not role.null_gpus and not role.claims
     return role.launch.by == "torchrun" and role.gpus == 0 and is_known
 
 
-def _processes_for_torchrun(role: Role, job: Job) -> str:
+def _processes_for_torchrun(role: RoleOfJob, job: TrainingJobOfKind) -> str:
     """Return what torchrun is told of processes: by its command, or by the operator's variable."""
-    return _processes(job) if _is_silent(role) else role.launch.per_node
+    return _value_of_nproc_per_node(job) if _leaves_number_to_torchrun(role) else role.launch.per_node
 
 
-def _is_silent(role: Role) -> bool:
+def _leaves_number_to_torchrun(role: RoleOfJob) -> bool:
     return role.launch.by == "torchrun" and role.launch.per_node == "" and role.launch.whole
 
 
-def _advise_setting(job: Job) -> Iterator[Problem]:
+def _advise_setting(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Check what nprocPerNode says, for roles whose commands leave the number to it."""
-    said, number, roles = _processes(job), _number_of_processes(job), tuple(job.roles.values())
+    said, number, roles = _value_of_nproc_per_node(job), _number_of_processes(job), tuple(job.roles.values())
     yield from advise_nproc_value(said)
     hosts = [role for role in roles if _has_no_gpu(role) and role.cpus and _processes_for_torchrun(role, job) == "auto"]
     if hosts:
-        yield _processes_of_the_host(job, [each for each in hosts if _is_silent(each)], hosts)
+        yield _processes_of_the_host_problem(job, [each for each in hosts if _leaves_number_to_torchrun(each)], hosts)
     if number is not None:
-        yield from _advise_number(job, number, roles)
+        yield from _check_number_of_processes(job, number, roles)
 
 
-def _processes_of_the_host(job: Job, silent: list[Role], hosts: list[Role]) -> Problem:
+def _processes_of_the_host_problem(job: TrainingJobOfKind, silent: list[RoleOfJob], hosts: list[RoleOfJob]) -> Problem:
     """Return the problem of roles without GPUs that start a process for every CPU of the node, as a setting or command
     says.
     """
@@ -231,13 +237,13 @@ def _processes_of_the_host(job: Job, silent: list[Role], hosts: list[Role]) -> P
     return PROCESSES_OF_THE_HOST.problem(_AT, f"{does} {many} because {why}", f"set {fix}", given)
 
 
-def _advise_number(job: Job, number: int, roles: tuple[Role, ...]) -> Iterator[Problem]:
-    unequal = [role for role in roles if _is_silent(role) and role.gpus and role.gpus != number]
+def _check_number_of_processes(job: TrainingJobOfKind, number: int, roles: tuple[RoleOfJob, ...]) -> Iterator[Problem]:
+    unequal = [role for role in roles if _leaves_number_to_torchrun(role) and role.gpus and role.gpus != number]
     if unequal:
         gpus = " and ".join(f"a pod of `{role.name}` has {counted(role.gpus, 'GPU')}" for role in unequal)
         message = f"starts {counted(number, 'process', 'processes')} in each pod, but {gpus}"
         same = f"set {unequal[0].gpus}, or " if len({role.gpus for role in roles}) == 1 else ""
-        fix = f"{same}remove {_field(job)}"
+        fix = f"{same}remove {_name_of_processes_field(job)}"
         yield NPROC_AND_GPUS.problem(_AT, f"{message}, so {_describe_outcome(number, unequal[0].gpus)}", fix)
     elif len({role.gpus for role in roles}) > 1 and not any(role.has_open_gpus for role in roles):
         gpus = " and ".join(f"`{role.name}` has {counted(role.gpus, 'GPU')}" for role in roles)
@@ -249,14 +255,16 @@ def _advise_number(job: Job, number: int, roles: tuple[Role, ...]) -> Iterator[P
             f"makes WORLD_SIZE count {number} processes for each pod, but each pod of {_name_roles(alone)} starts only "
             "one, which waits for the others without end"
         )
-        yield PROCESSES_AWAITED.problem(_AT, message, f"start the script with torchrun, or remove {_field(job)}")
+        yield PROCESSES_AWAITED.problem(
+            _AT, message, f"start the script with torchrun, or remove {_name_of_processes_field(job)}"
+        )
 
 
-def _name_roles(roles: list[Role]) -> str:
+def _name_roles(roles: list[RoleOfJob]) -> str:
     return " and ".join(f"`{role.name}`" for role in roles)
 
 
-def validate_processes_once(job: Job) -> Iterator[Problem]:
+def validate_processes_once(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Refuse, as ValidateCreate of PyTorchJobs does, the older field beside the newer one."""
     if job.given(*PROCESSES_OF_ELASTIC_POLICY) is not None and job.given("nprocPerNode") is not None:
         message = "must not be set together with spec.nprocPerNode, which replaces it"

@@ -13,7 +13,7 @@ from typing import Final
 from webhook.facts.training_jobs.containers_and_images import validate_containers, validate_names_and_images
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
 from webhook.facts.training_jobs.training_job import validate_restart_policy
-from webhook.facts.training_jobs.typed_job import KINDS, Job, Role
+from webhook.facts.training_jobs.typed_job import KINDS, RoleOfJob, TrainingJobOfKind
 from webhook.problem import Problem
 from webhook.wording import either
 
@@ -39,7 +39,7 @@ IGNORED_ROLE: Final = TRAINING_JOB_ADVICE.rule(
 )
 
 
-def validate_replica_specs(job: Job) -> Iterator[Problem]:
+def validate_replica_specs(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Require, as validateReplicaSpecs of each kind does, roles of known names with the containers that are needed."""
     if not job.roles and not job.is_open:
         names = " and ".join(f"`{name}`" for name in KINDS[job.kind].roles or ("Worker",))
@@ -51,29 +51,29 @@ def validate_replica_specs(job: Job) -> Iterator[Problem]:
     for role in job.roles.values():
         if job.is_beta and role.name not in KINDS[job.kind].roles:
             continue  # the MPI Operator ignores it
-        if _is_unknown(role, job):
-            yield _unknown(role, job)
+        if _is_unknown_role(role, job):
+            yield _unknown_role_problem(role, job)
         else:
             yield from validate_containers(role, job)
         yield from validate_names_and_images(role)
         yield from validate_restart_policy(role, job)
 
 
-def _is_unknown(role: Role, job: Job) -> bool:
+def _is_unknown_role(role: RoleOfJob, job: TrainingJobOfKind) -> bool:
     known = KINDS[job.kind].roles
     return bool(known) and role.is_named and role.name not in known
 
 
-def _unknown(role: Role, job: Job) -> Problem:
+def _unknown_role_problem(role: RoleOfJob, job: TrainingJobOfKind) -> Problem:
     names = either(f"`{name}`" for name in KINDS[job.kind].roles)
     message = f"must be {names} because {job.a_kind} has no other roles"
     return ROLE_NAME.problem(role.path, message, "rename the role", role.name)
 
 
-def validate_ignored_roles(job: Job) -> Iterator[Problem]:
+def validate_ignored_roles(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Report roles that an operator takes, and then does not run or does not watch."""
     for role in job.roles.values():
-        if job.is_beta and _is_unknown(role, job):
+        if job.is_beta and _is_unknown_role(role, job):
             message, fix = "is ignored by the MPI Operator, so its pods do not start", "use `Launcher` or `Worker`"
         elif job.kind == "TFJob" and role.is_named and role.name.lower() not in _WATCHED:
             message = "is ignored when the operator works out whether the job has succeeded or failed"

@@ -10,7 +10,7 @@ from typing import Final
 
 from webhook.facts.storage.shared_memory import MORE_SHARED_MEMORY
 from webhook.facts.training_jobs.groups import TRAINING_JOB_ADVICE
-from webhook.facts.training_jobs.typed_job import Job
+from webhook.facts.training_jobs.typed_job import TrainingJobOfKind
 from webhook.problem import Problem
 
 SHARED_MEMORY: Final = TRAINING_JOB_ADVICE.rule(
@@ -22,7 +22,7 @@ SHARED_MEMORY: Final = TRAINING_JOB_ADVICE.rule(
 )
 
 
-def advise_shared_memory(job: Job) -> Iterator[Problem]:
+def advise_shared_memory(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Warn of several GPUs with the default 64 MiB of /dev/shm (https://github.com/NVIDIA/nccl/issues/525)."""
     for role in job.roles.values():
         if role.gpus > 1 and not role.shares_memory:

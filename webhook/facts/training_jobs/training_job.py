@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
-from webhook.facts.training_jobs.typed_job import PROCESSES_OF_ELASTIC_POLICY, Job, Role
+from webhook.facts.training_jobs.typed_job import PROCESSES_OF_ELASTIC_POLICY, RoleOfJob, TrainingJobOfKind
 from webhook.name_faults import label_fault
 from webhook.names import DNS_1035_LABEL
 from webhook.paths import FieldPath, get, path_as_text
@@ -195,7 +195,7 @@ _BETA_ONLY: Final = ("runLauncherAsWorker", "mpiImplementation", "sshAuthMountPa
 _V1_ONLY: Final = ("mainContainer", "cleanPodPolicy")
 
 
-def validate_name(job: Job) -> Iterator[Problem]:
+def validate_name(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Check the job's name: a service per pod is named after it, a host of the MPI Operator, a label of an
     MPIJob v1.
     """
@@ -205,7 +205,7 @@ def validate_name(job: Job) -> Iterator[Problem]:
         message = f"cannot be the name of the job because {fault}, and services and pods are named after the job"
         fix = "use lower-case letters, digits and dashes, and begin with a letter"
         yield NAME_FORMAT.problem(("metadata", "name"), message, fix, job.name)
-    longest = max(_suffixes(job), key=len, default="")
+    longest = max(_suffixes_of_pod_names(job), key=len, default="")
     if len(job.name) + len(longest) > _LONGEST:
         of = "the value of a label" if is_label else "the name of a host" if job.is_beta else "the name of a service"
         message = (
@@ -216,7 +216,7 @@ def validate_name(job: Job) -> Iterator[Problem]:
         yield NAME_LENGTH.problem(("metadata", "name"), message, fix, job.name)
 
 
-def _suffixes(job: Job) -> Iterator[str]:
+def _suffixes_of_pod_names(job: TrainingJobOfKind) -> Iterator[str]:
     """Yield what follows the name of a job in the last name of each role."""
     if job.is_beta:
         worker = job.roles.get("Worker")
@@ -226,7 +226,7 @@ def _suffixes(job: Job) -> Iterator[str]:
             yield f"-{role.name.lower()}-{max(role.replicas or 0, 1) - 1}"
 
 
-def validate_managed_by(job: Job) -> Iterator[Problem]:
+def validate_managed_by(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Check managedBy as ValidateManagedBy does; the webhook of PyTorchJobs compares the new job with itself."""
     path: FieldPath = (*_POLICY, "managedBy")
     given = job.given("runPolicy", "managedBy")
@@ -247,10 +247,10 @@ def validate_managed_by(job: Job) -> Iterator[Problem]:
     if job.old_spec is not None and job.kind != "JAXJob" and not job.is_unfilled("runPolicy", "managedBy"):
         before = get(job.old_spec, ("runPolicy", "managedBy"))
         if before != given:
-            yield _changed_controller(job, path, before, given)
+            yield _changed_controller_problem(job, path, before, given)
 
 
-def _changed_controller(job: Job, path: FieldPath, before: object, given: object) -> Problem:
+def _changed_controller_problem(job: TrainingJobOfKind, path: FieldPath, before: object, given: object) -> Problem:
     changed = change(before, given)
     fix = (
         "remove managedBy again, or create a new job"
@@ -266,7 +266,7 @@ def _changed_controller(job: Job, path: FieldPath, before: object, given: object
     return MANAGED_BY_IMMUTABLE.problem(path, message, fix)
 
 
-def validate_queue(job: Job) -> Iterator[Problem]:
+def validate_queue(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Refuse another queue once it is set, as every CRD of v1 does; the MPI Operator's has no such rule."""
     now, before = job.given(*_QUEUE), get(job.old_spec, _QUEUE)
     if not job.is_beta and now is not None and before is not None and now != before:
@@ -275,7 +275,7 @@ def validate_queue(job: Job) -> Iterator[Problem]:
         yield QUEUE_IMMUTABLE.problem(("spec", *_QUEUE), message, fix)
 
 
-def validate_run_policy(job: Job) -> Iterator[Problem]:
+def validate_run_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Check as validateRunPolicy of the MPI Operator, or core/job.go PastActiveDeadline and PastBackoffLimit."""
     # v1 merely deletes a job at once that has a negative ttl
     names = ("activeDeadlineSeconds", "backoffLimit", *(["ttlSecondsAfterFinished"] if job.is_beta else []))
@@ -291,7 +291,7 @@ def validate_run_policy(job: Job) -> Iterator[Problem]:
         yield NO_TIME.problem((*_POLICY, "activeDeadlineSeconds"), "ends the job as soon as it starts", fix, 0)
 
 
-def validate_min_available(job: Job) -> Iterator[Problem]:
+def validate_min_available(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Check how many pods must start together; the workers of an elastic job may become more."""
     pods, least = job.pods(), job.number("runPolicy", "schedulingPolicy", "minAvailable")
     if least is not None and pods is not None and least > pods and job.given("elasticPolicy") is None:
@@ -303,7 +303,7 @@ def validate_min_available(job: Job) -> Iterator[Problem]:
         yield MIN_AVAILABLE.problem(path, message, "lower minAvailable, or remove the field", least)
 
 
-def validate_clean_pod_policy(job: Job) -> Iterator[Problem]:
+def validate_clean_pod_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Check cleanPodPolicy: the MPI Operator refuses unknown ones; common/job.go DeletePodsAndServices reads them as
     All.
     """
@@ -321,7 +321,7 @@ def validate_clean_pod_policy(job: Job) -> Iterator[Problem]:
             yield CLEAN_POD_POLICY_UNKNOWN.problem(("spec", *path), message, fix, value)
 
 
-def validate_restart_policy(role: Role, job: Job) -> Iterator[Problem]:
+def validate_restart_policy(role: RoleOfJob, job: TrainingJobOfKind) -> Iterator[Problem]:
     """Check restartPolicy: the MPI Operator refuses others; of v1, common/pod.go copies any text into the pods."""
     choices = _RESTARTS_BETA if job.is_beta else _RESTARTS
     if role.restart_policy and role.restart_policy not in choices:
@@ -330,7 +330,7 @@ def validate_restart_policy(role: Role, job: Job) -> Iterator[Problem]:
         yield RESTART_POLICY.problem((*role.path, "restartPolicy"), message, "set one of them", role.restart_policy)
 
 
-def validate_pod_restart_policy(role: Role, job: Job) -> Iterator[Problem]:
+def validate_pod_restart_policy(role: RoleOfJob, job: TrainingJobOfKind) -> Iterator[Problem]:
     """Report a restart policy in the pod template, which the operator overwrites with that of the role."""
     written = _restart_policy_of_pod(role, job)
     if role.pod_restart_policy not in ("", written):
@@ -340,7 +340,7 @@ def validate_pod_restart_policy(role: Role, job: Job) -> Iterator[Problem]:
         yield POD_RESTART_POLICY.problem(path, message, fix, role.pod_restart_policy)
 
 
-def _restart_policy_of_pod(role: Role, job: Job) -> str:
+def _restart_policy_of_pod(role: RoleOfJob, job: TrainingJobOfKind) -> str:
     """Return what the operator puts in the pod: ExitCode becomes Never, nothing becomes the default of the kind."""
     if role.restart_policy:
         return "Never" if role.restart_policy == "ExitCode" else role.restart_policy
@@ -348,21 +348,21 @@ def _restart_policy_of_pod(role: Role, job: Job) -> str:
     return "OnFailure" if is_retried else "Never"
 
 
-def validate_amounts(role: Role) -> Iterator[Problem]:
+def validate_amounts(role: RoleOfJob) -> Iterator[Problem]:
     """Report GPUs of a role whose amount is null, which the API server drops."""
     if role.null_gpus and role.gpus == 0:
         message = f"requests no GPU because `{role.null_gpus[0]}` has no amount and so is ignored"
         yield NULL_AMOUNT.problem(role.template, message, "set a number of GPUs")
 
 
-def advise_deprecated_field(job: Job) -> Iterator[Problem]:
+def advise_deprecated_field(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Warn of the older field for the number of processes, as ValidateCreate of PyTorchJobs does."""
     at = PROCESSES_OF_ELASTIC_POLICY
     if job.given(*at) is not None or job.is_unfilled(*at):
         yield DEPRECATED_FIELD.problem(("spec", *at), "is deprecated", "use spec.nprocPerNode")
 
 
-def advise_other_version(job: Job) -> Iterator[Problem]:
+def advise_other_version(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Warn of fields that an MPIJob has only in the other version."""
     version = "v2beta1" if job.is_beta else "v1"
     other = "kubeflow.org/v1 and the Training Operator" if job.is_beta else "kubeflow.org/v2beta1 and the MPI Operator"

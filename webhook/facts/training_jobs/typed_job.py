@@ -13,8 +13,8 @@ from typing import Final
 
 from webhook.attributes import JSON, Operation
 from webhook.deadline import Deadline
-from webhook.facts.command_lines.command import Launch, launched_by
-from webhook.facts.gpu.resources import gpus_of
+from webhook.facts.command_lines.command import LaunchedProgram, cached_launch_of_container
+from webhook.facts.gpu.resources import gpus_of_resources
 from webhook.facts.resource_units import cpu_count
 from webhook.facts.subject import Subject
 from webhook.facts.training_jobs.types import (
@@ -41,7 +41,7 @@ PROCESSES_OF_ELASTIC_POLICY: Final = ("elasticPolicy", "nProcPerNode")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class TrainingJobKind:
     """Where a kind keeps its roles, the container that its operator prepares, and the roles that it may have.
 
     container: "" is the first one. roles: () is any.
@@ -53,18 +53,18 @@ class Kind:
     type: type[AnyJob]
 
 
-KINDS: Final[Mapping[str, Kind]] = {
-    "PyTorchJob": Kind("pytorchReplicaSpecs", "pytorch", ("Master", "Worker"), PyTorchJob),
-    "TFJob": Kind("tfReplicaSpecs", "tensorflow", (), TFJob),
-    "MPIJob": Kind("mpiReplicaSpecs", "", ("Launcher", "Worker"), MPIJob),
-    "XGBoostJob": Kind("xgbReplicaSpecs", "xgboost", ("Master", "Worker"), XGBoostJob),
-    "PaddleJob": Kind("paddleReplicaSpecs", "paddle", ("Master", "Worker"), PaddleJob),
-    "JAXJob": Kind("jaxReplicaSpecs", "jax", ("Worker",), JAXJob),
+KINDS: Final[Mapping[str, TrainingJobKind]] = {
+    "PyTorchJob": TrainingJobKind("pytorchReplicaSpecs", "pytorch", ("Master", "Worker"), PyTorchJob),
+    "TFJob": TrainingJobKind("tfReplicaSpecs", "tensorflow", (), TFJob),
+    "MPIJob": TrainingJobKind("mpiReplicaSpecs", "", ("Launcher", "Worker"), MPIJob),
+    "XGBoostJob": TrainingJobKind("xgbReplicaSpecs", "xgboost", ("Master", "Worker"), XGBoostJob),
+    "PaddleJob": TrainingJobKind("paddleReplicaSpecs", "paddle", ("Master", "Worker"), PaddleJob),
+    "JAXJob": TrainingJobKind("jaxReplicaSpecs", "jax", ("Worker",), JAXJob),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class TrainingJobOfKind:
     """One job.
 
     Args:
@@ -85,7 +85,7 @@ class Job:
     name: str
     spec: Mapping[str, JSON]
     old_spec: JSON
-    roles: Entries[Role]
+    roles: Entries[RoleOfJob]
     is_open: bool
     unfilled: frozenset[FieldPath]
     deadline: Deadline
@@ -122,25 +122,25 @@ class Job:
         return None if self.is_open or len(known) < len(counts) else sum(known)
 
 
-def read_job(subject: Subject) -> Job:
+def read_job(subject: Subject) -> TrainingJobOfKind:
     """Return the job that a subject is."""
     name = subject.group_kind[1]
     job, before = subject.typed(KINDS[name].type), subject.typed_old(KINDS[name].type)
     is_update = subject.attributes.operation == Operation.UPDATE
-    return Job(
+    return TrainingJobOfKind(
         kind=name,
         is_beta=name == "MPIJob" and subject.attributes.kind.version == BETA,
         name="" if is_placeholder(job.name) else job.name,
         spec=job.spec.json,
         old_spec=before.spec.json if is_update else None,
-        roles=_roles(name, job, subject),
+        roles=_read_roles(name, job, subject),
         is_open=job.is_omitted("spec") or job.spec.is_omitted(KINDS[name].field),
         unfilled=subject.omitted,
         deadline=subject.deadline,
     )
 
 
-def _roles(kind: str, job: AnyJob, subject: Subject) -> Entries[Role]:
+def _read_roles(kind: str, job: AnyJob, subject: Subject) -> Entries[RoleOfJob]:
     """Return every role; one that is null does not exist, and of one that is still to be filled in nothing is known."""
     at, reading = job.spec.path(KINDS[kind].field), subject.reading
     unfilled = [path for path in Items([*subject.omitted], subject.deadline) if path[:-1] == at]
@@ -159,7 +159,7 @@ def _roles(kind: str, job: AnyJob, subject: Subject) -> Entries[Role]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Role:
+class RoleOfJob:
     """One role.
 
     Args:
@@ -201,7 +201,7 @@ class Role:
     claims: int
     env: frozenset[str]
     cpus: int
-    launch: Launch
+    launch: LaunchedProgram
 
     @property
     def template(self) -> FieldPath:
@@ -219,7 +219,7 @@ class Role:
         return not is_placeholder(self.name)
 
 
-def read_role(replica: ReplicaSpec, *, main: str, default: int, subject: Subject) -> Role:
+def read_role(replica: ReplicaSpec, *, main: str, default: int, subject: Subject) -> RoleOfJob:
     """Read a role of a job.
 
     Args:
@@ -235,33 +235,33 @@ def read_role(replica: ReplicaSpec, *, main: str, default: int, subject: Subject
     resources, is_unfilled = container.resources, replica.is_omitted("replicas")
     written = (*resources.written_limits.items(), *resources.written_requests.items())
     amounts = [(name, amount) for name, amount in written if "gpu" in name]
-    return Role(
+    return RoleOfJob(
         name=str(replica.at[-1]),
         path=replica.at,
         is_given=replica.has("replicas"),
         replicas=None if is_unfilled else default if replica.replicas is None else replica.replicas,
-        restart_policy=_filled(replica.restart_policy),
-        pod_restart_policy=_filled(pod.restart_policy),
+        restart_policy=_text_unless_placeholder(replica.restart_policy),
+        pod_restart_policy=_text_unless_placeholder(pod.restart_policy),
         containers=pod.containers,
-        is_open=_is_open(replica),
+        is_open=_has_placeholder_part(replica),
         has_main=chosen is not None or any(is_placeholder(container.name) for container in pod.containers),
         shares_memory=pod.host_ipc or any(map(_is_shared_memory, container.volume_mounts)),
         limits_gpus=any("gpu" in name for one in pod.containers for name in one.resources.written_limits),
-        gpus=gpus_of(resources),
+        gpus=gpus_of_resources(resources),
         has_open_gpus=any(is_placeholder(str(amount)) for _, amount in amounts),
         null_gpus=tuple(name for name, amount in amounts if amount is None),
         claims=len(resources.claims),
         env=frozenset((*container.environment.names, *(["*"] if container.env_from else []))),
         cpus=cpu_count(resources.json),
-        launch=launched_by(container, subject),
+        launch=cached_launch_of_container(container, subject),
     )
 
 
-def _filled(text: str) -> str:
+def _text_unless_placeholder(text: str) -> str:
     return "" if is_placeholder(text) else text
 
 
-def _is_open(replica: ReplicaSpec) -> bool:
+def _has_placeholder_part(replica: ReplicaSpec) -> bool:
     """Return whether the role, its template or a container of it is still to be filled in."""
     omitted, pod = replica.reading.omitted, replica.template.spec
     if not omitted:

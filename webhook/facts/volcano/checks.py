@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from webhook.facts.check import Check, kinds_of
+from webhook.facts.check import Check, group_kinds_of_types
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.read_changes import changes_what_is_read
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.facts.volcano import named_queue
-from webhook.facts.volcano.cron_job import cron_job
-from webhook.facts.volcano.gang_resources import min_resources
-from webhook.facts.volcano.hyper_node import hyper_node
+from webhook.facts.volcano.cron_job import check_cron_job
+from webhook.facts.volcano.gang_resources import requests_of_gang
+from webhook.facts.volcano.hyper_node import check_hyper_node
 from webhook.facts.volcano.job import advise_minima, advise_pods, validate_update
 from webhook.facts.volcano.job_dependencies_and_deadlocks import advise_start
 from webhook.facts.volcano.job_events_actions_and_exit_codes import advise_policies
-from webhook.facts.volcano.job_flow import job_flow
+from webhook.facts.volcano.job_flow import check_job_flow
 from webhook.facts.volcano.job_names import advise_host_names
 from webhook.facts.volcano.job_plugins import advise_plugins
 from webhook.facts.volcano.job_queue_and_capability import OF_JOBS, advise_queue
@@ -26,13 +26,13 @@ from webhook.facts.volcano.job_ranks_host_files_and_ssh_keys import advise_comma
 from webhook.facts.volcano.job_ray import advise_tasks
 from webhook.facts.volcano.job_restart_policy import advise_restarts
 from webhook.facts.volcano.job_scheduler_and_priority import advise_priority, advise_schedulers
-from webhook.facts.volcano.job_template import template_refused
+from webhook.facts.volcano.job_template import template_refused_problem
 from webhook.facts.volcano.job_tiers import advise_job_topology
 from webhook.facts.volcano.job_volume_mounts_and_claims import advise_volumes
 from webhook.facts.volcano.pod import READ, check_pod
 from webhook.facts.volcano.pod_group import check_pod_group
 from webhook.facts.volcano.queue import advise_unknown_resource, validate_quantity
-from webhook.facts.volcano.queue_deletion import queue_deletion
+from webhook.facts.volcano.queue_deletion import check_queue_deletion
 from webhook.facts.volcano.queue_deserved import validate_deserved_capability
 from webhook.facts.volcano.queue_guarantee import validate_guarantee_deserved
 from webhook.facts.volcano.queue_hierarchy import validate_hierarchical_attributes
@@ -40,8 +40,8 @@ from webhook.facts.volcano.queue_parent import validate_parent
 from webhook.facts.volcano.queue_status import advise_status
 from webhook.facts.volcano.queue_tree import read_queues
 from webhook.facts.volcano.referenced_queue import advise_capability
-from webhook.facts.volcano.scheduler import may_be_scheduler_conf, scheduler_conf
-from webhook.facts.volcano.sent_job import is_created, read_job, spec_without_defaults
+from webhook.facts.volcano.scheduler import check_scheduler_conf, may_be_scheduler_conf
+from webhook.facts.volcano.sent_job import is_create_request, read_job, spec_without_defaults
 from webhook.facts.volcano.validation import validate_create
 from webhook.facts.volcano_objects import kinds
 from webhook.facts.volcano_objects.defaults import job_with_defaults
@@ -55,11 +55,11 @@ def check_job(subject: Subject) -> Iterator[Problem]:
     if not subject.typed(Job).spec:
         return
     job = subject.once(read_job)
-    if is_created(subject):
-        yield from _but_unfilled(validate_create(job, subject), subject)
+    if is_create_request(subject):
+        yield from _problems_without_placeholders(validate_create(job, subject), subject)
     elif subject.typed_old(Job):
-        yield from _but_unfilled(validate_update(job, subject), subject)
-    yield from _but_unfilled(_advice(job, subject), subject)
+        yield from _problems_without_placeholders(validate_update(job, subject), subject)
+    yield from _problems_without_placeholders(_check_advice(job, subject), subject)
 
 
 def check_job_template(subject: Subject) -> Iterator[Problem]:
@@ -67,12 +67,12 @@ def check_job_template(subject: Subject) -> Iterator[Problem]:
     if not spec_without_defaults(subject).json:
         return
     job = subject.once(read_job)
-    for refused in _but_unfilled(validate_create(job, subject), subject):
-        yield template_refused(refused)
-    yield from _but_unfilled(_advice(job, subject), subject)
+    for refused in _problems_without_placeholders(validate_create(job, subject), subject):
+        yield template_refused_problem(refused)
+    yield from _problems_without_placeholders(_check_advice(job, subject), subject)
 
 
-def _advice(job: Job, subject: Subject) -> Iterator[Problem]:
+def _check_advice(job: Job, subject: Subject) -> Iterator[Problem]:
     yield from advise_pods(job)
     yield from advise_minima(job, spec_without_defaults(subject))
     yield from advise_start(job, subject)
@@ -85,17 +85,17 @@ def _advice(job: Job, subject: Subject) -> Iterator[Problem]:
     yield from advise_volumes(job)
     yield from advise_priority(job, subject)
     yield from advise_queue(job, subject)
-    yield from _capability(job, subject)
+    yield from _check_capability(job, subject)
     yield from advise_commands(job, subject)
     yield from advise_job_topology(job, subject)
 
 
-def _capability(job: Job, subject: Subject) -> Iterator[Problem]:
+def _check_capability(job: Job, subject: Subject) -> Iterator[Problem]:
     """Yield the problem of a queue that can never give what the pods of the gang request together."""
     spec = job.spec
     if spec.is_filled and spec.queue in subject.once(read_queues).all:
         queues, path = subject.once(read_queues), spec.path("queue")
-        yield from advise_capability(min_resources(job), spec.queue, path, queues, OF_JOBS)
+        yield from advise_capability(requests_of_gang(job), spec.queue, path, queues, OF_JOBS)
 
 
 def check_queue(subject: Subject) -> Iterator[Problem]:
@@ -107,11 +107,11 @@ def check_queue(subject: Subject) -> Iterator[Problem]:
     yield from validate_hierarchical_attributes(queue, subject)
     yield from validate_parent(queue, subject)
     yield from advise_unknown_resource(queue)
-    if is_created(subject):
+    if is_create_request(subject):
         yield from advise_status(queue)
 
 
-def _but_unfilled(problems: Iterable[Problem], subject: Subject) -> Iterable[Problem]:
+def _problems_without_placeholders(problems: Iterable[Problem], subject: Subject) -> Iterable[Problem]:
     """Yield the problems that are not about placeholders."""
     if not subject.omitted:
         return problems
@@ -119,13 +119,13 @@ def _but_unfilled(problems: Iterable[Problem], subject: Subject) -> Iterable[Pro
     return (broken for broken in problems if not any(path.startswith(broken.path) for path in unfilled))
 
 
-def _filled(run: Callable[[Subject], Iterator[Problem]]) -> Callable[[Subject], Iterable[Problem]]:
+def _check_without_placeholders(run: Callable[[Subject], Iterator[Problem]]) -> Callable[[Subject], Iterable[Problem]]:
     """Return a check without problems about placeholders."""
 
-    def filled(subject: Subject) -> Iterable[Problem]:
-        return _but_unfilled(run(subject), subject)
+    def check_filled_parts(subject: Subject) -> Iterable[Problem]:
+        return _problems_without_placeholders(run(subject), subject)
 
-    return filled
+    return check_filled_parts
 
 
 _QUEUES: Final = (kinds.OF_QUEUES, kinds.OF_NAMESPACES)
@@ -138,80 +138,82 @@ CHECKS: Final = (
         kinds=frozenset((kinds.CRON_JOB, kinds.JOB_TEMPLATE)),
         lookups=_OF_JOBS,
     ),
-    Check(group="volcano-cron-job", run=_filled(cron_job), kinds=frozenset((kinds.CRON_JOB,))),
+    Check(
+        group="volcano-cron-job", run=_check_without_placeholders(check_cron_job), kinds=frozenset((kinds.CRON_JOB,))
+    ),
     Check(
         group="volcano-job-flow",
-        run=_filled(job_flow),
+        run=_check_without_placeholders(check_job_flow),
         kinds=frozenset((kinds.JOB_FLOW,)),
         lookups=(*_OF_JOBS, kinds.OF_JOB_TEMPLATES),
     ),
     Check(
         group="volcano-queue",
-        run=_filled(check_queue),
+        run=_check_without_placeholders(check_queue),
         kinds=frozenset((kinds.QUEUE,)),
         lookups=(kinds.OF_QUEUES,),
         when=changes_what_is_read,
     ),
     Check(
         group="volcano-queue",
-        run=queue_deletion,
+        run=check_queue_deletion,
         kinds=frozenset((kinds.QUEUE,)),
         lookups=(kinds.OF_QUEUES,),
         of_deletions=True,
     ),
     Check(
         group="volcano-pod-group",
-        run=_filled(check_pod_group),
+        run=_check_without_placeholders(check_pod_group),
         kinds=frozenset((kinds.POD_GROUP,)),
         lookups=(kinds.OF_QUEUES, kinds.OF_NAMESPACES, kinds.OF_HYPER_NODES),
     ),
     Check(
         group="volcano-hyper-node",
-        run=_filled(hyper_node),
+        run=_check_without_placeholders(check_hyper_node),
         kinds=frozenset((kinds.HYPER_NODE,)),
         lookups=(kinds.OF_HYPER_NODES,),
         when=changes_what_is_read,
     ),
     Check(
         group="volcano-pod",
-        run=_filled(check_pod),
+        run=_check_without_placeholders(check_pod),
         kinds=frozenset((("", "Pod"),)),
         lookups=(kinds.OF_POD_GROUPS, kinds.OF_QUEUES, kinds.OF_NAMESPACES),
         of_pods_with=READ,
     ),
     Check(
         group="volcano-pod",
-        run=_filled(named_queue.queue_of_ray_cluster),
+        run=_check_without_placeholders(named_queue.check_queue_of_ray_cluster),
         kinds=named_queue.RAY,
         lookups=_QUEUES,
     ),
     Check(
         group="volcano-pod",
-        run=_filled(named_queue.queue_of_leader_worker_set),
+        run=_check_without_placeholders(named_queue.check_queue_of_leader_worker_set),
         kinds=frozenset((named_queue.LEADER_WORKER_SET,)),
         lookups=_QUEUES,
     ),
     Check(
         group="volcano-pod",
-        run=_filled(named_queue.queue_of_spark_application),
-        kinds=kinds_of(named_queue.SparkApplication),
+        run=_check_without_placeholders(named_queue.check_queue_of_spark_application),
+        kinds=group_kinds_of_types(named_queue.SparkApplication),
         lookups=_QUEUES,
     ),
     Check(
         group="volcano-pod",
-        run=_filled(named_queue.queue_of_training_job),
+        run=_check_without_placeholders(named_queue.check_queue_of_training_job),
         kinds=named_queue.TRAINING_JOBS,
         lookups=_QUEUES,
     ),
     Check(
         group="volcano-pod",
-        run=named_queue.queue_of_train_job,
+        run=named_queue.check_queue_of_train_job,
         kinds=frozenset((TRAIN_JOB,)),
         lookups=(*_QUEUES, *RUNTIMES),
     ),
     Check(
         group="volcano-scheduler",
-        run=scheduler_conf,
+        run=check_scheduler_conf,
         kinds=frozenset((("", "ConfigMap"),)),
         concerns=may_be_scheduler_conf,
     ),

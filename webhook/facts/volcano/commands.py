@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.facts.command_lines.command import Launch, launched_by_json
+from webhook.facts.command_lines.command import LaunchedProgram, launched_by_json
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects.types import Job, Task
 from webhook.paths import FieldPath
@@ -26,7 +26,7 @@ _FOLDER: Final = "/etc/volcano"
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ContainerCommand:
     """The command of one container.
 
     Args:
@@ -41,7 +41,7 @@ class Command:
     task: Task
     container: Container
     script: str
-    launch: Launch
+    launch: LaunchedProgram
     reads: Items[str]
     host_files: Items[str]
 
@@ -51,37 +51,37 @@ class Command:
         return self.container.at
 
 
-def read_commands(job: Job, subject: Subject) -> Iterator[Command]:
+def read_commands(job: Job, subject: Subject) -> Iterator[ContainerCommand]:
     """Yield the commands of all tasks that have pods."""
     for task in job.spec.tasks:
         for container in task.pod.all_containers() if task.replicas else ():
-            yield _command(task, container, subject)
+            yield _command_of_container(task, container, subject)
 
 
-def _command(task: Task, container: Container, subject: Subject) -> Command:
+def _command_of_container(task: Task, container: Container, subject: Subject) -> ContainerCommand:
     script = "\n".join(container.words)
     container.reading.deadline.spend_text(script)
-    return Command(
+    return ContainerCommand(
         task=task,
         container=container,
         script=script,
         launch=launched_by_json(container.json, subject),
-        reads=container.charged(_reads(script, container) if "$" in script else ()),
-        host_files=container.charged(_host_files(script, container) if _FOLDER in script else ()),
+        reads=container.charged(_variables_read(script, container) if "$" in script else ()),
+        host_files=container.charged(_host_files_read(script, container) if _FOLDER in script else ()),
     )
 
 
-def _host_files(script: str, container: Container) -> tuple[str, ...]:
-    return () if _mounts_folder(container) else tuple(dict.fromkeys(_HOST_FILE.findall(script)))
+def _host_files_read(script: str, container: Container) -> tuple[str, ...]:
+    return () if _mounts_folder_of_plugin(container) else tuple(dict.fromkeys(_HOST_FILE.findall(script)))
 
 
-def _reads(script: str, container: Container) -> tuple[str, ...]:
+def _variables_read(script: str, container: Container) -> tuple[str, ...]:
     if container.env_from or _SCRIPT.search(script):
         return ()
-    return tuple(_unset(script, set(container.env_names)))
+    return tuple(_variables_never_set(script, set(container.env_names)))
 
 
-def _unset(script: str, variables: set[str]) -> Iterator[str]:
+def _variables_never_set(script: str, variables: set[str]) -> Iterator[str]:
     variables.update(name for either in _SET.findall(script) for name in either)
     for bracket, name, otherwise in dict.fromkeys(_READ.findall(script)):
         if name not in variables and not (bracket == "{" and otherwise):
@@ -89,7 +89,7 @@ def _unset(script: str, variables: set[str]) -> Iterator[str]:
             yield name
 
 
-def _mounts_folder(container: Container) -> bool:
+def _mounts_folder_of_plugin(container: Container) -> bool:
     """Return whether a volume of the pod is mounted where the plugin svc puts its files."""
     paths = (mount.mount_path for mount in container.volume_mounts)
     return any(path.rstrip("/") == _FOLDER or path.startswith(f"{_FOLDER}/") for path in paths)

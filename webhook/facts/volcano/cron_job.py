@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.subject import Subject
-from webhook.facts.volcano.cron_schedule import is_never, schedule_error, zone_error
+from webhook.facts.volcano.cron_schedule import never_occurs, schedule_error, zone_error
 from webhook.facts.volcano.groups import VOLCANO_CRON_JOB
 from webhook.facts.volcano_objects.types import CronJob, CronJobSpec
 from webhook.placeholders import is_placeholder
@@ -67,13 +67,13 @@ _SHORTEST_DEADLINE: Final = 10
 _FIX: Final = "write a schedule such as `0 2 * * *`"
 
 
-def cron_job(subject: Subject) -> Iterator[Problem]:
+def check_cron_job(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of a CronJob's schedule, time zone and name."""
     cron_job = subject.typed(CronJob)
     yield from _validate_schedule(cron_job.spec)
-    yield from _time_zone(cron_job.spec)
-    yield from _name_length(cron_job)
-    yield from _starting_deadline(cron_job.spec)
+    yield from _check_time_zone(cron_job.spec)
+    yield from _check_name_length(cron_job)
+    yield from _check_starting_deadline(cron_job.spec)
 
 
 def _validate_schedule(spec: CronJobSpec) -> Iterator[Problem]:
@@ -85,12 +85,12 @@ def _validate_schedule(spec: CronJobSpec) -> Iterator[Problem]:
         yield SCHEDULE_ZONE.problem(path, message, "move the time zone to spec.timeZone", schedule)
     elif error := schedule_error(schedule):
         yield SCHEDULE.problem(path, f"is not a schedule because it {error}", _FIX, schedule)
-    elif is_never(schedule):
+    elif never_occurs(schedule):
         message = "is for days that no year has, so the job never runs"
         yield SCHEDULE_NEVER.problem(path, message, "correct the day or the month", schedule)
 
 
-def _time_zone(spec: CronJobSpec) -> Iterator[Problem]:
+def _check_time_zone(spec: CronJobSpec) -> Iterator[Problem]:
     zone = spec.time_zone
     if not spec.has("timeZone") or is_placeholder(zone):
         return
@@ -100,7 +100,7 @@ def _time_zone(spec: CronJobSpec) -> Iterator[Problem]:
         yield TIME_ZONE.problem(spec.path("timeZone"), message, fix, zone)
 
 
-def _name_length(cron_job: CronJob) -> Iterator[Problem]:
+def _check_name_length(cron_job: CronJob) -> Iterator[Problem]:
     name = cron_job.name
     if len(name) > _LONGEST_NAME and not is_placeholder(name):
         message = f"must have at most {_LONGEST_NAME} characters because the names of its Jobs begin with it"
@@ -108,7 +108,7 @@ def _name_length(cron_job: CronJob) -> Iterator[Problem]:
         yield NAME_LENGTH.problem("metadata.name", message, fix, name)
 
 
-def _starting_deadline(spec: CronJobSpec) -> Iterator[Problem]:
+def _check_starting_deadline(spec: CronJobSpec) -> Iterator[Problem]:
     seconds = spec.starting_deadline_seconds
     if seconds and seconds < _SHORTEST_DEADLINE:
         message = "is so short that the controller, which checks every 10 seconds, may miss every start"

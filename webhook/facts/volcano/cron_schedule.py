@@ -25,7 +25,7 @@ _ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
 
 
 @dataclass(frozen=True, slots=True)
-class _Field:
+class _CronField:
     name: str
     least: int
     most: int
@@ -34,11 +34,11 @@ class _Field:
 
 
 _FIELDS: Final = (
-    _Field("minute", 0, 59),
-    _Field("hour", 0, 23),
-    _Field("day of the month", 1, 31),
-    _Field("month", 1, 12, _MONTHS, 1),
-    _Field("day of the week", 0, 6, _DAYS),
+    _CronField("minute", 0, 59),
+    _CronField("hour", 0, 23),
+    _CronField("day of the month", 1, 31),
+    _CronField("month", 1, 12, _MONTHS, 1),
+    _CronField("day of the week", 0, 6, _DAYS),
 )
 
 
@@ -52,68 +52,68 @@ def schedule_error(schedule: str) -> str:
         is_interval = schedule.startswith(_EVERY) and is_duration(schedule.removeprefix(_EVERY))
         return "" if is_known or is_interval else f"is not one of {', '.join(sorted(_DESCRIPTORS))} or `@every 1h`"
     try:
-        _parse(schedule)
+        _parse_schedule(schedule)
     except ValueError as error:
         return str(error)
     return ""
 
 
 @kept_for_short_texts(128 << 10)
-def is_never(schedule: str) -> bool:
+def never_occurs(schedule: str) -> bool:
     """Return whether a valid schedule names only days that no year has, such as 30 February."""
     if schedule.startswith("@"):
         return False
-    _, _, days, months, weekdays = _parse(schedule)
+    _, _, days, months, weekdays = _parse_schedule(schedule)
     if not weekdays.is_any:  # a day of the week is enough
         return False
     return all(day > _LONGEST_MONTHS[month - 1] for day in days.values for month in months.values)
 
 
 @dataclass(frozen=True, slots=True)
-class _Values:
+class _FieldValues:
     values: frozenset[int]
     is_any: bool
 
 
-def _parse(schedule: str) -> list[_Values]:
+def _parse_schedule(schedule: str) -> list[_FieldValues]:
     fields = schedule.split()
     if len(fields) != len(_FIELDS):
         raise ValueError(f"has {len(fields)} fields where 5 belong")
-    return [_read(text, field) for text, field in zip(fields, _FIELDS, strict=True)]
+    return [_parse_field(text, field) for text, field in zip(fields, _FIELDS, strict=True)]
 
 
-def _read(text: str, field: _Field) -> _Values:
+def _parse_field(text: str, field: _CronField) -> _FieldValues:
     values: set[int] = set()
     is_any = False
     for part in filter(None, text.split(",")):
-        numbers, star = _range(part, field)
+        numbers, star = _parse_range(part, field)
         values.update(numbers)
         is_any = is_any or star
-    return _Values(frozenset(values), is_any)
+    return _FieldValues(frozenset(values), is_any)
 
 
-def _range(text: str, field: _Field) -> tuple[range, bool]:
+def _parse_range(text: str, field: _CronField) -> tuple[range, bool]:
     bounds, slash, steps = text.partition("/")
     low, dash, high = bounds.partition("-")
     if "/" in steps or "-" in high:
         raise ValueError(f"has `{text}` as {field.name}, which is not a range")
-    step = _number(steps, field) if slash else 1
+    step = _parse_number(steps, field) if slash else 1
     if low in ("*", "?") and not dash:
         start, end = field.least, field.most
     else:
-        start = _value(low, field)
-        end = _value(high, field) if dash else (field.most if slash else start)
+        start = _parse_value(low, field)
+        end = _parse_value(high, field) if dash else (field.most if slash else start)
     if start < field.least or end > field.most or start > end or step == 0:
         raise ValueError(f"has `{text}` as {field.name}, which is not within {field.least} to {field.most}")
     return range(start, end + 1, step), low in ("*", "?") and step == 1
 
 
-def _value(text: str, field: _Field) -> int:
+def _parse_value(text: str, field: _CronField) -> int:
     word = text.lower()
-    return field.words.index(word) + field.first if word in field.words else _number(text, field)
+    return field.words.index(word) + field.first if word in field.words else _parse_number(text, field)
 
 
-def _number(text: str, field: _Field) -> int:
+def _parse_number(text: str, field: _CronField) -> int:
     if not _NUMBER.fullmatch(text):
         raise ValueError(f"has `{text}` as {field.name}, which is not a number")
     return int(text)
@@ -126,12 +126,12 @@ def zone_error(name: str) -> str:
         return "must be the name of a time zone"
     if name.lower() == "local":
         return "must not be Local, which is another zone on each machine"
-    if name == "UTC" or _is_installed(name) or not _is_installed("Europe/Berlin"):
+    if name == "UTC" or _is_zone_installed(name) or not _is_zone_installed("Europe/Berlin"):
         return ""
     return "must be a time zone of the IANA database, written as it is there"
 
 
-def _is_installed(name: str) -> bool:
+def _is_zone_installed(name: str) -> bool:
     try:
         ZoneInfo(name)
     except (KeyError, ValueError, OSError):

@@ -16,38 +16,38 @@ from webhook.schema.types import Fields, Items, Type
 from webhook.typed.view import Typed
 
 
-def field_changes(
+def paths_of_changed_fields(
     before: Mapping[str, Any], after: Mapping[str, Any], spec: Typed, kind: GroupVersionKind
 ) -> Iterator[FieldPath]:
     """Yield the paths where the spec of an object has changed; `spec` gives its path."""
     declared = type_of(kind)
     inner = declared.fields["spec"] if isinstance(declared, Fields) else "any"
-    return _Comparison(spec.reading.deadline).changes(before, after, inner, spec.at)
+    return _SpecComparison(spec.reading.deadline).paths_of_changes(before, after, inner, spec.at)
 
 
 @dataclass(frozen=True, slots=True)
-class _Comparison:
+class _SpecComparison:
     """Compares values; empty ones count as not set, and undeclared fields are ignored."""
 
     deadline: Deadline
 
-    def changes(self, old: JSON, new: JSON, of: Type, at: FieldPath) -> Iterator[FieldPath]:
+    def paths_of_changes(self, old: JSON, new: JSON, of: Type, at: FieldPath) -> Iterator[FieldPath]:
         """Yield the paths where two values of a type differ."""
         self.deadline.spend(1)
-        if old == new or (_is_empty(old) and _is_empty(new)):
+        if old == new or (_is_omitted_by_go(old) and _is_omitted_by_go(new)):
             return
         if of == "quantity":
             if quantity.read(old) != quantity.read(new) or quantity.read(old) is None:
                 yield at
         elif isinstance(of, Fields) and isinstance(old or {}, dict) and isinstance(new or {}, dict):
-            yield from self._in_fields(old or {}, new or {}, of, at)
+            yield from self._paths_in_fields(old or {}, new or {}, of, at)
         elif isinstance(of, Items) and isinstance(old or [], list) and isinstance(new or [], list):
             for index, (one, other) in enumerate(zip_longest(old or [], new or [])):
-                yield from self.changes(one, other, of.item, (*at, index))
+                yield from self.paths_of_changes(one, other, of.item, (*at, index))
         else:
             yield at
 
-    def _in_fields(
+    def _paths_in_fields(
         self, old: Mapping[str, JSON], new: Mapping[str, JSON], of: Fields, at: FieldPath
     ) -> Iterator[FieldPath]:
         for name in dict.fromkeys((*old, *new)):
@@ -55,9 +55,9 @@ class _Comparison:
             if name not in of.fields and (name in old) != (name in new) and of.others is not None:
                 yield (*at, name)
             elif inner is not None:
-                yield from self.changes(old.get(name), new.get(name), inner, (*at, name))
+                yield from self.paths_of_changes(old.get(name), new.get(name), inner, (*at, name))
 
 
-def _is_empty(value: JSON) -> bool:
+def _is_omitted_by_go(value: JSON) -> bool:
     """Return whether Go leaves out a value because it is empty."""
     return value in (None, "", 0, False) or value in ({}, [])

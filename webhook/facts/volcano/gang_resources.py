@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from webhook import quantity
 from webhook.facts.pods import amounts
-from webhook.facts.pods.pod_resources import places_of
+from webhook.facts.pods.pod_resources import resources_in_json_spec
 from webhook.facts.pods.pod_resources_at_pod_level import sum_of_containers
 from webhook.facts.volcano_objects.types import Job, Task
 from webhook.placeholders import is_placeholder
@@ -25,28 +25,28 @@ Amounts: TypeAlias = Mapping[str, int]
 _PLAIN: Final = frozenset(("cpu", "memory", "ephemeral-storage", "storage", "pods"))
 
 
-def in_thousandths(written: Entries[Amount]) -> Amounts:
+def amounts_in_thousandths(written: Entries[Amount]) -> Amounts:
     """Return written quantities in thousandths; invalid ones are left out."""
     read = ((name, quantity.read(value)) for name, value in written.items())
     return {name: amount.milli_value() for name, amount in read if amount is not None}
 
 
-def min_resources(job: Job) -> Amounts:
+def requests_of_gang(job: Job) -> Amounts:
     """Return what the pods of the gang request together; with several priorities, the least possible amount."""
     tasks, is_part = job.spec.tasks, job.spec.min_available < job.spec.needed_pods
-    counts = _first(job) if is_part else _filled(job)
+    counts = _gang_pods_from_first_task(job) if is_part else _gang_pods_after_minima(job)
     if len({task.pod.priority_class_name for task in tasks}) > 1:
         if is_part:
             return {}
         counts = [min(task.min_available, count) for task, count in zip(tasks, counts, strict=True)]
     total: Counter[str] = Counter()
     for task, count in zip(tasks, counts, strict=True):
-        for name, amount in _pod_requests(task).items():
+        for name, amount in _requests_of_pod(task).items():
             total[name] += amount * count
     return total
 
 
-def _first(job: Job) -> Sequence[int]:
+def _gang_pods_from_first_task(job: Job) -> Sequence[int]:
     """Return the number of pods by task, when the gang takes its pods from the first tasks on."""
     left, counts = job.spec.min_available, []
     for task in job.spec.tasks:
@@ -55,7 +55,7 @@ def _first(job: Job) -> Sequence[int]:
     return counts
 
 
-def _filled(job: Job) -> Sequence[int]:
+def _gang_pods_after_minima(job: Job) -> Sequence[int]:
     """Return the number of pods by task: what all tasks need, and then further pods until there are enough."""
     counts = [min(task.min_available, task.replicas) for task in job.spec.tasks]
     left = job.spec.min_available - sum(counts)
@@ -66,10 +66,10 @@ def _filled(job: Job) -> Sequence[int]:
     return counts
 
 
-def _pod_requests(task: Task) -> Amounts:
+def _requests_of_pod(task: Task) -> Amounts:
     """Return what one pod of a task requests, including init containers and amounts of the pod as a whole."""
     deadline = task.reading.deadline
-    places = places_of(task.pod.json, deadline)
+    places = resources_in_json_spec(task.pod.json, deadline)
     names = {name for place in places for name in (*place.limits, *place.requests) if not is_placeholder(name)}
     containers = [place for place in places if place.part in ("containers", "initContainers")]
     requests = dict(sum_of_containers(containers, names, "requests", deadline))
@@ -81,4 +81,4 @@ def _pod_requests(task: Task) -> Amounts:
 
 def is_unknown_resource(name: str) -> bool:
     """Return whether no node can have a resource of this name, because it has no domain and is not known."""
-    return "/" not in name and "." not in name and name not in _PLAIN and amounts.name_of(name).page is None
+    return "/" not in name and "." not in name and name not in _PLAIN and amounts.parse_resource_name(name).page is None

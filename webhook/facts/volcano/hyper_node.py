@@ -48,19 +48,19 @@ MEMBER_ITSELF: Final = VOLCANO_HYPER_NODE.rule(
 _SELECTORS: Final = ("exactMatch", "regexMatch", "labelMatch")
 
 
-def hyper_node(subject: Subject) -> Iterator[Problem]:
+def check_hyper_node(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of a HyperNode's members."""
     node = subject.typed(HyperNode)
     if not node.spec.has("members"):  # an empty list is against the schema
         message = "must have a member because a HyperNode stands for the nodes that its members name"
         yield MEMBER_REQUIRED.problem(node.spec.path("members"), message, "add a member")
     for member in node.spec.members:
-        yield from _one_selector(member)
-        yield from _pattern(member)
-        yield from _member_itself(member, node)
+        yield from _check_one_selector(member)
+        yield from _check_pattern(member)
+        yield from _check_member_itself(member, node)
 
 
-def _one_selector(member: HyperNodeMember) -> Iterator[Problem]:
+def _check_one_selector(member: HyperNodeMember) -> Iterator[Problem]:
     selector = member.selector
     given = [name for name in _SELECTORS if selector.has(name)]
     if selector and len(given) != 1:
@@ -70,21 +70,21 @@ def _one_selector(member: HyperNodeMember) -> Iterator[Problem]:
         yield ONE_SELECTOR.problem(selector.at, message, "keep one of them" if given else "add a selector", shown=shown)
 
 
-def _pattern(member: HyperNodeMember) -> Iterator[Problem]:
+def _check_pattern(member: HyperNodeMember) -> Iterator[Problem]:
     match = member.selector.regex_match
-    if error := _error(match.pattern, match.reading.deadline):
+    if error := _error_of_pattern(match.pattern, match.reading.deadline):
         message = f"is not a valid regular expression ({error})"
         yield PATTERN.problem(match.path("pattern"), message, "correct the pattern", match.pattern)
 
 
-def _member_itself(member: HyperNodeMember, node: HyperNode) -> Iterator[Problem]:
+def _check_member_itself(member: HyperNodeMember, node: HyperNode) -> Iterator[Problem]:
     exact = member.selector.exact_match
     if member.type == "HyperNode" and exact.name == node.name and node.name:
         message = "is this HyperNode itself, which cannot be its own member"
         yield MEMBER_ITSELF.problem(exact.path("name"), message, "name another HyperNode", exact.name)
 
 
-def _error(pattern: str, deadline: Deadline) -> str:
+def _error_of_pattern(pattern: str, deadline: Deadline) -> str:
     """Return why a text is not a regular expression; "" for a valid one, and for a placeholder."""
     if names_variable(pattern):
         return ""

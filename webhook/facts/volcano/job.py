@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from webhook.facts.subject import Subject
-from webhook.facts.volcano.field_changes import field_changes
+from webhook.facts.volcano.field_changes import paths_of_changed_fields
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
-from webhook.facts.volcano.job_names import task_name_twice
+from webhook.facts.volcano.job_names import task_name_twice_problem
 from webhook.facts.volcano.job_tiers import OF_JOBS
 from webhook.facts.volcano.network_topology import validate_network_topology
 from webhook.facts.volcano_objects.types import Job, JobSpec, Task
@@ -114,7 +114,7 @@ def validate_tasks(job: Job) -> Iterator[Problem]:
     seen: dict[str, int] = {}
     for task in tasks:
         if task.name in seen and not is_placeholder(task.name):
-            yield task_name_twice(task, seen[task.name])
+            yield task_name_twice_problem(task, seen[task.name])
         seen.setdefault(task.name, task.index)
         if job.spec.is_filled:
             yield from validate_task_min_available(task, "lower minAvailable, or raise replicas")
@@ -165,10 +165,10 @@ def advise_pods(job: Job) -> Iterator[Problem]:
     if spec.tasks and not spec.pods and not silent:
         message = "have no replicas, so the job has nothing to run"
         yield NO_PODS.problem(spec.path("tasks"), message, "set replicas of a task")
-    yield from _min_success(job)
+    yield from _check_min_success(job)
 
 
-def _min_success(job: Job) -> Iterator[Problem]:
+def _check_min_success(job: Job) -> Iterator[Problem]:
     wanted, pods = job.spec.min_success, job.spec.pods
     if wanted is not None and pods and wanted > pods:
         message = (
@@ -214,20 +214,20 @@ def validate_update(job: Job, subject: Subject) -> Iterator[Problem]:
     yield from validate_network_topology(job.spec.network_topology, OF_JOBS)
     old = subject.typed_old(Job)
     if len(old.spec.tasks) != len(job.spec.tasks):
-        yield _tasks_kept(old, job)
+        yield _tasks_kept_problem(old, job)
     elif not subject.omitted:
-        yield from _immutable(old, job)
+        yield from _check_immutable(old, job)
 
 
-def _tasks_kept(old: Job, job: Job) -> Problem:
+def _tasks_kept_problem(old: Job, job: Job) -> Problem:
     count = counted(len(job.spec.tasks), "task")
     message = f"cannot change from {len(old.spec.tasks)} to {count} because a Job keeps their number"
     return TASKS_KEPT.problem(job.spec.path("tasks"), message, "restore the tasks, or create a new Job")
 
 
-def _immutable(old: Job, job: Job) -> Iterator[Problem]:
-    before, after = _unscaled(old.spec, _DEFAULTS), _unscaled(job.spec, {})
-    path = next(field_changes(before, after, job.spec, Job.gvk), None)
+def _check_immutable(old: Job, job: Job) -> Iterator[Problem]:
+    before, after = _spec_without_changeable_fields(old.spec, _DEFAULTS), _spec_without_changeable_fields(job.spec, {})
+    path = next(paths_of_changed_fields(before, after, job.spec, Job.gvk), None)
     if path is not None:
         message = (
             "cannot change because a Job keeps everything but minAvailable, priorityClassName, and replicas and "
@@ -236,15 +236,16 @@ def _immutable(old: Job, job: Job) -> Iterator[Problem]:
         yield IMMUTABLE.problem(path, message, "restore the old value, or create a new Job")
 
 
-def _unscaled(spec: JobSpec, defaults: Mapping[str, Any]) -> dict[str, Any]:
+def _spec_without_changeable_fields(spec: JobSpec, defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Return a spec as JSON without the fields that may change and the claims that the controller names."""
-    unscaled = _without({**defaults, **spec.json}, *_SCALED)
-    unscaled["tasks"] = [_without(task.json, *_TASK_SCALED) for task in spec.tasks]
+    unscaled = _without_fields({**defaults, **spec.json}, *_SCALED)
+    unscaled["tasks"] = [_without_fields(task.json, *_TASK_SCALED) for task in spec.tasks]
     unscaled["volumes"] = [
-        _without(volume.json, "volumeClaimName") if volume.volume_claim else volume.json for volume in spec.volumes
+        _without_fields(volume.json, "volumeClaimName") if volume.volume_claim else volume.json
+        for volume in spec.volumes
     ]
     return unscaled
 
 
-def _without(value: Mapping[str, Any], *names: str) -> dict[str, Any]:
+def _without_fields(value: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: inner for name, inner in value.items() if name not in names}

@@ -57,14 +57,14 @@ def validate_dependencies(job: Job) -> Iterator[Problem]:
     is_graph = len(tasks) == len(job.spec.tasks)
     for task in job.spec.tasks:
         is_graph = is_graph and not any(map(is_placeholder, task.depends_on.names))
-        for broken in _dependency(task, job):
+        for broken in _check_dependency(task, job):
             is_graph = False
             yield broken
     if is_graph:
-        yield from _dependency_cycle(job)
+        yield from _check_dependency_cycle(job)
 
 
-def _dependency(task: Task, job: Job) -> Iterator[Problem]:
+def _check_dependency(task: Task, job: Job) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, name in enumerate(task.depends_on.names):
         is_task = name in job.spec.tasks_by_name
@@ -81,7 +81,7 @@ def _dependency(task: Task, job: Job) -> Iterator[Problem]:
         seen.add(name)
 
 
-def _dependency_cycle(job: Job) -> Iterator[Problem]:
+def _check_dependency_cycle(job: Job) -> Iterator[Problem]:
     """Yield the problems that topoSort would report."""
     waiting = waiting_in_circles({task.name: task.depends_on.names for task in job.spec.tasks}, job)
     if waiting:
@@ -100,7 +100,7 @@ def advise_start(job: Job, subject: Subject) -> Iterator[Problem]:
         return
     late = [task for task in spec.tasks if not _is_created_first(task, job)]
     if late:
-        yield from _deadlock(job, late, is_default=not spec_without_defaults(subject).min_available)
+        yield from _check_deadlock(job, late, is_default=not spec_without_defaults(subject).min_available)
 
 
 def _is_created_first(task: Task, job: Job) -> bool:
@@ -110,7 +110,7 @@ def _is_created_first(task: Task, job: Job) -> bool:
     return any(ready) if task.waits_for_any else all(ready)
 
 
-def _deadlock(job: Job, late: Sequence[Task], *, is_default: bool) -> Iterator[Problem]:
+def _check_deadlock(job: Job, late: Sequence[Task], *, is_default: bool) -> Iterator[Problem]:
     spec, pods = job.spec, job.spec.pods - sum(task.replicas for task in late)
     needing = next((task for task in late if task.min_available), None)
     if spec.min_available > pods:

@@ -120,25 +120,25 @@ def _validate_events(policy: LifecyclePolicy, seen: set[str]) -> Problem | None:
     for event in policy.distinct_events:
         if is_placeholder(event):
             continue
-        broken = _event(policy, event) or _action(policy) or _event_twice(policy, event, seen)
+        broken = _event_problem(policy, event) or _action_problem(policy) or _event_twice_problem(policy, event, seen)
         if broken:
             return broken
         seen.add(event)
     return None
 
 
-def _place(policy: LifecyclePolicy, event: str) -> FieldPath:
+def _path_of_event(policy: LifecyclePolicy, event: str) -> FieldPath:
     return policy.path("event" if event == policy.event else "events")
 
 
-def _event(policy: LifecyclePolicy, event: str) -> Problem | None:
+def _event_problem(policy: LifecyclePolicy, event: str) -> Problem | None:
     if event in EVENTS:
         return None
     fix = f"use one of {', '.join(EVENTS)}"
-    return EVENT.problem(_place(policy, event), "is not an event that a policy may name", fix, event)
+    return EVENT.problem(_path_of_event(policy, event), "is not an event that a policy may name", fix, event)
 
 
-def _action(policy: LifecyclePolicy) -> Problem | None:
+def _action_problem(policy: LifecyclePolicy) -> Problem | None:
     action = policy.action
     if action in ACTIONS or is_placeholder(action):
         return None
@@ -146,18 +146,18 @@ def _action(policy: LifecyclePolicy) -> Problem | None:
     return ACTION.problem(policy.path("action"), "is not an action that a policy may have", fix, action)
 
 
-def _event_twice(policy: LifecyclePolicy, event: str, seen: set[str]) -> Problem | None:
+def _event_twice_problem(policy: LifecyclePolicy, event: str, seen: set[str]) -> Problem | None:
     if event not in seen:
         return None
     message = "is also the event of a policy before this one"
-    return EVENT_TWICE.problem(_place(policy, event), message, "join the two policies", event)
+    return EVENT_TWICE.problem(_path_of_event(policy, event), message, "join the two policies", event)
 
 
 def _validate_exit_code(policy: LifecyclePolicy, seen: set[int]) -> Problem | None:
     """Return the problem of the exit code of a policy without events; `seen` are those of the policies before it."""
     code, path = policy.exit_code, policy.path("exitCode")
     if code is None:
-        return None if policy.distinct_events else _event_or_exit_code(policy)
+        return None if policy.distinct_events else _event_or_exit_code_problem(policy)
     if code == 0:
         return EXIT_CODE.problem(path, "must not be 0 because 0 means success", "use 1 to 255", code)
     if code in seen:
@@ -167,7 +167,7 @@ def _validate_exit_code(policy: LifecyclePolicy, seen: set[int]) -> Problem | No
     return None
 
 
-def _event_or_exit_code(policy: LifecyclePolicy) -> Problem:
+def _event_or_exit_code_problem(policy: LifecyclePolicy) -> Problem:
     message, fix = "must have an event or an exit code", "add one of them, such as `event: PodFailed`"
     return EVENT_OR_EXIT_CODE.problem(policy.at, message, fix)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.facts.volcano.cycles import waiting_in_circles
 from webhook.facts.volcano.groups import VOLCANO_JOB_FLOW
 from webhook.facts.volcano.queue_tree import read_queues
@@ -91,20 +91,20 @@ IGNORED_FIELD: Final = VOLCANO_JOB_FLOW.rule(
 _LONGEST_LABEL: Final = 63
 
 
-def job_flow(subject: Subject) -> Iterator[Problem]:
+def check_job_flow(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the order of the flows, and of the Job of each."""
     job_flow = subject.typed(JobFlow)
     yield from _validate_job_flow_dag(job_flow)
-    yield from _label_length(job_flow, subject)
+    yield from _check_label_length(job_flow, subject)
     seen: set[str] = set()
     for flow in job_flow.spec.flows:
         if not is_placeholder(flow.name):
             if flow.name in seen:
-                yield _flow_twice(flow)
+                yield _flow_twice_problem(flow)
             elif flow.name:
                 yield from _validate_template(flow, subject)
             seen.add(flow.name)
-        yield from _ignored_fields(flow)
+        yield from _check_ignored_fields(flow)
 
 
 def _validate_job_flow_dag(job_flow: JobFlow) -> Iterator[Problem]:
@@ -115,18 +115,18 @@ def _validate_job_flow_dag(job_flow: JobFlow) -> Iterator[Problem]:
         for index, target in enumerate(flow.depends_on.targets):
             if target not in flows:
                 is_graph = False
-                yield from _flow_exists(target, flow.depends_on.path("targets", index))
+                yield from _check_flow_exists(target, flow.depends_on.path("targets", index))
     if is_graph:
-        yield from _flow_cycle(flows, job_flow)
+        yield from _check_flow_cycle(flows, job_flow)
 
 
-def _flow_exists(target: str, path: FieldPath) -> Iterator[Problem]:
+def _check_flow_exists(target: str, path: FieldPath) -> Iterator[Problem]:
     if not is_placeholder(target):
         message, fix = "is not the name of a flow of this JobFlow", "write the name of another flow of this JobFlow"
         yield FLOW_EXISTS.problem(path, message, fix, target)
 
 
-def _flow_cycle(flows: dict[str, Flow], job_flow: JobFlow) -> Iterator[Problem]:
+def _check_flow_cycle(flows: dict[str, Flow], job_flow: JobFlow) -> Iterator[Problem]:
     waiting = waiting_in_circles({name: flow.depends_on.targets for name, flow in flows.items()}, job_flow)
     if waiting and waiting[0]:
         path = flows[waiting[0]].depends_on.path("targets")
@@ -137,7 +137,7 @@ def _flow_cycle(flows: dict[str, Flow], job_flow: JobFlow) -> Iterator[Problem]:
         yield FLOW_CYCLE.problem(path, message, fix)
 
 
-def _label_length(job_flow: JobFlow, subject: Subject) -> Iterator[Problem]:
+def _check_label_length(job_flow: JobFlow, subject: Subject) -> Iterator[Problem]:
     label = f"{subject.namespace}.{job_flow.name}"
     if len(label) > _LONGEST_LABEL and not is_placeholder(job_flow.name):
         message = (
@@ -147,7 +147,7 @@ def _label_length(job_flow: JobFlow, subject: Subject) -> Iterator[Problem]:
         yield LABEL_LENGTH.problem("metadata.name", message, fix, job_flow.name)
 
 
-def _flow_twice(flow: Flow) -> Problem:
+def _flow_twice_problem(flow: Flow) -> Problem:
     message = "is also the name of a flow before this one, but Volcano makes only one Job of that name"
     fix = "copy the JobTemplate under another name, and write that name here"
     return FLOW_TWICE.problem(flow.path("name"), message, fix, flow.name)
@@ -158,20 +158,20 @@ def _validate_template(flow: Flow, subject: Subject) -> Iterator[Problem]:
     view = subject.view()
     template = view.find(JobTemplate, flow.name)
     if template:
-        yield from _job_refused(flow, template, subject)
+        yield from _check_job_refused(flow, template, subject)
     else:
         is_known = view.is_whole(JobTemplate.gvk) or subject.once(read_queues).is_whole
-        yield _template_exists(flow, view, is_known=is_known)
+        yield _template_exists_problem(flow, view, is_known=is_known)
 
 
-def _template_exists(flow: Flow, view: View, *, is_known: bool) -> Problem:
+def _template_exists_problem(flow: Flow, view: ClusterView, *, is_known: bool) -> Problem:
     if not is_known:
         return TEMPLATE_EXISTS.problem(flow.path("name"), missing=view.missing()[""])
     message = "names a JobTemplate that does not exist in the namespace, so the flow waits until somebody creates it"
     return TEMPLATE_EXISTS.problem(flow.path("name"), message, "create the JobTemplate, or correct the name", flow.name)
 
 
-def _job_refused(flow: Flow, template: JobTemplate, subject: Subject) -> Iterator[Problem]:
+def _check_job_refused(flow: Flow, template: JobTemplate, subject: Subject) -> Iterator[Problem]:
     job_flow = subject.typed(JobFlow).name
     job = job_of_template(template, f"{job_flow}-{flow.name}" if job_flow else "")
     refused = next(validate_create(job, subject), None)
@@ -182,13 +182,13 @@ def _job_refused(flow: Flow, template: JobTemplate, subject: Subject) -> Iterato
         yield JOB_REFUSED.problem(flow.path("name"), message, refused.fix, flow.name)
 
 
-def _ignored_fields(flow: Flow) -> Iterator[Problem]:
+def _check_ignored_fields(flow: Flow) -> Iterator[Problem]:
     if flow.patch:
-        yield _ignored_field(flow.path("patch"), "each Job is made only from its JobTemplate")
+        yield _ignored_field_problem(flow.path("patch"), "each Job is made only from its JobTemplate")
     if flow.depends_on.probe:
-        yield _ignored_field(flow.depends_on.path("probe"), "the flow waits until the others have completed")
+        yield _ignored_field_problem(flow.depends_on.path("probe"), "the flow waits until the others have completed")
 
 
-def _ignored_field(path: FieldPath, what: str) -> Problem:
+def _ignored_field_problem(path: FieldPath, what: str) -> Problem:
     message = f"has no effect because Volcano does not read the field ({what})"
     return IGNORED_FIELD.problem(path, message, "remove the field")

@@ -55,30 +55,30 @@ _LONGEST: Final = 63
 
 def validate_job_name(job: Job) -> Iterator[Problem]:
     """Yield problems of the name of the Job, and of the names of its first pods, which begin with it."""
-    if _name(job) and not is_placeholder(_name(job)):
+    if _longest_job_name(job) and not is_placeholder(_longest_job_name(job)):
         if job.name:
-            yield from _job_name(job)
-        yield from _pod_name(job)
+            yield from _check_job_name(job)
+        yield from _check_pod_name(job)
 
 
-def _name(job: Job) -> str:
+def _longest_job_name(job: Job) -> str:
     """Return the longest name that the API server may give the Job."""
     return job.metadata.longest_name
 
 
-def _problem(rule: Rule, job: Job, message: str, fix: str) -> Problem:
+def _problem_of_name(rule: Rule, job: Job, message: str, fix: str) -> Problem:
     """Return the problem of a name, or of the generateName that the name is created from."""
     field = "name" if job.name else "generateName"
     return rule.problem(f"metadata.{field}", message, fix, job.name or job.metadata.generate_name)
 
 
-def _remove(count: int, job: Job) -> str:
+def _fix_for_long_name(count: int, job: Job) -> str:
     """Return the fix for a name with so many characters too many."""
-    ignored = 0 if job.name else max(0, len(job.metadata.generate_name) - (len(_name(job)) - 5))
+    ignored = 0 if job.name else max(0, len(job.metadata.generate_name) - (len(_longest_job_name(job)) - 5))
     return f"remove {counted(count + ignored, 'character')}"
 
 
-def _job_name(job: Job) -> Iterator[Problem]:
+def _check_job_name(job: Job) -> Iterator[Problem]:
     if not qualified_name(job.name):
         return
     message = f"cannot be used in labels of the pods because {key_fault(job.name)}"
@@ -89,42 +89,42 @@ def _job_name(job: Job) -> Iterator[Problem]:
     yield JOB_NAME.problem("metadata.name", message, fix, job.name)
 
 
-def _pod_name(job: Job) -> Iterator[Problem]:
+def _check_pod_name(job: Job) -> Iterator[Problem]:
     for task in job.spec.tasks:
-        pod = f"{_name(job)}-{task.name}-{task.index}"
+        pod = f"{_longest_job_name(job)}-{task.name}-{task.index}"
         if len(pod) > _LONGEST and not is_placeholder(task.name):
             message = (
                 f"is too long because the pods of task `{task.name}` are named after the job, with at most {_LONGEST} "
                 "characters in all"
             )
-            yield _problem(POD_NAME, job, message, _remove(len(pod) - _LONGEST, job))
+            yield _problem_of_name(POD_NAME, job, message, _fix_for_long_name(len(pod) - _LONGEST, job))
             return
 
 
 def advise_host_names(job: Job) -> Iterator[Problem]:
     """Yield names that are invalid as host names or subdomain, as which the plugin svc uses them."""
-    if "svc" not in job.spec.plugins or not _name(job) or is_placeholder(_name(job)):
+    if "svc" not in job.spec.plugins or not _longest_job_name(job) or is_placeholder(_longest_job_name(job)):
         return
     for task in job.spec.tasks:
         fields = [] if task.pod.hostname else ["hostname"]
         fields += [] if task.pod.subdomain else ["subdomain"]
-        if "." in _name(job) and fields:
-            yield _host_name(job, fields=" and ".join(fields))
+        if "." in _longest_job_name(job) and fields:
+            yield _host_name_problem(job, fields=" and ".join(fields))
             return
         if pod := _pod_with_long_host_name(task, job):
-            yield _host_name(job, pod=pod)
+            yield _host_name_problem(job, pod=pod)
 
 
 def _pod_with_long_host_name(task: Task, job: Job) -> str:
     """Return the last pod of a task if its name is too long for a host name and not rejected otherwise; else ""."""
-    last = f"{_name(job)}-{task.name}-{max(task.replicas - 1, 0)}"
-    is_refused = len(f"{_name(job)}-{task.name}-{task.index}") > _LONGEST_HOST
+    last = f"{_longest_job_name(job)}-{task.name}-{max(task.replicas - 1, 0)}"
+    is_refused = len(f"{_longest_job_name(job)}-{task.name}-{task.index}") > _LONGEST_HOST
     if len(last) <= _LONGEST_HOST or task.pod.hostname or is_placeholder(task.name) or is_refused:
         return ""
     return last
 
 
-def _host_name(job: Job, fields: str = "", pod: str = "") -> Problem:
+def _host_name_problem(job: Job, fields: str = "", pod: str = "") -> Problem:
     """Return the problem of a name with dots in fields of the pods, or of a pod with too long a name."""
     message = (
         f"leads to pods that are refused because plugin svc uses the name as their {fields}, where dots are not allowed"
@@ -135,11 +135,11 @@ def _host_name(job: Job, fields: str = "", pod: str = "") -> Problem:
             f"leads to a pod `{pod}` that is refused because plugin svc uses this name as hostname, with at most "
             f"{_LONGEST_HOST} characters"
         )
-        fix = _remove(len(pod) - _LONGEST_HOST, job)
-    return _problem(HOST_NAME, job, message, fix)
+        fix = _fix_for_long_name(len(pod) - _LONGEST_HOST, job)
+    return _problem_of_name(HOST_NAME, job, message, fix)
 
 
-def task_name_twice(task: Task, other: int) -> Problem:
+def task_name_twice_problem(task: Task, other: int) -> Problem:
     """Return the problem of a task that has the name of another, whose index is given."""
     message = f"is also the name of task {other}"
     if task.name in (f"default{task.index}", f"default{other}"):

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
-from webhook.facts.volcano.commands import Command
+from webhook.facts.volcano.commands import ContainerCommand
 from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.plugin_setup import PluginSetup
 from webhook.problem import Problem
@@ -47,7 +47,7 @@ Reason: TypeAlias = tuple[str, str]
 """The reason why a variable is not set, and the fix."""
 
 
-def advise_plugin_variables(command: Command, setup: PluginSetup) -> Iterator[Problem]:
+def advise_plugin_variables(command: ContainerCommand, setup: PluginSetup) -> Iterator[Problem]:
     """Yield variables that nobody sets, grouped by the reason."""
     unset: dict[Reason, list[str]] = {}
     for name in command.reads:
@@ -60,7 +60,7 @@ def advise_plugin_variables(command: Command, setup: PluginSetup) -> Iterator[Pr
         yield PLUGIN_VARIABLE.problem(command.path, message, fix)
 
 
-def _why_plugin_sets_none(name: str, command: Command, setup: PluginSetup) -> Reason | None:
+def _why_plugin_sets_none(name: str, command: ContainerCommand, setup: PluginSetup) -> Reason | None:
     """Return why a plugin's variable is not set; None if it is set or another rule reports it."""
     owner, job = _OWNERS.get(name, ""), setup.job
     if not owner or (owner == "pytorch" and command.launch.by not in _OF_TORCH):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
-from webhook.facts.volcano_objects.go_flags import Flags
+from webhook.facts.volcano_objects.go_flags import ParsedFlags
 from webhook.facts.volcano_objects.plugins import PLUGINS
 from webhook.facts.volcano_objects.types import Job, Task
 from webhook.placeholders import is_placeholder
@@ -103,10 +103,10 @@ def tasks_by_role(job: Job, plugin: str) -> Mapping[str, str]:
 def validate_plugins(job: Job) -> Iterator[Problem]:
     """Yield plugins that do not exist."""
     for name in job.spec.plugins:
-        yield from _plugin(name, job)
+        yield from _check_plugin(name, job)
 
 
-def _plugin(name: str, job: Job) -> Iterator[Problem]:
+def _check_plugin(name: str, job: Job) -> Iterator[Problem]:
     if name not in PLUGINS and not is_placeholder(name):
         near = nearest_name(name.lower(), PLUGINS) or (name.lower() if name.lower() in PLUGINS else "")
         fix = did_you_mean(near, f"use one of {', '.join(sorted(PLUGINS))}")
@@ -123,21 +123,21 @@ def advise_plugins(job: Job) -> Iterator[Problem]:
     for name, arguments in job.spec.plugins.items():
         if name in PLUGINS and name != "env" and not any(map(is_placeholder, arguments)):
             flags = PLUGINS[name].read(arguments)
-            yield from _plugin_argument(name, arguments, flags, job)
+            yield from _check_plugin_argument(name, arguments, flags, job)
             if name == "ssh":
-                yield from _plugin_keys(flags, job)
-                yield from _plugin_port(flags, job)
+                yield from _check_plugin_keys(flags, job)
+                yield from _check_plugin_port(flags, job)
             yield from _advise_roles(name, {**PLUGINS[name].tasks, **flags.values}, job)
 
 
-def _plugin_argument(name: str, arguments: Sequence[str], flags: Flags, job: Job) -> Iterator[Problem]:
+def _check_plugin_argument(name: str, arguments: Sequence[str], flags: ParsedFlags, job: Job) -> Iterator[Problem]:
     if flags.error and flags.error.split("`")[1] not in _HELP:
         message = f"cannot be read because {flags.error}, so the plugin ignores this and all later arguments"
         path = job.spec.path("plugins", name, flags.at)
         yield PLUGIN_ARGUMENT.problem(path, message, flags.fix, arguments[flags.at])
 
 
-def _plugin_keys(flags: Flags, job: Job) -> Iterator[Problem]:
+def _check_plugin_keys(flags: ParsedFlags, job: Job) -> Iterator[Problem]:
     """Yield a key of a pair without the other one (ssh.go OnJobAdd, withUserProvidedRsaKey)."""
     private, public = (bool(flags.values.get(f"ssh-{side}-key")) for side in ("private", "public"))
     path = job.spec.path("plugins", "ssh")
@@ -149,7 +149,7 @@ def _plugin_keys(flags: Flags, job: Job) -> Iterator[Problem]:
         yield PLUGIN_KEYS.problem(path, message, "add the private key, or remove the public key")
 
 
-def _plugin_port(flags: Flags, job: Job) -> Iterator[Problem]:
+def _check_plugin_port(flags: ParsedFlags, job: Job) -> Iterator[Problem]:
     """Yield an invalid port, in place of which the plugin uses 22 (ssh.go validateSSHPort)."""
     port = flags.values.get("ssh-port", "22")
     if port.isdecimal() and not 0 < int(port[:_MOST_DIGITS]) <= _LARGEST_PORT:
@@ -160,12 +160,12 @@ def _plugin_port(flags: Flags, job: Job) -> Iterator[Problem]:
 
 def _advise_roles(name: str, wanted: Mapping[str, str], job: Job) -> Iterator[Problem]:
     """Yield the first problem of the tasks that a plugin looks for."""
-    broken = _plugin_task(name, wanted, job) or _plugin_role(name, wanted, job)
+    broken = _plugin_task_problem(name, wanted, job) or _plugin_role_problem(name, wanted, job)
     if broken:
         yield broken
 
 
-def _plugin_task(name: str, wanted: Mapping[str, str], job: Job) -> Problem | None:
+def _plugin_task_problem(name: str, wanted: Mapping[str, str], job: Job) -> Problem | None:
     role, outcome = _NEVER.get(name, ("", ""))
     if not role or wanted[role] in job.spec.tasks_by_name:
         return None
@@ -173,12 +173,12 @@ def _plugin_task(name: str, wanted: Mapping[str, str], job: Job) -> Problem | No
     return PLUGIN_TASK.problem(job.spec.path("plugins", name), message, task_of_role_fix(role, wanted[role]))
 
 
-def _plugin_role(name: str, wanted: Mapping[str, str], job: Job) -> Problem | None:
-    reason = _absent_role(name, wanted, job) or _task_without_role(name, wanted, job)
+def _plugin_role_problem(name: str, wanted: Mapping[str, str], job: Job) -> Problem | None:
+    reason = _sentence_about_absent_role(name, wanted, job) or _task_without_role(name, wanted, job)
     return PLUGIN_ROLE.problem(job.spec.path("plugins", name), *reason) if reason else None
 
 
-def _absent_role(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, str] | None:
+def _sentence_about_absent_role(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, str] | None:
     """Return the message and the fix for an argument that names a missing task; None if there is none."""
     tasks = job.spec.tasks_by_name
     named = {role: wanted[role] for role, default in PLUGINS[name].tasks.items() if wanted[role] != default}
@@ -196,7 +196,7 @@ def _task_without_role(name: str, wanted: Mapping[str, str], job: Job) -> tuple[
     left = next((task.name for task in tasks if task.name not in names), None)
     if left is None:
         return None
-    if name == "tensorflow" and not _is_alone(tasks):
+    if name == "tensorflow" and not _has_single_pod(tasks):
         message = f"does not know the role of task `{left}`, so TF_CONFIG leaves the task out"
         return message, f"add an argument with the role of the task, such as --ps={left}"
     worker = wanted.get("worker") if name != "tensorflow" else None
@@ -206,7 +206,7 @@ def _task_without_role(name: str, wanted: Mapping[str, str], job: Job) -> tuple[
     return None
 
 
-def _is_alone(tasks: Sequence[Task]) -> bool:
+def _has_single_pod(tasks: Sequence[Task]) -> bool:
     """Return whether a job has a single pod, which trains without TF_CONFIG."""
     return len(tasks) == 1 and tasks[0].replicas == 1
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
-from webhook.facts.volcano.queue_tree import OPEN, queue_command, read_queues
+from webhook.facts.volcano.queue_tree import OPEN, command_for_queue, read_queues
 from webhook.facts.volcano.referenced_queue import QueueRules
 from webhook.facts.volcano_objects.types import Job
 from webhook.placeholders import is_placeholder
@@ -73,11 +73,11 @@ OF_JOBS: Final = QueueRules(JOB_QUEUE_EXISTS, JOB_QUEUE_OPEN, JOB_QUEUE_LEAF, JO
 def advise_queue(job: Job, subject: Subject) -> Iterator[Problem]:
     """Yield a queue whose name is not a valid label, or that has a closed queue above it."""
     if not is_placeholder(job.spec.queue):
-        yield from _queue_label(job)
-        yield from _queue_ancestor(job, subject)
+        yield from _check_queue_label(job)
+        yield from _check_queue_ancestor(job, subject)
 
 
-def _queue_label(job: Job) -> Iterator[Problem]:
+def _check_queue_label(job: Job) -> Iterator[Problem]:
     if len(job.spec.queue) > _LONGEST_LABEL:
         message = (
             f"leads to pods that are refused because they carry the name in a label, with at most {_LONGEST_LABEL} "
@@ -87,7 +87,7 @@ def _queue_label(job: Job) -> Iterator[Problem]:
         yield QUEUE_LABEL.problem(job.spec.path("queue"), message, fix, job.spec.queue)
 
 
-def _queue_ancestor(job: Job, subject: Subject) -> Iterator[Problem]:
+def _check_queue_ancestor(job: Job, subject: Subject) -> Iterator[Problem]:
     name, queues = job.spec.queue, subject.once(read_queues)
     closed = next((above for above in queues.ancestors(name) if above.state not in ("", OPEN)), None)
     if closed is not None:
@@ -95,5 +95,5 @@ def _queue_ancestor(job: Job, subject: Subject) -> Iterator[Problem]:
             f"is below queue `{closed.name}`, which is in state {closed.state}, but Volcano runs the job because it "
             f"looks only at the state of `{name}`"
         )
-        fix = f"close queue `{name}` too ({queue_command('close', name)}) if its jobs must not run"
+        fix = f"close queue `{name}` too ({command_for_queue('close', name)}) if its jobs must not run"
         yield QUEUE_ANCESTOR.problem(job.spec.path("queue"), message, fix, name)

@@ -13,11 +13,11 @@ from typing import Final
 
 from webhook.facts.command_lines.command import MPI
 from webhook.facts.subject import Subject
-from webhook.facts.volcano.commands import Command, read_commands
+from webhook.facts.volcano.commands import ContainerCommand, read_commands
 from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.job_partial_gang import advise_partial_gang
 from webhook.facts.volcano.job_plugin_variables import advise_plugin_variables
-from webhook.facts.volcano.plugin_setup import PluginSetup, plugin_setup
+from webhook.facts.volcano.plugin_setup import PluginSetup, setup_by_plugins
 from webhook.facts.volcano_objects.types import Job
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -74,16 +74,16 @@ def advise_commands(job: Job, subject: Subject) -> Iterator[Problem]:
     """Yield what the commands of a Job need and its plugins do not set up."""
     if any(map(is_placeholder, (*job.spec.plugins, *job.spec.tasks_by_name))):
         return
-    setup = plugin_setup(job, subject)
+    setup = setup_by_plugins(job, subject)
     for command in read_commands(job, subject):
         yield from advise_plugin_variables(command, setup)
-        yield from _host_file(command, setup)
-        yield from _ssh_keys(command, setup)
-        yield from _ranks_and_slots(command, setup)
+        yield from _check_host_file(command, setup)
+        yield from _check_ssh_keys(command, setup)
+        yield from _check_ranks_and_slots(command, setup)
         yield from advise_partial_gang(command, setup)
 
 
-def _host_file(command: Command, setup: PluginSetup) -> Iterator[Problem]:
+def _check_host_file(command: ContainerCommand, setup: PluginSetup) -> Iterator[Problem]:
     """Yield files with hosts of tasks that nobody writes."""
     for name in command.host_files:
         message, file = f"reads /etc/volcano/{name}.host, which does not exist because", name.replace("-", "_")
@@ -97,23 +97,23 @@ def _host_file(command: Command, setup: PluginSetup) -> Iterator[Problem]:
             yield HOST_FILE.problem(command.path, f"{message} {why}", fix)
 
 
-def _ssh_keys(command: Command, setup: PluginSetup) -> Iterator[Problem]:
+def _check_ssh_keys(command: ContainerCommand, setup: PluginSetup) -> Iterator[Problem]:
     """Yield a launcher that logs in to other pods without keys."""
     if command.launch.by not in MPI or "ssh" in setup.job.spec.plugins or setup.pods < _SEVERAL:
         return
     counts_on_job = command.host_files or any(map(_HOSTS.fullmatch, command.reads))
-    if counts_on_job and not _NO_SSH.search(command.script) and not _brings_keys(command):
+    if counts_on_job and not _NO_SSH.search(command.script) and not _may_mount_ssh_keys(command):
         why = "but the job has no plugin ssh to give them keys"
         message = f"{command.launch.by} logs in to the other pods by ssh, {why}"
         yield SSH_KEYS.problem(command.path, message, "add `ssh: []` to the plugins")
 
 
-def _ranks_and_slots(command: Command, setup: PluginSetup) -> Iterator[Problem]:
+def _check_ranks_and_slots(command: ContainerCommand, setup: PluginSetup) -> Iterator[Problem]:
     """Yield more ranks of mpirun than hosts in a file of the plugin svc, each of which is one slot."""
     launch = command.launch
     if launch.by != "mpirun" or not launch.whole or launch.oversubscribed or "svc" not in setup.job.spec.plugins:
         return
-    files = {*_listed_files(command.script)}
+    files = {*_host_files_of_mpirun(command.script)}
     task = setup.files.get(files.pop()) if len(files) == 1 else None
     if task is not None and setup.job.spec.is_filled and 0 < task.replicas < (launch.ranks or 0):
         have = f"{counted(task.replicas, 'slot')}, one for each pod of task `{task.name}`"
@@ -122,7 +122,7 @@ def _ranks_and_slots(command: Command, setup: PluginSetup) -> Iterator[Problem]:
         yield RANKS_AND_SLOTS.problem(command.path, message, fix)
 
 
-def _listed_files(script: str) -> Iterator[str]:
+def _host_files_of_mpirun(script: str) -> Iterator[str]:
     """Yield the files whose lines become the hosts of mpirun unchanged, directly or by a variable."""
     used, assigned = set(_HOST_VARIABLE.findall(script)), Counter(_ASSIGNED.findall(script))
     for name, file in _LISTED.findall(script):
@@ -130,7 +130,7 @@ def _listed_files(script: str) -> Iterator[str]:
             yield file
 
 
-def _brings_keys(command: Command) -> bool:
+def _may_mount_ssh_keys(command: ContainerCommand) -> bool:
     """Return whether a Secret, or another volume with unknown content, may hold keys."""
     volumes = command.task.pod.volumes
     return any(source not in ("name", "emptyDir", "downwardAPI") for volume in volumes for source in volume.json)

@@ -58,26 +58,26 @@ def _advise_ray(task: Task, name: str, role: str) -> Iterator[Problem]:
     """Yield the problems of the container in which the plugin starts Ray."""
     chosen = next((container for container in task.pod.containers if container.name == name), None)
     if chosen is not None:
-        yield from _ray_command(chosen)
+        yield from _check_ray_command(chosen)
     elif not is_placeholder(name):
-        yield from _ray_container(task, name, role)
+        yield from _check_ray_container(task, name, role)
 
 
-def _ray_container(task: Task, name: str, role: str) -> Iterator[Problem]:
+def _check_ray_container(task: Task, name: str, role: str) -> Iterator[Problem]:
     for container in task.pod.containers:
-        if _RAY_IMAGE.search(container.image) and not _starts_ray(container):
+        if _RAY_IMAGE.search(container.image) and not _does_command_start_ray(container):
             message = f"does not start Ray because the plugin ray sets only the command of a container `{name}`"
             fix = f"rename the container to {name}, or add --{role}Container={container.name} to the plugin"
             yield RAY_CONTAINER.problem(container.path("name"), message, fix, container.name)
             return
 
 
-def _ray_command(container: Container) -> Iterator[Problem]:
-    if container.command and not _starts_ray(container):
+def _check_ray_command(container: Container) -> Iterator[Problem]:
+    if container.command and not _does_command_start_ray(container):
         message = "is never run because the plugin ray replaces it with `ray start`"
         fix = "start the program with a Ray job, or in another container"
         yield RAY_COMMAND.problem(container.path("command"), message, fix)
 
 
-def _starts_ray(container: Container) -> bool:
+def _does_command_start_ray(container: Container) -> bool:
     return _RAY_START.search(" ".join(container.words)) is not None

@@ -37,17 +37,17 @@ def advise_restarts(job: Job, subject: Subject) -> Iterator[Problem]:
     lasting = [task for task in job.spec.tasks if task.pod.restart_policy in ("", "Always")]
     policies = list(_ending_policies(job)) if lasting else []
     is_mixed = len(lasting) < len(job.spec.tasks)
-    ends = any(_may_apply(policy, owner, is_mixed=is_mixed) for policy, owner in policies)
+    ends = any(_may_policy_apply(policy, owner, is_mixed=is_mixed) for policy, owner in policies)
     for task in lasting:
-        yield from _restart_policy(task, subject, ends=ends, has_policies=bool(policies))
+        yield from _check_restart_policy(task, subject, ends=ends, has_policies=bool(policies))
 
 
-def _restart_policy(task: Task, subject: Subject, *, ends: bool, has_policies: bool) -> Iterator[Problem]:
+def _check_restart_policy(task: Task, subject: Subject, *, ends: bool, has_policies: bool) -> Iterator[Problem]:
     policy, path = task.pod.restart_policy, task.pod.path("restartPolicy")
     if policy and not has_policies:
         message = "restarts containers that have succeeded, so the job never completes by itself"
         yield RESTART_POLICY.problem(path, message, _FIX, policy)
-    elif not policy and not ends and _trains(task, subject):
+    elif not policy and not ends and _starts_training(task, subject):
         why = "so the training starts again when it has ended, and the job never completes"
         yield RESTART_POLICY.problem(path, f"is not set, which is Always, {why}", _FIX)
 
@@ -63,14 +63,14 @@ def _ending_policies(job: Job) -> Iterator[tuple[LifecyclePolicy, Task | None]]:
                 yield policy, task
 
 
-def _may_apply(policy: LifecyclePolicy, owner: Task | None, *, is_mixed: bool) -> bool:
+def _may_policy_apply(policy: LifecyclePolicy, owner: Task | None, *, is_mixed: bool) -> bool:
     """Return whether a policy may apply if some pods never end; `is_mixed` if others do."""
     if frozenset(policy.distinct_events) - _OF_THE_END:
         return True
     return is_mixed if owner is None else owner.pod.restart_policy in ("OnFailure", "Never")
 
 
-def _trains(task: Task, subject: Subject) -> bool:
+def _starts_training(task: Task, subject: Subject) -> bool:
     """Return whether a command of the task's pods starts a training, which ends."""
     if not task.replicas:
         return False

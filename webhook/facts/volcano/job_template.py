@@ -56,11 +56,11 @@ TEMPLATE_REFUSED: Final = VOLCANO_JOB_ADVICE.rule(
 def validate_task_templates(job: Job) -> Iterator[Problem]:
     """Yield the problems of every task's pod template."""
     for task in job.spec.tasks:
-        yield from _pod_template(task)
+        yield from _check_pod_template(task)
         yield from validate_whole_cpus(task)
 
 
-def _pod_template(task: Task) -> Iterator[Problem]:
+def _check_pod_template(task: Task) -> Iterator[Problem]:
     """Yield the problems that validateTaskTemplate would report."""
     for path, message, fix, value in _validate_pod(task.pod):
         yield POD_TEMPLATE.problem(path, message, fix, value)
@@ -69,30 +69,32 @@ def _pod_template(task: Task) -> Iterator[Problem]:
 def _validate_pod(pod: PodSpec) -> Iterator[Broken]:
     if not pod.containers:
         yield pod.path("containers"), "must have a container", "add a container", None
-    yield from _choices(pod, ("restartPolicy", pod.restart_policy, _RESTARTS), ("dnsPolicy", pod.dns_policy, _DNS))
-    yield from _hosts(pod)
-    yield from _tolerations(pod)
+    yield from _check_choices(
+        pod, ("restartPolicy", pod.restart_policy, _RESTARTS), ("dnsPolicy", pod.dns_policy, _DNS)
+    )
+    yield from _check_hosts(pod)
+    yield from _check_tolerations(pod)
     volumes = {volume.name for volume in pod.volumes if volume.name}
     for container in pod.all_containers():
         yield from _validate_container(container, volumes)
         if pod.host_network:
-            yield from _host_ports(container)
+            yield from _check_host_ports(container)
 
 
-def _choices(part: Typed, *fields: tuple[str, str, tuple[str, ...]]) -> Iterator[Broken]:
+def _check_choices(part: Typed, *fields: tuple[str, str, tuple[str, ...]]) -> Iterator[Broken]:
     for name, value, choices in fields:
         if value and value not in choices and not is_placeholder(value):
             yield part.path(name), f"must be one of {', '.join(choices)}", "use one of them", value
 
 
-def _hosts(pod: PodSpec) -> Iterator[Broken]:
+def _check_hosts(pod: PodSpec) -> Iterator[Broken]:
     for name, value in (("hostname", pod.hostname), ("subdomain", pod.subdomain)):
         if value and dns1123_label(value) and not is_placeholder(value):
             message = f"is not a valid {name} because {label_fault(value)}"
             yield pod.path(name), message, "use at most 63 lower-case letters, digits and dashes", value
 
 
-def _tolerations(pod: PodSpec) -> Iterator[Broken]:
+def _check_tolerations(pod: PodSpec) -> Iterator[Broken]:
     for toleration in pod.tolerations:
         operator = toleration.operator or "Equal"
         if operator not in _OPERATORS and not is_placeholder(operator):
@@ -106,15 +108,15 @@ def _validate_container(container: Container, volumes: set[str]) -> Iterator[Bro
     if not container.image:
         message, fix = "must be set because a container cannot start without an image", "set the image of the container"
         yield container.path("image"), message, fix, None
-    yield from _choices(container, ("imagePullPolicy", container.image_pull_policy, _PULLS))
-    yield from _restarts(container)
-    yield from _env_names(container)
-    yield from _mounted_volumes(container, volumes)
+    yield from _check_choices(container, ("imagePullPolicy", container.image_pull_policy, _PULLS))
+    yield from _check_restarts(container)
+    yield from _check_env_names(container)
+    yield from _check_mounted_volumes(container, volumes)
     if container.lifecycle:
-        yield from _sleeps(container.lifecycle)
+        yield from _check_sleeps(container.lifecycle)
 
 
-def _restarts(container: Container) -> Iterator[Broken]:
+def _check_restarts(container: Container) -> Iterator[Broken]:
     """Yield restart policies of containers, which AllowContainerRestartPolicyRules would allow; it is off."""
     if container.restart_policy_rules:
         message = "must not be set because Volcano's webhook refuses rules about restarts of containers"
@@ -125,7 +127,7 @@ def _restarts(container: Container) -> Iterator[Broken]:
         yield container.path("restartPolicy"), message, "set the restartPolicy of the pod", policy
 
 
-def _env_names(container: Container) -> Iterator[Broken]:
+def _check_env_names(container: Container) -> Iterator[Broken]:
     names = container.env_names
     text = "\n".join(names)
     if _ENV_NAMES.fullmatch(text) and text.count("\n") < len(names):  # as nearly always, and there may be hundreds
@@ -136,14 +138,14 @@ def _env_names(container: Container) -> Iterator[Broken]:
             yield container.path("env", index, "name"), message, "rename the variable", name
 
 
-def _mounted_volumes(container: Container, volumes: set[str]) -> Iterator[Broken]:
+def _check_mounted_volumes(container: Container, volumes: set[str]) -> Iterator[Broken]:
     for mount in container.volume_mounts:
         if mount.name not in volumes and not is_placeholder(mount.name):
             message, fix = "is not the name of a volume of the pod", "write the name of a volume, or add the volume"
             yield mount.path("name"), message, fix, mount.name
 
 
-def _sleeps(lifecycle: Lifecycle) -> Iterator[Broken]:
+def _check_sleeps(lifecycle: Lifecycle) -> Iterator[Broken]:
     """Yield sleep hooks of 0 seconds, which PodLifecycleSleepActionAllowZero would allow; it is off."""
     for hook in (lifecycle.pre_stop, lifecycle.post_start):
         if hook.sleep and hook.sleep.seconds <= 0:
@@ -151,14 +153,14 @@ def _sleeps(lifecycle: Lifecycle) -> Iterator[Broken]:
             yield hook.sleep.path("seconds"), message, fix, hook.sleep.seconds
 
 
-def _host_ports(container: Container) -> Iterator[Broken]:
+def _check_host_ports(container: Container) -> Iterator[Broken]:
     for port in container.ports:
         if port.host_port and port.host_port != port.container_port:
             message = f"must be the containerPort {port.container_port} because the pod uses the network of its node"
             yield port.path("hostPort"), message, "set both to the same number", port.host_port
 
 
-def template_refused(refused: Problem) -> Problem:
+def template_refused_problem(refused: Problem) -> Problem:
     """Return the problem of a JobTemplate or CronJob whose Jobs Volcano rejects for another problem."""
     message = f"{refused.message} (Volcano accepts the template, but refuses every Job made from it)"
     if refused.missing:

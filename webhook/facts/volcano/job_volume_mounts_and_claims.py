@@ -71,11 +71,11 @@ def validate_volumes(job: Job) -> Iterator[Problem]:
             message, fix = "is also the path of a volume before this one", "mount the two volumes at different paths"
             yield MOUNT_PATH_TWICE.problem(volume.path("mountPath"), message, fix, path)
         seen.add(path)
-        yield from _volume_source(volume)
-        yield from _volume_claim_name(volume)
+        yield from _check_volume_source(volume)
+        yield from _check_volume_claim_name(volume)
 
 
-def _volume_source(volume: JobVolume) -> Iterator[Problem]:
+def _check_volume_source(volume: JobVolume) -> Iterator[Problem]:
     name = volume.volume_claim_name
     if not volume.volume_claim and not name:
         message = "must have volumeClaimName or volumeClaim because the volume otherwise has nothing to mount"
@@ -85,7 +85,7 @@ def _volume_source(volume: JobVolume) -> Iterator[Problem]:
         yield VOLUME_SOURCE.problem(volume.path("volumeClaimName"), message, "remove one of the two", name)
 
 
-def _volume_claim_name(volume: JobVolume) -> Iterator[Problem]:
+def _check_volume_claim_name(volume: JobVolume) -> Iterator[Problem]:
     name = volume.volume_claim_name
     if name and not volume.volume_claim and dns1123_subdomain(name) and not is_placeholder(name):
         message = f"cannot be the name of a PersistentVolumeClaim because {subdomain_fault(name)}"
@@ -95,18 +95,18 @@ def _volume_claim_name(volume: JobVolume) -> Iterator[Problem]:
 def advise_volumes(job: Job) -> Iterator[Problem]:
     """Yield claims that Kubernetes rejects, and volumes that are not mounted or whose pods are rejected."""
     claims: set[str] = set()
-    mounting = _mounting_tasks(job) if job.spec.volumes else {}
+    mounting = _tasks_by_mount_path(job) if job.spec.volumes else {}
     for volume in job.spec.volumes:
         if volume.volume_claim:
-            yield from _volume_claim(volume.volume_claim)
+            yield from _check_volume_claim(volume.volume_claim)
         elif volume.volume_claim_name in claims:
-            yield from _claim_twice(volume)
+            yield from _check_claim_twice(volume)
         claims.add(volume.volume_claim_name)
         if volume.mount_path in mounting:
-            yield _mount_path_in_pods(volume, mounting[volume.mount_path])
+            yield _mount_path_in_pods_problem(volume, mounting[volume.mount_path])
 
 
-def _volume_claim(claim: VolumeClaimSpec) -> Iterator[Problem]:
+def _check_volume_claim(claim: VolumeClaimSpec) -> Iterator[Problem]:
     lacking = [] if claim.access_modes else ["accessModes"]
     if "storage" not in claim.resources.requests:
         lacking.append("resources.requests.storage")
@@ -115,7 +115,7 @@ def _volume_claim(claim: VolumeClaimSpec) -> Iterator[Problem]:
         yield VOLUME_CLAIM.problem(claim.at, message, f"set {' and '.join(lacking)}")
 
 
-def _claim_twice(volume: JobVolume) -> Iterator[Problem]:
+def _check_claim_twice(volume: JobVolume) -> Iterator[Problem]:
     name = volume.volume_claim_name
     if name and not is_placeholder(name):
         message = "is mounted only at the first of its paths because Volcano ignores the other paths"
@@ -123,14 +123,14 @@ def _claim_twice(volume: JobVolume) -> Iterator[Problem]:
         yield CLAIM_TWICE.problem(volume.path("volumeClaimName"), message, fix, name)
 
 
-def _mount_path_in_pods(volume: JobVolume, task: str) -> Problem:
+def _mount_path_in_pods_problem(volume: JobVolume, task: str) -> Problem:
     message = (
         f"leads to pods that are refused because a container of task `{task}` mounts another volume at the same path"
     )
     return MOUNT_PATH_IN_PODS.problem(volume.path("mountPath"), message, "choose another path", volume.mount_path)
 
 
-def _mounting_tasks(job: Job) -> dict[str, str]:
+def _tasks_by_mount_path(job: Job) -> dict[str, str]:
     """Return paths that containers mount themselves, with their tasks. Init containers do not get the volumes
     of a Job.
     """

@@ -14,7 +14,7 @@ from typing import Final
 
 from webhook.attributes import POD
 from webhook.facts.command_lines.command import launch_of_json
-from webhook.facts.command_lines.node_limits import limits_of
+from webhook.facts.command_lines.node_limits import node_limits_of
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects import kinds
 from webhook.problem import MissingObject
@@ -28,7 +28,7 @@ _KEPT: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class PodGroupMember:
     """The pods of one template that name a PodGroup.
 
     Args:
@@ -46,39 +46,39 @@ class Member:
     task: str
 
 
-def pods_of_group(subject: Subject, name: str) -> tuple[Sequence[Member], tuple[MissingObject, ...]]:
+def pods_of_group(subject: Subject, name: str) -> tuple[Sequence[PodGroupMember], tuple[MissingObject, ...]]:
     """Return the pods that name a PodGroup of the request's namespace, and the objects missing to know them."""
     view = subject.view()
     view.all(POD, subject.namespace)
     if unknown := view.missing():
         return (), unknown[""]
-    naming: list[Member] = []
+    naming: list[PodGroupMember] = []
     for row in subject.deadline.each(subject.table.rows):
         if row.podSets and row.group not in (kinds.BATCH, kinds.FLOW):  # Volcano names the groups of its own
             listed = view.all(row.gvk, subject.namespace)
             subject.deadline.spend(len(listed))
-            naming += _by_group(Same(listed), Same(subject.table)).get(name, ())
+            naming += _members_by_pod_group(Same(listed), Same(subject.table)).get(name, ())
     absent = MissingObject(kind="Pod", name=f"that names PodGroup {name}", namespace=subject.namespace)
     return naming, () if naming else (absent,)
 
 
 @lru_cache(maxsize=_KEPT)
-def _by_group(objects: Same, table: Same) -> Mapping[str, Sequence[Member]]:
+def _members_by_pod_group(objects: Same, table: Same) -> Mapping[str, Sequence[PodGroupMember]]:
     """Return the members of each PodGroup among objects of one kind; cached for the list."""
-    groups: dict[str, list[Member]] = {}
+    groups: dict[str, list[PodGroupMember]] = {}
     for obj in objects.held:
         for podset in pod_templates(obj, table.held):
             template = PodTemplate.of(podset.template)
             if name := template.metadata.annotations.get(kinds.GROUP_NAME):
-                groups.setdefault(name, []).append(_member(podset, template, Object.of(obj)))
+                groups.setdefault(name, []).append(_pod_group_member(podset, template, Object.of(obj)))
     return groups
 
 
-def _member(podset: PodSet, template: PodTemplate, maker: Object) -> Member:
+def _pod_group_member(podset: PodSet, template: PodTemplate, maker: Object) -> PodGroupMember:
     launches = (launch_of_json(container.json) for container in template.spec.containers)
-    nodes = [limits[0] for started in launches if (limits := limits_of(started)) is not None]
+    nodes = [limits[0] for started in launches if (limits := node_limits_of(started)) is not None]
     annotations, labels = template.metadata.annotations, template.metadata.labels
-    return Member(
+    return PodGroupMember(
         maker=f"{maker.json['kind']} `{maker.name}`",
         pods=podset.pods,
         scheduler=template.spec.scheduler_name or kinds.DEFAULT_SCHEDULER,

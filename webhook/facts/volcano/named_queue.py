@@ -14,7 +14,7 @@ from typing import Final
 from webhook.attributes import GroupVersionKind
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import merge_train_job
-from webhook.facts.volcano.gang_resources import in_thousandths
+from webhook.facts.volcano.gang_resources import amounts_in_thousandths
 from webhook.facts.volcano.pod_queue_and_capability import OF_PODS
 from webhook.facts.volcano.queue_tree import read_queues
 from webhook.facts.volcano.referenced_queue import advise_capability, validate_queue
@@ -78,19 +78,19 @@ class TrainingJob(Object):
     spec = Part(TrainingJobSpec)
 
 
-def queue_of_ray_cluster(subject: Subject) -> Iterator[Problem]:
+def check_queue_of_ray_cluster(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the queue that a RayCluster or a RayJob names."""
     labels = subject.metadata.labels
     yield from validate_queue(labels.get(_RAY_LABEL, ""), ("metadata", "labels", _RAY_LABEL), subject, OF_PODS)
 
 
-def queue_of_leader_worker_set(subject: Subject) -> Iterator[Problem]:
+def check_queue_of_leader_worker_set(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the queue that a LeaderWorkerSet names."""
     annotations, path = subject.metadata.annotations, ("metadata", "annotations", kinds.QUEUE_NAME)
     yield from validate_queue(annotations.get(kinds.QUEUE_NAME, ""), path, subject, OF_PODS)
 
 
-def queue_of_spark_application(subject: Subject) -> Iterator[Problem]:
+def check_queue_of_spark_application(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the queue that a SparkApplication names, if its scheduler is Volcano."""
     spec = subject.typed(SparkApplication).spec
     options = spec.batch_scheduler_options
@@ -98,16 +98,16 @@ def queue_of_spark_application(subject: Subject) -> Iterator[Problem]:
         yield from validate_queue(options.queue, options.path("queue"), subject, OF_PODS)
 
 
-def queue_of_training_job(subject: Subject) -> Iterator[Problem]:
+def check_queue_of_training_job(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the queue that a job of the Training Operator names, if the cluster has Volcano queues."""
     if subject.once(read_queues).is_whole:
         policy = subject.typed(TrainingJob).spec.run_policy.scheduling_policy
         yield from validate_queue(policy.queue, policy.path("queue"), subject, OF_PODS)
-        needed = in_thousandths(policy.min_resources)
+        needed = amounts_in_thousandths(policy.min_resources)
         yield from advise_capability(needed, policy.queue, policy.path("queue"), subject.once(read_queues), OF_PODS)
 
 
-def queue_of_train_job(subject: Subject) -> Iterator[Problem]:
+def check_queue_of_train_job(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the queue that a TrainJob and its runtime name, if the runtime has a policy for Volcano."""
     job = subject.once(merge_train_job)
     if job.runtime.is_found and job.scheduler == kinds.SCHEDULER and kinds.QUEUE_NAME in job.merged.annotations:

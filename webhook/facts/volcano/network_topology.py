@@ -35,7 +35,7 @@ class TopologyRules(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Tiers:
+class HyperNodeTiers:
     """The tiers of the HyperNodes of a cluster.
 
     Args:
@@ -49,14 +49,14 @@ class Tiers:
     is_unknown: bool
 
 
-def read_tiers(subject: Subject) -> Tiers:
+def read_tiers(subject: Subject) -> HyperNodeTiers:
     """Return the tiers of the cluster; call it through `Subject.once`."""
     view = subject.view()
     nodes = view.every(HyperNode)
     numbers = [node.spec.tier for node in nodes if node.spec.tier is not None]
     names = frozenset(node.spec.tier_name for node in nodes if node.spec.tier_name)
     is_unknown = not (view.is_whole(HyperNode.gvk) or (nodes and subject.once(read_queues).is_whole))
-    return Tiers(min(numbers, default=None), names, is_unknown)
+    return HyperNodeTiers(min(numbers, default=None), names, is_unknown)
 
 
 def validate_network_topology(topology: NetworkTopology, rules: TopologyRules) -> Iterator[Problem]:
@@ -68,8 +68,8 @@ def validate_network_topology(topology: NetworkTopology, rules: TopologyRules) -
 
 def advise_topology(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> Iterator[Problem]:
     """Yield tiers that no HyperNode of the cluster has."""
-    yield from _tier(topology, subject, rules)
-    yield from _tier_name(topology, subject, rules)
+    yield from _check_tier(topology, subject, rules)
+    yield from _check_tier_name(topology, subject, rules)
 
 
 def advise_part(
@@ -77,10 +77,10 @@ def advise_part(
 ) -> Iterator[Problem]:
     """Yield tiers of a partition or a subgroup that do not exist or are higher than those of the gang."""
     yield from advise_topology(part, subject, rules)
-    yield from _tier_order(part, gang, rules)
+    yield from _check_tier_order(part, gang, rules)
 
 
-def _tier(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> Iterator[Problem]:
+def _check_tier(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> Iterator[Problem]:
     """Yield a highest tier that is lower than the tiers of all HyperNodes."""
     most, name = topology.highest_tier_allowed, topology.highest_tier_name
     if topology.mode == "soft" or (most is None and not name):
@@ -93,7 +93,7 @@ def _tier(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> 
         yield rules.tier.problem(topology.path("highestTierAllowed"), message, f"set {tiers.lowest} or more", most)
 
 
-def _tier_name(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> Iterator[Problem]:
+def _check_tier_name(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> Iterator[Problem]:
     """Yield a name of a tier that no HyperNode has, if there are HyperNodes."""
     name = topology.highest_tier_name
     if topology.mode == "soft" or topology.highest_tier_allowed is not None or not name or is_placeholder(name):
@@ -105,7 +105,7 @@ def _tier_name(topology: NetworkTopology, subject: Subject, rules: TopologyRules
         yield rules.tier_name.problem(topology.path("highestTierName"), message, fix, name)
 
 
-def _tier_order(part: NetworkTopology, gang: NetworkTopology, rules: TopologyRules) -> Iterator[Problem]:
+def _check_tier_order(part: NetworkTopology, gang: NetworkTopology, rules: TopologyRules) -> Iterator[Problem]:
     """Yield a highest tier of a part of a gang that is higher than that of the gang."""
     most, bound = part.bound, gang.bound
     if bound is not None and most is not None and most > bound:

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 
 from webhook.facts.queue_overview import Amount, Overview, Row
 from webhook.facts.resource_units import amount_in_units
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.facts.volcano.queue_tree import OPEN
 from webhook.facts.volcano_objects.types import ROOT, Queue
 from webhook.typed.collections import Items
 
 
-def read_volcano_overview(view: View) -> Overview:
+def read_volcano_overview(view: ClusterView) -> Overview:
     """Return the queues of Volcano in a cluster, below those that they name as parents."""
     queues = {queue.name: queue for queue in view.every(Queue) if queue.name}
     children: dict[str, list[str]] = {}

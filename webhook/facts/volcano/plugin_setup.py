@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.facts.volcano.job_plugins import tasks_by_role
-from webhook.facts.volcano_objects.go_flags import is_true
+from webhook.facts.volcano_objects.go_flags import is_true_in_go
 from webhook.facts.volcano_objects.plugins import PLUGINS
 from webhook.facts.volcano_objects.types import Job, Task
 
@@ -39,10 +39,10 @@ class PluginSetup:
     roles: Mapping[str, Mapping[str, str]]
     has_variables: bool
     pods: int
-    view: View
+    view: ClusterView
 
 
-def plugin_setup(job: Job, subject: Subject) -> PluginSetup:
+def setup_by_plugins(job: Job, subject: Subject) -> PluginSetup:
     """Return what the plugins of a Job set up."""
     files = {task.name.replace("-", "_"): task for task in job.spec.tasks}
     service = PLUGINS["svc"].read(job.spec.plugins.get("svc", ())).values
@@ -52,7 +52,7 @@ def plugin_setup(job: Job, subject: Subject) -> PluginSetup:
         files=files,
         variables=frozenset(map(str.upper, files)),
         roles={name: tasks_by_role(job, name) for name in ("mpi", "pytorch") if name in job.spec.plugins},
-        has_variables=is_true(service.get("inject-hosts-env", "true")),
+        has_variables=is_true_in_go(service.get("inject-hosts-env", "true")),
         pods=job.spec.pods,
         view=subject.view(),
     )

@@ -16,7 +16,7 @@ from webhook.facts.volcano.pod_group_annotation_and_existence import (
     ANNOTATIONS,
     OTHER_GROUP_NAME,
     advise_group_annotation,
-    group_absent,
+    group_absent_problem,
 )
 from webhook.facts.volcano.pod_queue_and_capability import OF_PODS
 from webhook.facts.volcano.queue_tree import read_queues
@@ -60,7 +60,7 @@ def check_pod(subject: Subject) -> Iterator[Problem]:
     pod = subject.typed(Pod)
     annotations = pod.metadata.annotations
     if pod.spec.scheduler_name == kinds.SCHEDULER:
-        yield from _budget(annotations)
+        yield from _check_budget(annotations)
         if kinds.GROUP_NAME not in annotations and _gets_a_group(subject):
             path = (*ANNOTATIONS, kinds.QUEUE_NAME)
             yield from validate_queue(annotations.get(kinds.QUEUE_NAME, ""), path, subject, OF_PODS)
@@ -81,12 +81,12 @@ def _is_as_written(subject: Subject) -> bool:
     return subject.template_of is None or subject.template_of.group in ("apps", "batch")
 
 
-def _budget(annotations: Entries[str]) -> Iterator[Problem]:
+def _check_budget(annotations: Entries[str]) -> Iterator[Problem]:
     """Yield the problems that validateAnnotation would report."""
     given = [name for name in _BUDGETS if name in annotations]
     for name in given:
         value = annotations[name]
-        if not is_placeholder(value) and not _is_budget(value):
+        if not is_placeholder(value) and not _is_budget_value(value):
             message = "must be a number of at least 1, or a percentage from 1% to 99%"
             yield BUDGET.problem((*ANNOTATIONS, name), message, "write a value such as 1 or 20%", value)
     if len(given) > 1:
@@ -94,7 +94,7 @@ def _budget(annotations: Entries[str]) -> Iterator[Problem]:
         yield BUDGET.problem(path, message, "remove one of the two", annotations[given[1]])
 
 
-def _is_budget(value: str) -> bool:
+def _is_budget_value(value: str) -> bool:
     """Return whether a text is a budget, as validateIntPercentageStr reads it without its percent signs."""
     text = value.replace("%", "")
     if not _NUMBER.fullmatch(text):
@@ -107,11 +107,13 @@ def _advise_group(name: str, pod: Pod, subject: Subject) -> Iterator[Problem]:
     view, scheduler = subject.view(), pod.spec.scheduler_name or kinds.DEFAULT_SCHEDULER
     group = view.find(PodGroup, name)
     if group and scheduler == kinds.DEFAULT_SCHEDULER:
-        yield _other_scheduler(name, scheduler)
+        yield _other_scheduler_problem(name, scheduler)
     if not group and scheduler == kinds.SCHEDULER:
-        yield group_absent(name, view, is_known=view.is_whole(PodGroup.gvk) or subject.once(read_queues).is_whole)
+        yield group_absent_problem(
+            name, view, is_known=view.is_whole(PodGroup.gvk) or subject.once(read_queues).is_whole
+        )
 
 
-def _other_scheduler(group: str, scheduler: str) -> Problem:
+def _other_scheduler_problem(group: str, scheduler: str) -> Problem:
     message = f"places the pod on its own, but Volcano places the other pods of PodGroup `{group}`"
     return OTHER_SCHEDULER.problem(("spec", "schedulerName"), message, "set schedulerName to volcano", scheduler)

@@ -11,15 +11,15 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.facts.subject import Subject
-from webhook.facts.volcano.gang_resources import in_thousandths, is_unknown_resource
+from webhook.facts.volcano.gang_resources import amounts_in_thousandths, is_unknown_resource
 from webhook.facts.volcano.groups import VOLCANO_POD_GROUP_ADVICE
-from webhook.facts.volcano.member_pods import Member, pods_of_group
+from webhook.facts.volcano.member_pods import PodGroupMember, pods_of_group
 from webhook.facts.volcano.network_topology import advise_part, advise_topology, validate_network_topology
 from webhook.facts.volcano.pod_group_queue_and_capability import OF_POD_GROUPS, advise_queue_change
 from webhook.facts.volcano.pod_group_tiers import OF_POD_GROUPS as TOPOLOGIES
 from webhook.facts.volcano.queue_tree import read_queues
 from webhook.facts.volcano.referenced_queue import advise_capability, validate_queue
-from webhook.facts.volcano.sent_job import is_created
+from webhook.facts.volcano.sent_job import is_create_request
 from webhook.facts.volcano_objects import kinds
 from webhook.facts.volcano_objects.defaults import job_with_defaults
 from webhook.facts.volcano_objects.types import PodGroup, SubGroupPolicy
@@ -88,19 +88,19 @@ _MIN_MEMBER: Final = ("spec", "minMember")
 def check_pod_group(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of a PodGroup."""
     group = PodGroup.of(subject.once(job_with_defaults), (), subject.reading)
-    if is_created(subject):
+    if is_create_request(subject):
         yield from _validate_topologies(group)
         yield from _validate_queue(group, subject)
     else:
         yield from advise_queue_change(group, subject.typed_old(PodGroup))
-    yield from _unknown_resource(group)
-    yield from _task_members(group)
+    yield from _check_unknown_resource(group)
+    yield from _check_task_members(group)
     yield from advise_members(group, subject)
     gang = group.spec.network_topology
     yield from advise_topology(gang, subject, TOPOLOGIES)
     for policy in group.spec.sub_group_policy:
         yield from advise_part(policy.network_topology, gang, subject, TOPOLOGIES)
-        yield from _sub_groups(policy)
+        yield from _check_sub_groups(policy)
 
 
 def _validate_topologies(group: PodGroup) -> Iterator[Problem]:
@@ -114,10 +114,12 @@ def _validate_queue(group: PodGroup, subject: Subject) -> Iterator[Problem]:
     name, path, queues = group.spec.queue, group.spec.path("queue"), subject.once(read_queues)
     yield from validate_queue(name, path, subject, OF_POD_GROUPS)
     if queues.is_leaf(name):  # of another one, queue-leaf speaks
-        yield from advise_capability(in_thousandths(group.spec.min_resources), name, path, queues, OF_POD_GROUPS)
+        yield from advise_capability(
+            amounts_in_thousandths(group.spec.min_resources), name, path, queues, OF_POD_GROUPS
+        )
 
 
-def _unknown_resource(group: PodGroup) -> Iterator[Problem]:
+def _check_unknown_resource(group: PodGroup) -> Iterator[Problem]:
     for resource in group.spec.min_resources:
         if is_unknown_resource(resource) and not is_placeholder(resource):
             message = "is a resource that no node has because the name has no domain, so no pod is ever placed"
@@ -125,7 +127,7 @@ def _unknown_resource(group: PodGroup) -> Iterator[Problem]:
             yield UNKNOWN_RESOURCE.problem(path, message, "write a full name such as nvidia.com/gpu", resource)
 
 
-def _task_members(group: PodGroup) -> Iterator[Problem]:
+def _check_task_members(group: PodGroup) -> Iterator[Problem]:
     """Yield a minMember below the sum of minTaskMember, for which Volcano ignores minTaskMember."""
     least, total = group.spec.min_member, sum(group.spec.min_task_member.values())
     if total > least > 0:
@@ -134,7 +136,7 @@ def _task_members(group: PodGroup) -> Iterator[Problem]:
         yield TASK_MEMBERS.problem(group.spec.path("minMember"), message, fix, least)
 
 
-def _sub_groups(policy: SubGroupPolicy) -> Iterator[Problem]:
+def _check_sub_groups(policy: SubGroupPolicy) -> Iterator[Problem]:
     if policy.min_sub_groups > 1 and not policy.match_label_keys:
         message = "is more than the one subgroup that the pods form without matchLabelKeys, so no pod is ever placed"
         fix = "set 1, or set matchLabelKeys"
@@ -147,13 +149,15 @@ def advise_members(group: PodGroup, subject: Subject) -> Iterator[Problem]:
     if not group.name or is_placeholder(group.name) or not least or group.metadata.is_controlled:
         return
     pods, missing = pods_of_group(subject, group.name)
-    yield from _members(least, pods, missing)
+    yield from _check_members(least, pods, missing)
     if not missing:
-        yield from _partial_gang(least, pods)
-        yield from _task_pods(group, pods)
+        yield from _check_partial_gang(least, pods)
+        yield from _check_task_pods(group, pods)
 
 
-def _members(least: int, members: Sequence[Member], missing: tuple[MissingObject, ...]) -> Iterator[Problem]:
+def _check_members(
+    least: int, members: Sequence[PodGroupMember], missing: tuple[MissingObject, ...]
+) -> Iterator[Problem]:
     placed = [member for member in members if member.scheduler != kinds.DEFAULT_SCHEDULER]
     pods = sum(member.pods or 0 for member in placed)
     if missing:
@@ -161,11 +165,11 @@ def _members(least: int, members: Sequence[Member], missing: tuple[MissingObject
             yield MEMBERS.problem(_MIN_MEMBER, missing=missing)
     elif least > pods and all(member.pods is not None for member in placed):
         elsewhere = sum(member.pods or 0 for member in members if member.scheduler == kinds.DEFAULT_SCHEDULER)
-        message, fix = _too_few(least, pods, elsewhere)
+        message, fix = _sentence_about_too_few_pods(least, pods, elsewhere)
         yield MEMBERS.problem(_MIN_MEMBER, message, fix, least)
 
 
-def _too_few(least: int, pods: int, elsewhere: int) -> tuple[str, str]:
+def _sentence_about_too_few_pods(least: int, pods: int, elsewhere: int) -> tuple[str, str]:
     """Return the message and the fix for too few pods; `elsewhere` are those that another scheduler places."""
     others = f" ({counted(elsewhere, 'other')} not placed by Volcano)" if elsewhere else ""
     named = f"{counted(pods, 'pod')} that {'names' if pods == 1 else 'name'} the PodGroup{others}"
@@ -175,7 +179,7 @@ def _too_few(least: int, pods: int, elsewhere: int) -> tuple[str, str]:
     return f"is more than the {named}, so no pod is ever placed", fix
 
 
-def _partial_gang(least: int, members: Sequence[Member]) -> Iterator[Problem]:
+def _check_partial_gang(least: int, members: Sequence[PodGroupMember]) -> Iterator[Problem]:
     """Yield a gang that may start before there is room for all the nodes that its launcher waits for."""
     waiting = max(members, key=lambda member: member.nodes)
     if least < waiting.nodes <= sum(member.pods or 0 for member in members):
@@ -183,7 +187,7 @@ def _partial_gang(least: int, members: Sequence[Member]) -> Iterator[Problem]:
         yield PARTIAL_GANG.problem(_MIN_MEMBER, describe_partial_gang(least, waiting.maker, waiting.nodes), fix, least)
 
 
-def _task_pods(group: PodGroup, members: Sequence[Member]) -> Iterator[Problem]:
+def _check_task_pods(group: PodGroup, members: Sequence[PodGroupMember]) -> Iterator[Problem]:
     """Yield pods that tasks of the gang need and nobody creates."""
     wanted = group.spec.min_task_member
     placed = [member for member in members if member.scheduler != kinds.DEFAULT_SCHEDULER]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.facts.volcano.groups import VOLCANO_POD
 from webhook.facts.volcano_objects import kinds
 from webhook.paths import FieldPath
@@ -36,7 +36,7 @@ ANNOTATIONS: Final[FieldPath] = ("metadata", "annotations")
 OTHER_GROUP_NAME: Final = "scheduling.volcano.sh/group-name"
 
 
-def group_absent(name: str, view: View, *, is_known: bool) -> Problem:
+def group_absent_problem(name: str, view: ClusterView, *, is_known: bool) -> Problem:
     """Return the problem of a missing PodGroup; unless `is_known`, of one that cannot be looked up."""
     path = (*ANNOTATIONS, kinds.GROUP_NAME)
     if not is_known:

@@ -50,7 +50,11 @@ def validate_quantity(queue: Queue) -> Iterator[Problem]:
     for path, written in queue.spec.amounts_with_paths():
         for name, value in written.items():
             text = amounts.text_of(value)
-            broken = None if is_placeholder(text) else validate_resource_quantity_value(amounts.name_of(name), text)
+            broken = (
+                None
+                if is_placeholder(text)
+                else validate_resource_quantity_value(amounts.parse_resource_name(name), text)
+            )
             if broken is not None:
                 yield QUANTITY.problem((*path, name), broken.message, broken.fix, shown=amounts.amount_as_text(value))
 

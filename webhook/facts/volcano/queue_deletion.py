@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_QUEUE
-from webhook.facts.volcano.queue_tree import ALWAYS_THERE, queue_command, read_queues
+from webhook.facts.volcano.queue_tree import ALWAYS_THERE, command_for_queue, read_queues
 from webhook.facts.volcano_objects.types import Queue
 from webhook.problem import Problem
 from webhook.wording import counted
@@ -38,26 +38,26 @@ _SHOWN: Final = 3
 """How many queues a message names."""
 
 
-def queue_deletion(subject: Subject) -> Iterator[Problem]:
+def check_queue_deletion(subject: Subject) -> Iterator[Problem]:
     """Yield the reasons why a queue cannot be deleted."""
     queue = subject.typed_old(Queue)
     name = queue.name or subject.attributes.name
     children = sorted(subject.once(read_queues).children.get(name, ()))
     if name in ALWAYS_THERE:
-        yield _deletion(name, "because Volcano needs it", "keep the queue")
+        yield _deletion_problem(name, "because Volcano needs it", "keep the queue")
     elif children:
         shown = ", ".join(children[:_SHOWN]) + (", …" if len(children) > _SHOWN else "")
         fix = f"delete {'that queue' if len(children) == 1 else 'those queues'} first"
-        yield _deletion(name, f"while it has {counted(len(children), 'queue')} below ({shown})", fix)
+        yield _deletion_problem(name, f"while it has {counted(len(children), 'queue')} below ({shown})", fix)
     elif queue.pods:
-        yield _deletion_of_used(name, queue.pods)
+        yield _deletion_of_used_problem(name, queue.pods)
 
 
-def _deletion(name: str, why: str, fix: str) -> Problem:
+def _deletion_problem(name: str, why: str, fix: str) -> Problem:
     return DELETION.problem("metadata.name", f"must not be deleted {why}", fix, name)
 
 
-def _deletion_of_used(name: str, pods: int) -> Problem:
+def _deletion_of_used_problem(name: str, pods: int) -> Problem:
     message = f"should not be deleted while {counted(pods, 'pod')} run in it because these pods lose their queue"
-    fix = f"close the queue ({queue_command('close', name)}), wait until the pods end, then delete the queue"
+    fix = f"close the queue ({command_for_queue('close', name)}), wait until the pods end, then delete the queue"
     return DELETION_OF_USED.problem("metadata.name", message, fix, name)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.volcano.groups import VOLCANO_QUEUE
-from webhook.facts.volcano.sibling_sums import excess_of
+from webhook.facts.volcano.sibling_sums import first_excess
 from webhook.facts.volcano_objects.types import Queue
 from webhook.problem import Problem
 from webhook.typed.collections import Items
@@ -31,7 +31,7 @@ DESERVED_CAPABILITY: Final = VOLCANO_QUEUE.rule(
 
 def validate_deserved_sum(parent: Queue, children: Items[Queue], queue: Queue) -> Iterator[Problem]:
     """Yield the problem of children that deserve more together than their queue (validateSiblingsSum)."""
-    if excess := excess_of("deserved", (child.spec.deserved for child in children), parent.spec.deserved):
+    if excess := first_excess("deserved", (child.spec.deserved for child in children), parent.spec.deserved):
         message, fix = excess.explain(parent, queue)
         yield DESERVED_SUM.problem(queue.spec.path("deserved"), message, fix)
 

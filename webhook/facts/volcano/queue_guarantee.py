@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.volcano.groups import VOLCANO_QUEUE
-from webhook.facts.volcano.sibling_sums import excess_of
+from webhook.facts.volcano.sibling_sums import first_excess
 from webhook.facts.volcano_objects.types import Queue
 from webhook.problem import Problem
 from webhook.typed.collections import Items
@@ -32,7 +32,7 @@ GUARANTEE_DESERVED: Final = VOLCANO_QUEUE.rule(
 def validate_guarantee_sum(parent: Queue, children: Items[Queue], queue: Queue) -> Iterator[Problem]:
     """Yield the problem of children with more guarantees together than their queue (validateSiblingsSum)."""
     shares = (child.spec.guarantee.resource for child in children)
-    if excess := excess_of("guarantee", shares, parent.spec.guarantee.resource):
+    if excess := first_excess("guarantee", shares, parent.spec.guarantee.resource):
         message, fix = excess.explain(parent, queue)
         yield GUARANTEE_SUM.problem(queue.spec.path("guarantee", "resource"), message, fix)
 

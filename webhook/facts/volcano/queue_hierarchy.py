@@ -48,7 +48,7 @@ _WEIGHTS: Final = (*_ANNOTATIONS, HIERARCHY_WEIGHTS)
 
 def validate_hierarchical_attributes(queue: Queue, subject: Subject) -> Iterator[Problem]:
     """Yield a path without a weight for each step, or that other paths go through."""
-    path, weights = _annotation(queue, HIERARCHY), _annotation(queue, HIERARCHY_WEIGHTS)
+    path, weights = _annotation_value(queue, HIERARCHY), _annotation_value(queue, HIERARCHY_WEIGHTS)
     if not (path or weights) or is_placeholder(path + weights):
         return
     steps, numbers = path.count("/") + 1, queue.charged(weights.split("/"))
@@ -56,31 +56,31 @@ def validate_hierarchical_attributes(queue: Queue, subject: Subject) -> Iterator
         message = f"must have {counted(steps, 'weight')}, one for each step of {HIERARCHY}"
         yield VOLCANO_QUEUE_HIERARCHY_WEIGHTS.problem(_WEIGHTS, message, "write a weight for each step", weights)
         return
-    wrong = next((index for index, text in enumerate(numbers) if not _is_weight(text)), None)
-    yield from _hierarchy_weight_finite(numbers[:wrong], weights)
+    wrong = next((index for index, text in enumerate(numbers) if not _is_positive_weight(text)), None)
+    yield from _check_hierarchy_weight_finite(numbers[:wrong], weights)
     if wrong is None:
-        yield from _hierarchy_path(queue, path, subject)
+        yield from _check_hierarchy_path(queue, path, subject)
     else:
         message = f"must be numbers above 0, but one is `{numbers[wrong]}`"
         yield VOLCANO_QUEUE_HIERARCHY_WEIGHTS.problem(_WEIGHTS, message, "write a number above 0", weights)
 
 
-def _annotation(queue: Queue, name: str) -> str:
+def _annotation_value(queue: Queue, name: str) -> str:
     return queue.metadata.annotations.get(name, "")
 
 
-def _hierarchy_weight_finite(numbers: Items[str], weights: str) -> Iterator[Problem]:
+def _check_hierarchy_weight_finite(numbers: Items[str], weights: str) -> Iterator[Problem]:
     for text in numbers:
-        if not math.isfinite(_weight(text)):
+        if not math.isfinite(_parse_weight(text)):
             message = f"has the weight `{text}`, which Volcano accepts, although no share can be computed with it"
             yield HIERARCHY_WEIGHT_FINITE.problem(_WEIGHTS, message, "write a finite number, such as 1", weights)
 
 
-def _is_weight(text: str) -> bool:
-    return not _weight(text) <= 0
+def _is_positive_weight(text: str) -> bool:
+    return not _parse_weight(text) <= 0
 
 
-def _weight(text: str) -> float:
+def _parse_weight(text: str) -> float:
     """Return a number as Go's strconv.ParseFloat reads it; 0 for other texts."""
     try:
         return 0 if text != text.strip() else float(text)
@@ -88,16 +88,16 @@ def _weight(text: str) -> float:
         return 0
 
 
-def _hierarchy_path(queue: Queue, path: str, subject: Subject) -> Iterator[Problem]:
+def _check_hierarchy_path(queue: Queue, path: str, subject: Subject) -> Iterator[Problem]:
     """Yield the problems that validateHierarchicalAttributes would report: no other path begins with this one."""
     queues = subject.once(read_queues)
-    below = (other for other in queues.all.values() if _annotation(other, HIERARCHY).startswith(f"{path}/"))
+    below = (other for other in queues.all.values() if _annotation_value(other, HIERARCHY).startswith(f"{path}/"))
     other = next((other for other in below if other.name != queue.name), None)
     if other is None:
         return
     message = (
         f"must not be the beginning of the path of another queue, but the path of queue `{other.name}` is "
-        f"`{_annotation(other, HIERARCHY)}`"
+        f"`{_annotation_value(other, HIERARCHY)}`"
     )
     fix = f"end the path with the name of this queue, such as {path}/{queue.name}"
     if path.endswith(f"/{queue.name}"):

@@ -17,8 +17,8 @@ from webhook.facts.volcano.queue_capability import validate_capability_ancestor,
 from webhook.facts.volcano.queue_depth import DEEPEST, too_deep_problem
 from webhook.facts.volcano.queue_deserved import validate_deserved_sum
 from webhook.facts.volcano.queue_guarantee import validate_guarantee_sum
-from webhook.facts.volcano.queue_tree import Queues, read_queues
-from webhook.facts.volcano.sent_job import is_created
+from webhook.facts.volcano.queue_tree import QueuesOfView, read_queues
+from webhook.facts.volcano.sent_job import is_create_request
 from webhook.facts.volcano_objects.types import ROOT, Queue
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -74,7 +74,7 @@ _PARENT: Final = ("spec", "parent")
 def validate_parent(queue: Queue, subject: Subject) -> Iterator[Problem]:
     """Yield the problems of a queue's parent, and of a queue with children."""
     queues, old = subject.once(read_queues), subject.typed_old(Queue)
-    is_new = is_created(subject)
+    is_new = is_create_request(subject)
     is_moved = is_new or old.parent != queue.parent
     differing = _differing_amounts(queue, old)
     if queue.name == ROOT and differing and not is_moved:
@@ -97,7 +97,7 @@ def _differing_amounts(queue: Queue, old: Queue) -> list[str]:
     return differing
 
 
-def _validate_hierarchical_queue(queue: Queue, queues: Queues, subject: Subject) -> Iterator[Problem]:
+def _validate_hierarchical_queue(queue: Queue, queues: QueuesOfView, subject: Subject) -> Iterator[Problem]:
     """Yield the problems that validateHierarchicalQueue and validateQueueDepth would report."""
     name = queue.parent
     if name == queue.name:
@@ -113,19 +113,19 @@ def _validate_hierarchical_queue(queue: Queue, queues: Queues, subject: Subject)
     elif len(above) + 1 > DEEPEST:
         yield too_deep_problem(name, len(above) + 1)
     elif name not in queues.all:
-        yield _parent_exists(name, queues, subject)
+        yield _parent_exists_problem(name, queues, subject)
     else:
-        yield from _parent_of_queues(queues.all[name], queues)
+        yield from _check_parent_of_queues(queues.all[name], queues)
 
 
-def _parent_exists(name: str, queues: Queues, subject: Subject) -> Problem:
+def _parent_exists_problem(name: str, queues: QueuesOfView, subject: Subject) -> Problem:
     if not queues.is_whole:
         return PARENT_EXISTS.problem(_PARENT, missing=queues.missing(name))
     fix = did_you_mean(subject.view().nearest(name, queues.all), "create the queue first")
     return PARENT_EXISTS.problem(_PARENT, "is a queue that does not exist", fix, name)
 
 
-def _parent_of_queues(parent: Queue, queues: Queues) -> Iterator[Problem]:
+def _check_parent_of_queues(parent: Queue, queues: QueuesOfView) -> Iterator[Problem]:
     """Yield the problem of a parent that has pods, or may get jobs."""
     if not queues.children.get(parent.name) and parent.pods:
         message = f"runs {counted(parent.pods, 'pod')} now, but a queue with children must not run pods"
@@ -138,7 +138,7 @@ def _parent_of_queues(parent: Queue, queues: Queues) -> Iterator[Problem]:
         yield PARENT_DEFAULT.problem(_PARENT, message, "name another queue", parent.name)
 
 
-def validate_hierarchical_queue_resources(queue: Queue, queues: Queues) -> Iterator[Problem]:
+def validate_hierarchical_queue_resources(queue: Queue, queues: QueuesOfView) -> Iterator[Problem]:
     """Yield the problems that validateHierarchicalQueueResources would report."""
     if queue.parent in queues.all:
         yield from validate_capability_ancestor(queue, queues)

@@ -13,7 +13,7 @@ from typing import Final
 
 from webhook.deadline import Deadline
 from webhook.facts.subject import Subject
-from webhook.facts.view import View
+from webhook.facts.view import ClusterView
 from webhook.facts.volcano_objects.types import ROOT, Queue
 from webhook.problem import MissingObject
 from webhook.typed.collections import Entries, Items
@@ -23,13 +23,13 @@ ALWAYS_THERE: Final = (ROOT, "default")
 """Queues that Volcano creates, and that cannot be deleted."""
 
 
-def queue_command(action: str, name: str) -> str:
+def command_for_queue(action: str, name: str) -> str:
     """Return the command that opens or closes a queue, because its state is in the status."""
     return f"vcctl queue operate --action {action} --name {name}"
 
 
 @dataclass(frozen=True, slots=True)
-class Queues:
+class QueuesOfView:
     """The queues of a view.
 
     Args:
@@ -44,7 +44,7 @@ class Queues:
     is_whole: bool
     children: Mapping[str, Items[str]]
     deadline: Deadline
-    view: View
+    view: ClusterView
 
     def origin(self, name: str) -> str:
         """Return the file of a queue, " in queues.yaml", or ""."""
@@ -96,7 +96,7 @@ class Queues:
                 waiting.extend(self.below(queue.name))
 
 
-def read_queues(subject: Subject) -> Queues:
+def read_queues(subject: Subject) -> QueuesOfView:
     """Return the queues of the cluster; call it through `Subject.once`."""
     view, deadline = subject.view(), subject.deadline
     queues = Entries({queue.name: queue for queue in view.every(Queue) if queue.name}, deadline)
@@ -105,4 +105,6 @@ def read_queues(subject: Subject) -> Queues:
         if queue.parent:
             children.setdefault(queue.parent, []).append(queue.name)
     is_whole = (ROOT in queues and bool(queues[ROOT].state)) or (bool(queues) and view.is_whole(Queue.gvk))
-    return Queues(queues, is_whole, {name: Items(names, deadline) for name, names in children.items()}, deadline, view)
+    return QueuesOfView(
+        queues, is_whole, {name: Items(names, deadline) for name, names in children.items()}, deadline, view
+    )

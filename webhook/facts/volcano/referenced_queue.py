@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.gang_resources import Amounts
-from webhook.facts.volcano.queue_tree import ALWAYS_THERE, OPEN, Queues, queue_command, read_queues
+from webhook.facts.volcano.queue_tree import ALWAYS_THERE, OPEN, QueuesOfView, command_for_queue, read_queues
 from webhook.facts.volcano_objects.types import ROOT, Queue
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
@@ -40,12 +40,12 @@ class QueueRules(NamedTuple):
 def validate_queue(name: str, path: FieldPath | str, subject: Subject, rules: QueueRules) -> Iterator[Problem]:
     """Yield a named queue that does not exist, is closed, or has queues below it."""
     if name and not is_placeholder(name):
-        yield from _queue_exists(name, path, subject, rules)
-        yield from _queue_open(name, path, subject, rules)
-        yield from _queue_leaf(name, path, subject.once(read_queues), rules)
+        yield from _check_queue_exists(name, path, subject, rules)
+        yield from _check_queue_open(name, path, subject, rules)
+        yield from _check_queue_leaf(name, path, subject.once(read_queues), rules)
 
 
-def _queue_exists(name: str, path: FieldPath | str, subject: Subject, rules: QueueRules) -> Iterator[Problem]:
+def _check_queue_exists(name: str, path: FieldPath | str, subject: Subject, rules: QueueRules) -> Iterator[Problem]:
     """Yield a queue that does not exist, or that cannot be looked up."""
     queues = subject.once(read_queues)
     if name in queues.all or name in ALWAYS_THERE:
@@ -57,7 +57,7 @@ def _queue_exists(name: str, path: FieldPath | str, subject: Subject, rules: Que
     yield rules.exists.problem(path, "is a queue that does not exist", fix, name)
 
 
-def _queue_open(name: str, path: FieldPath | str, subject: Subject, rules: QueueRules) -> Iterator[Problem]:
+def _check_queue_open(name: str, path: FieldPath | str, subject: Subject, rules: QueueRules) -> Iterator[Problem]:
     """Yield a queue that is closed and accepts no new work."""
     queues = subject.once(read_queues)
     queue = queues.all.get(name)
@@ -67,16 +67,16 @@ def _queue_open(name: str, path: FieldPath | str, subject: Subject, rules: Queue
     fix = "wait until the queue is open"
     if queue.state:
         message = f"is a queue in state {queue.state}, but only an open queue takes jobs"
-        fix = f"name another queue, or ask the administrator to open this one ({queue_command('open', name)})"
+        fix = f"name another queue, or ask the administrator to open this one ({command_for_queue('open', name)})"
     yield rules.open.problem(path, message, fix, name)
 
 
-def _queue_leaf(name: str, path: FieldPath | str, queues: Queues, rules: QueueRules) -> Iterator[Problem]:
+def _check_queue_leaf(name: str, path: FieldPath | str, queues: QueuesOfView, rules: QueueRules) -> Iterator[Problem]:
     """Yield a queue with queues below it, which Volcano's webhook rejects in a Job and ignores in a PodGroup."""
     if queues.is_leaf(name):
         return
     children = queues.children.get(name, ())
-    below = "the root queue" if name == ROOT else f"a queue with {_children(children, queues)}"
+    below = "the root queue" if name == ROOT else f"a queue with {_children_as_text(children, queues)}"
     message = (
         f"is {below}, but Volcano places pods only of queues without children (with enableHierarchy in the plugin "
         "capacity, Volcano then schedules no job at all)"
@@ -88,7 +88,7 @@ def _queue_leaf(name: str, path: FieldPath | str, queues: Queues, rules: QueueRu
     yield rules.leaf.problem(path, message, fix, name)
 
 
-def _children(names: Sequence[str], queues: Queues) -> str:
+def _children_as_text(names: Sequence[str], queues: QueuesOfView) -> str:
     """Return a text with the number of children and the file of the first one."""
     origin = queues.origin(min(names)) if names else ""
     said = counted(len(names), "child", "children")
@@ -96,11 +96,11 @@ def _children(names: Sequence[str], queues: Queues) -> str:
 
 
 def advise_capability(
-    needed: Amounts, name: str, path: FieldPath, queues: Queues, rules: QueueRules
+    needed: Amounts, name: str, path: FieldPath, queues: QueuesOfView, rules: QueueRules
 ) -> Iterator[Problem]:
     """Yield the first amount that an existing queue, or one above it, never admits."""
     for queue in (queues.all[name], *queues.ancestors(name)) if name in queues.all else ():
-        for resource, amount, most in _above(needed, queue):
+        for resource, amount, most in _amounts_above_capability(needed, queue):
             why = f"spec.capability of the queue{queues.origin(name)} is {most}"
             if queue.name != name:
                 where = "which counts if the capacity plugin has a hierarchy"
@@ -113,7 +113,7 @@ def advise_capability(
             return
 
 
-def _above(needed: Amounts, queue: Queue) -> Iterator[tuple[str, int, Quantity]]:
+def _amounts_above_capability(needed: Amounts, queue: Queue) -> Iterator[tuple[str, int, Quantity]]:
     """Yield the amounts above the capability of a queue; cpu or memory of 0 count as no limit."""
     for resource, amount in needed.items():
         most = queue.spec.capability.get(resource)

@@ -181,7 +181,7 @@ _LONGEST: Final = 100_000
 """The most characters of a configuration that are read; useful ones have some thousands at most."""
 
 
-class Holder(Typed):
+class ConfigMapOfAnyValues(Typed):
     """A ConfigMap whose values may be of any type."""
 
     data = ValueMap()
@@ -194,7 +194,7 @@ class PluginOption(Typed):
     enable_hierarchy = Truth()
 
 
-class Tier(Typed):
+class PluginTier(Typed):
     """Plugins that are called before those of the next tier."""
 
     plugins = Parts(PluginOption)
@@ -204,7 +204,7 @@ class SchedulerConfiguration(Typed):
     """The configuration file of Volcano's scheduler."""
 
     actions = Raw()
-    tiers = Parts(Tier)
+    tiers = Parts(PluginTier)
 
     def options(self) -> Iterator[PluginOption]:
         """Yield the options of the plugins of all tiers."""
@@ -212,23 +212,23 @@ class SchedulerConfiguration(Typed):
             yield from tier.plugins
 
 
-def scheduler_conf(subject: Subject) -> Iterator[Problem]:
+def check_scheduler_conf(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of configurations of the scheduler in the keys of a ConfigMap.
 
     The agent scheduler reads one of the same form, but has plugins of its own and knows no gangs.
     """
     config_map = subject.typed(ConfigMap)
     for key, text in config_map.data.items():
-        if _is_key(key) and _is_configuration(text):
+        if _is_configuration_key(key) and _is_configuration(text):
             yield from _validate_text(text, config_map.path("data", key), config_map)
 
 
 def may_be_scheduler_conf(config_map: JSON) -> bool:
     """Return whether a ConfigMap has a key for such a configuration, whatever the types of its values."""
-    return any(map(_is_key, Holder.of(config_map).data))
+    return any(map(_is_configuration_key, ConfigMapOfAnyValues.of(config_map).data))
 
 
-def _is_key(key: str) -> bool:
+def _is_configuration_key(key: str) -> bool:
     return key.endswith(".conf") and not key.startswith(_AGENT)
 
 
@@ -241,63 +241,65 @@ def _validate_text(text: str, at: FieldPath, config_map: ConfigMap) -> Iterator[
     try:
         documents = yamlfile.load(text)
     except InputError as error:
-        yield _unreadable(f"cannot be read as YAML: {error.problems[0].message}", "correct the YAML", at)
+        yield _unreadable_problem(f"cannot be read as YAML: {error.problems[0].message}", "correct the YAML", at)
         return
     conf = SchedulerConfiguration.of(documents[0].value if documents else None, (), config_map.reading)
     if conf:
-        yield from _validate(conf, at)
+        yield from _validate_configuration(conf, at)
     else:
-        yield _unreadable("must be an object with actions and tiers", "write an object with actions and tiers", at)
+        yield _unreadable_problem(
+            "must be an object with actions and tiers", "write an object with actions and tiers", at
+        )
 
 
-def _unreadable(message: str, fix: str, at: FieldPath) -> Problem:
+def _unreadable_problem(message: str, fix: str, at: FieldPath) -> Problem:
     return UNREADABLE.problem(at, message, fix)
 
 
-def _validate(conf: SchedulerConfiguration, at: FieldPath) -> Iterator[Problem]:
-    yield from _key(conf, _KEYS, at)
+def _validate_configuration(conf: SchedulerConfiguration, at: FieldPath) -> Iterator[Problem]:
+    yield from _check_key(conf, _KEYS, at)
     plugins = {option.name for option in conf.options()}
-    near = {name: _misspelt(name) for name in plugins if name not in PLUGINS}
+    near = {name: _probably_meant_plugin(name) for name in plugins if name not in PLUGINS}
     is_own = not all(near.values())  # of a distribution, which may do what any of Volcano's does
     for option in conf.options():
-        yield from _plugin(option.name, "" if is_own else near.get(option.name, ""), at)
-        yield from _key(option, _OPTION_KEYS, at)
+        yield from _check_plugin(option.name, "" if is_own else near.get(option.name, ""), at)
+        yield from _check_key(option, _OPTION_KEYS, at)
         yield from _validate_truths(option, at)
-    yield from _plugins_conflict(conf, at)
-    yield from _plugins_together(plugins, at)
+    yield from _check_plugins_conflict(conf, at)
+    yield from _check_plugins_together(plugins, at)
     if is_own:
         plugins.update(PLUGINS)
-    yield from _plugin_missing(plugins, at)
+    yield from _check_plugin_missing(plugins, at)
     yield from _validate_actions(conf, plugins, at, is_own=is_own)
 
 
-def _misspelt(name: str) -> str:
+def _probably_meant_plugin(name: str) -> str:
     """Return the plugin of Volcano that a name probably means; `proportionpf` belongs to a distribution."""
     near = nearest_name(name, PLUGINS)
     return "" if near and near in name and len(name) > len(near) + 1 else near
 
 
-def _key(part: Typed, keys: Sequence[str], at: FieldPath) -> Iterator[Problem]:
+def _check_key(part: Typed, keys: Sequence[str], at: FieldPath) -> Iterator[Problem]:
     """Yield keys that the scheduler does not read."""
     for key in map(str, part.json):
         if key not in keys:
-            near = _other_prefix(key, keys) or nearest_name(key, keys)
+            near = _key_with_other_prefix(key, keys) or nearest_name(key, keys)
             where = f"{path_as_text(part.at)}.{key}" if part.at else key
             message = f"has the key `{where}`, which the scheduler ignores without a message"
             yield KEY.problem(at, message, did_you_mean(near, "remove the key"))
 
 
-def _other_prefix(key: str, keys: Sequence[str]) -> str:
+def _key_with_other_prefix(key: str, keys: Sequence[str]) -> str:
     """Return the key with another prefix, because some begin with `enable`, others with `enabled`; else ""."""
-    bare = _without_prefix(key)
-    return next((other for other in keys if _without_prefix(other) == bare), "")
+    bare = _key_without_enable(key)
+    return next((other for other in keys if _key_without_enable(other) == bare), "")
 
 
-def _without_prefix(key: str) -> str:
+def _key_without_enable(key: str) -> str:
     return key.removeprefix("enabled").removeprefix("enable").lower()
 
 
-def _plugin(name: str, near: str, at: FieldPath) -> Iterator[Problem]:
+def _check_plugin(name: str, near: str, at: FieldPath) -> Iterator[Problem]:
     """Yield a plugin whose name resembles one of Volcano's."""
     if near:
         message = (
@@ -312,10 +314,10 @@ def _validate_truths(option: PluginOption, at: FieldPath) -> Iterator[Problem]:
         if key in _OPTION_KEYS[2:] and not isinstance(value, bool | None):
             place = path_as_text(option.path(key))
             message = f"has `{place}`, which must be true or false, so the scheduler cannot read it"
-            yield _unreadable(message, "write true or false without quotes", at)
+            yield _unreadable_problem(message, "write true or false without quotes", at)
 
 
-def _plugins_conflict(conf: SchedulerConfiguration, at: FieldPath) -> Iterator[Problem]:
+def _check_plugins_conflict(conf: SchedulerConfiguration, at: FieldPath) -> Iterator[Problem]:
     for tier in conf.tiers:
         options = {option.name: option for option in tier.plugins}
         if "proportion" in options and "drf" in options and options["drf"].enable_hierarchy:
@@ -326,13 +328,13 @@ def _plugins_conflict(conf: SchedulerConfiguration, at: FieldPath) -> Iterator[P
             yield PLUGINS_CONFLICT.problem(at, message, "remove proportion, or remove enableHierarchy from drf")
 
 
-def _plugins_together(plugins: set[str], at: FieldPath) -> Iterator[Problem]:
+def _check_plugins_together(plugins: set[str], at: FieldPath) -> Iterator[Problem]:
     if {"proportion", "capacity"} <= plugins:
         message = "has both proportion and capacity, which divide the cluster among the queues in different ways"
         yield PLUGINS_TOGETHER.problem(at, message, "keep one of them")
 
 
-def _plugin_missing(plugins: set[str], at: FieldPath) -> Iterator[Problem]:
+def _check_plugin_missing(plugins: set[str], at: FieldPath) -> Iterator[Problem]:
     if "gang" not in plugins:
         message = "does not have the plugin gang, so minAvailable of jobs has no effect"
         yield PLUGIN_MISSING.problem(at, message, "add the plugin gang to tiers")
@@ -347,37 +349,37 @@ def _validate_actions(
     """Yield actions that the scheduler does not know, unless it has plugins of its own."""
     if not isinstance(conf.actions, str):
         message = "must have actions as one string with commas because the scheduler cannot read anything else"
-        yield _unreadable(message, 'write actions: "enqueue, allocate, backfill"', at)
+        yield _unreadable_problem(message, 'write actions: "enqueue, allocate, backfill"', at)
         return
     actions = [name.strip() for name in conf.actions.split(",")]
     for name in dict.fromkeys(actions):
         if not is_own:
-            yield from _action(name, at)
-        yield from _action_plugin(name, plugins, at)
-    yield from _action_missing(actions, at)
-    yield from _action_order(actions, at)
+            yield from _check_action(name, at)
+        yield from _check_action_plugin(name, plugins, at)
+    yield from _check_action_missing(actions, at)
+    yield from _check_action_order(actions, at)
 
 
-def _action(name: str, at: FieldPath) -> Iterator[Problem]:
+def _check_action(name: str, at: FieldPath) -> Iterator[Problem]:
     if name not in ACTIONS:
         fix = did_you_mean(nearest_name(name, ACTIONS), f"use one of {', '.join(ACTIONS)}")
         message = f"has the action `{name}`, which does not exist, so the scheduler keeps its previous configuration"
         yield ACTION.problem(at, message, fix)
 
 
-def _action_plugin(name: str, plugins: set[str], at: FieldPath) -> Iterator[Problem]:
+def _check_action_plugin(name: str, plugins: set[str], at: FieldPath) -> Iterator[Problem]:
     if name in _VICTIMS and plugins.isdisjoint(_VICTIMS[name]):
         message = f"has the action {name}, but none of the plugins that choose which pods {name} evicts"
         yield ACTION_PLUGIN.problem(at, message, f"add the plugin {either(_VICTIMS[name])}, or remove the action")
 
 
-def _action_missing(actions: Sequence[str], at: FieldPath) -> Iterator[Problem]:
+def _check_action_missing(actions: Sequence[str], at: FieldPath) -> Iterator[Problem]:
     if "allocate" not in actions:
         message = "does not have the action allocate, so nothing is scheduled"
         yield ACTION_MISSING.problem(at, message, "add allocate to actions")
 
 
-def _action_order(actions: Sequence[str], at: FieldPath) -> Iterator[Problem]:
+def _check_action_order(actions: Sequence[str], at: FieldPath) -> Iterator[Problem]:
     for first, second in _FIRST:
         if first in actions and second in actions and actions.index(first) > actions.index(second):
             message = f"lists the action {second} ahead of {first}, {_OUT_OF_ORDER[second]}"

@@ -24,7 +24,7 @@ def read_job(subject: Subject) -> Job:
     if subject.group_kind == kinds.JOB:
         return Job.of(subject.once(job_with_defaults), (), subject.reading)
     name = subject.typed(CronJob).name if subject.group_kind == kinds.CRON_JOB else ""
-    return _job(spec_without_defaults(subject), f"{name}{RUN_SUFFIX}" if name else "")
+    return _job_with_defaults(spec_without_defaults(subject), f"{name}{RUN_SUFFIX}" if name else "")
 
 
 def spec_without_defaults(subject: Subject) -> JobSpec:
@@ -40,15 +40,17 @@ def job_of_template(template: JobTemplate, name: str) -> Job:
     """Return the Job that a controller creates from a JobTemplate of the cluster."""
     deadline = template.reading.deadline
     decoded = decode_object(template.json, JobTemplate.gvk, deadline)
-    return _job(JobTemplate.of(decoded.value, (), Reading(deadline, frozenset(decoded.unfilled))).spec, name)
+    return _job_with_defaults(
+        JobTemplate.of(decoded.value, (), Reading(deadline, frozenset(decoded.unfilled))).spec, name
+    )
 
 
-def _job(sent: JobSpec, name: str) -> Job:
+def _job_with_defaults(sent: JobSpec, name: str) -> Job:
     """Return a Job with a spec, as Volcano's webhook changes it."""
     spec = webhook_of_job(sent.json, sent.reading.deadline)
     return Job.of({"metadata": {"name": name}, "spec": spec}, sent.at[:-1], sent.reading)
 
 
-def is_created(subject: Subject) -> bool:
+def is_create_request(subject: Subject) -> bool:
     """Return whether the object is created, and not updated."""
     return subject.attributes.operation is Operation.CREATE

@@ -19,7 +19,7 @@ _NONE: Final = Quantity(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Excess:
+class SiblingExcess:
     """A resource of which the children of a queue have more in a field than the queue."""
 
     field: str
@@ -40,29 +40,29 @@ class Excess:
         return message, f"lower the amount, or raise {field} of `{parent.name}`"
 
 
-def excess_of(field: str, shares: Iterable[Amounts], has: Amounts) -> Excess | None:
+def first_excess(field: str, shares: Iterable[Amounts], has: Amounts) -> SiblingExcess | None:
     """Return the first resource of which the children have more in a field than their queue; None if there is none."""
-    total = _sum(shares)
-    name = next((name for name, amount in total.items() if _exceeds(name, amount, has)), None)
-    return None if name is None else Excess(field, name, total[name], has.get(name, _NONE))
+    total = _sum_of_shares(shares)
+    name = next((name for name, amount in total.items() if _exceeds_share(name, amount, has)), None)
+    return None if name is None else SiblingExcess(field, name, total[name], has.get(name, _NONE))
 
 
-def _sum(children: Iterable[Amounts]) -> Amounts:
+def _sum_of_shares(children: Iterable[Amounts]) -> Amounts:
     total: dict[str, Quantity] = {}
     for shares in children:
         for name, amount in shares.items():
-            if is_scheduled(name):
+            if is_compared_by_scheduler(name):
                 total[name] = total[name].add(amount) if name in total else amount
     return total
 
 
-def _exceeds(name: str, total: Quantity, has: Amounts) -> bool:
+def _exceeds_share(name: str, total: Quantity, has: Amounts) -> bool:
     """Return whether a sum is too large (LessPartly); a device that the parent does not name is too much even as 0."""
     if name in has:
         return total > has[name]
     return bool(total) or name not in ("cpu", "memory")
 
 
-def is_scheduled(name: str) -> bool:
+def is_compared_by_scheduler(name: str) -> bool:
     """Return whether Volcano compares a resource (pkg/scheduler/api/resource_info.go NewResource)."""
     return "/" in name or name in ("cpu", "memory", "pods", "ephemeral-storage") or name.startswith(HUGE)

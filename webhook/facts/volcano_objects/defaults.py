@@ -44,19 +44,26 @@ def job_with_defaults(subject: Subject) -> JSON:
         case kinds.JOB_TEMPLATE:
             return {**obj, "spec": _schema_of_job(spec)}
         case kinds.CRON_JOB:
-            return {**obj, "spec": _inside({**_CRON_JOB, **spec}, ("jobTemplate", "spec"))}
+            return {**obj, "spec": _with_defaults_at({**_CRON_JOB, **spec}, ("jobTemplate", "spec"))}
         case kinds.JOB_FLOW:
-            flows = [_inside(flow, ("patch", "jobSpec")) for flow in subject.deadline.paced(spec.get("flows", []))]
+            flows = [
+                _with_defaults_at(flow, ("patch", "jobSpec"))
+                for flow in subject.deadline.items_with_clock_checks(spec.get("flows", []))
+            ]
             return {**obj, "spec": {**spec, **({"flows": flows} if flows else {})}}
         case kinds.QUEUE:
-            return _queue(obj, spec, is_new=is_new)
+            return _queue_with_defaults(obj, spec, is_new=is_new)
         case kinds.POD_GROUP:
-            return {**obj, "spec": _pod_group(spec or {}, subject, is_new=is_new)} if spec is not None else obj
+            return (
+                {**obj, "spec": _pod_group_with_defaults(spec or {}, subject, is_new=is_new)}
+                if spec is not None
+                else obj
+            )
         case _:
             return obj
 
 
-def _inside(value: Mapping[str, Any], path: tuple[str, str]) -> JSON:
+def _with_defaults_at(value: Mapping[str, Any], path: tuple[str, str]) -> JSON:
     """Return a value with the defaults of the job spec at a path."""
     outer, inner = path
     spec = get(value, path)
@@ -65,7 +72,7 @@ def _inside(value: Mapping[str, Any], path: tuple[str, str]) -> JSON:
 
 def _schema_of_job(spec: Mapping[str, Any]) -> JSON:
     """Return the spec of a Job with the defaults of its CustomResourceDefinition."""
-    made = {"queue": DEFAULT_QUEUE, "maxRetry": _RETRIES, **_topology(spec)}
+    made = {"queue": DEFAULT_QUEUE, "maxRetry": _RETRIES, **_with_topology_default(spec)}
     if "tasks" in made:
         made["tasks"] = [_schema_of_task(task) for task in made["tasks"]]
     return made
@@ -73,10 +80,12 @@ def _schema_of_job(spec: Mapping[str, Any]) -> JSON:
 
 def _schema_of_task(task: Mapping[str, Any]) -> JSON:
     policy = task.get("partitionPolicy")
-    return task if policy is None else {**task, "partitionPolicy": {"minPartitions": 0, **_topology(policy)}}
+    return (
+        task if policy is None else {**task, "partitionPolicy": {"minPartitions": 0, **_with_topology_default(policy)}}
+    )
 
 
-def _topology(holder: Mapping[str, Any]) -> dict[str, Any]:
+def _with_topology_default(holder: Mapping[str, Any]) -> dict[str, Any]:
     topology = holder.get("networkTopology")
     return {**holder} if topology is None else {**holder, "networkTopology": {"mode": "hard", **topology}}
 
@@ -89,13 +98,13 @@ def webhook_of_job(spec: Mapping[str, Any], deadline: Deadline) -> dict[str, Any
     made["queue"] = spec.get("queue") or DEFAULT_QUEUE
     made["schedulerName"] = spec.get("schedulerName") or kinds.SCHEDULER
     made["maxRetry"] = spec.get("maxRetry") or _RETRIES
-    tasks = deadline.paced(spec.get("tasks", []))
+    tasks = deadline.items_with_clock_checks(spec.get("tasks", []))
     made["tasks"] = [_webhook_of_task(task, index) for index, task in enumerate(tasks)]
     made["minAvailable"] = spec.get("minAvailable") or sum(task["minAvailable"] for task in made["tasks"])
     if "tasks" not in spec:
         del made["tasks"]
     if spec.get("plugins") is not None:
-        made["plugins"] = _plugins(spec["plugins"])
+        made["plugins"] = _with_plugin_defaults(spec["plugins"])
     return made
 
 
@@ -114,13 +123,13 @@ def _webhook_of_task(task: Mapping[str, Any], index: int) -> dict[str, Any]:
     return made
 
 
-def _plugins(plugins: Mapping[str, Any]) -> dict[str, Any]:
+def _with_plugin_defaults(plugins: Mapping[str, Any]) -> dict[str, Any]:
     needs_service = any(name in plugins for name in NEED_SERVICE)
     added: dict[str, Any] = {**({"svc": []} if needs_service else {}), **({"ssh": []} if "mpi" in plugins else {})}
     return {**added, **plugins}
 
 
-def _queue(obj: JSON, spec: Mapping[str, Any], *, is_new: bool) -> JSON:
+def _queue_with_defaults(obj: JSON, spec: Mapping[str, Any], *, is_new: bool) -> JSON:
     """Return a Queue with the defaults of its mutating webhook (createQueuePatch) and its schema."""
     made = {**_QUEUE, **({"reclaimable": True} if is_new else {}), **spec}
     if is_new and not made["weight"]:
@@ -133,13 +142,15 @@ def _queue(obj: JSON, spec: Mapping[str, Any], *, is_new: bool) -> JSON:
     return {**obj, "metadata": {**obj["metadata"], "annotations": rooted}, "spec": made}
 
 
-def _pod_group(spec: Mapping[str, Any], subject: Subject, *, is_new: bool) -> JSON:
+def _pod_group_with_defaults(spec: Mapping[str, Any], subject: Subject, *, is_new: bool) -> JSON:
     """Return a PodGroup with the webhook's defaults; a namespace may set another default queue."""
-    made = {"queue": DEFAULT_QUEUE, **_topology(spec)}
+    made = {"queue": DEFAULT_QUEUE, **_with_topology_default(spec)}
     if is_new and made["queue"] == DEFAULT_QUEUE:
         namespace = subject.view().get(NAMESPACE, subject.namespace, namespaced=False)
         made["queue"] = get(namespace, ("metadata", "annotations", kinds.QUEUE_NAME), DEFAULT_QUEUE)
     policies = made.get("subGroupPolicy")
     if policies is not None:
-        made["subGroupPolicy"] = [{"subGroupSize": 1, "minSubGroups": 0, **_topology(each)} for each in policies]
+        made["subGroupPolicy"] = [
+            {"subGroupSize": 1, "minSubGroups": 0, **_with_topology_default(each)} for each in policies
+        ]
     return made

@@ -23,7 +23,7 @@ _NUMBER: Final = re.compile(r"[-+]?([0-9][0-9_]*|0[xXoObB][0-9a-fA-F_]+)")
 
 
 @dataclass(slots=True)
-class Flags:
+class ParsedFlags:
     """The parsed flags. `error` is why parsing ended early, at argument `at`; the rest keeps its defaults.
 
     `fix` is what to write there instead.
@@ -35,17 +35,17 @@ class Flags:
     at: int = 0
 
 
-def is_true(value: str) -> bool:
+def is_true_in_go(value: str) -> bool:
     """Return whether strconv.ParseBool reads a text as true."""
     return value in _TRUE
 
 
-def read_flags(arguments: Sequence[str], options: Mapping[str, Kind]) -> Flags:
+def read_flags(arguments: Sequence[str], options: Mapping[str, Kind]) -> ParsedFlags:
     """Parse `-name=value`, `--name value` and `--name` until another argument comes."""
-    flags, index = Flags(), 0
+    flags, index = ParsedFlags(), 0
     while index < len(arguments):
         flags.at = index
-        name, equals, value = _split(arguments[index])
+        name, equals, value = _split_argument(arguments[index])
         if not name:
             flags.error = "" if arguments[index] == "--" else f"`{arguments[index]}` is not an option"
         elif name not in options:
@@ -62,7 +62,7 @@ def read_flags(arguments: Sequence[str], options: Mapping[str, Kind]) -> Flags:
             else:
                 flags.error, flags.fix = f"`{name}` has no value", f"write --{name}= and the value"
                 break
-        flags.error = _wrong(name, value, options[name])
+        flags.error = _fault_of_value(name, value, options[name])
         if flags.error:
             flags.fix = f"write {_EXAMPLES[options[name]].format(name)}"
             break
@@ -71,14 +71,14 @@ def read_flags(arguments: Sequence[str], options: Mapping[str, Kind]) -> Flags:
     return flags
 
 
-def _split(argument: str) -> tuple[str, str, str]:
+def _split_argument(argument: str) -> tuple[str, str, str]:
     """Return name, equals sign and value; the name is "" for an argument that ends the options."""
     if len(argument) < 2 or argument[0] != "-" or argument == "--":
         return "", "", ""
     return argument.removeprefix("-").removeprefix("-").partition("=")
 
 
-def _wrong(name: str, value: str, kind: Kind) -> str:
+def _fault_of_value(name: str, value: str, kind: Kind) -> str:
     if kind == "number" and not _NUMBER.fullmatch(value):
         return f"`{value}`, the value of --{name}, is not a whole number"
     if kind == "truth" and value not in _TRUTHS:

@@ -9,26 +9,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from webhook.facts.volcano_objects.go_flags import Flags, Kind, read_flags
+from webhook.facts.volcano_objects.go_flags import Kind, ParsedFlags, read_flags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plugin:
+class VolcanoPlugin:
     """One plugin: its options, and the roles of the tasks that it looks for with their default names."""
 
     options: Mapping[str, Kind] = field(default_factory=dict)
     tasks: Mapping[str, str] = field(default_factory=dict)
 
-    def read(self, arguments: Sequence[str]) -> Flags:
+    def read(self, arguments: Sequence[str]) -> ParsedFlags:
         """Return its parsed arguments."""
         return read_flags(arguments, {**self.options, **dict.fromkeys(self.tasks, "text")})
 
 
-PLUGINS: Final[Mapping[str, Plugin]] = {
-    "env": Plugin(),
-    "hcclrank": Plugin(tasks={"master": "master", "worker": "worker"}),
-    "mpi": Plugin(options={"port": "number"}, tasks={"master": "master", "worker": "worker"}),
-    "pytorch": Plugin(
+PLUGINS: Final[Mapping[str, VolcanoPlugin]] = {
+    "env": VolcanoPlugin(),
+    "hcclrank": VolcanoPlugin(tasks={"master": "master", "worker": "worker"}),
+    "mpi": VolcanoPlugin(options={"port": "number"}, tasks={"master": "master", "worker": "worker"}),
+    "pytorch": VolcanoPlugin(
         options={
             "port": "number",
             "wait-master-enabled": "truth",
@@ -37,7 +37,7 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
         },
         tasks={"master": "master", "worker": "worker"},
     ),
-    "ray": Plugin(
+    "ray": VolcanoPlugin(
         options={
             "headContainer": "text",
             "workerContainer": "text",
@@ -47,13 +47,13 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
         },
         tasks={"head": "head", "worker": "worker"},
     ),
-    "ssh": Plugin(
+    "ssh": VolcanoPlugin(
         options={"ssh-key-file-path": "text", "ssh-private-key": "text", "ssh-public-key": "text", "ssh-port": "number"}
     ),
-    "svc": Plugin(
+    "svc": VolcanoPlugin(
         options={"publish-not-ready-addresses": "truth", "disable-network-policy": "truth", "inject-hosts-env": "truth"}
     ),
-    "tensorflow": Plugin(
+    "tensorflow": VolcanoPlugin(
         options={"port": "number"}, tasks={"ps": "ps", "worker": "worker", "chief": "chief", "evaluator": "evaluator"}
     ),
 }
