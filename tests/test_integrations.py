@@ -170,8 +170,8 @@ def test_the_command_line_starts_where_posix_is_not(tmp_path):
         "import os, sys\n"
         "for name in ('resource', 'fcntl', 'pwd', 'grp', 'termios', 'uvloop'): sys.modules[name] = None\n"
         "for name in ('fork', 'register_at_fork'): delattr(os, name)\n"
-        "from webhook.cli import run\n"
-        "sys.exit(run(sys.argv[1:]))"
+        "from webhook.cli import run_command_line\n"
+        "sys.exit(run_command_line(sys.argv[1:]))"
     )
 
     def start(*arguments):

@@ -55,7 +55,9 @@ def test_the_wheel_works_alone(wheel, tmp_path):
 
 
 def claimgate(folder, *arguments):
-    code = "import sys; sys.path.insert(0, '.'); from webhook.cli import run; run(sys.argv[1:])"
+    code = (
+        "import sys; sys.path.insert(0, '.'); from webhook.cli import run_command_line; run_command_line(sys.argv[1:])"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], cwd=folder, capture_output=True, text=True, check=True
     )

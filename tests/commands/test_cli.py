@@ -61,7 +61,7 @@ def test_no_verb_prints_help_on_stderr_and_is_bad_usage(capsys):
 
 def test_help_imports_no_verb():
     code = (
-        "import sys; from webhook.cli import run; run(['--help']);"
+        "import sys; from webhook.cli import run_command_line; run_command_line(['--help']);"
         "sys.exit(','.join(name for name in sys.modules if name.startswith('webhook.commands')) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
