@@ -110,7 +110,7 @@ def test_hostile_files_are_a_line_each_and_all_else_is_audited(tmp_path, capsys,
 INTERRUPTED = """
 import os, signal, sys
 from webhook.commands import audit_part
-from webhook.cli import run
+from webhook.cli import run_command_line
 first = sys.argv.pop(1)  # the file of the one who interrupts, while objects are audited
 before = audit_part.PartAudit._findings_of_document
 command = os.getpid()
@@ -123,7 +123,7 @@ def interrupting(self, *arguments):
         os.kill(command, signal.SIGINT)
     yield from before(self, *arguments)
 audit_part.PartAudit._findings_of_document = interrupting
-sys.exit(run(["audit", *sys.argv[2:], "--jobs", sys.argv[1]]))
+sys.exit(run_command_line(["audit", *sys.argv[2:], "--jobs", sys.argv[1]]))
 """
 
 

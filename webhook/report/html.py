@@ -1,7 +1,8 @@
 """Writes one HTML file for people; it needs no network, and no JavaScript to be read.
 
-The sums come first, so findings are held. Text comes from people: all of it is escaped, and a policy in the page lets
-the browser run nothing but the script that stands here. The script only hides what a filter leaves out.
+The sums come first, so findings are kept, in a file where they are many (spool). Text comes from people: all of it is
+escaped, and a policy in the page lets the browser run nothing but the script that stands here. The script only hides
+what a filter leaves out.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from html import escape
 from importlib.resources import files
+from itertools import groupby
 from string import Template
 from typing import Final
 
@@ -21,6 +23,7 @@ from webhook.problems.text import problem_as_sentence
 from webhook.report.finding import Finding, Result, Subject
 from webhook.report.html_queues import links_to_queues, queue_sections
 from webhook.report.rule import Rules
+from webhook.report.spool import SpokenFindings, object_of
 from webhook.report.writer import Totals
 from webhook.terminal import one_line
 from webhook.wording import counted
@@ -36,7 +39,8 @@ class Findings:
     """Writes one HTML document."""
 
     def __init__(self) -> None:
-        self._spoken: dict[tuple[str, Subject], list[Finding]] = {}
+        self._spoken = SpokenFindings()
+        self._counts = _Counts()
 
     def begin(self, _rules: Rules) -> Iterator[str]:
         """Yield nothing, because the document is written at the end."""
@@ -45,21 +49,38 @@ class Findings:
     def entry(self, entry: Finding) -> Iterator[str]:
         """Keep a finding that is not a pass."""
         if entry.result is not Result.PASS:
-            self._spoken.setdefault((entry.place.file, entry.subject), []).append(entry)
+            self._counts.add(entry)
+            self._spoken.append(entry)
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield the document."""
-        findings = [finding for several in self._spoken.values() for finding in several]
         yield _head_of_page(totals)
         yield links_to_queues(totals.queues)
         yield _list_of_unreadable(totals)
-        yield _charts_of_findings(findings)
-        yield _filter_form(findings)
-        for (file, subject), several in self._spoken.items():
+        yield _charts_of_findings(self._counts)
+        yield _filter_form(self._counts)
+        for (file, subject), several in groupby(self._spoken, object_of):
             yield _section_of_object(file, subject, several)
         yield queue_sections(totals.queues)
         yield _foot_of_page()
+
+
+@dataclass(slots=True)
+class _Counts:
+    """How many findings there are by what charts and filters tell apart."""
+
+    results: Counter[str] = field(default_factory=Counter)
+    rules: Counter[str] = field(default_factory=Counter)
+    namespaces: Counter[str] = field(default_factory=Counter)
+    severities: Counter[str] = field(default_factory=Counter)
+
+    def add(self, finding: Finding) -> None:
+        """Count a finding."""
+        self.results[_result_word(finding)] += 1
+        self.rules[finding.rule.id] += 1
+        self.namespaces[finding.subject.namespace or _CLUSTER] += 1
+        self.severities[finding.rule.severity or "not said"] += 1
 
 
 def _head_of_page(totals: Totals) -> str:
@@ -82,15 +103,11 @@ def _list_of_unreadable(totals: Totals) -> str:
     return f'<section class="unread"><h2>Could not be read</h2><ul>{lines}</ul></section>\n'
 
 
-def _charts_of_findings(findings: Sequence[Finding]) -> str:
-    if not findings:
+def _charts_of_findings(counts: _Counts) -> str:
+    if not counts.results:
         return "<p>Nothing was found.</p>\n"
-    by = {
-        "By rule": (finding.rule.id for finding in findings),
-        "By namespace": (finding.subject.namespace or _CLUSTER for finding in findings),
-        "By severity": (finding.rule.severity or "not said" for finding in findings),
-    }
-    charts = "".join(_bar_chart(title, Counter(names)) for title, names in by.items())
+    by = {"By rule": counts.rules, "By namespace": counts.namespaces, "By severity": counts.severities}
+    charts = "".join(_bar_chart(title, numbers) for title, numbers in by.items())
     return f'<section class="charts" aria-label="Sums">{charts}</section>\n'
 
 
@@ -109,15 +126,15 @@ def _row_of_chart(name: str, count: int, most: int) -> str:
     return f'<tr><th scope="row">{_escaped_text(name)}</th><td class="bar">{bar}</td><td>{count}</td></tr>'
 
 
-def _filter_form(findings: Sequence[Finding]) -> str:
+def _filter_form(counts: _Counts) -> str:
     """Return the filter form, hidden until the script shows it, because it needs the script."""
-    if not findings:
+    if not counts.results:
         return ""
     fields = "".join(
         (
-            _select_field("result", "Result", map(_result_word, findings)),
-            _select_field("rule", "Rule", (finding.rule.id for finding in findings)),
-            _select_field("namespace", "Namespace", (finding.subject.namespace or _CLUSTER for finding in findings)),
+            _select_field("result", "Result", counts.results),
+            _select_field("rule", "Rule", counts.rules),
+            _select_field("namespace", "Namespace", counts.namespaces),
         )
     )
     search = '<label>Search <input type="search" id="search" placeholder="name, path or words"></label>'
@@ -130,7 +147,7 @@ def _select_field(name: str, label: str, values: Iterable[str]) -> str:
     return f'<label>{label} <select id="{name}"><option value="">all</option>{options}</select></label>'
 
 
-def _section_of_object(file: str, subject: Subject, findings: Sequence[Finding]) -> str:
+def _section_of_object(file: str, subject: Subject, findings: Iterable[Finding]) -> str:
     items = "".join(map(_item_of_finding, findings))
     where = f'<p class="where">{_escaped_text(file)}, {_escaped_text(subject.api_version)}</p>'
     return f'<section class="object"><h2>{_escaped_text(str(subject))}</h2>{where}<ul>{items}</ul></section>\n'

@@ -2,20 +2,22 @@
 
 Follows the schema that Jenkins and GitLab read (junit-10.xsd). No times: the same results give the same text.
 Names and texts are those of a terminal: what XML 1.0 cannot hold, not even escaped, is a visible escape there.
-A document begins with its sums, so test cases are held.
+A document begins with its sums, so test cases are kept, in a file where they are many (spool).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
 from webhook.report.finding import Finding, Result
 from webhook.report.rule import Rules
+from webhook.report.spool import Spool
 from webhook.report.writer import Totals
 from webhook.terminal import one_line
 
@@ -40,11 +42,20 @@ class _TestCase:
     text: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Suite:
+    """Test cases in a row that are of one suite: how many there are of each outcome."""
+
+    name: str
+    outcomes: Counter[str] = field(default_factory=Counter)
+
+
 class _Held(Generic[Entry]):
     """Keeps the test cases, and writes them at the end."""
 
     def __init__(self) -> None:
-        self._cases: list[_TestCase] = []
+        self._cases: Spool[_TestCase] = Spool()
+        self._suites: list[_Suite] = []
 
     def begin(self, _rules: Rules) -> Iterator[str]:
         """Yield nothing, because the sums come first."""
@@ -52,13 +63,20 @@ class _Held(Generic[Entry]):
 
     def entry(self, entry: Entry) -> Iterator[str]:
         """Keep one test case."""
-        self._cases.append(self.case(entry))
+        self._keep(self.case(entry))
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield the whole document; a file that could not be read is an error."""
-        unreadable = (_TestCase(each.file, "cannot be read", "error", str(each)) for each in totals.unreadable)
-        yield _document_of_cases([*self._cases, *unreadable])
+        for each in totals.unreadable:
+            self._keep(_TestCase(each.file, "cannot be read", "error", str(each)))
+        yield from _document_of_cases(self._suites, iter(self._cases))
+
+    def _keep(self, case: _TestCase) -> None:
+        if not self._suites or self._suites[-1].name != case.suite:
+            self._suites.append(_Suite(case.suite))
+        self._suites[-1].outcomes[case.outcome] += 1
+        self._cases.append(case)
 
     def case(self, entry: Entry) -> _TestCase:
         """Return the entry as a test case."""
@@ -94,23 +112,38 @@ class Findings(_Held[Finding]):
         return _TestCase(entry.place.file, name, _ELEMENTS.get(entry.result, ""), entry.message)
 
 
-def _document_of_cases(cases: Sequence[_TestCase]) -> str:
-    from xml.etree.ElementTree import Element, SubElement, indent, tostring
-
-    suites: dict[str, list[_TestCase]] = {}
-    for case in cases:
-        suites.setdefault(case.suite, []).append(case)
-    sums = _counts_of_outcomes(cases)
+def _document_of_cases(suites: Sequence[_Suite], cases: Iterator[_TestCase]) -> Iterator[str]:
+    """Yield the document: the suites, each with as many of the cases as it has."""
+    sums = _counts_of_outcomes(sum((suite.outcomes for suite in suites), Counter()))
     del sums["skipped"]  # which the schema has of a testsuite alone
-    root = Element("testsuites", sums)
-    for suite, own in suites.items():
-        element = SubElement(root, "testsuite", {"name": one_line(suite), **_counts_of_outcomes(own)})
-        for case in own:
-            testcase = SubElement(element, "testcase", {"classname": one_line(suite), "name": one_line(case.name)})
-            if case.outcome:
-                testcase.append(_outcome_element(case))
-    indent(root)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n'
+    if not suites:
+        yield f"{_tag('testsuites', sums, is_empty=True)}\n"
+        return
+    yield f"{_tag('testsuites', sums)}\n"
+    for suite in suites:
+        yield f"  {_tag('testsuite', {'name': one_line(suite.name), **_counts_of_outcomes(suite.outcomes)})}\n"
+        yield from map(_case, islice(cases, suite.outcomes.total()))
+        yield "  </testsuite>\n"
+    yield "</testsuites>\n"
+
+
+def _tag(name: str, attributes: dict[str, str], *, is_empty: bool = False) -> str:
+    """Return the start of an element, or a whole one without content."""
+    from xml.etree.ElementTree import Element, tostring
+
+    text = tostring(Element(name, attributes), encoding="unicode")
+    return text if is_empty else f"{text.removesuffix(' />')}>"
+
+
+def _case(case: _TestCase) -> str:
+    from xml.etree.ElementTree import Element, indent, tostring
+
+    testcase = Element("testcase", {"classname": one_line(case.suite), "name": one_line(case.name)})
+    if case.outcome:
+        testcase.append(_outcome_element(case))
+        indent(testcase, level=2)
+    return f"    {tostring(testcase, encoding='unicode').rstrip()}\n"
 
 
 def _outcome_element(case: _TestCase) -> Element:
@@ -122,6 +155,5 @@ def _outcome_element(case: _TestCase) -> Element:
     return element
 
 
-def _counts_of_outcomes(cases: Sequence[_TestCase]) -> dict[str, str]:
-    counts = Counter(case.outcome for case in cases)
-    return {"tests": str(len(cases)), **{name: str(counts[outcome]) for outcome, name in _SUMS.items()}}
+def _counts_of_outcomes(counts: Counter[str]) -> dict[str, str]:
+    return {"tests": str(counts.total()), **{name: str(counts[outcome]) for outcome, name in _SUMS.items()}}

@@ -1,18 +1,19 @@
 """Writes Markdown for a comment on a change: the sums, then a section for each object with its findings.
 
 Follows what GitHub and GitLab render alike (GitHub Flavored Markdown), and stays below the 65,536 characters that a
-comment may have there: what does not fit is counted. The sums come first, so findings are held.
+comment may have there: what does not fit is counted. The sums come first, so findings are kept (spool).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from typing import Final
 
 from webhook.report.finding import Finding, Result, Subject
 from webhook.report.rule import Rules
+from webhook.report.spool import SpokenFindings, object_of
 from webhook.report.writer import Totals
 from webhook.terminal import one_line
 from webhook.wording import counted
@@ -29,7 +30,7 @@ class Findings:
     """Writes one Markdown document."""
 
     def __init__(self) -> None:
-        self._spoken: dict[tuple[str, Subject], list[Finding]] = {}
+        self._spoken = SpokenFindings()
 
     def begin(self, _rules: Rules) -> Iterator[str]:
         """Yield nothing, because the document is written at the end."""
@@ -37,15 +38,15 @@ class Findings:
 
     def entry(self, entry: Finding) -> Iterator[str]:
         """Keep a finding that is not a pass."""
-        if entry.result is not Result.PASS:
-            self._spoken.setdefault((entry.place.file, entry.subject), []).append(entry)
+        self._spoken.append(entry)
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield the document."""
         yield _head_of_document(totals)
         left, unsaid = MOST_CHARACTERS, 0
-        for (file, subject), findings in self._spoken.items():
+        for (file, subject), several in groupby(self._spoken, object_of):
+            findings = list(several)
             section = _section_of_object(file, subject, findings)
             left -= len(section)
             if left < 0:

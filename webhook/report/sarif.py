@@ -2,28 +2,33 @@
 
 Follows the OASIS standard of 2020 and what GitHub reads of it: relative addresses of files, `partialFingerprints`, one
 location a result. What could not be evaluated is no result but a notification of the run. Rules stand before results,
-so findings are held.
+so results are kept, in a file where they are many (spool).
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, Final
 from urllib.parse import quote
 
 from webhook import __version__
 from webhook.report.finding import Finding, Place, Result
 from webhook.report.fingerprint import Fingerprints
+from webhook.report.records import indented
 from webhook.report.rule import Rule, Rules
+from webhook.report.spool import Spool
 from webhook.report.writer import Totals
 from webhook.source_line import SourceLine
-from webhook.terminal import exact_json
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS: Final = {Result.FAIL: "error", Result.WARN: "warning"}
 _NOTICES: Final = {Result.ERROR: "error", Result.SKIP: "note"}
 _FINGERPRINT: Final = "claimgate/v1"
+_NOTICES_HERE, _RESULTS_HERE = "notices", "results"
+"""What stands for the long arrays while the rest of the log is written. A text has no line break, so none is taken for
+one of these.
+"""
 
 
 class Findings:
@@ -31,8 +36,9 @@ class Findings:
 
     def __init__(self) -> None:
         self._rules: dict[str, tuple[int, Rule]] = {}
-        self._results: list[dict[str, Any]] = []
-        self._notices: list[dict[str, Any]] = []
+        self._results: Spool[str] = Spool()
+        self._notices: Spool[str] = Spool()
+        self._unread: list[str] = []
         self._fingerprints = Fingerprints()
 
     def begin(self, _rules: Rules) -> Iterator[str]:
@@ -43,32 +49,37 @@ class Findings:
         """Keep the finding."""
         if entry.result in _LEVELS:
             self._rules.setdefault(entry.rule.id, (len(self._rules), entry.rule))
-            self._results.append(self._result(entry))
+            self._results.append(indented(self._result(entry)))
         elif entry.result in _NOTICES:
             text = f"{entry.subject}: {entry.rule.id}: {entry.message}"
-            self._notices.append(_tool_notification(_NOTICES[entry.result], text, entry.place))
+            self._notices.append(indented(_tool_notification(_NOTICES[entry.result], text, entry.place)))
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield the whole log; a file that could not be read is a notification."""
-        unread = [
-            _tool_notification("error", each.message, Place(file=each.file, line=each.line))
-            for each in totals.unreadable
-        ]
+        for each in totals.unreadable:
+            place = Place(file=each.file, line=each.line)
+            self._unread.append(indented(_tool_notification("error", each.message, place)))
         driver = {
             "name": "claimgate",
             "semanticVersion": __version__,
             "rules": [_reporting_descriptor(rule) for _, rule in self._rules.values()],
         }
-        invocation = {"executionSuccessful": not unread, "toolExecutionNotifications": [*unread, *self._notices]}
+        invocation = {"executionSuccessful": not totals.unreadable, "toolExecutionNotifications": [_NOTICES_HERE]}
         run = {
             "tool": {"driver": driver},
             "columnKind": "unicodeCodePoints",
             "invocations": [invocation],
-            "results": self._results,
+            "results": [_RESULTS_HERE],
         }
-        log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
-        yield exact_json(json.dumps(log, indent=2, ensure_ascii=False)) + "\n"
+        text = indented({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
+        head, between = text.split(f'[\n            "{_NOTICES_HERE}"\n          ]')
+        between, tail = between.split(f'[\n        "{_RESULTS_HERE}"\n      ]')
+        yield head
+        yield from _array(chain(self._unread, self._notices), "          ")
+        yield between
+        yield from _array(self._results, "      ")
+        yield f"{tail}\n"
 
     def _result(self, finding: Finding) -> dict[str, Any]:
         about = finding.subject
@@ -83,6 +94,16 @@ class Findings:
             ],
             "partialFingerprints": {_FINGERPRINT: self._fingerprints.of(finding)},
         }
+
+
+def _array(items: Iterable[str], margin: str) -> Iterator[str]:
+    """Yield a JSON array of texts, in a document that is indented so far."""
+    is_empty = True
+    for item in items:
+        lines = item.replace("\n", f"\n{margin}  ")
+        yield f"{'[' if is_empty else ','}\n{margin}  {lines}"
+        is_empty = False
+    yield "[]" if is_empty else f"\n{margin}]"
 
 
 def _reporting_descriptor(rule: Rule) -> dict[str, Any]:
