@@ -268,5 +268,5 @@ def test_the_schema_takes_what_the_reader_takes(tmp_path):
     page = (ROOT / "docs" / "configuration.md").read_text()
     example = page.split("```yaml\n", 1)[1].split("```", 1)[0]
     file = write(tmp_path, example)
-    validator.validate(json.loads(json.dumps(read_configuration(file).document.pruned_value)))
+    validator.validate(json.loads(json.dumps(read_configuration(file).document.value)))
     assert not validator.is_valid({"level": {}})

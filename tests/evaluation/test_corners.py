@@ -124,7 +124,7 @@ def test_a_template_that_is_no_object_any_more_is_left_alone():
     )
     assert refresh_target(target, {**obj, "spec": {"template": "text"}}) is None
     changed = refresh_target(target, {**obj, "spec": {"template": {"spec": {"a": 1}}}})
-    assert changed.find_in_object["spec"] == {"a": 1}
+    assert changed.object["spec"] == {"a": 1}
     assert with_changed_pod(obj, target, target.object) is obj
 
 
