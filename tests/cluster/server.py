@@ -126,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
     def written(self):
         """The collection of all namespaces and the name of the object that is written; it is noted."""
         path = urlsplit(self.path).path
-        self.server.go_text.append((self.command, path, dict(self.headers)))
+        self.server.written.append((self.command, path, dict(self.headers)))
         *before, name = path.split("/")
         before = before[:-3] + before[-1:] if "namespaces" in before else before
         return "/".join(before), name
