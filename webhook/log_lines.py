@@ -20,6 +20,8 @@ _PART: Final = 2 << 20
 """Bytes of lines that are given at a time."""
 LONGEST: Final = 32 << 20
 """Bytes of a line: an event with two objects of the 1.5 MB that etcd takes, and room for what JSON adds."""
+_IN_NAMES: Final = (".log", ".json", ".ndjson")
+"""What the names of logs in a folder have in them; `.json` is in `.jsonl`, too."""
 _GZIP: Final = b"\x1f\x8b"
 
 
@@ -50,7 +52,12 @@ def log_files(named: Sequence[str]) -> tuple[tuple[str, ...], tuple[Problem, ...
         if name != "-" and not path.exists():
             problems.append(absent(name))
         elif name != "-" and path.is_dir():
-            logs = (each for each in path.iterdir() if each.is_file() and _is_log_name(each.name))
+            logs = [each for each in path.iterdir() if each.is_file() and _is_log_name(each.name)]
+            if not logs:
+                told = (
+                    f"has no logs; expected files with {' or '.join(_IN_NAMES)} in their names, or the name of a file"
+                )
+                problems.append(Problem(message=told, file=shown(name)))
             listed.update(
                 (str(each), None) for each in sorted(logs, key=lambda each: (each.stat().st_mtime, each.name))
             )
@@ -60,7 +67,7 @@ def log_files(named: Sequence[str]) -> tuple[tuple[str, ...], tuple[Problem, ...
 
 
 def _is_log_name(name: str) -> bool:
-    return not name.startswith(".") and any(end in name for end in (".log", ".json", ".ndjson"))
+    return not name.startswith(".") and any(each in name for each in _IN_NAMES)
 
 
 def log_parts(file: str) -> Iterator[LogPart]:

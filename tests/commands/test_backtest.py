@@ -178,6 +178,12 @@ def test_a_log_without_objects_is_no_success(tmp_path, capsys):
     assert "no request with an object was found; expected an audit log of level Request" in capsys.readouterr().err
 
 
+def test_a_folder_without_logs_is_no_success(tmp_path, capsys):
+    (tmp_path / "pod.yaml").write_text("kind: Pod\n")
+    assert backtest(tmp_path) == 2
+    assert f"error: {tmp_path}: has no logs; expected files with .log or .json" in capsys.readouterr().err
+
+
 def test_the_sets_of_policies_that_hold_are_named(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("audit.log").write_text(lines([event("create", pod("fine"))]))

@@ -13,7 +13,7 @@ from webhook.errors import Problem
 from webhook.problem import MissingObject
 from webhook.problem import Problem as Found
 from webhook.problems.text import not_evaluated
-from webhook.report import finding, formats, policyreport
+from webhook.report import finding, formats
 from webhook.report.finding import Place, Result, Subject
 from webhook.report.rule import Rule
 from webhook.report.writer import SkippedDocument, Totals
@@ -318,7 +318,7 @@ def test_policyreports_fit_their_crd(kind):
     [crd] = yamlfile.read(CRDS / f"wgpolicyk8s.io_{kind}.yaml")
     [version] = [one for one in crd.value["spec"]["versions"] if one["name"] == "v1alpha2"]
     wanted = crd.value["spec"]["names"]["kind"]
-    [manifest] = [one for one in policyreport.objects(FINDINGS) if one["kind"] == wanted]
+    [manifest] = [one.value for one in yamlfile.load(written("policyreport", FINDINGS)) if one.value["kind"] == wanted]
     assert manifest["apiVersion"] == f"{crd.value['spec']['group']}/v1alpha2"
     schema = version["schema"]["openAPIV3Schema"]
     schema["properties"]["metadata"] = {}  # ObjectMeta, which a CRD leaves to the API server
@@ -330,7 +330,7 @@ def test_open_reports_fit_their_crd(kind):
     [crd] = yamlfile.read(CRDS / f"openreports.io_{kind}.yaml")
     [version] = [one for one in crd.value["spec"]["versions"] if one["name"] == "v1alpha1"]
     wanted = crd.value["spec"]["names"]["kind"]
-    [manifest] = [one for one in policyreport.objects(FINDINGS, policyreport.OPEN_REPORTS) if one["kind"] == wanted]
+    [manifest] = [one.value for one in yamlfile.load(written("openreports", FINDINGS)) if one.value["kind"] == wanted]
     assert manifest["apiVersion"] == f"{crd.value['spec']['group']}/v1alpha1"
     schema = version["schema"]["openAPIV3Schema"]
     schema["properties"]["metadata"] = {}  # ObjectMeta, which a CRD leaves to the API server

@@ -53,9 +53,9 @@ def test_memory_does_not_grow_with_what_is_kept(monkeypatch):
     assert peak(20_000) < 2 * peak(2_000)
 
 
-@pytest.mark.parametrize("name", ["sarif", "junit", "html", "markdown"])
+@pytest.mark.parametrize("name", ["sarif", "junit", "html", "markdown", "policyreport", "openreports"])
 def test_a_format_writes_the_same_from_a_file(name, in_memory, monkeypatch, capsys):
     monkeypatch.setattr(spool, "_BATCH", 3)
-    endings = {"markdown": "md", "junit": "xml"}
+    endings = {"markdown": "md", "junit": "xml", "policyreport": "yaml", "openreports": "yaml"}
     golden = Path(__file__).parents[1] / "data" / "reports" / "golden" / f"audit-{name}.{endings.get(name, name)}"
     assert written([*VERBS["audit"], "-o", name], monkeypatch, capsys) == golden.read_text()

@@ -107,8 +107,12 @@ class Report(Generic[Entry]):
             stream.close()
 
     def entry(self, entry: Entry) -> None:
-        """Write one entry to every output."""
-        self._write_to_each(lambda stream: stream.entry(entry))
+        """Write one entry to every output; when stdout's reader has gone away, go on with files."""
+        for stream in tuple(self._streams):
+            try:
+                stream.entry(entry)
+            except BrokenPipeError as error:
+                self._leave_out(stream, error)
 
     def end(self, totals: Totals) -> None:
         """Write the end to every output.
@@ -116,20 +120,20 @@ class Report(Generic[Entry]):
         Raises:
             BrokenPipeError: the reader of stdout went away; the files are complete.
         """
-        self._write_to_each(lambda stream: stream.end(totals))
+        for stream in tuple(self._streams):
+            try:
+                stream.end(totals)
+            except BrokenPipeError as error:
+                self._leave_out(stream, error)
         if self._gone is not None:
             raise self._gone
 
-    def _write_to_each(self, write: Callable[[_Stream[Entry]], None]) -> None:
-        """Call `write` for each output; when stdout's reader has gone away, go on with files."""
-        for stream in tuple(self._streams):
-            try:
-                write(stream)
-            except BrokenPipeError as error:
-                self._streams.remove(stream)
-                if not self._streams:
-                    raise
-                self._gone = error
+    def _leave_out(self, stream: _Stream[Entry], error: BrokenPipeError) -> None:
+        """Write no more to an output whose reader has gone away; raise the error if it was the only one."""
+        self._streams.remove(stream)
+        if not self._streams:
+            raise error
+        self._gone = error
 
 
 class _Stream(Generic[Entry]):

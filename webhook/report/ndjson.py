@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
@@ -19,14 +19,13 @@ class Lines:
         """Yield nothing, because the format has no beginning."""
         yield from ()
 
-    def entry(self, entry: Finding | Answer | CaseResult) -> Iterator[str]:
-        """Yield the line of one entry."""
+    def entry(self, entry: Finding | Answer | CaseResult) -> Sequence[str]:
+        """Return the line of one entry."""
         if isinstance(entry, Finding):
-            yield f"{compact(record_of_finding(entry))}\n"
-        elif isinstance(entry, Answer):
-            yield f"{compact(record_of_answer(entry))}\n"
-        else:
-            yield f"{compact(record_of_case(entry))}\n"
+            return (f"{compact(record_of_finding(entry))}\n",)
+        if isinstance(entry, Answer):
+            return (f"{compact(record_of_answer(entry))}\n",)
+        return (f"{compact(record_of_case(entry))}\n",)
 
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield the lines for documents that were not audited."""

@@ -6,13 +6,13 @@ all results once more at the top; the rest is the same.
 Knows the schema of kubernetes-sigs/wg-policy-prototypes policy-report/crd/v1alpha2 and the conventions of its other
 producers (one report per namespace when it does not belong to one object, managed-by label, strings in properties).
 No timestamp: the schema does not demand one, and the same input gives the same text. An object begins with its sums and
-has the findings of one namespace, so findings are held.
+has the findings of one namespace, so results are kept, in a file where they are many (spool).
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from webhook.attributes import JSON
 from webhook.decisions import SEVERITIES
 from webhook.report.finding import Finding, Result
 from webhook.report.rule import Rules
+from webhook.report.spool import Spool, SpoolFile
 from webhook.report.writer import Totals
 
 
@@ -38,27 +39,44 @@ POLICY_REPORT: Final = Api("wgpolicyk8s.io/v1alpha2", "PolicyReport", "ClusterPo
 OPEN_REPORTS: Final = Api("openreports.io/v1alpha1", "Report", "ClusterReport", has_source=True)
 API_VERSION: Final = POLICY_REPORT.version
 NAME: Final = "claimgate"
+_BATCH: Final = 20
+"""How many results of a namespace stay in memory: a cluster may have thousands of namespaces."""
 
 
 class Findings:
-    """Writes one YAML stream for `kubectl apply -f`; empty when there are no findings."""
+    """Writes one YAML stream for `kubectl apply -f`; empty when there are no findings.
+
+    It has one PolicyReport for each namespace, sorted, then the ClusterPolicyReport of cluster-scoped objects.
+    """
 
     def __init__(self, api: Api = POLICY_REPORT) -> None:
         self._api = api
-        self._findings: list[Finding] = []
+        self._file = SpoolFile()
+        self._results: dict[str, Spool[JSON]] = {}
+        self._counts: dict[str, Counter[Result]] = {}
 
     def begin(self, _rules: Rules) -> Iterator[str]:
         """Yield nothing, because the objects are written at the end."""
         yield from ()
 
     def entry(self, entry: Finding) -> Iterator[str]:
-        """Keep the finding."""
-        self._findings.append(entry)
+        """Keep the finding for its namespace."""
+        namespace = entry.subject.namespace
+        if namespace not in self._results:
+            self._results[namespace] = Spool(self._file, _BATCH)
+            self._counts[namespace] = Counter()
+        self._results[namespace].append(result_of(entry))
+        self._counts[namespace][entry.result] += 1
         yield from ()
 
     def end(self, _totals: Totals) -> Iterator[str]:
-        """Yield all objects."""
-        yield "---\n".join(yamlfile.dump(manifest) for manifest in objects(self._findings, self._api))
+        """Yield all objects, result by result."""
+        ordered = sorted(self._results, key=lambda name: (not name, name))
+        for number, namespace in enumerate(ordered):
+            head = _report_without_results(namespace, self._counts[namespace], self._api)
+            yield "---\n" if number else ""
+            yield f"{yamlfile.dump(head)}results:\n"
+            yield from (yamlfile.dump([result]) for result in self._results[namespace])
 
 
 class OpenReports(Findings):
@@ -68,29 +86,16 @@ class OpenReports(Findings):
         super().__init__(OPEN_REPORTS)
 
 
-def objects(findings: Iterable[Finding], api: Api = POLICY_REPORT) -> tuple[JSON, ...]:
-    """Return one PolicyReport for each namespace, sorted, then the ClusterPolicyReport of cluster-scoped objects."""
-    placed: dict[str, list[Finding]] = defaultdict(list)
-    for finding in findings:
-        placed[finding.subject.namespace].append(finding)
-    return tuple(
-        _report_object(namespace, placed[namespace], api)
-        for namespace in sorted(placed, key=lambda name: (not name, name))
-    )
-
-
-def _report_object(namespace: str, findings: Sequence[Finding], api: Api) -> JSON:
+def _report_without_results(namespace: str, counts: Counter[Result], api: Api) -> JSON:
     metadata: dict[str, Any] = {"name": NAME, "labels": {"app.kubernetes.io/managed-by": NAME}}
     if namespace:
         metadata["namespace"] = namespace
-    counts = Counter(finding.result for finding in findings)
     return {
         "apiVersion": api.version,
         "kind": api.namespaced if namespace else api.cluster,
         "metadata": metadata,
         **({"source": NAME} if api.has_source else {}),
         "summary": {str(result): counts[result] for result in Result},
-        "results": [result_of(finding) for finding in findings],
     }
 
 

@@ -7,45 +7,66 @@ from __future__ import annotations
 
 import pickle
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from io import SEEK_END
 from tempfile import SpooledTemporaryFile
-from typing import IO, Final, Generic, TypeVar
+from typing import IO, Any, Final, Generic, TypeVar
 
 from webhook.report.finding import Finding, Result, Subject
 
 Value = TypeVar("Value")
 _BATCH: Final = 200
-"""How many values are written together, so that what they share is written once."""
 _IN_MEMORY: Final = 8 << 20
 """Bytes that are kept in memory."""
 
 
-class Spool(Generic[Value]):
-    """Values in the order in which they were added; they can be read several times."""
+class SpoolFile:
+    """A file for the values of one or several spools; it is in memory while it is small."""
 
     def __init__(self) -> None:
-        self._batch: list[Value] = []
         self._file: IO[bytes] = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - it lives as long as this does
-        self._end = 0
         weakref.finalize(self, self._file.close)
+
+    def write(self, values: Sequence[object]) -> int:
+        """Write values at the end, and return their place."""
+        place = self._file.seek(0, SEEK_END)
+        pickle.dump(values, self._file)
+        return place
+
+    def read(self, place: int) -> Any:
+        """Return the values of a place."""
+        self._file.seek(place)
+        return pickle.load(self._file)  # noqa: S301 - nobody but this process has the file
+
+
+class Spool(Generic[Value]):
+    """Values in the order in which they were added; they can be read several times.
+
+    Args:
+        file: where they are kept, one of its own if there is none. Several spools may share one.
+        batch: how many values stay in memory before they are written together, by which what they share is written
+            once; None for 200.
+    """
+
+    def __init__(self, file: SpoolFile | None = None, batch: int | None = None) -> None:
+        self._file = file or SpoolFile()
+        self._most = batch or _BATCH
+        self._batch: list[Value] = []
+        self._places: list[int] = []
 
     def append(self, value: Value) -> None:
         """Add a value, which must not change any more."""
         self._batch.append(value)
-        if len(self._batch) == _BATCH:
-            self._file.seek(self._end)
-            pickle.dump(self._batch, self._file)
-            self._end = self._file.tell()
+        if len(self._batch) >= self._most:
+            self._places.append(self._file.write(self._batch))
             self._batch = []
 
     def __iter__(self) -> Iterator[Value]:
         """Yield the values; two readers do not disturb each other."""
-        place = 0
-        while place < self._end:
-            self._file.seek(place)
-            batch = pickle.load(self._file)  # noqa: S301 - nobody but this process has the file
-            place = self._file.tell()
-            yield from batch
+        read = 0
+        while read < len(self._places):
+            yield from self._file.read(self._places[read])
+            read += 1
         yield from self._batch
 
 
