@@ -171,6 +171,9 @@ def test_connections_that_end_early_leave_nothing_for_the_garbage_collector(tmp_
                     plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
                 with connect(server, pki) as client:
                     client.sendall(SMALL * 3)
+                with connect(server, pki) as client:
+                    client.sendall(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n")
+                    assert client.recv(65536).startswith(b"HTTP/1.1 200")
             until(lambda: running.counters.connections["reviews",] == 0)
             until(lambda: not [each for each in gc.get_objects() if isinstance(each, BoundedConnection)])
         finally:

@@ -26,7 +26,7 @@ POLICY = "exceptions"
 
 def is_left_alone(attributes: Attributes, configuration: FileConfiguration, cluster: Cluster) -> bool:
     """Return whether a request is ignored, so that no policy is evaluated."""
-    if configuration is EMPTY or configuration.ignore == _NOTHING:
+    if configuration.ignore == _NOTHING:
         return False
     obj = attributes.object if attributes.object is not None else attributes.old_object
     return is_ignored(

@@ -55,7 +55,7 @@ class Pages:
         application = await self.load()
         visit = _Visit(self._scheduler, page_tenant(scope["path"], (scope.get("client") or ("",))[0]))
         await visit.begin()
-        scope["extensions"] = {**scope.get("extensions", {}), PAUSE: visit.pause}
+        scope[PAUSE] = visit.pause  # not in `extensions`: a connection empties its own dictionary when it ends
         try:
             await application(scope, receive, send)
         finally:

@@ -30,7 +30,7 @@ _VALIDATING: Final = (*_MUTATING, "enforcement_action")
 Pause = Callable[[], Awaitable[None]]
 """Lets others use the event loop."""
 PAUSE: Final = "claimgate.pause"
-"""The name in a scope's `extensions` under which a page that takes long finds its Pause."""
+"""The key of a scope under which a page that takes long finds its Pause."""
 Value = TypeVar("Value")
 Gauges = Mapping[str, tuple[str, Callable[[], float]]]
 """The documentation and the reader of each gauge by its name. A name that ends in `_total` becomes a counter."""

@@ -50,7 +50,7 @@ def create(
 
     @app.get("/metrics", summary="Counts and durations, for Prometheus.", response_class=PlainTextResponse)
     async def exposition(request: Request) -> Response:
-        content, media_type = await metrics(request.scope.get("extensions", {}).get(PAUSE))
+        content, media_type = await metrics(request.scope.get(PAUSE))
         return Response(content, media_type=media_type)
 
     @app.get("/version", summary="What runs here.")

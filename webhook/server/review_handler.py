@@ -120,11 +120,11 @@ class ReviewHandler:
         if isinstance(body, LargeBody):
             return await self._by_worker(body, _head(body), phase, started, deadline)
         scheduler, size = self._scheduler, len(body)
-        is_slow = takes_long_to_decode(body)
-        if is_slow or size > SMALL_BYTES or not scheduler.is_free:
+        needs_worker = size > INLINE_BYTES or takes_long_to_decode(body)
+        if needs_worker or size > SMALL_BYTES or not scheduler.is_free:
             head = decode_head(body)
             tenant = tenant_of(head)
-            if is_slow or size > INLINE_BYTES or scheduler.overruns.expects(tenant, size, started):
+            if needs_worker or scheduler.overruns.expects(tenant, size, started):
                 return await self._by_worker(body, head, phase, started, deadline)
             try:
                 await scheduler.turn(tenant, _evaluation_end(started, deadline))
