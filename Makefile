@@ -10,7 +10,7 @@ RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve install test smoke coverage e2e browser formats packages bench bench-audit bench-compare profile bench-bounds bench-peers bench-cel soak fuzz fuzz-differential fuzz-doors fuzz-yaml nightly fuzz-server deploy docs site release precision rule-homes lock clean
+.PHONY: help demo serve install test smoke coverage e2e browser formats packages bench bench-audit bench-compare profile bench-bounds bench-peers bench-cel soak fuzz fuzz-differential fuzz-doors fuzz-yaml nightly fuzz-server deploy docs site sbom release precision rule-homes lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-18s %s\n", $$1, $$2}'
@@ -111,7 +111,10 @@ docs: $(DEV_STAMP) deploy ## write everything that follows from rules, facts, po
 	$(BIN)/python -m tests.man_page
 	$(BIN)/python -m tests.verbs_page
 
-release: $(DEV_STAMP) ## wheel, sdist, chart, image context and kubectl plug-in in dist/, checked; publishes nothing
+sbom: $(DEV_STAMP) ## the bill of materials of requirements.lock in dist/, CycloneDX 1.6
+	$(BIN)/python -m tests.sbom
+
+release: $(DEV_STAMP) ## wheel, sdist, chart, image context, kubectl plug-in and bill of materials in dist/, checked; publishes nothing
 	$(BIN)/python -m tests.release
 
 site: $(RUN_STAMP) ## the documentation as a site in build/site; fails on a link that leads nowhere

@@ -1,7 +1,7 @@
 """Builds what a release consists of into dist/, and checks it: `make release`. It publishes nothing.
 
-Wheel and source distribution, the Helm chart, the context of the container image, the manifest of the kubectl plug-in
-with its checksum, and SHA256SUMS. The wheel is installed into an environment of its own from the locked packages, and
+Wheel and source distribution, the Helm chart, the context of the container image, the bill of materials, the manifest of
+the kubectl plug-in with its checksum, and SHA256SUMS. The wheel is installed into an environment of its own from the locked packages, and
 `version`, `explain`, `audit` and `demo` run there.
 """
 
@@ -18,6 +18,8 @@ import tempfile
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
+
+from tests import sbom
 
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
@@ -37,6 +39,7 @@ def main() -> int:
     _archive(plugin, [*_tracked("deploy/kubectl/kubectl-claimgate"), "LICENSE"], "deploy/kubectl", "")
     manifest = (ROOT / "deploy" / "kubectl" / "claimgate.yaml").read_text()
     (DIST / "krew-claimgate.yaml").write_text(manifest.replace("VERSION", VERSION).replace("SHA256", _sha256(plugin)))
+    sbom.main()
     check(next(DIST.glob("*.whl")))
     made = sorted(path for path in DIST.iterdir() if path.is_file())
     (DIST / "SHA256SUMS").write_text("".join(f"{_sha256(path)}  {path.name}\n" for path in made))

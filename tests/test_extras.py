@@ -17,7 +17,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from webhook.cli import VERBS
-from webhook.extras import EXTRAS
+from webhook.extras import EXTRAS, missing_extra
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -142,10 +142,18 @@ def _everything():
 
 def test_the_message_knows_every_package_of_the_extras():
     """Imported names, of those that the extras declare and of those that come with them and are imported here."""
-    names = {"cel-python": "celpy"}
-    brought = {"serve": {"starlette"}, "live": {"urllib3"}, "celpy": set()}
+    names = {
+        "cel-python": "celpy",
+        "opentelemetry-sdk": "opentelemetry",
+        "opentelemetry-exporter-otlp-proto-http": "opentelemetry",
+    }
+    brought = {"serve": {"starlette"}, "live": {"urllib3"}, "celpy": set(), "otel": set()}
     for extra, packages in EXTRAS.items():
         declared = {Requirement(text).name for text in PROJECT["optional-dependencies"][extra]}
         assert {names.get(name, name.replace("-", "_")) for name in declared} | brought[extra] == packages
     (everything,) = PROJECT["optional-dependencies"]["all"]
     assert Requirement(everything).extras == set(EXTRAS)
+
+
+def test_spans_need_an_extra_though_fastapi_brings_a_part_of_the_package():
+    assert missing_extra("opentelemetry.sdk").endswith("pip install 'claimgate[otel]'")

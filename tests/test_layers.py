@@ -61,12 +61,19 @@ FACTS = (
 """The floors of facts/, from the lowest; its own modules, on which all packages stand, import none of them."""
 FLOOR = {name: height for height, names in enumerate(FACTS) for name in names}
 
-DISTRIBUTIONS = {"celpy": "cel-python", "yaml": "pyyaml", "re2": "google-re2", "prometheus_client": "prometheus-client"}
+DISTRIBUTIONS = {
+    "celpy": "cel-python",
+    "yaml": "pyyaml",
+    "re2": "google-re2",
+    "prometheus_client": "prometheus-client",
+    "opentelemetry": "opentelemetry-sdk",
+}
 """Distributions that are not named like their package."""
 FOLDERS = {
     "celpy": {"cel/reference_engine"},
     "re2": {"cel"},
     "kubernetes": {"cluster", "certs"},
+    "opentelemetry": {"server"},
     "fastapi": {"playground", "server"},
     "starlette": {"server"},
     "uvicorn": {"server", "commands"},
@@ -82,8 +89,8 @@ FOLDERS = {
 }
 BROUGHT_BY = {"starlette": "fastapi", "rich": "typer", "urllib3": "kubernetes"}
 """Packages that a declared one is built on and shows."""
-UNIMPORTED = {"uvloop", "httptools"}
-"""Chosen by uvicorn, never imported here."""
+UNIMPORTED = {"uvloop", "httptools", "opentelemetry-exporter-otlp-proto-http"}
+"""Chosen by uvicorn, never imported here; and a part of the package `opentelemetry` that comes by itself."""
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ REFUSED = {
     "a digest that is none": ("image.digest=latest", "digest"),
     "reports that there are not": ("clusterAudit.publish=kyverno", "clusterAudit"),
     "no part of the cluster": ("clusterAudit.shards=0", "clusterAudit"),
+    "a collector that is no address": ("traces=collector:4318", "traces"),
     "an argument that is no flag": ("extraArgs[0]=serve", "extraArgs"),
 }
 
@@ -139,3 +140,14 @@ def test_no_upgrade_meets_a_field_that_cannot_be_changed() -> None:
     found = rendered(*values)
     assert "Job" not in {one["kind"] for one in found}
     assert not [one["metadata"]["name"] for one in found if one.get("immutable")]
+
+
+@pytest.mark.parametrize(("address", "port"), [("http://collector.o11y:4317", 4317), ("https://collector.o11y", 4318)])
+def test_traces_go_to_a_collector_that_the_network_policy_allows(address: str, port: int) -> None:
+    found = {(one["kind"], one["metadata"]["name"]): one for one in rendered(f"traces={address}")}
+    (container,) = found["Deployment", "claimgate"]["spec"]["template"]["spec"]["containers"]
+    assert "--traces" in container["args"]
+    assert {"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": address} in container["env"]
+    (_, added) = found["NetworkPolicy", "claimgate"]["spec"]["egress"]
+    assert [one["port"] for one in added["ports"]] == [port, 53, 53]
+    assert len(found["NetworkPolicy", "claimgate-certificates"]["spec"]["egress"]) == 1

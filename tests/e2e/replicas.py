@@ -204,7 +204,10 @@ def service_account(server: ApiServer, name: str, folder: Path) -> Path:
 
 
 def rendered(server: ApiServer, overlay: str, port: int) -> list[Any]:
-    """What `kubectl apply -k` applies, with the Service of the loopback in the place of the cluster's own."""
+    """What `kubectl apply -k` applies, with the Service of the loopback in the place of the cluster's own.
+
+    `overlay` is a folder of deploy/, or the path of another one.
+    """
     folder = Path(__file__).parents[2] / "deploy" / overlay
     objects = [one for one in yaml.safe_load_all(server.kubectl("kustomize", str(folder)).stdout) if one]
     for one in objects:
@@ -243,3 +246,18 @@ def until(holds: Callable[[], object], what: str, seconds: float = 30) -> None:
     while not holds():
         assert time.monotonic() < end, f"not after {seconds} seconds: {what}"
         time.sleep(0.1)
+
+
+@contextmanager
+def registration(server: ApiServer, folder: Path) -> Iterator[None]:
+    """The process of the Deployment claimgate-registration, with its own rights."""
+    (container,) = server.get("deployment", "claimgate-registration", NAMESPACE)["spec"]["template"]["spec"][
+        "containers"
+    ]
+    account = f"--kubeconfig={service_account(server, 'claimgate-registration', folder)}"
+    with subprocess.Popen([sys.executable, "-m", "webhook", *container["args"], account]) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
+            assert process.wait(30) == 0

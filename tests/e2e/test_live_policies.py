@@ -5,10 +5,7 @@ tests/e2e/replicas.py plays the nodes.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +14,8 @@ import yaml
 
 from tests.e2e import apiserver
 from tests.e2e.apiserver import ApiServer
-from tests.e2e.conftest import NAMESPACE, claimgate
-from tests.e2e.replicas import apply, certificates, rendered, service, service_account, until
+from tests.e2e.conftest import claimgate
+from tests.e2e.replicas import apply, certificates, registration, rendered, service, until
 from tests.e2e.test_rules import pod
 from tests.live_policies.stored import binding, policy, stored
 
@@ -44,7 +41,7 @@ def test_policies_come_by_kubectl_apply_and_go_by_delete(server: ApiServer, tmp_
         objects = rendered(server, "overlays/live-policies", replicas.port)
         apply(server, objects)
         server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-        with certificates(server, tmp_path), _registration(server, tmp_path):
+        with certificates(server, tmp_path), registration(server, tmp_path):
             until(lambda: all(one["clientConfig"].get("caBundle") for one in _webhooks(server)), "there is a bundle")
             replicas.roll()
             before = _webhooks(server)
@@ -161,21 +158,6 @@ def _changes_objects(server: ApiServer) -> None:
         return bool(yaml.safe_load(done.stdout)["metadata"].get("labels") == {"team": "ml"})
 
     until(is_changed, "the ConfigMap gets its label")
-
-
-@contextmanager
-def _registration(server: ApiServer, folder: Path) -> Iterator[None]:
-    """The process of the Deployment claimgate-registration, with its own rights."""
-    (container,) = server.get("deployment", "claimgate-registration", NAMESPACE)["spec"]["template"]["spec"][
-        "containers"
-    ]
-    account = f"--kubeconfig={service_account(server, 'claimgate-registration', folder)}"
-    with subprocess.Popen([sys.executable, "-m", "webhook", *container["args"], account]) as process:
-        try:
-            yield
-        finally:
-            process.terminate()
-            assert process.wait(30) == 0
 
 
 def _apply(server: ApiServer, *objects: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ from webhook.server.application import compose
 from webhook.server.counters import Counters
 from webhook.server.readiness import Readiness
 from webhook.server.review_endpoint import Limits
-from webhook.server.review_handler import Authority
+from webhook.server.review_parts import Authority
 from webhook.server.worker_lane import WorkerLimits
 
 Review = Callable[[Attributes, Phase, Deadline], Verdict]

@@ -86,6 +86,7 @@ def command(*, settings: ServerSettings) -> int:
         authority=authority,
         most_bytes=bounds.total,
         logs_denials=_logs_denials(settings),
+        traces=settings.traces,
     )
     return 0
 

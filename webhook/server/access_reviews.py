@@ -16,10 +16,12 @@ from typing import Any, Final
 from webhook.attributes import JSON, UserInfo
 from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQuestion
 from webhook.cluster.connection import Connection, ServerRefused
-from webhook.errors import LookupFailed
+from webhook.errors import ConfigurationError, LookupFailed
+from webhook.policy.policy_set import PolicySet
 from webhook.server.fair_queue import FairQueue
 from webhook.server.tenants import Tenant
 from webhook.server.usage import Usage
+from webhook.wording import named
 
 MOST_QUESTIONS: Final = 8
 """How many questions one review may ask: each is a call, after which the review is evaluated again from the start."""
@@ -142,3 +144,18 @@ def decision(answered: JSON) -> AuthorizationDecision | str:
     return AuthorizationDecision(
         allowed=status["allowed"], reason=status.get("reason") or "", error=failed if is_error else None
     )
+
+
+def may_be_asked(policies: PolicySet, *, may_ask: bool) -> PolicySet:
+    """Return the policies after checking that none uses `authorizer` without --authorizer.
+
+    Raises:
+        ConfigurationError: one asks `authorizer`, and the server has none.
+    """
+    asking = [policy.name for policy in policies.policies if policy.asks_authorizer]
+    if asking and not may_ask:
+        names = named(asking, "policy", "policies")
+        asks = "asks" if len(asking) == 1 else "ask"
+        problem = f"{names} {asks} `authorizer`, and without --authorizer every such question would fail"
+        raise ConfigurationError(f"{problem}; start the server with --authorizer, or leave out what asks")
+    return policies

@@ -19,7 +19,8 @@ from webhook.server.metrics import PAUSE, Exposition, Gauges
 from webhook.server.readiness import Readiness
 from webhook.server.request_body import Receive, Scope
 from webhook.server.review_endpoint import AsgiApp, Limits, ReviewEndpoint, Send
-from webhook.server.review_handler import Authority, Reviewer, ReviewHandler
+from webhook.server.review_handler import ReviewHandler
+from webhook.server.review_parts import Authority, Observer, Reviewer
 from webhook.server.scheduler import Scheduler
 from webhook.server.tenants import Tenant, page_tenant
 from webhook.server.worker_lane import WorkerLane, WorkerLimits
@@ -114,6 +115,7 @@ def compose(
     authority: Authority | None = None,
     policies: Callable[[], Iterable[dict[str, Any]]] = tuple,
     logs_denials: bool = False,
+    observer: Observer | None = None,
 ) -> Application:
     """Create the review endpoint, the other pages and the scheduler of one process.
 
@@ -129,6 +131,7 @@ def compose(
         authority: answers what policies ask of `authorizer`.
         policies: what /debug/policies lists.
         logs_denials: whether the log line of a refused review has the message.
+        observer: is told what the log says of each review.
     """
     scheduler = Scheduler()
     lane = WorkerLane(workers, scheduler, counters)
@@ -142,7 +145,9 @@ def compose(
         return create_pages(readiness, Exposition(counters, shown, version=__version__).text, version, policies)
 
     pages = Pages(create, scheduler)
-    handler = ReviewHandler(reviewer, scheduler, lane, counters, log, authority=authority, logs_denials=logs_denials)
+    handler = ReviewHandler(
+        reviewer, scheduler, lane, counters, log, authority=authority, logs_denials=logs_denials, observer=observer
+    )
     endpoint = ReviewEndpoint(pages, handler, readiness, limits)
     return Application(endpoint=endpoint, pages=pages, scheduler=scheduler)
 

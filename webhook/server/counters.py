@@ -80,6 +80,7 @@ class Counters:
         lanes: reviews by where they were evaluated: inline, worker; inline_overrun were begun inline and given over,
             unread did not come whole in time.
         questions: what policies asked the API server with SubjectAccessReviews: answered, unanswered.
+        spans: what became of the spans of reviews: sent, failed, dropped.
         workers: worker processes by how they ended: answered, killed (at the deadline), died; not_started are reviews
             for which none was free in time.
         param_mistakes: mistakes found in params of a live cluster, such as rules that do not exist.
@@ -100,6 +101,7 @@ class Counters:
     uncaught: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     lanes: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     questions: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
+    spans: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     workers: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     param_mistakes: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     background: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))

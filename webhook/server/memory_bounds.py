@@ -32,6 +32,9 @@ COPIED_BYTES: Final = 4_000_000
 USER_CACHE_BYTES: Final = 54_000_000
 """Bytes of all caches of texts that users write (docs/caches.md)."""
 
+SPANS_BYTES: Final = 2048 * 5_000
+"""Bytes of the spans that wait for a collector: 2,000 of them with twenty rules each took 9 MB."""
+
 
 class Part(NamedTuple):
     """The most bytes that one part takes, and the setting that lowers them; "" where no setting does."""
@@ -61,6 +64,8 @@ class MemoryBounds:
         yield Part("what is kept of texts that users write", USER_CACHE_BYTES, "")
         if chosen.live_policies:
             yield Part("policies that the cluster stores", MOST_BYTES_TOGETHER * COMPILED_FACTOR, "--live-policies")
+        if chosen.traces:
+            yield Part("spans that wait for the collector", SPANS_BYTES, "--traces")
         yield Part("connections", connections, "--max-connections")
         yield Part("what connections have read", int(MAX_READ_BYTES * READ_FACTOR), "")
         yield Part("large bodies", chosen.max_inflight_body_bytes, "--max-inflight-body-bytes")

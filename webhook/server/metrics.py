@@ -100,6 +100,7 @@ class Exposition:
         yield from _policy_check_metrics("validating", _VALIDATING, counters.validating)
         yield from _policy_check_metrics("mutating", _MUTATING, counters.mutating)
         yield _counter_metric("reloads", "Changed files taken up, or not.", ("what", "outcome"), counters.reloads)
+        yield _counter_metric("spans", "Spans of reviews, by what became of them.", ("outcome",), counters.spans)
         yield _counter_metric("reviews_by_lane", "Reviews, by where they were evaluated.", ("lane",), counters.lanes)
         yield _counter_metric(
             "access_reviews", "Questions of policies to the API server.", ("outcome",), counters.questions

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from time import monotonic, perf_counter, thread_time
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from webhook.admission.decode import decode_head, decode_review_bytes
 from webhook.admission.enforce import bounded_warnings
@@ -24,7 +24,6 @@ from webhook.cel.library.authorizer import (
     AnsweringAuthorizer,
     AuthorizationDecision,
     AuthorizationQuestion,
-    Authorizer,
     UnansweredQuestion,
 )
 from webhook.deadline import Deadline
@@ -37,6 +36,7 @@ from webhook.server.inline_slice import SMALL_BYTES, InlineSlice
 from webhook.server.large_body import LargeBody, keep_only
 from webhook.server.limited_log import LimitedLog
 from webhook.server.review_log import FAULTS, WorkerFault, fault, line
+from webhook.server.review_parts import Authority, Observer, Reviewer
 from webhook.server.scheduler import Scheduler
 from webhook.server.tenants import UNKNOWN, Tenant, tenant_of
 from webhook.server.worker_lane import OutOfTime, WorkerDied, WorkerLane
@@ -62,30 +62,6 @@ _Input: TypeAlias = bytes | LargeBody | Attributes
 """The input of a worker: a body, or a request that was decoded already."""
 
 
-class Reviewer(Protocol):
-    """Evaluates a review with policies and a view of the cluster that it holds."""
-
-    def review(
-        self, attributes: Attributes, phase: Phase, deadline: Deadline, authorizer: Authorizer | None = None
-    ) -> Verdict:
-        """Return the verdict on a request. Raises UnansweredQuestion where the authorizer must be asked first."""
-        ...
-
-    def interrupt(self, attributes: Attributes, phase: Phase, because: str) -> Verdict:
-        """Return the verdict on a request whose evaluation was given up."""
-        ...
-
-
-class Authority(Protocol):
-    """Answers the questions that policies ask through the CEL variable `authorizer`."""
-
-    async def ask(
-        self, question: AuthorizationQuestion, user: UserInfo, tenant: Tenant, until: float
-    ) -> AuthorizationDecision | str:
-        """Return the API server's decision, or the reason why there is none by `until`."""
-        ...
-
-
 class ReviewHandler:
     """Answers reviews on the loop or in a worker, and keeps the counters."""
 
@@ -99,6 +75,7 @@ class ReviewHandler:
         *,
         authority: Authority | None = None,
         logs_denials: bool = False,
+        observer: Observer | None = None,
     ) -> None:
         self._reviewer = reviewer
         self._scheduler = scheduler
@@ -107,6 +84,7 @@ class ReviewHandler:
         self._log = log
         self._authority = authority
         self._logs_denials = logs_denials
+        self._observer = observer
         self._giving_up = asyncio.Lock()
         self._refusals = LimitedLog(self._note, "call refused")
 
@@ -330,7 +308,7 @@ class ReviewHandler:
         begun = thread_time()
         verdict = self._reviewer.interrupt(head, phase, because)
         result = self._written(head, phase, verdict, perf_counter() - (monotonic() - started), self._counters)
-        self._note("warning", "review not evaluated", {**result.fields, "lane": "worker", "reason": because})
+        self._note_review("warning", "review not evaluated", {**result.fields, "lane": "worker", "reason": because})
         self._scheduler.worked(tenant_of(head), thread_time() - begun)
         return result.body
 
@@ -348,6 +326,8 @@ class ReviewHandler:
         for policy_fault in faults if isinstance(faults, list | tuple) else ():
             self._counters.policy_faults[policy_fault["policy"], policy_fault["checks"], policy_fault["error"]] += 1
             self._note("error", "internal fault", {"uid": fields["uid"], "phase": fields["phase"], **policy_fault})
+        if self._observer is not None:
+            self._observer.reviewed(fields)
         self._note(level, message, fields)
 
     def _note(self, level: Level, message: str, fields: dict[str, object]) -> None:

@@ -36,6 +36,7 @@ from webhook.live_policies.objects import watch as watch_stored
 from webhook.logs import Log
 from webhook.policy.policy_set import PolicySet
 from webhook.releases import shown
+from webhook.server.access_reviews import may_be_asked
 from webhook.server.application import compose
 from webhook.server.background_tasks import Supervisor, Work
 from webhook.server.counters import Counters
@@ -47,14 +48,13 @@ from webhook.server.policy_list import listed
 from webhook.server.readiness import Check, Readiness
 from webhook.server.reload import Reloaded, marks, watch
 from webhook.server.review_endpoint import AsgiApp, Limits
-from webhook.server.review_handler import Authority
+from webhook.server.review_parts import Authority
 from webhook.server.scheduler import Scheduler
 from webhook.server.tls import Certificates
 from webhook.server.warm_up_samples import SAMPLES
 from webhook.server.worker_lane import WorkerLimits
 from webhook.settings.configured import settings_from_changed_file
 from webhook.settings.reporting import ReportSettings
-from webhook.wording import named
 from webhook.yamlfile import discover
 
 _SWITCH_S: Final = 0.000_5
@@ -103,7 +103,9 @@ class ServedState:
         places = (*assembly.policy_places(chosen), *filter(None, [chosen.configuration.path]))
         how = assembly.compile_options(chosen)
         policies: Reloaded[PolicySet] = Reloaded(
-            lambda: _askable(assembly.policies_of_settings(settings_from_changed_file(chosen), how), may_ask=may_ask),
+            lambda: may_be_asked(
+                assembly.policies_of_settings(settings_from_changed_file(chosen), how), may_ask=may_ask
+            ),
             marks(lambda: discover(places)),
             PolicySet.prepare,
         )
@@ -146,21 +148,6 @@ class ServedState:
         )
 
 
-def _askable(policies: PolicySet, *, may_ask: bool) -> PolicySet:
-    """Return the policies after checking that none uses `authorizer` without --authorizer.
-
-    Raises:
-        ConfigurationError: one asks `authorizer`, and the server has none.
-    """
-    asking = [policy.name for policy in policies.policies if policy.asks_authorizer]
-    if asking and not may_ask:
-        names = named(asking, "policy", "policies")
-        asks = "asks" if len(asking) == 1 else "ask"
-        problem = f"{names} {asks} `authorizer`, and without --authorizer every such question would fail"
-        raise ConfigurationError(f"{problem}; start the server with --authorizer, or leave out what asks")
-    return policies
-
-
 def serve(
     held: ServedState,
     certificates: Certificates,
@@ -174,6 +161,7 @@ def serve(
     authority: Authority | None = None,
     most_bytes: int = 0,
     logs_denials: bool = False,
+    traces: bool = False,
     before: Callable[[AsgiApp], AsgiApp] = lambda endpoint: endpoint,
 ) -> None:
     """Assemble the process and listen until a signal stops it.
@@ -190,17 +178,22 @@ def serve(
         authority: answers what policies ask of `authorizer`.
         most_bytes: of memory, what all bounds add up to.
         logs_denials: whether the log line of a refused review has the message.
+        traces: whether a span of each review is sent to the collector of OTEL_EXPORTER_OTLP_ENDPOINT.
         before: wraps the served application; the benchmark puts a route that does nothing in front.
 
     Raises:
         ConfigurationError: the address cannot be listened on.
     """
     counters = Counters()
+    tracing = None
+    if traces:  # of an extra, and 80 ms to import
+        from webhook.server.tracing import tracing_to_collector
+
+        tracing = tracing_to_collector(counters)
     watching = Watching(held, certificates, counters, log)
     supervisor = Supervisor(counters, log)
     remarks = {**watching.remarks(), "background tasks": supervisor.remark, "log": log.remark}
     readiness = Readiness(remarks=remarks)
-    version = shown(held.settings.kubernetes_version)
     application = compose(
         held,
         log,
@@ -208,25 +201,16 @@ def serve(
         counters=counters,
         readiness=readiness,
         gauges=watching.gauges(most_bytes),
-        about={"kubernetes": version, "engine": held.settings.cel_engine},
+        about={"kubernetes": shown(held.settings.kubernetes_version), "engine": held.settings.cel_engine},
         workers=workers,
         authority=authority,
         policies=lambda: listed(held.policies.current),
         logs_denials=logs_denials,
+        observer=tracing,
     )
     scheduler = application.scheduler
     scheduler.is_warm.clear()
     readiness.checks = {**watching.checks(), "warm-up": lambda: "" if scheduler.is_warm.is_set() else "it is not done"}
-
-    def ready(host: str, port: int, probe_port: int | None) -> None:
-        gc.collect()
-        gc.freeze()  # policies live until the next reload: no collection walks them again
-        gc.set_threshold(_YOUNG_OBJECTS)
-        sys.setswitchinterval(_SWITCH_S)
-        elapsed_ms = round((time.perf_counter() - started) * 1000)
-        names = [policy.name for policy in held.policies.current.policies]
-        ports = {"host": host, "port": port, "probe_port": probe_port}
-        log.write("info", "ready", {**ports, "policies": names, "elapsed_ms": elapsed_ms})
 
     async def warm() -> None:
         """Load the pages and warm up the policies, then exclude what was created from garbage collection."""
@@ -235,9 +219,13 @@ def serve(
         log.info("warm", elapsed_ms=round((time.perf_counter() - started) * 1000))
 
     work = {"warm-up": warm, **watching.background(reload_s)}
+    endpoint = before(application.endpoint)
+    if tracing is not None:
+        work["traces"] = tracing.send
+        endpoint = tracing.traced(endpoint)
     background = tuple(supervisor.over(name, each) for name, each in work.items())
     Listener(
-        before(application.endpoint),
+        endpoint,
         place,
         readiness,
         scheduler,
@@ -245,8 +233,25 @@ def serve(
         log=log,
         counters=counters,
         background=background,
-        on_start=ready,
+        on_start=_on_start(held, log, started),
     ).listen()
+    if tracing is not None:
+        tracing.flush()
+
+
+def _on_start(held: ServedState, log: Log, started: float) -> Callable[[str, int, int | None], None]:
+    """Return what is done when the server listens: it tunes the interpreter and writes the line `ready`."""
+
+    def ready(host: str, port: int, probe_port: int | None) -> None:
+        gc.collect()
+        gc.freeze()  # policies live until the next reload: no collection walks them again
+        gc.set_threshold(_YOUNG_OBJECTS)
+        sys.setswitchinterval(_SWITCH_S)
+        elapsed_ms = round((time.perf_counter() - started) * 1000)
+        names = [policy.name for policy in held.policies.current.policies]
+        log.info("ready", host=host, port=port, probe_port=probe_port, policies=names, elapsed_ms=elapsed_ms)
+
+    return ready
 
 
 async def warm_up(state: ServedState, scheduler: Scheduler) -> None:

@@ -102,6 +102,12 @@ class ServerSettings(ReportSettings):
         "At which --log-level the line of a refused review has the message that the user read; it quotes values of "
         "the object.",
     )
+    traces: bool = declare_setting(
+        False,
+        values.switch(),
+        "Send an OpenTelemetry span of each review to the collector that OTEL_EXPORTER_OTLP_ENDPOINT names, by OTLP "
+        "over HTTP; needs the extra `otel`.",
+    )
 
 
 DEFAULTS: Final = ServerSettings()

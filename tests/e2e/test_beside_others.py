@@ -1,0 +1,130 @@
+"""Beside the webhooks of Istio, Kueue and Volcano: who is called first, who again, and what each sees.
+
+docs/beside-others.md tells people what is held here. The others are played by tests/e2e/other_webhooks.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e.conftest import Cluster
+from tests.e2e.other_webhooks import (
+    Other,
+    OtherWebhooks,
+    other_webhooks,
+    registered,
+    schedule_by,
+    sidecar,
+    suspend_in_queue,
+)
+
+pytestmark = pytest.mark.e2e
+
+NAMESPACE = "beside-others"
+KUEUE, VOLCANO = "kueue-mutating-webhook-configuration", "volcano-admission-service-pods-mutate"
+ISTIO, EARLY = "istio-sidecar-injector", "a-sidecar-injector"
+NVIDIA = {"nvidia.com/gpu": "1"}
+
+
+@pytest.fixture(scope="module")
+def others(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OtherWebhooks]:
+    cluster.server.kubectl("create", "namespace", NAMESPACE)
+    with other_webhooks(tmp_path_factory.mktemp("others")) as running:
+        yield running
+
+
+def pod(name: str, **limits: str) -> dict[str, Any]:
+    container = {"name": "c", "image": "i", "resources": {"limits": limits}}
+    metadata = {"name": name, "namespace": NAMESPACE}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+
+
+def created(cluster: Cluster, value: dict[str, Any]) -> dict[str, Any]:
+    done = cluster.server.kubectl("create", "-o", "yaml", "-f", "-", given=yaml.safe_dump(value))
+    return dict(yaml.safe_load(done.stdout))
+
+
+def refusal(cluster: Cluster, value: dict[str, Any]) -> str:
+    return cluster.server.kubectl("create", "-f", "-", given=yaml.safe_dump(value), code=1).stderr
+
+
+def limits(value: dict[str, Any]) -> list[dict[str, str]]:
+    spec = value["spec"].get("template", value)["spec"]
+    return [one["resources"].get("limits", {}) for one in spec["containers"]]
+
+
+def calls(cluster: Cluster, name: str) -> list[str]:
+    cluster.asked_until(name)
+    return [line["phase"] for line in cluster.lines("review") if line["name"] == name]
+
+
+def test_configurations_are_called_in_the_order_of_their_names(cluster: Cluster, others: OtherWebhooks) -> None:
+    """One before `claimgate` sees `gpu`, and those behind it, as Kueue's and Volcano's, what it means here."""
+    volcano = Other(VOLCANO, schedule_by("volcano"))
+    with registered(cluster.server, others, NAMESPACE, volcano, Other(EARLY, lambda _: [])):
+        stored = created(cluster, pod("ordered", gpu="1"))
+    assert [name for name, _ in others.seen] == [EARLY, VOLCANO]
+    assert [limits(value) for _, value in others.seen] == [[{"gpu": "1"}], [NVIDIA]]
+    assert (stored["spec"]["schedulerName"], limits(stored)) == ("volcano", [NVIDIA])
+
+
+def test_what_an_earlier_webhook_adds_is_translated(cluster: Cluster, others: OtherWebhooks) -> None:
+    with registered(cluster.server, others, NAMESPACE, Other(EARLY, sidecar("gpu"))):
+        assert limits(created(cluster, pod("early"))) == [{}, NVIDIA]
+
+
+def test_what_a_later_webhook_adds_is_translated_when_claimgate_was_asked_before(
+    cluster: Cluster, others: OtherWebhooks
+) -> None:
+    """`reinvocationPolicy: IfNeeded` of claimgate: it is asked again about an object that changed after it was asked."""
+    with registered(cluster.server, others, NAMESPACE, Other(ISTIO, sidecar("gpu"))):
+        stored = created(cluster, pod("later", gpu="1"))
+    assert limits(stored) == [NVIDIA, NVIDIA]
+    assert calls(cluster, "later").count("mutate") == 2
+    assert len(others.objects(ISTIO)) == 1  # its own policy is Never
+
+
+def test_what_a_later_webhook_adds_to_an_object_that_concerned_nobody_is_refused(
+    cluster: Cluster, others: OtherWebhooks
+) -> None:
+    """An API server asks nobody for the first time in the second round, so `gpu` reaches its own validation."""
+    with registered(cluster.server, others, NAMESPACE, Other(ISTIO, sidecar("gpu"))):
+        assert "must be a standard resource type or fully qualified" in refusal(cluster, pod("too-late"))
+    with registered(cluster.server, others, NAMESPACE, Other(ISTIO, sidecar("nvidia.com/gpu"))):
+        assert limits(created(cluster, pod("named"))) == [{}, NVIDIA]
+
+
+def test_whatever_is_added_last_is_validated(cluster: Cluster, others: OtherWebhooks) -> None:
+    mixed = Other(VOLCANO, sidecar("amd.com/gpu"))
+    with registered(cluster.server, others, NAMESPACE, mixed):
+        told = cluster.server.kubectl("create", "-f", "-", given=yaml.safe_dump(pod("mixed", gpu="1")), code=None)
+    assert "amd.com/gpu" in told.stderr
+
+
+def test_one_that_wants_to_see_what_comes_after_it_is_asked_again(cluster: Cluster, others: OtherWebhooks) -> None:
+    """The change of claimgate counts as one that came later; both settle, and nobody is asked a third time."""
+    early = Other(EARLY, sidecar("nvidia.com/gpu"), "IfNeeded")
+    with registered(cluster.server, others, NAMESPACE, early, Other(ISTIO, lambda _: [], "IfNeeded")):
+        stored = created(cluster, pod("again", gpu="1"))
+    assert limits(stored) == [NVIDIA, NVIDIA]
+    assert [limits(value)[0] for value in others.objects(EARLY)] == [{"gpu": "1"}, NVIDIA]
+
+
+def test_a_job_that_kueue_suspends_is_translated_before_kueue_counts_it(
+    cluster: Cluster, others: OtherWebhooks
+) -> None:
+    job: dict[str, Any] = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"namespace": NAMESPACE}}
+    template = {"spec": {**pod("x", gpu="1")["spec"], "restartPolicy": "Never"}}
+    job["metadata"]["name"], job["spec"] = "suspended", {"template": template}
+    kueue = Other(KUEUE, suspend_in_queue("of-nobody"), resource="jobs", group="batch")
+    with registered(cluster.server, others, NAMESPACE, kueue):
+        done = cluster.server.kubectl("create", "-o", "yaml", "-f", "-", given=yaml.safe_dump(job))
+    stored = yaml.safe_load(done.stdout)
+    assert stored["spec"]["suspend"] is True
+    assert limits(stored) == [NVIDIA]
+    assert limits(others.objects(KUEUE)[0]) == [NVIDIA], "Kueue counts what the vendor calls it"
+    assert stored["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "of-nobody"

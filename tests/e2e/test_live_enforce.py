@@ -1,0 +1,149 @@
+"""Policies by `kubectl apply` where the installation enforces, under creations without a pause.
+
+What is registered for them fails closed, too, and from its first moment with a bundle. tests/e2e/replicas.py plays the
+nodes.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.deploy.helm import DEPLOY, NAMESPACE, helm, tool
+from tests.e2e import apiserver
+from tests.e2e.apiserver import ApiServer
+from tests.e2e.charts import chart
+from tests.e2e.creations import Creations, creating
+from tests.e2e.installation import (
+    CONFIGURATIONS,
+    failure_policies,
+    go_on_in,
+    has_bundles,
+    must_be_allowed_to_enforce,
+    note_replicas_on_two_nodes,
+    webhooks,
+)
+from tests.e2e.replicas import Replicas, apply, certificates, registration, rendered, service, until
+from tests.e2e.test_life import SANDBOX
+from tests.live_policies.stored import binding, policy
+
+pytestmark = pytest.mark.e2e
+
+MAPS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+FORBIDDEN = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "forbidden"}}
+ENFORCED = ("enforce", "policy", "again", "gone")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """A cluster with nothing in it."""
+    tool("helm")
+    if reason := apiserver.missing():
+        pytest.skip(reason)
+    with apiserver.running(tmp_path_factory.mktemp("live-enforce")) as running:
+        running.kubectl("create", "-f", str(SANDBOX))
+        running.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        yield running
+
+
+def test_what_a_policy_has_registered_fails_closed_with_the_rest(server: ApiServer, tmp_path: Path) -> None:
+    """The chart, with `enforce` and `livePolicies` from the first command on."""
+    with service(server, tmp_path) as replicas, creating(server) as made:
+        release = ("claimgate", str(chart(tmp_path / "chart", replicas.port)))
+        values = ("--set", "enforce=true", "--set", "livePolicies=true")
+        _helm(server, "install", *release, "--create-namespace", *values)
+        server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        with certificates(server, tmp_path), registration(server, tmp_path):
+            until(lambda: has_bundles(server), "both configurations have the bundle")
+            replicas.roll()
+            note_replicas_on_two_nodes(server)
+            must_be_allowed_to_enforce(server)
+            _helm(server, "upgrade", *release, *values)
+            assert failure_policies(server) == {"Fail"}
+            go_on_in(made, "enforce")
+            made.phase = "policy"
+            _is_registered(server)
+            must_be_allowed_to_enforce(server)
+            go_on_in(made, "policy")
+            made.phase = "again"
+            _helm(server, "upgrade", *release, *values)  # which applies the rules of the chart once more
+            until(lambda: "no-maps" in _refusal(server), "the policy is registered again")
+            assert failure_policies(server) == {"Fail"}
+            go_on_in(made, "again")
+            _refuses_what_nobody_answers(server, replicas, made)
+            server.kubectl("delete", "validatingpolicies.claimgate.dev,policybindings.claimgate.dev", "--all")
+            until(lambda: not _asks_about_maps(server), "the policy is registered no more")
+            go_on_in(made, "gone")
+        made.phase = "uninstall"
+        _helm(server, "uninstall", "claimgate")
+    _is_as_promised(made)
+
+
+def test_the_overlays_together_register_the_same(server: ApiServer, tmp_path: Path) -> None:
+    """kustomize: `live-policies` names `enforce` in the place of the base, as deploy/README.md says."""
+    shutil.copytree(DEPLOY, tmp_path / "deploy")
+    both = tmp_path / "deploy" / "overlays" / "live-policies"
+    text = (both / "kustomization.yaml").read_text()
+    assert text.count("- ../../base\n") == 1
+    (both / "kustomization.yaml").write_text(text.replace("- ../../base\n", "- ../enforce\n"))
+    with service(server, tmp_path) as replicas:
+        apply(server, rendered(server, "overlays/live-policies", replicas.port))
+        server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        with certificates(server, tmp_path), registration(server, tmp_path):
+            until(lambda: has_bundles(server), "both configurations have the bundle")
+            replicas.roll()
+            apply(server, rendered(server, str(both), replicas.port))
+            assert failure_policies(server) == {"Fail"}
+            _is_registered(server)
+        objects = rendered(server, str(both), replicas.port)
+        server.kubectl("delete", CONFIGURATIONS, "claimgate")
+        kept = [one for one in objects if one["kind"] != "Namespace"]
+        server.kubectl("delete", "--ignore-not-found", "-f", "-", given=yaml.safe_dump_all(kept))
+
+
+def _is_registered(server: ApiServer) -> None:
+    """A policy about a kind that no shipped one is about; every webhook fails closed and has the bundle all the time."""
+    maps = policy("no-maps", "object.metadata.name != 'forbidden'", matchConstraints={"resourceRules": [MAPS]})
+    bound = binding("no-maps", "no-maps")
+    apply(server, [{**one, "metadata": {"name": one["metadata"]["name"]}} for one in (maps, bound)])
+    until(lambda: "no-maps" in _refusal(server), "the ConfigMap is refused")
+    assert failure_policies(server) == {"Fail"}
+    assert all(one["clientConfig"].get("caBundle") for one in webhooks(server))
+
+
+def _refuses_what_nobody_answers(server: ApiServer, replicas: Replicas, made: Creations) -> None:
+    made.phase = "nobody"
+    for one in list(replicas.running):
+        replicas.end(one)
+    until(lambda: "failed calling webhook" in _refusal(server, "allowed"), "the ConfigMap is refused")
+    replicas.roll()
+    until(lambda: not _refusal(server, "allowed"), "a ConfigMap that the policy allows is taken again")
+
+
+def _asks_about_maps(server: ApiServer) -> bool:
+    return any("configmaps" in rule["resources"] for one in webhooks(server) for rule in one["rules"])
+
+
+def _refusal(server: ApiServer, name: str = "forbidden") -> str:
+    value = yaml.safe_dump({**FORBIDDEN, "metadata": {"name": name}})
+    done = server.kubectl("create", "--dry-run=server", "-f", "-", given=value, code=None)
+    return done.stderr if done.returncode else ""
+
+
+def _helm(server: ApiServer, *arguments: str) -> str:
+    return helm(*arguments, "--namespace", NAMESPACE, "--kubeconfig", str(server.kubeconfig)).stdout
+
+
+def _is_as_promised(made: Creations) -> None:
+    sys.stdout.write(f"{made.count()} objects: {dict(made.seen)}\n")
+    assert made.outcomes("plain", *ENFORCED) == {"created"}
+    assert made.outcomes("own", *ENFORCED) == {"created as nvidia.com/gpu"}
+    assert made.outcomes("portable", *ENFORCED) == {"created as nvidia.com/gpu"}
+    assert all("(gpu-portable/all)" in each for each in made.outcomes("wrong", *ENFORCED))
+    for phase in ENFORCED:
+        assert made.count(phase) > 20, phase

@@ -1,0 +1,37 @@
+"""The bill of materials names every package that is locked, with the hashes that pip checks."""
+
+import json
+
+import pytest
+
+from tests.sbom import bill_of_materials, declared, locked, normalised
+
+
+@pytest.fixture(scope="module")
+def text():
+    return bill_of_materials()
+
+
+def test_every_locked_package_is_in_it_with_version_and_hashes(text):
+    components = {
+        normalised(one["name"]): (
+            one["version"],
+            {each["content"] for reference in one["externalReferences"] for each in reference["hashes"]},
+        )
+        for one in json.loads(text)["components"]
+    }
+    assert components == locked()
+    assert len(components) > 40
+
+
+def test_the_application_depends_on_what_it_declares(text):
+    made = json.loads(text)
+    names = {one["bom-ref"]: normalised(one["name"]) for one in made["components"]}
+    root = made["metadata"]["component"]
+    assert (root["name"], root["licenses"][0]["license"]["id"]) == ("claimgate", "Apache-2.0")
+    (of_root,) = (one for one in made["dependencies"] if one["ref"] == root["bom-ref"])
+    assert {names[each] for each in of_root["dependsOn"]} == declared()
+
+
+def test_it_is_the_same_whenever_it_is_made(text):
+    assert bill_of_materials() == text

@@ -1,0 +1,46 @@
+"""What the handler of reviews needs of others: who evaluates, who answers questions, who is told.
+
+Protocols alone. The server's state, the API server and the spans of OpenTelemetry stand behind them.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from webhook.attributes import Attributes, Phase, UserInfo
+from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQuestion, Authorizer
+from webhook.deadline import Deadline
+from webhook.decisions import Verdict
+from webhook.server.tenants import Tenant
+
+
+class Reviewer(Protocol):
+    """Evaluates a review with policies and a view of the cluster that it holds."""
+
+    def review(
+        self, attributes: Attributes, phase: Phase, deadline: Deadline, authorizer: Authorizer | None = None
+    ) -> Verdict:
+        """Return the verdict on a request. Raises UnansweredQuestion where the authorizer must be asked first."""
+        ...
+
+    def interrupt(self, attributes: Attributes, phase: Phase, because: str) -> Verdict:
+        """Return the verdict on a request whose evaluation was given up."""
+        ...
+
+
+class Authority(Protocol):
+    """Answers the questions that policies ask through the CEL variable `authorizer`."""
+
+    async def ask(
+        self, question: AuthorizationQuestion, user: UserInfo, tenant: Tenant, until: float
+    ) -> AuthorizationDecision | str:
+        """Return the API server's decision, or the reason why there is none by `until`."""
+        ...
+
+
+class Observer(Protocol):
+    """Is told what the log says of each review."""
+
+    def reviewed(self, fields: dict[str, object]) -> None:
+        """Take the fields of the log line of the review of the current task."""
+        ...

@@ -1,0 +1,164 @@
+"""OpenTelemetry spans: one for each review, with the ids of the rules that it broke and nothing of the object.
+
+Needs the extra `otel`, and is imported with `--traces` alone. Where spans go, how many are kept and how the service is
+called is said by the variables OTEL_* of the specification, which the SDK reads. A `traceparent` of the call is the
+span's parent: API servers send one when their own tracing is configured.
+
+The SDK's BatchSpanProcessor is not used: it starts a thread in each forked child, and a worker is forked for each slow
+review. Spans wait in a bounded queue here, and a background task of the server sends them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from opentelemetry.propagate import get_global_textmap
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.trace import SpanKind, Status, StatusCode, get_current_span
+
+from webhook import __version__
+from webhook.server.connections import PATHS
+from webhook.server.counters import Counters
+from webhook.server.request_body import Receive, Scope
+from webhook.server.review_endpoint import AsgiApp, Send
+
+if TYPE_CHECKING:
+    from opentelemetry.util.types import AttributeValue
+
+MAX_QUEUED: Final = 2048
+"""Spans that wait for the collector; the oldest gives way, and is counted. The SDK's own default."""
+_PERIOD_S: Final = 1.0
+_BATCH: Final = 512
+_LIMITS: Final = SpanLimits(max_attribute_length=256)
+"""A namespace may have megabytes here; an API server sends none above 63 characters."""
+_FIELDS: Final = {
+    "uid": "claimgate.review.uid",
+    "phase": "claimgate.review.phase",
+    "operation": "claimgate.review.operation",
+    "group": "claimgate.review.group",
+    "kind": "claimgate.review.kind",
+    "subresource": "claimgate.review.subresource",
+    "namespace": "k8s.namespace.name",
+    "dry_run": "claimgate.review.dry_run",
+    "allowed": "claimgate.review.allowed",
+    "code": "claimgate.review.code",
+    "policies": "claimgate.policies",
+    "rules": "claimgate.rules",
+    "patched": "claimgate.review.patch_operations",
+    "lane": "claimgate.review.lane",
+    "reason": "claimgate.review.not_evaluated",
+}
+"""The attribute of each field of a review's log line that a span has. Names of objects and users are in the log alone.
+"""
+
+
+class SpanQueue(SpanProcessor):
+    """Keeps ended spans until they are sent."""
+
+    def __init__(self, counters: Counters) -> None:
+        self._spans: deque[ReadableSpan] = deque(maxlen=MAX_QUEUED)
+        self._counters = counters
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Keep the span; a full queue drops its oldest."""
+        if len(self._spans) == MAX_QUEUED:
+            self._counters.spans["dropped",] += 1
+        self._spans.append(span)
+
+    def take(self) -> Sequence[ReadableSpan]:
+        """Return the next spans to send, and forget them."""
+        return [self._spans.popleft() for _ in range(min(_BATCH, len(self._spans)))]
+
+
+class Tracing:
+    """The spans of one server."""
+
+    def __init__(self, exporter: SpanExporter, counters: Counters) -> None:
+        """Make spans that go to `exporter`, which logs by itself when it cannot send them."""
+        self._queue = SpanQueue(counters)
+        self._exporter = exporter
+        self._counters = counters
+        provider = TracerProvider(resource=_resource(), span_limits=_LIMITS, shutdown_on_exit=False)
+        provider.add_span_processor(self._queue)
+        self._tracer = provider.get_tracer("claimgate", __version__)
+
+    def traced(self, application: AsgiApp) -> AsgiApp:
+        """Return the application with a span around each review."""
+
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            phase = PATHS.get(scope["path"]) if scope["type"] == "http" else None
+            if phase is None:
+                await application(scope, receive, send)
+                return
+            parent = get_global_textmap().extract(_carrier(scope))
+            name = f"{phase.value} review"
+            with self._tracer.start_as_current_span(
+                name,
+                parent,
+                SpanKind.SERVER,
+                record_exception=False,  # it may quote the object
+                set_status_on_exception=False,
+            ) as span:
+
+                async def note(message: MutableMapping[str, Any]) -> None:
+                    if message["type"] == "http.response.start":
+                        span.set_attribute("http.response.status_code", message["status"])
+                        if message["status"] >= 500:
+                            span.set_status(Status(StatusCode.ERROR))
+                    await send(message)
+
+                await application(scope, receive, note)
+
+        return answer
+
+    def reviewed(self, fields: dict[str, object]) -> None:
+        """Add what the log says of a review to the span of the current request."""
+        span = get_current_span()
+        if span.is_recording():
+            for key, name in _FIELDS.items():
+                if (value := fields.get(key)) not in (None, ""):
+                    span.set_attribute(name, cast("AttributeValue", value))
+
+    async def send(self) -> None:
+        """Send what waits, a batch at a time, for as long as the server runs."""
+        while True:
+            await asyncio.sleep(_PERIOD_S)
+            while spans := self._queue.take():
+                await asyncio.to_thread(self._export, spans)
+
+    def flush(self) -> None:
+        """Send what is left when the server stops."""
+        while (spans := self._queue.take()) and self._export(spans):
+            pass  # the first batch that fails is the last: each takes ten seconds, and the kubelet waits
+        self._exporter.shutdown()
+
+    def _export(self, spans: Sequence[ReadableSpan]) -> bool:
+        is_sent = self._exporter.export(spans) is SpanExportResult.SUCCESS
+        self._counters.spans["sent" if is_sent else "failed",] += len(spans)
+        return is_sent
+
+
+def _carrier(scope: Scope) -> dict[str, str]:
+    """Return the headers of W3C Trace Context that the call has."""
+    wanted = (b"traceparent", b"tracestate", b"baggage")
+    return {name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name in wanted}
+
+
+def _resource() -> Resource:
+    """Return what OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say of the service, with defaults of our own."""
+    found = Resource.create({"service.version": __version__})
+    if str(found.attributes.get("service.name", "")).startswith("unknown_service"):
+        return found.merge(Resource({"service.name": "claimgate"}))
+    return found
+
+
+def tracing_to_collector(counters: Counters) -> Tracing:
+    """Return spans that go to the collector of OTEL_EXPORTER_OTLP_ENDPOINT, by OTLP over HTTP."""
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+    return Tracing(OTLPSpanExporter(), counters)
