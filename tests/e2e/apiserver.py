@@ -56,10 +56,11 @@ def without_controllers() -> str:
 
 @dataclass(frozen=True, slots=True)
 class ApiServer:
-    """A running API server and how to talk to it as a cluster administrator."""
+    """A running API server and how to talk to it as a cluster administrator; `etcd` is the URL of its store."""
 
     url: str
     folder: Path
+    etcd: str = ""
 
     @property
     def kubeconfig(self) -> Path:
@@ -93,7 +94,7 @@ def running(folder: Path, *flags: str) -> Iterator[ApiServer]:
         flags: further flags of kube-apiserver, such as `--runtime-config=api/all=true`.
     """
     etcd_port, peer_port, port = free_ports(3)
-    server = ApiServer(f"https://127.0.0.1:{port}", folder)
+    server = ApiServer(f"https://127.0.0.1:{port}", folder, f"http://127.0.0.1:{etcd_port}")
     token = secrets.token_hex(16)
     _write_credentials(server, token)
     with (

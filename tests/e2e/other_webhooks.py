@@ -144,6 +144,11 @@ def _wait_until_called(
     probes = {
         "pods": {"apiVersion": "v1", "kind": "Pod", **pod},
         "jobs": {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": pod}},
+        "batchsandboxes": {
+            "apiVersion": "sandbox.opensandbox.io/v1alpha1",
+            "kind": "BatchSandbox",
+            "spec": {"replicas": 1, "template": pod},
+        },
     }
 
     def all_are() -> bool:

@@ -27,7 +27,7 @@ from typing import Any
 import httpx
 import yaml
 
-from tests.e2e.apiserver import ApiServer
+from tests.e2e.apiserver import ApiServer, free_ports
 from tests.e2e.conftest import NAMESPACE
 
 START_S = 60
@@ -64,12 +64,17 @@ class Replica:
 
 @dataclass(slots=True)
 class Replicas:
-    """The replicas of the Deployment claimgate, and the Service before them."""
+    """The replicas of the Deployment claimgate, and the Service before them.
+
+    Those that are started call the API server at `address`, where it is given, and log to `stderr`, a descriptor.
+    """
 
     server: ApiServer
     folder: Path
     port: int
     running: list[Replica] = field(default_factory=list)
+    address: str = ""
+    stderr: int | None = None
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def roll(self) -> None:
@@ -87,8 +92,12 @@ class Replicas:
         folder.mkdir()
         self._mount(folder)
         log = folder / "log"
+        # where nobody can read which ports it has, it is told
+        port, probes = free_ports(2) if self.stderr is not None else (0, 0)
+        command = [*self._command(folder), f"--port={port}", f"--probe-port={probes}"]
         with log.open("wb") as stream:
-            replica = Replica(subprocess.Popen(self._command(folder), stderr=stream, cwd=folder), log)
+            stderr = stream if self.stderr is None else self.stderr
+            replica = Replica(subprocess.Popen(command, stderr=stderr, cwd=folder), log, port, probes)
         self.running.append(replica)
         return replica
 
@@ -123,11 +132,12 @@ class Replicas:
 
     def _command(self, folder: Path) -> list[str]:
         (container,) = self.server.get("deployment", "claimgate", NAMESPACE)["spec"]["template"]["spec"]["containers"]
-        account = service_account(self.server, "claimgate", folder)
-        here = {"--live": f"--kubeconfig={account}", "--probe-port=8081": "--probe-port=0", "--drain=10": "--drain=1"}
-        arguments = [here.get(one, one).replace("/etc/claimgate/tls", str(folder)) for one in container["args"]]
+        account = service_account(self.server, "claimgate", folder, self.address)
+        here = {"--live": f"--kubeconfig={account}", "--drain=10": "--drain=1"}
+        given = [one for one in container["args"] if not one.startswith("--probe-port=")]
+        arguments = [here.get(one, one).replace("/etc/claimgate/tls", str(folder)) for one in given]
         assert not set(here) & set(arguments)
-        return [sys.executable, "-m", "webhook", *arguments, "--host=127.0.0.1", "--port=0"]
+        return [sys.executable, "-m", "webhook", *arguments, "--host=127.0.0.1"]
 
     @staticmethod
     def _until_ready(replica: Replica) -> None:
@@ -193,11 +203,12 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
         target.shutdown(socket.SHUT_WR)
 
 
-def service_account(server: ApiServer, name: str, folder: Path) -> Path:
-    """A kubeconfig with a token of a ServiceAccount of claimgate's namespace."""
+def service_account(server: ApiServer, name: str, folder: Path, address: str = "") -> Path:
+    """A kubeconfig with a token of a ServiceAccount of claimgate's namespace; `address` is called in the server's place."""
     token = server.kubectl("create", "token", name, "--namespace", NAMESPACE).stdout.strip()
     config: dict[str, Any] = yaml.safe_load(server.kubeconfig.read_text())
     config["users"][0]["user"] = {"token": token}
+    config["clusters"][0]["cluster"] |= {"server": address} if address else {}
     path = folder / f"{name}.kubeconfig"
     path.write_text(yaml.safe_dump(config))
     return path

@@ -98,11 +98,18 @@ def test_what_a_later_webhook_adds_to_an_object_that_concerned_nobody_is_refused
         assert limits(created(cluster, pod("named"))) == [{}, NVIDIA]
 
 
-def test_whatever_is_added_last_is_validated(cluster: Cluster, others: OtherWebhooks) -> None:
-    mixed = Other(VOLCANO, sidecar("amd.com/gpu"))
-    with registered(cluster.server, others, NAMESPACE, mixed):
-        told = cluster.server.kubectl("create", "-f", "-", given=yaml.safe_dump(pod("mixed", gpu="1")), code=None)
-    assert "amd.com/gpu" in told.stderr
+def test_what_is_added_last_is_refused_as_what_was_sent(cluster: Cluster, others: OtherWebhooks) -> None:
+    def all_devices(_: dict[str, Any]) -> list[dict[str, Any]]:
+        return [
+            {"op": "add", "path": "/spec/template/spec/containers/0/resources", "value": {"limits": {"gpu": "all"}}}
+        ]
+
+    kind = {"apiVersion": "sandbox.opensandbox.io/v1alpha1", "kind": "BatchSandbox"}
+    sandbox = {**kind, "metadata": {"name": "late", "namespace": NAMESPACE}, "spec": {"replicas": 1}}
+    sandbox["spec"] = {"replicas": 1, "template": {"spec": pod("x", cpu="1")["spec"]}}
+    late = Other(VOLCANO, all_devices, resource="batchsandboxes", group="sandbox.opensandbox.io")
+    with registered(cluster.server, others, NAMESPACE, late):
+        assert "(gpu-portable/all)" in refusal(cluster, sandbox)
 
 
 def test_one_that_wants_to_see_what_comes_after_it_is_asked_again(cluster: Cluster, others: OtherWebhooks) -> None:

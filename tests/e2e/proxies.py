@@ -1,0 +1,64 @@
+"""A proxy before an API server, with the faults of a network: away, closed, silent, slow."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from contextlib import suppress
+from typing import Literal, TypeAlias
+
+Mode: TypeAlias = Literal["pass", "away", "silent", "slow"]
+SLOW_S = 0.3
+
+
+class FaultyProxy:
+    """Carries bytes as its `mode` says.
+
+    pass: at once. away: new connections end at once. silent: bytes are thrown away. slow: each piece is late.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        self.mode: Mode = "pass"
+        self._to = (host, port)
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self._open: set[socket.socket] = set()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> None:
+        """End all connections that are open."""
+        for one in list(self._open):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """End everything."""
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        self.cut()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                if self.mode == "away":
+                    client.close()
+                    continue
+                upstream = socket.create_connection(self._to)
+                for source, target in ((client, upstream), (upstream, client)):
+                    self._open.add(source)
+                    threading.Thread(target=self._carry, args=(source, target), daemon=True).start()
+
+    def _carry(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                if self.mode == "slow":
+                    time.sleep(SLOW_S)
+                if self.mode != "silent":
+                    target.sendall(data)
+        self._open.discard(source)
+        with suppress(OSError):
+            target.shutdown(socket.SHUT_RDWR)
+        source.close()

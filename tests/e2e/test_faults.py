@@ -1,0 +1,167 @@
+"""What goes wrong around a running installation, in enforce and under creations without a pause: none of them fails.
+
+The API server that asks is there all the time. Replicas call it through a proxy, which takes it away from them.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.e2e import apiserver
+from tests.e2e.apiserver import ApiServer
+from tests.e2e.conftest import NAMESPACE
+from tests.e2e.creations import Creations, creating
+from tests.e2e.installation import failure_policies, go_on_in, has_bundles
+from tests.e2e.proxies import FaultyProxy
+from tests.e2e.replicas import Replicas, apply, certificates, rendered, service, until
+from tests.e2e.test_life import SANDBOX
+
+pytestmark = pytest.mark.e2e
+
+PHASES = (
+    "slow start",
+    "slow",
+    "closed",
+    "silent",
+    "away",
+    "away at start",
+    "back",
+    "compacted",
+    "full log",
+    "unread log",
+)
+MOST_MB = 250
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """A cluster whose watches end with 410 once their revision is compacted, since no cache stands before the store."""
+    if reason := apiserver.missing():
+        pytest.skip(reason)
+    with apiserver.running(tmp_path_factory.mktemp("faults"), "--watch-cache=false") as running:
+        running.kubectl("create", "-f", str(SANDBOX))
+        running.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        yield running
+
+
+def test_no_creation_fails_whatever_goes_wrong_around(server: ApiServer, tmp_path: Path) -> None:
+    url = httpx.URL(server.url)
+    proxy = FaultyProxy(url.host, int(url.port or 443))
+    try:
+        with service(server, tmp_path) as replicas, creating(server) as made:
+            replicas.address = f"https://127.0.0.1:{proxy.port}"
+            objects = rendered(server, "overlays/enforce", replicas.port)
+            apply(server, rendered(server, "base", replicas.port))
+            with certificates(server, tmp_path):
+                until(lambda: has_bundles(server), "both configurations have the bundle")
+                replicas.roll()
+                apply(server, objects)
+                until(lambda: failure_policies(server) == {"Fail"}, "it is enforced")
+                before = _megabytes(replicas)
+                _the_api_server_is_slow_or_cut_off(replicas, proxy, made)
+                _the_api_server_is_away(replicas, proxy, made)
+                _the_past_is_compacted(server, proxy, made)
+                sys.stdout.write(
+                    f"replicas have {before} MB, and {_megabytes(replicas)} MB after faults of the network\n"
+                )
+                assert max(_megabytes(replicas)) < MOST_MB
+                _nobody_takes_the_log(replicas, made)
+    finally:
+        proxy.close()
+    sys.stdout.write(f"{made.count()} objects: {dict(made.seen)}\n")
+    assert made.outcomes("plain", *PHASES) == {"created"}
+    assert made.outcomes("own", *PHASES) == {"created as nvidia.com/gpu"}
+    assert made.outcomes("portable", *PHASES) == {"created as nvidia.com/gpu", "created"}  # amd.com/gpu for a while
+    assert made.outcomes("portable", *PHASES[:-3]) == {"created as nvidia.com/gpu"}
+    assert all("(gpu-portable/all)" in each for each in made.outcomes("wrong", *PHASES))
+    for phase in PHASES:
+        assert made.count(phase) > 20, phase
+
+
+def _the_api_server_is_slow_or_cut_off(replicas: Replicas, proxy: FaultyProxy, made: Creations) -> None:
+    made.phase = "slow start"
+    proxy.mode = "slow"
+    replicas.roll()
+    go_on_in(made, "slow start")
+    go_on_in(made, "slow")
+    proxy.mode = "pass"
+    made.phase = "closed"
+    for _ in range(3):
+        proxy.cut()
+        go_on_in(made, "closed")
+    proxy.mode = "silent"
+    go_on_in(made, "silent", 100)
+    proxy.cut()
+    proxy.mode = "pass"
+
+
+def _the_api_server_is_away(replicas: Replicas, proxy: FaultyProxy, made: Creations) -> None:
+    """Those that run go on; one that starts is not ready, and gets no review before it has seen the cluster."""
+    proxy.mode = "away"
+    proxy.cut()
+    go_on_in(made, "away", 100)
+    made.phase = "away at start"
+    started = replicas.start()
+    until(lambda: "cluster" in started.unready(), "it says that it does not see the cluster")
+    go_on_in(made, "away at start")
+    assert started.unready()
+    proxy.mode = "pass"
+    until(lambda: not started.unready(), "it is ready")
+    replicas.end(replicas.running[0])
+    go_on_in(made, "back")
+
+
+def _the_past_is_compacted(server: ApiServer, proxy: FaultyProxy, made: Creations) -> None:
+    """A watch that resumes after its revision is gone begins with a list: what was changed meanwhile is seen."""
+    made.phase = "compacted"
+    proxy.mode = "away"
+    proxy.cut()
+    _set_resource(server, "amd.com/gpu")
+    go_on_in(made, "compacted")
+    store = httpx.Client(base_url=server.etcd)
+    revision = store.post("/v3/kv/range", json={"key": base64.b64encode(b"/").decode()}).json()["header"]["revision"]
+    store.post("/v3/kv/compaction", json={"revision": revision, "physical": True}).raise_for_status()
+    proxy.mode = "pass"
+    until(lambda: "created" in made.outcomes("portable", "compacted"), "`gpu` means another resource")
+    _set_resource(server, "nvidia.com/gpu")
+    go_on_in(made, "compacted")
+
+
+def _nobody_takes_the_log(replicas: Replicas, made: Creations) -> None:
+    """A file system without space, and a pipe that nobody reads: lines are lost, and no answer is late."""
+    made.phase = "full log"
+    replicas.stderr = os.open("/dev/full", os.O_WRONLY)
+    replicas.roll()
+    go_on_in(made, "full log", 200)
+    made.phase = "unread log"
+    reads, replicas.stderr = os.pipe()
+    replicas.roll()
+    go_on_in(made, "unread log", 1000)
+    dropped = [_metric(one.probes, "claimgate_log_lines_dropped_total") for one in replicas.running]
+    sys.stdout.write(f"lines of the log that were dropped: {dropped}\n")
+    os.close(reads)
+
+
+def _set_resource(server: ApiServer, name: str) -> None:
+    patch = f'{{"data":{{"resource":"{name}"}}}}'
+    server.kubectl("patch", "configmap", "gpu-portable", "--namespace", NAMESPACE, "-p", patch)
+
+
+def _metric(port: int, name: str) -> float:
+    text = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+    return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith(name))
+
+
+def _megabytes(replicas: Replicas) -> list[int]:
+    def resident(pid: int) -> int:
+        (line,) = [each for each in Path(f"/proc/{pid}/status").read_text().splitlines() if each.startswith("VmRSS:")]
+        return int(line.split()[1]) // 1024
+
+    return [resident(one.process.pid) for one in replicas.running]
