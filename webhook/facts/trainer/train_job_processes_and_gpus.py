@@ -149,7 +149,8 @@ def check_ambiguous_gpus(job: MergedTrainJob) -> Iterator[Problem]:
             "has several resources with `gpu` in their names, but Trainer takes only one of them, chosen at random, as "
             "the number of processes per node"
         )
-        fix = "keep one of them" if job.plugin == "xgboost" else "set spec.trainer.numProcPerNode to the number you want"
+        number = "set spec.trainer.numProcPerNode to the number you want"
+        fix = "keep one of them" if job.plugin == "xgboost" else number
         yield AMBIGUOUS_GPUS.problem(_PER_NODE, message, fix)
 
 
