@@ -144,8 +144,8 @@ def read_kueue_configuration(subject: Subject) -> KueueConfiguration:
 
 def is_integrated_elsewhere(framework: str, subject: Subject) -> bool:
     """Return whether a Configuration in another folder of the same files lists a kind: it may be the installed one."""
-    found = subject.cluster.cluster.elsewhere(_CONFIGURATION)
-    written = (WrittenConfiguration.of(each) for each in subject.deadline.each(found))
+    others = subject.cluster.cluster.elsewhere(_CONFIGURATION)
+    written = (WrittenConfiguration.of(each) for each in subject.deadline.each(others))
     return any(framework in each.integrations.frameworks for each in written)
 
 
