@@ -30,6 +30,24 @@ class Judged(NamedTuple):
         return 2 * self.useful >= sum(self.counts)
 
 
+class StillTold(NamedTuple):
+    """How many useful warnings of a rule there were, and those of them that are told no more, with their reasons."""
+
+    useful: int
+    lost: tuple[str, ...]
+
+    @property
+    def told(self) -> int:
+        """How many are told today."""
+        return self.useful - len(self.lost)
+
+
+def first_repositories() -> Mapping[str, StillTold]:
+    """The useful warnings of the repositories that were judged first, by the id of the rule."""
+    (document,) = yamlfile.read(FILE.with_name("first_repositories.yaml"))
+    return {rule: StillTold(row["useful"], tuple(row.get("lost", ()))) for rule, row in document.value.items()}
+
+
 def judged() -> Mapping[str, Judged]:
     """What was judged, by the id of the rule."""
     (document,) = yamlfile.read(FILE)

@@ -162,6 +162,44 @@ def test_who_asks_little_waits_for_nobody_who_asks_much() -> None:
     asyncio.run(run())
 
 
+def test_one_slow_answer_is_no_debt_for_seconds() -> None:
+    """The API server took ten seconds for a question of `slow`: no fault of its, so others go first for 30 ms alone.
+
+    Both namespaces are light. Each of the other's calls counts 10 ms, so that `slow` is fourth or fifth of six.
+    """
+
+    async def run() -> None:
+        cluster = Cluster()
+        asking = reviews(cluster)
+        until = monotonic() + 60
+        filling = [asyncio.create_task(asking.ask(*question_of("filling"), until)) for _ in range(8)]
+        await asyncio.to_thread(cluster.is_full.wait, 30)
+        queue = asking._queue
+        kept = asyncio.create_task(queue.wait(Tenant("kept", "kept"), until))  # somebody waits: charges are remembered
+        await asyncio.sleep(0)
+        queue.charge("slow", 10.0)
+        order: list[str] = []
+
+        async def one(namespace: str) -> None:
+            await queue.wait(Tenant(namespace, namespace), until)
+            order.append(namespace)
+
+        waiting = [asyncio.create_task(one(name)) for name in ("slow", *["other"] * 6)]
+        await asyncio.sleep(0)
+        for _ in range(8):
+            turn = queue.pop()
+            assert turn is not None
+            turn[1].set_result(None)
+            queue.charge(turn[0].namespace, 0.01)
+            await asyncio.sleep(0)
+        await asyncio.gather(kept, *waiting)
+        assert order.index("slow") in {3, 4}
+        cluster.may_answer.set()
+        await asyncio.gather(*filling)
+
+    asyncio.run(run())
+
+
 def test_nobody_waits_longer_than_until() -> None:
     async def run() -> None:
         cluster = Cluster()

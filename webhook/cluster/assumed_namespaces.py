@@ -26,6 +26,7 @@ class AssumedNamespaces:
         self.revision = view.revision
         self.is_whole = view.is_whole
         self.place = view.place
+        self.elsewhere = view.elsewhere
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
         """Return the object of the view, or a namespace with its name."""

@@ -4,7 +4,8 @@ An object of the first of these that has the name is meant. Where it has several
 namespace of one, the answer is unknown. Nothing is known to be absent, unless somebody says that the files are whole:
 then they are all there is, and an object without a namespace is in `default`.
 
-CustomResourceDefinitions alone are those of all files: a tree that defines a kind in one folder uses it in others.
+CustomResourceDefinitions and the Deployments of controllers are those of all files: a tree that defines a kind in one
+folder, or installs its controller, uses it in others.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from webhook.attributes import CRD, JSON, NAMESPACE, GroupVersionKind
-from webhook.cluster.candidates import UNSAID, FileObject, FileObjects
+from webhook.cluster.candidates import NAMELESS, UNSAID, FileObject, FileObjects
+from webhook.cluster.controllers import DEPLOYMENT
 from webhook.cluster.lookup import describe_lookup
 from webhook.errors import AmbiguousObject, UnknownPlace
 
@@ -30,6 +32,8 @@ class FileContext:
         unsaid: the namespace that the request carries although nobody knows that of the object; "" where it is known.
         is_whole: whether there is nothing else.
         definitions: the CustomResourceDefinitions of all files.
+        controllers: the Deployments of controllers whose releases the files state, by namespace and name.
+        configurations: the Configurations of Kueue in all files, for `elsewhere`.
         tell: is called with what differs and the files that have it.
     """
 
@@ -40,12 +44,16 @@ class FileContext:
         unsaid: str = "",
         is_whole: bool = False,
         definitions: Sequence[JSON] = (),
+        controllers: Mapping[Place, FileObject] | None = None,
+        configurations: Sequence[JSON] = (),
         tell: Callable[[str, Sequence[str]], None] = lambda _what, _files: None,
     ) -> None:
         self._layers: Final = layers
         self._unsaid: Final = unsaid
         self._is_whole: Final = is_whole
         self._definitions: Final = definitions
+        self._controllers: Final = controllers or {}
+        self._configurations: Final = configurations
         self._tell: Final = tell
         self._listed: Final[dict[tuple[GroupVersionKind, str | None], Sequence[JSON]]] = {}
 
@@ -64,7 +72,8 @@ class FileContext:
                 if meant := [each for each in named if namespace == "" or self._namespace_of_object(each) == where]:
                     return self._only_object(meant, describe_lookup(gvk, namespace, name)).value
                 self._check_namespaces(named, where, describe_lookup(gvk, namespace, name))
-        return None
+        is_stated = gvk == DEPLOYMENT and (namespace, name) in self._controllers
+        return self._controllers[namespace, name].value if is_stated else None
 
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:  # noqa: ARG002
         """Return the objects whose namespace is known, by namespace and name.
@@ -107,7 +116,12 @@ class FileContext:
 
     def place(self, obj: JSON) -> str:
         """Return the name of the file that an object was read from."""
-        return next((layer.files[id(obj)] for layer in self._layers if id(obj) in layer.files), "")
+        stated = {id(each.value): each.file for each in self._controllers.values()}
+        return next((layer.files[id(obj)] for layer in self._layers if id(obj) in layer.files), stated.get(id(obj), ""))
+
+    def elsewhere(self, gvk: GroupVersionKind) -> Sequence[JSON]:
+        """Return the Configurations of Kueue in all files of the tree; of other kinds nobody asks."""
+        return self._configurations if (gvk.group, gvk.kind) in NAMELESS else ()
 
     def _known_namespace(self, namespace: str) -> str | None:
         return UNSAID if self._unsaid and namespace == self._unsaid else namespace

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from webhook.attributes import CRD, JSON
-from webhook.cluster.candidates import FileObjects, candidates_of_file
+from webhook.cluster.candidates import NAMELESS, FileObjects, candidates_of_file
+from webhook.cluster.controllers import StatedRelease, deployments_for, is_of_tests, stated_releases
 from webhook.cluster.file_context import FileContext
 from webhook.cluster.naming import NameChanges, group_kind
 from webhook.cluster.units import FileUnits, Unit, normalize_path
@@ -40,6 +41,8 @@ class FileTree:
             *_custom_resource_definitions(of_context),
             *_custom_resource_definitions(self._documents),
         )
+        self._stated: Final = tuple(_stated_releases(of_context)) or tuple(_stated_releases(self._documents))
+        self._configurations: Final = tuple(_configurations(self._documents))
         self._differing: Final = dict[str, Sequence[str]]()
         self._recorded: Final = set[str]()
         self._of_units: Final[dict[Unit, FileObjects]] = {}
@@ -77,6 +80,8 @@ class FileTree:
             unsaid="" if self.is_whole else unsaid,
             is_whole=self.is_whole,
             definitions=self._definitions,
+            controllers=deployments_for(path, self._stated),
+            configurations=self._configurations,
             tell=self._note_difference,
         )
 
@@ -140,6 +145,20 @@ def _objects_by_file(objects: Iterable[tuple[str, JSON]], files: Iterable[str] =
     for file, obj in objects:
         documents.setdefault(normalize_path(file), []).append(obj)
     return documents
+
+
+def _stated_releases(documents: Mapping[str, Sequence[JSON]]) -> Iterator[StatedRelease]:
+    """Yield the releases of controllers that some files state."""
+    for file, values in documents.items():
+        for value in values:
+            yield from stated_releases(file, value)
+
+
+def _configurations(documents: Mapping[str, Sequence[JSON]]) -> Iterator[JSON]:
+    """Yield the Configurations of Kueue in some files, but not those of tests."""
+    for file, values in documents.items():
+        if not is_of_tests(file):
+            yield from (each for each in values if isinstance(each, dict) and group_kind(each) in NAMELESS)
 
 
 def _custom_resource_definitions(documents: Mapping[str, Sequence[JSON]]) -> Iterator[JSON]:

@@ -66,6 +66,10 @@ class FilesCluster:
         """Return whether the user says that the files hold everything that the cluster has."""
         return self._is_whole
 
+    def elsewhere(self, gvk: GroupVersionKind) -> Sequence[JSON]:  # noqa: ARG002 - of every kind
+        """Return nothing: there is nothing beside this view."""
+        return ()
+
     def place(self, obj: JSON) -> str:
         """Return the file of an object, "" if it is not known."""
         return self._files.get(id(obj), "")

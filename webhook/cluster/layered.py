@@ -57,6 +57,10 @@ class LayeredCluster:
         """Return whether one of the two views is whole."""
         return self._first.is_whole() or self._then.is_whole()
 
+    def elsewhere(self, gvk: GroupVersionKind) -> Sequence[JSON]:
+        """Return the objects of other files of both views."""
+        return (*self._first.elsewhere(gvk), *self._then.elsewhere(gvk))
+
     def place(self, obj: JSON) -> str:
         """Return the file of an object, from the view that has it."""
         return self._first.place(obj) or self._then.place(obj)

@@ -59,6 +59,10 @@ class Cluster(Protocol):
         """Return the file of an object of this view, "" for one of a live cluster."""
         ...
 
+    def elsewhere(self, gvk: GroupVersionKind) -> Sequence[JSON]:
+        """Return objects in other files of the same tree, which may be in this cluster; () in a live cluster."""
+        ...
+
 
 def place_of(obj: JSON) -> tuple[str, str]:
     """Return namespace and name of an object, "" for each that is not set."""

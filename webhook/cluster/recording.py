@@ -86,6 +86,10 @@ class RecordingCluster:
         """Return whether the other view is whole."""
         return self._view.is_whole()
 
+    def elsewhere(self, gvk: GroupVersionKind) -> Sequence[JSON]:
+        """Return objects of other files, which is recorded nowhere."""
+        return self._view.elsewhere(gvk)
+
     def place(self, obj: JSON) -> str:
         """Return the file of an object, from the other view."""
         return self._view.place(obj)

@@ -117,10 +117,10 @@ class Reflector:
         objects = answering._store.objects  # noqa: SLF001 - of the same class
         if objects is None:
             raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
-        found = objects.get((namespace if answering.is_namespaced else "", name))
-        if found is None:
+        held = objects.get((namespace if answering.is_namespaced else "", name))
+        if held is None:
             answering._require_held(namespace)  # noqa: SLF001 - of the same class
-        return self._object_or_none(found, f"{namespace}/{name}")
+        return self._object_or_none(held, f"{namespace}/{name}")
 
     def list(self, namespace: str | None) -> Sequence[JSON]:
         """Return the objects of a namespace or of all. Raises LookupFailed."""

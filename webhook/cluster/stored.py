@@ -84,6 +84,10 @@ class ClusterWithChange:
         """Return whether the other view is whole."""
         return self._view.is_whole()
 
+    def elsewhere(self, gvk: GroupVersionKind) -> Sequence[JSON]:
+        """Return objects of other files."""
+        return self._view.elsewhere(gvk)
+
     def place(self, obj: JSON) -> str:
         """Return the view's file of an object."""
         return self._view.place(obj)

@@ -192,6 +192,10 @@ class WatchCluster:
         """Return True: a watched object that is missing does not exist; lookups of others fail."""
         return True
 
+    def elsewhere(self, gvk: GroupVersionKind) -> Sequence[JSON]:  # noqa: ARG002 - of every kind
+        """Return nothing: there is nothing beside this view."""
+        return ()
+
     def place(self, obj: JSON) -> str:  # noqa: ARG002 - of every object
         """Return "": objects of a live cluster come from no file."""
         return ""

@@ -2,7 +2,8 @@
 
 A first walk over the files looks for the kinds that policies look up in the text, and decodes the parts that may have
 one. Memory grows with the objects of these kinds alone. Of the definitions of kinds, which are long, those are read
-that may serve a version which releases serve no more.
+that may serve a version which releases serve no more; of Deployments and charts those that state the release of a
+controller.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from webhook.admission import fixtures
 from webhook.attributes import CRD, JSON
 from webhook.cluster import kustomizations
 from webhook.cluster.candidates import NAMELESS
+from webhook.cluster.controllers import DEPLOYMENT, may_state_release, stated_releases
 from webhook.cluster.interest import Interest
 from webhook.cluster.naming import group_kind
 from webhook.document_stream import DocumentStream
@@ -50,7 +52,7 @@ def index_files(stream: DocumentStream, interests: Iterable[Interest], *, is_who
         interests: what policies look up.
         is_whole: whether absence counts, so that every file has to be readable.
     """
-    kinds = {interest.kind for interest in interests} | NAMELESS
+    kinds = {interest.kind for interest in interests} - {(DEPLOYMENT.group, DEPLOYMENT.kind)} | NAMELESS
     looks = _pattern_for_kinds({kind for _, kind in kinds})
     groups = frozenset(group for group, _, _ in read_removed_versions())
     kinds |= {(CRD.group, CRD.kind)}
@@ -59,7 +61,8 @@ def index_files(stream: DocumentStream, interests: Iterable[Interest], *, is_who
         text = part.part.text
         is_kustomization = posixpath.basename(part.source) in kustomizations.FILES
         has_definition = CRD.kind in text and any(group in text for group in groups)
-        some = text if is_whole or is_kustomization or has_definition else _documents_that_may_match(text, looks)
+        is_read = is_whole or is_kustomization or has_definition or may_state_release(text)
+        some = text if is_read else _documents_that_may_match(text, looks)
         if some != text:
             looked_up.files[yamlfile.shown(part.source)] = None
         if not some and part.problem is None:
@@ -69,7 +72,8 @@ def index_files(stream: DocumentStream, interests: Iterable[Interest], *, is_who
         for each in read.documents:
             if not fixtures.is_review_or_request(each.value):
                 looked_up.files[each.source] = None
-                if is_kustomization or _group_kind_or_empty(each.value) in kinds:
+                is_looked_up = is_kustomization or _group_kind_or_empty(each.value) in kinds
+                if is_looked_up or next(stated_releases(each.source, each.value), None) is not None:
                     looked_up.objects.append((each.source, each.value))
     return looked_up
 

@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection as Pipe
 
 from tests.bench.bounds.attacks import Attack
 from tests.bench.bounds.calls import Answer, Connection, Prepared, uid
+from tests.bench.bounds.report import Missed, counted
 from tests.bench.bounds.server import Address
 from tests.bench.bounds.slow_expressions import EVALUATED
 from tests.bench.bounds.victims import FORK, mixed_generations
@@ -26,10 +27,16 @@ GRACE_S = 2.0
 
 @dataclass
 class Heard:
-    """What attackers were answered: each kind of answer, and what was wrong with some of them."""
+    """What attackers were answered: each kind of answer, and what was wrong with some of them.
+
+    Attributes:
+        faults: what was wrong, counted.
+        waited: which answers came late, and would have come in time, had the server not waited for a processor.
+    """
 
     answers: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
+    waited: Counter[str] = field(default_factory=Counter)
     slowest_s: float = 0.0
     closest: float = 0.0
     longest: int = 0
@@ -38,9 +45,15 @@ class Heard:
         """Take up what another attacker heard."""
         self.answers += other.answers
         self.faults += other.faults
+        self.waited += other.waited
         self.slowest_s = max(self.slowest_s, other.slowest_s)
         self.closest = max(self.closest, other.closest)
         self.longest = max(self.longest, other.longest)
+
+    def missed(self) -> list[str]:
+        """The targets that were missed: faults, and apart from them what a quiet machine would show in time."""
+        shown = [f"attackers: {counted(self.faults, 6)}"] if self.faults else []
+        return [*shown, *([Missed(f"attackers: {counted(self.waited, 6)}", is_waiting=True)] if self.waited else [])]
 
     def note(self, attack: Attack, sent: bytes, answer: Answer, took: Took, timeout_s: float) -> None:
         """One answer: in time, whole, and what it may say. What the client waited for a processor is not charged."""
@@ -50,7 +63,7 @@ class Heard:
         kind, fault = judge(attack, sent, answer)
         self.answers[kind] += 1
         if took.answer_s > timeout_s:
-            self.faults["late"] += 1
+            (self.faults if took.work_s > timeout_s else self.waited)[f"late to {attack.name}"] += 1
         if fault:
             self.faults[fault] += 1
 

@@ -69,9 +69,7 @@ def measure(
     attackers = Attackers(server.address, attacks, seconds, (1.0, 1.0, 1.0, 3.0))
     heard = attackers.heard()
     seen = victims.seen()
-    missed = victims_missed(seen)
-    if heard.faults:
-        missed.append(f"attackers: {counted(heard.faults)}")
+    missed = victims_missed(seen) + heard.missed()
     missed += settle(server, asked, sampler)
     memory = sampler.peak(name)[1].pss / MB
     report.row(

@@ -142,8 +142,7 @@ def _part(server: Server, asked: list, seconds: float, sampler: Sampler, report:
 def _totals(parts: list[Seen], heard: Heard, counts: Counter, disturbance: Disturbance, report: Report) -> None:
     alive = [] if disturbance.server.is_alive else ["the server died"]
     report.row("victims", f"{sum(part.answered for part in parts)} answered", alive)
-    missed = [counted(heard.faults, 6)] if heard.faults else []
-    report.row("attackers", f"{rows.heard_text(heard)} ms", missed)
+    report.row("attackers", f"{rows.heard_text(heard)} ms", heard.missed())
     report.line(f"connections: {counted(counts, 9)}")
     report.line(rows.lanes(disturbance.server))
     report.line(f"{disturbance.kills} worker processes killed, {disturbance.written.number} generations written")

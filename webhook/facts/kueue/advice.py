@@ -18,7 +18,7 @@ from webhook.facts.kueue.objects import MAX_EXEC_TIME, POD_GROUP
 from webhook.facts.kueue.place import QueuePlace
 from webhook.facts.kueue.preflight import predict_admission
 from webhook.facts.kueue.quota_types import QueueFields, QuotaGroup
-from webhook.facts.kueue.releases import OWN_KEYS, knows_release
+from webhook.facts.kueue.releases import OWN_KEYS, knows_release, release_of
 from webhook.facts.kueue.types import ClusterQueue
 from webhook.facts.kueue.workload import PodSetRequests, build_workload
 from webhook.facts.subject import Subject
@@ -101,7 +101,7 @@ def advise_flavors(subject: Subject) -> Iterator[Problem]:
         for group in place.queue.groups:
             if any(value and name in group.resources for name, value in pod_set.requests.items()):
                 existing = existing_flavors(group.flavors, place.view)
-                if knows_release(subject) and subject.assumptions.kueue >= OWN_KEYS:
+                if knows_release(subject) and release_of(subject) >= OWN_KEYS:
                     yield from _check_flavor_ambiguous(pod_set, _flavors_with_quota(existing, pod_set, group, place))
                 yield from _check_flavor_without_nodes(pod_set, existing, place.queue, subject)
 

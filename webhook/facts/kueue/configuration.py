@@ -24,7 +24,7 @@ from webhook.facts.kueue.configuration_types import (
     WrittenConfiguration,
 )
 from webhook.facts.kueue.objects import CONFIGURATION
-from webhook.facts.kueue.releases import TRAINING_OFF
+from webhook.facts.kueue.releases import TRAINING_OFF, release_of
 from webhook.facts.subject import Subject
 from webhook.problem import MissingObject
 from webhook.releases import Release
@@ -59,6 +59,10 @@ MISSING_CONFIGURATION: Final = MissingObject(
     kind="ConfigMap", name=CONFIGURATION.name, namespace=CONFIGURATION.namespace
 )
 """The missing object that is reported if no Configuration is known."""
+UNSEEN_CONFIGURATION: Final = MissingObject(
+    kind="Kueue's Configuration", name="", why="is in another folder: name its file with --context"
+)
+"""The missing object that is reported if other folders have Configurations."""
 _TRAINING: Final = ("pytorchjob", "tfjob", "xgboostjob", "paddlejob", "jaxjob")
 _ALPHA: Final = ("sparkapplication",)
 
@@ -129,13 +133,20 @@ def read_kueue_configuration(subject: Subject) -> KueueConfiguration:
         stored = subject.cluster.peek(ConfigMap.gvk, CONFIGURATION.namespace, CONFIGURATION.name)
         written = ConfigMap.of(stored, (), subject.reading).data.get(FILE, "") if stored else ""
         written = written or _configuration_of_file(subject)
-    key = written, subject.assumptions.kueue
+    key = written, release_of(subject)
     read = _READ.get(key, None)
     if read is None:
         subject.deadline.look_ahead(len(written) * _CHARACTER_S)
         read = _read_configuration(*key)
         _READ.put(key, read, getsizeof(written) + len(written) * _CHARACTER_BYTES)
     return read
+
+
+def is_integrated_elsewhere(framework: str, subject: Subject) -> bool:
+    """Return whether a Configuration in another folder of the same files lists a kind: it may be the installed one."""
+    others = subject.cluster.cluster.elsewhere(_CONFIGURATION)
+    written = (WrittenConfiguration.of(each) for each in subject.deadline.each(others))
+    return any(framework in each.integrations.frameworks for each in written)
 
 
 def _configuration_of_file(subject: Subject) -> str:

@@ -21,7 +21,7 @@ from webhook.facts.kueue.managed import KueueManagement, selects_namespace
 from webhook.facts.kueue.place import QueuePlace
 from webhook.facts.kueue.quota import FlavorResource, QuotaNode, QuotaTree
 from webhook.facts.kueue.quota_types import QueueFields, QuotaGroup
-from webhook.facts.kueue.releases import OWN_KEYS
+from webhook.facts.kueue.releases import OWN_KEYS, release_of
 from webhook.facts.kueue.topology import TopologyRequest
 from webhook.facts.kueue.types import ClusterQueue, Cohort, ResourceFlavor
 from webhook.facts.kueue.workload import PodSetRequests, build_workload
@@ -173,7 +173,7 @@ class JobInClusterQueue:
         """Return the labels that selectors are compared with: the flavor's own, before 0.17 those of the whole
         group.
         """
-        if self.subject.assumptions.kueue >= OWN_KEYS:
+        if release_of(self.subject) >= OWN_KEYS:
             return frozenset(flavor.labels)
         flavors = of_flavors.existing_flavors(group.flavors, self.place.view)
         return frozenset(key for other in flavors for key in other.labels)

@@ -11,7 +11,7 @@ from typing import Final
 from webhook.facts.kueue.groups import KUEUE_NEVER
 from webhook.facts.kueue.managed import KueueManagement
 from webhook.facts.kueue.place import QueuePlace
-from webhook.facts.kueue.releases import most_pod_sets
+from webhook.facts.kueue.releases import most_pod_sets, release_of
 from webhook.facts.kueue.workload import build_workload
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
@@ -40,9 +40,9 @@ def validate_pod_set_count(subject: Subject, how: KueueManagement, place: QueueP
     """Yield the problem of too many pod sets for the CustomResourceDefinition of Workloads; no event reports it to a
     job.
     """
-    count, most = len(subject.once(build_workload).pod_sets), most_pod_sets(subject.assumptions.kueue)
+    count, most = len(subject.once(build_workload).pod_sets), most_pod_sets(release_of(subject))
     if count > most:
-        release = f"a Workload of Kueue {shown(subject.assumptions.kueue)}"
+        release = f"a Workload of Kueue {shown(release_of(subject))}"
         message = (
             f"has {count} pod templates, but {release} has at most {most} pod sets, one for each template, so Kueue "
             "creates no Workload and the job waits"

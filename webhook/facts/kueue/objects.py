@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.attributes import GroupVersionKind
+from webhook.cluster import controllers
 from webhook.cluster.interest import Interest, ObjectScope, interest_in_fields
 from webhook.facts.dra.absent_claims import DOMAINS
 from webhook.facts.dra.class_lookup import CLASS
@@ -79,6 +80,7 @@ LOOKUPS: Final = (
     interest_in_fields(CLASS, "spec.extendedResourceName", "metadata.creationTimestamp"),
     *DEVICES,
     CONFIGURATIONS,
+    controllers.KUEUE.interest,
     PRIORITY_CLASSES,
     *RUNTIMES,
     NAMESPACES,

@@ -16,7 +16,7 @@ from webhook.facts.kueue.groups import KUEUE_QUEUE
 from webhook.facts.kueue.job import is_elastic_job
 from webhook.facts.kueue.objects import GROUP
 from webhook.facts.kueue.queue_too_many_entries import fault_of_count, fix_for_count
-from webhook.facts.kueue.releases import most_pod_sets
+from webhook.facts.kueue.releases import most_pod_sets, release_of
 from webhook.facts.kueue.reservations import has_quota
 from webhook.facts.kueue.workload_types import Workload, WorkloadPodSet, WorkloadSpec
 from webhook.facts.subject import Subject
@@ -75,10 +75,10 @@ def validate_workload(subject: Subject) -> Iterator[Problem]:
 
 def _validate_pod_set_count(spec: WorkloadSpec, subject: Subject) -> Iterator[Problem]:
     path, count = spec.path("podSets"), len(spec.pod_sets)
-    message = fault_of_count(count, most_pod_sets(subject.assumptions.kueue))
+    message = fault_of_count(count, most_pod_sets(release_of(subject)))
     is_optional = subject.attributes.kind.version != _REQUIRED_IN
     if message and (spec.has("podSets") or not is_optional):
-        fix = fix_for_count(count, most_pod_sets(subject.assumptions.kueue), "pod set")
+        fix = fix_for_count(count, most_pod_sets(release_of(subject)), "pod set")
         yield _pod_sets_problem(path, message, fix, shown=counted(count, "pod set"))
     partial = sum(pod_set.min_count is not None for pod_set in spec.pod_sets)
     if partial > 1:

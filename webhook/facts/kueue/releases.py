@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from webhook.cluster import controllers
+from webhook.facts.installed_release import installed_release
 from webhook.facts.subject import Subject
 from webhook.problem import MissingObject
 from webhook.releases import Release
@@ -25,12 +27,30 @@ UNKNOWN: Final = MissingObject(
 )
 
 
-def knows_release(subject: Subject) -> bool:
-    """Return whether the release is known: a parameter names it, or it is the newest, as in the cluster of a server.
+def release_of(subject: Subject) -> Release:
+    """Return the release of Kueue: that of the parameter, else that of its Deployment, else the newest."""
+    return subject.once(_known_release) or subject.assumptions.kueue
 
-    Files say nothing of it, so that what releases do differently is not evaluated.
+
+def knows_release(subject: Subject) -> bool:
+    """Return whether the release is known; in a whole cluster without the Deployment it counts as the newest.
+
+    Where files do not say it either, what releases do differently is not evaluated.
     """
-    return subject.assumptions.knows_kueue or subject.view().is_whole()
+    return subject.once(_known_release) is not None or subject.view().is_whole()
+
+
+def origin_of_release(subject: Subject) -> str:
+    """Say which file states the release: " in charts/kueue/Chart.yaml"; "" where a parameter or a live cluster does."""
+    if subject.assumptions.knows_kueue:
+        return ""
+    place, view = controllers.KUEUE.place, subject.view()
+    return view.origin(view.peek(controllers.DEPLOYMENT, place.namespace, place.name))
+
+
+def _known_release(subject: Subject) -> Release | None:
+    assumed = subject.assumptions
+    return assumed.kueue if assumed.knows_kueue else installed_release(subject.view(), controllers.KUEUE)
 
 
 def most_pod_sets(release: Release) -> int:

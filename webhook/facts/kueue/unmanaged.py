@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
-from webhook.facts.kueue.configuration import default_integrations, read_kueue_configuration
+from webhook.facts.kueue.configuration import (
+    UNSEEN_CONFIGURATION,
+    default_integrations,
+    is_integrated_elsewhere,
+    read_kueue_configuration,
+)
 from webhook.facts.kueue.groups import KUEUE_UNMANAGED
 from webhook.facts.kueue.managed import (
     SERVING,
@@ -21,7 +26,7 @@ from webhook.facts.kueue.managed import (
 )
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.kueue.pod_templates import pod_templates
-from webhook.facts.kueue.releases import OLDEST, UNKNOWN, knows_release
+from webhook.facts.kueue.releases import OLDEST, UNKNOWN, knows_release, origin_of_release, release_of
 from webhook.facts.kueue.types import LocalQueue
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
@@ -128,10 +133,12 @@ def _kind_not_integrated_problem(subject: Subject, how: KueueManagement) -> Prob
 def _integration_off_problem(subject: Subject, how: KueueManagement) -> Problem:
     """Return the problem of a kind that the Configuration, or the release by default, does not integrate."""
     read = subject.once(read_kueue_configuration)
+    if not read.is_known and is_integrated_elsewhere(how.framework, subject):
+        return INTEGRATION_OFF.problem(_AT, missing=(UNSEEN_CONFIGURATION,))
     if not read.is_known and how.framework in default_integrations(OLDEST) and not knows_release(subject):
         return INTEGRATION_OFF.problem(_AT, missing=(UNKNOWN,))
     where = "integrations.frameworks of Kueue's Configuration"
-    release = f"which is not the default in Kueue {shown(subject.assumptions.kueue)}"
+    release = f"which is not the default in Kueue {shown(release_of(subject))}{origin_of_release(subject)}"
     message = f"has no effect unless {where} lists {how.framework}, {release}"
     if read.is_known:
         message = f"has no effect because {where} does not list {how.framework}"

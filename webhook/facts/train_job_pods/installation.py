@@ -1,14 +1,17 @@
 """The installed release of Kubeflow Trainer, which all policies about TrainJobs depend on.
 
 ConfigMap `trainer` of claimgate-system says it once for all of them: the param of the policies about Trainer. What the
-param of another policy says of Trainer itself counts for that policy.
+param of another policy says of Trainer itself counts for that policy. Where neither names a release, it is that of
+Trainer's Deployment.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from webhook.cluster import controllers
 from webhook.facts.assumptions import TRAINER, ClusterAssumptions, read_assumptions
+from webhook.facts.installed_release import installed_release
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.lookups import INSTALLED
 from webhook.facts.view import ClusterView
@@ -39,7 +42,8 @@ def installation_with_assumptions(view: ClusterView, own: ClusterAssumptions) ->
         shared = read_assumptions(held, f"ConfigMap `{place.name}`")
         release = shared.trainer if release is None else release
         takes_claims = shared.device_claims if takes_claims is None else takes_claims
-    return TrainerInstallation(release or TRAINER, takes_claims is True)
+    release = release or installed_release(view, controllers.TRAINER) or TRAINER
+    return TrainerInstallation(release, takes_claims is True)
 
 
 def release_of(subject: Subject) -> Release:

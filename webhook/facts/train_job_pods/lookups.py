@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.attributes import GroupVersionKind
+from webhook.cluster import controllers
 from webhook.cluster.interest import Interest, ObjectScope, interest_in_fields
 from webhook.facts.kinds import TRAINER
 from webhook.facts.view import CONFIG_MAP, NAMESPACES
@@ -19,5 +20,6 @@ RUNTIMES: Final = (
     *(interest_in_fields(each, "metadata.labels", "spec") for each in (CLUSTER_RUNTIME, RUNTIME)),
     NAMESPACES,
     INSTALLED,
+    controllers.TRAINER.interest,
 )
 """The runtimes, which facts about pods need."""

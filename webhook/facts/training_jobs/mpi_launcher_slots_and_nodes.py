@@ -15,7 +15,7 @@ from webhook.facts.command_lines.command import MPI, LaunchedProgram
 from webhook.facts.launch.mpi_ranks_and_slots import MORE_SLOTS, sentence_about_lacking_slots
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
 from webhook.facts.training_jobs.training_job import advise_other_version
-from webhook.facts.training_jobs.typed_job import TrainingJobOfKind
+from webhook.facts.training_jobs.typed_job import RoleOfJob, TrainingJobOfKind
 from webhook.problem import Problem
 from webhook.wording import counted, either
 
@@ -253,6 +253,11 @@ def _launch_of_launcher(job: TrainingJobOfKind) -> LaunchedProgram | None:
     return told
 
 
+def _may_start_processes(launcher: RoleOfJob) -> bool:
+    """Return whether each rank is a shell script, which may start a process for each GPU itself, as with torchrun."""
+    return any(word.endswith(".sh") for container in launcher.containers for word in container.words)
+
+
 def advise_mpi(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Warn of GPUs that no MPI rank uses."""
     if job.kind != "MPIJob":
@@ -269,7 +274,8 @@ def advise_mpi(job: TrainingJobOfKind) -> Iterator[Problem]:
         yield SLOTS_OF_HOSTS.problem(launcher.template, message, MORE_SLOTS)
     is_used = told is None or not told.named_hosts  # hosts that the command names have the slots that it says
     is_known = slots >= 1 and not job.is_unfilled("slotsPerWorker") and is_used
-    if is_known and worker is not None and worker.gpus >= 1 and worker.gpus != slots:
+    starts_more = launcher is not None and slots < (worker.gpus if worker else 0) and _may_start_processes(launcher)
+    if is_known and worker is not None and worker.gpus >= 1 and worker.gpus != slots and not starts_more:
         what = "some GPUs stay idle" if slots < worker.gpus else "ranks share GPUs"
         both = f"{counted(slots, 'slot')} to each worker, which has {counted(worker.gpus, 'GPU')}"
         message = f"gives {both}, so {what} unless each process uses several GPUs"

@@ -1,0 +1,130 @@
+"""Which release of a controller the files of a tree state, and for which files it counts."""
+
+import pytest
+
+from webhook.attributes import GroupVersionKind
+from webhook.cluster.controllers import DEPLOYMENT, KUEUE, may_state_release, release_of_image
+from webhook.cluster.file_tree import FileTree
+
+CONFIGURATION = GroupVersionKind("config.kueue.x-k8s.io", "v1beta2", "Configuration")
+
+
+def deployment(image):
+    template = {"spec": {"containers": [{"name": "manager", "image": image}]}}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "m"}, "spec": {"template": template}}
+
+
+def chart(name="kueue", **more):
+    return {"apiVersion": "v2", "name": name, "version": "1.0.0", **more}
+
+
+def flux(version):
+    spec = {"chart": {"spec": {"chart": "kueue", "version": version}}}
+    return {"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": {"name": "k"}, "spec": spec}
+
+
+def argo(version):
+    source = {"chart": "kueue", "targetRevision": version}
+    spec = {"source": source}
+    return {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "k"}, "spec": spec}
+
+
+def image_that_a_file_sees(tree, file):
+    found = tree.view(file).get(DEPLOYMENT, KUEUE.place.namespace, KUEUE.place.name)
+    return found and found["spec"]["template"]["spec"]["containers"][0]["image"]
+
+
+@pytest.mark.parametrize(
+    ("image", "release"),
+    [
+        ("registry.k8s.io/kueue/kueue:v0.18.1", (0, 18)),
+        ("mirror:5000/a/kueue/kueue:0.19.2@sha256:0a", (0, 19)),
+        ("kueue/kueue:v0.18.0-rc.1", (0, 18)),
+        ("registry.k8s.io/kueue/kueue:main", None),
+        ("registry.k8s.io/kueue/kueue@sha256:0a", None),
+        ("registry.k8s.io/kueue/kueue", None),
+        ("registry.k8s.io/kueue/kueueviz:v0.18.1", None),
+        ("my-kueue/kueue:v0.18.1", None),
+        ("", None),
+    ],
+)
+def test_the_release_is_the_tag_of_the_controller_image(image, release):
+    assert release_of_image(image, KUEUE) == release
+
+
+@pytest.mark.parametrize(
+    ("file", "value"),
+    [
+        ("charts/kueue/Chart.yaml", chart(appVersion="v0.18.2")),
+        ("platform/Chart.yaml", chart("platform", dependencies=[{"name": "kueue", "version": "0.18.2"}])),
+        (
+            "kueue/kustomization.yaml",
+            {"images": [{"name": "controller", "newName": "x/kueue/kueue", "newTag": "v0.18.1"}]},
+        ),
+        ("kueue/kustomization.yaml", {"helmCharts": [{"name": "kueue", "version": "0.18.0"}]}),
+        ("apps/kueue.yaml", deployment("registry.k8s.io/kueue/kueue:v0.18.0")),
+        ("apps/kueue.yaml", flux("0.18.x")),
+        ("apps/kueue.yaml", argo("0.18.1")),
+    ],
+)
+def test_a_release_that_one_file_states_counts_for_the_others(file, value):
+    assert image_that_a_file_sees(FileTree([(file, value), ("jobs/j.yaml", {})]), "jobs/j.yaml") == "kueue/kueue:v0.18"
+
+
+@pytest.mark.parametrize(
+    ("files", "seen_from"),
+    [
+        ([("a/k.yaml", flux("0.18.0")), ("b/k.yaml", flux("0.19.0"))], "jobs/j.yaml"),
+        ([("a/k.yaml", flux("0.19.0"))], "site/v0.18/jobs/j.yaml"),
+        ([("a/k.yaml", flux("0.19.0"))], "release-0.18/j.yaml"),
+        ([("test/e2e/k.yaml", flux("0.19.0"))], "jobs/j.yaml"),
+        ([("vendor/x/k.yaml", flux("0.19.0"))], "jobs/j.yaml"),
+        ([("a/k.yaml", flux(">=0.18"))], "jobs/j.yaml"),
+        ([("a/Chart.yaml", chart("kueue-populator", appVersion="0.19.0"))], "jobs/j.yaml"),
+        ([("a/k.yaml", {"kind": "Deployment", "spec": ["x"]})], "jobs/j.yaml"),
+        ([("a/kustomization.yaml", {"images": "x", "helmCharts": [1]})], "jobs/j.yaml"),
+    ],
+    ids=["two releases", "folder", "branch folder", "tests", "vendor", "range", "other chart", "no shape", "no lists"],
+)
+def test_nothing_is_known_where_files_differ_or_are_for_something_else(files, seen_from):
+    assert image_that_a_file_sees(FileTree([*files, (seen_from, {})]), seen_from) is None
+
+
+def test_a_folder_that_is_named_like_the_release_is_no_other():
+    tree = FileTree([("a/k.yaml", flux("0.18.0")), ("site/v0.18/j.yaml", {})])
+    assert image_that_a_file_sees(tree, "site/v0.18/j.yaml") == "kueue/kueue:v0.18"
+
+
+def test_what_the_context_states_counts_alone():
+    tree = FileTree([("a/k.yaml", flux("0.19.0")), ("j.yaml", {})], context=[("context.yaml", flux("0.18.0"))])
+    assert image_that_a_file_sees(tree, "j.yaml") == "kueue/kueue:v0.18"
+
+
+def test_the_place_of_a_stated_release_is_its_file():
+    view = FileTree([("a/k.yaml", flux("0.18.0")), ("j.yaml", {})]).view("j.yaml")
+    assert view.place(view.get(DEPLOYMENT, KUEUE.place.namespace, KUEUE.place.name)) == "a/k.yaml"
+
+
+def test_configurations_of_other_folders_are_elsewhere_unless_tests_have_them():
+    written = {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "integrations": {"frameworks": []},
+    }
+    view = FileTree([("a/c.yaml", written), ("test/c.yaml", {**written, "x": 1}), ("j/j.yaml", {})]).view("j/j.yaml")
+    assert [*view.elsewhere(CONFIGURATION)] == [written]
+    assert not view.list(CONFIGURATION, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "may"),
+    [
+        ("image: registry.k8s.io/kueue/kueue:v0.18.0\n", True),
+        ('{"name": "kueue", "version": "0.18.0"}', True),
+        ("    chart: kueue\n", True),
+        ("- name: kueue-viz\n", False),
+        ("name: kueue-system\n", False),
+    ],
+)
+def test_the_index_reads_texts_that_may_state_a_release(text, may):
+    assert may_state_release(text) is may

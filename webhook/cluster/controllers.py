@@ -1,0 +1,172 @@
+"""Which release of a controller the files of a tree install, seen as the Deployment that its manifests create.
+
+A live cluster has that Deployment. In files the release also stands in a chart, in a dependency on one, in an image
+that a kustomization sets, or in an object that installs a chart; the Deployment is then built from that, with the file
+as its place. What tests install, and what copies of other projects install, is installed nowhere else; what is in a
+folder that is named like another release is meant for that one.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster.candidates import FileObject
+from webhook.cluster.interest import Interest, ObjectScope
+from webhook.cluster.kustomizations import FILES as KUSTOMIZATIONS
+from webhook.cluster.units import NEVER_APPLIED
+from webhook.paths import get
+from webhook.releases import Release, parse_release
+
+DEPLOYMENT: Final = GroupVersionKind("apps", "v1", "Deployment")
+CHART: Final = "Chart.yaml"
+_FIELDS: Final = frozenset(("spec.template.spec.containers.image",))
+_TESTS: Final = frozenset(("test", "tests", "e2e"))
+_FOLDER: Final = re.compile(r"(?:release-)?(v?[0-9]{1,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller:
+    """A controller whose release matters.
+
+    Args:
+        place: the Deployment that its published manifests create.
+        image: the end of the name of its image, whatever the registry.
+        chart: the name of its Helm chart.
+    """
+
+    place: ObjectScope
+    image: str
+    chart: str
+
+    @property
+    def interest(self) -> Interest:
+        """Return what is looked up of the Deployment."""
+        return Interest(DEPLOYMENT, _FIELDS, scope=self.place)
+
+
+KUEUE: Final = Controller(
+    place=ObjectScope(namespace="kueue-system", name="kueue-controller-manager"), image="kueue/kueue", chart="kueue"
+)
+"""Source: kubernetes-sigs/kueue@ff69552e config/default and charts/kueue."""
+TRAINER: Final = Controller(
+    place=ObjectScope(namespace="kubeflow-system", name="kubeflow-trainer-controller-manager"),
+    image="trainer/trainer-controller-manager",
+    chart="kubeflow-trainer",
+)
+"""Source: kubeflow/trainer@8c0f5059bd51 manifests/overlays/manager and charts/kubeflow-trainer."""
+CONTROLLERS: Final = (KUEUE, TRAINER)
+_IMAGES: Final = "|".join(re.escape(each.image) for each in CONTROLLERS)
+_CHARTS: Final = "|".join(re.escape(each.chart) for each in CONTROLLERS)
+_MAY_STATE: Final = re.compile(rf"""{_IMAGES}|(?:name|chart)["']?:\s*["']?(?:{_CHARTS})(?:["'\s]|$)""")
+
+
+@dataclass(frozen=True, slots=True)
+class StatedRelease:
+    """A release of a controller, and the file that states it."""
+
+    controller: Controller
+    release: Release
+    file: str
+
+
+def may_state_release(text: str) -> bool:
+    """Return whether a document of a text may state the release of a controller."""
+    return _MAY_STATE.search(text) is not None
+
+
+def release_of_image(image: str, controller: Controller) -> Release | None:
+    """Return the release of an image such as `registry.k8s.io/kueue/kueue:v0.18.1`; None for one of something else, or
+    without a tag that is a release.
+    """
+    name, _, tag = image.partition("@")[0].rpartition(":")
+    is_its = name == controller.image or name.endswith(f"/{controller.image}")
+    return parse_release(tag) if is_its else None
+
+
+def stated_releases(file: str, value: JSON) -> Iterator[StatedRelease]:
+    """Yield the releases that a document of a file states."""
+    if isinstance(value, dict) and not is_of_tests(file):
+        for controller in CONTROLLERS:
+            for release in _releases_in(file, value, controller):
+                if release is not None:
+                    yield StatedRelease(controller, release, file)
+
+
+def deployments_for(path: str, stated: Iterable[StatedRelease]) -> Mapping[tuple[str, str], FileObject]:
+    """Return the Deployments of the controllers that a file sees, by namespace and name.
+
+    Files that state different releases say nothing.
+    """
+    named = _releases_of_folders(path)
+    seen: dict[Controller, list[StatedRelease]] = {}
+    for each in stated:
+        seen.setdefault(each.controller, []).append(each)
+    return {
+        (controller.place.namespace, controller.place.name): _deployment(of[0])
+        for controller, of in seen.items()
+        if len({each.release for each in of} | named) == 1
+    }
+
+
+def _releases_of_folders(path: str) -> set[Release | None]:
+    matches = (_FOLDER.fullmatch(each) for each in path.split("/")[:-1])
+    return {parse_release(match[1]) for match in matches if match}
+
+
+def is_of_tests(file: str) -> bool:
+    """Return whether a file belongs to tests, or to a copy of another project."""
+    return not (NEVER_APPLIED | _TESTS).isdisjoint(file.split("/")[:-1])
+
+
+def _releases_in(file: str, value: Mapping[str, JSON], controller: Controller) -> Iterator[Release | None]:
+    if posixpath.basename(file) == CHART:
+        if value.get("name") == controller.chart:
+            yield _release(value.get("appVersion") or value.get("version"))
+        yield from _releases_of_charts(value.get("dependencies"), controller)
+    elif posixpath.basename(file) in KUSTOMIZATIONS:
+        for image in _dicts(value.get("images")):
+            name = image.get("newName") or image.get("name")
+            yield release_of_image(f"{name}:{image.get('newTag')}", controller)
+        yield from _releases_of_charts(value.get("helmCharts"), controller)
+    elif value.get("kind") == DEPLOYMENT.kind:
+        for container in _dicts(get(value, ("spec", "template", "spec", "containers"))):
+            yield release_of_image(str(container.get("image")), controller)
+    else:  # a HelmRelease of Flux, an Application of Argo CD, a HelmChart of k3s
+        spec = value.get("spec")
+        sources = [get(spec, ("chart", "spec")), get(spec, ("source",)), *_list(get(spec, ("sources",))), spec]
+        yield from _releases_of_charts(sources, controller)
+
+
+def _releases_of_charts(entries: JSON, controller: Controller) -> Iterator[Release | None]:
+    for each in _dicts(entries):
+        if controller.chart in (each.get("chart"), each.get("name")):
+            yield _release(each.get("version") or each.get("targetRevision"))
+
+
+def _release(value: JSON) -> Release | None:
+    return parse_release(value) if isinstance(value, str) else None
+
+
+def _list(value: JSON) -> list[JSON]:
+    return value if isinstance(value, list) else []
+
+
+def _dicts(value: JSON) -> Iterator[Mapping[str, JSON]]:
+    return (each for each in _list(value) if isinstance(each, dict))
+
+
+def _deployment(stated: StatedRelease) -> FileObject:
+    place, (major, minor) = stated.controller.place, stated.release
+    container = {"name": "manager", "image": f"{stated.controller.image}:v{major}.{minor}"}
+    value = {
+        "apiVersion": f"{DEPLOYMENT.group}/{DEPLOYMENT.version}",
+        "kind": DEPLOYMENT.kind,
+        "metadata": {"namespace": place.namespace, "name": place.name},
+        "spec": {"template": {"spec": {"containers": [container]}}},
+    }
+    return FileObject(stated.file, place.namespace, place.name, value)
