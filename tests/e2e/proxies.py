@@ -24,7 +24,8 @@ class FaultyProxy:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = self._listening.getsockname()[1]
         self._open: set[socket.socket] = set()
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
 
     def cut(self) -> None:
         """End all connections that are open."""
@@ -36,8 +37,11 @@ class FaultyProxy:
         """End everything."""
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
+        self._threads[0].join(5)
         self._listening.close()
         self.cut()
+        for one in self._threads:
+            one.join(5)
 
     def _accept(self) -> None:
         with suppress(OSError):
@@ -49,7 +53,8 @@ class FaultyProxy:
                 upstream = socket.create_connection(self._to)
                 for source, target in ((client, upstream), (upstream, client)):
                     self._open.add(source)
-                    threading.Thread(target=self._carry, args=(source, target), daemon=True).start()
+                    self._threads.append(threading.Thread(target=self._carry, args=(source, target), daemon=True))
+                    self._threads[-1].start()
 
     def _carry(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):

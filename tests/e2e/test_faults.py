@@ -9,6 +9,7 @@ import base64
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -125,9 +126,10 @@ def _the_past_is_compacted(server: ApiServer, proxy: FaultyProxy, made: Creation
     proxy.cut()
     _set_resource(server, "amd.com/gpu")
     go_on_in(made, "compacted")
-    store = httpx.Client(base_url=server.etcd)
-    revision = store.post("/v3/kv/range", json={"key": base64.b64encode(b"/").decode()}).json()["header"]["revision"]
-    store.post("/v3/kv/compaction", json={"revision": revision, "physical": True}).raise_for_status()
+    with httpx.Client(base_url=server.etcd) as store:
+        key = base64.b64encode(b"/").decode()
+        revision = store.post("/v3/kv/range", json={"key": key}).json()["header"]["revision"]
+        store.post("/v3/kv/compaction", json={"revision": revision, "physical": True}).raise_for_status()
     proxy.mode = "pass"
     until(lambda: "created" in made.outcomes("portable", "compacted"), "`gpu` means another resource")
     _set_resource(server, "nvidia.com/gpu")
@@ -140,13 +142,29 @@ def _nobody_takes_the_log(replicas: Replicas, made: Creations) -> None:
     replicas.stderr = os.open("/dev/full", os.O_WRONLY)
     replicas.roll()
     go_on_in(made, "full log", 200)
-    made.phase = "unread log"
-    reads, replicas.stderr = os.pipe()
-    replicas.roll()
-    go_on_in(made, "unread log", 1000)
     dropped = [_metric(one.probes, "claimgate_log_lines_dropped_total") for one in replicas.running]
+    assert all(dropped), dropped
     sys.stdout.write(f"lines of the log that were dropped: {dropped}\n")
-    os.close(reads)
+    made.phase = "unread log"
+    os.close(replicas.stderr)
+    reads, replicas.stderr = os.pipe()
+    _fill(replicas.stderr)
+    replicas.roll()
+    go_on_in(made, "unread log", 100)
+    for descriptor in (reads, replicas.stderr):
+        os.close(descriptor)
+
+
+def _fill(pipe: int) -> None:
+    """Write until a further byte would wait."""
+    os.set_blocking(pipe, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(pipe, b"x" * 4096)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(pipe, b"x")
+    os.set_blocking(pipe, True)
 
 
 def _set_resource(server: ApiServer, name: str) -> None:

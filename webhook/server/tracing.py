@@ -151,10 +151,10 @@ def _carrier(scope: Scope) -> dict[str, str]:
 
 def _resource() -> Resource:
     """Return what OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say of the service, with defaults of our own."""
-    found = Resource.create({"service.version": __version__})
-    if str(found.attributes.get("service.name", "")).startswith("unknown_service"):
-        return found.merge(Resource({"service.name": "claimgate"}))
-    return found
+    resource = Resource.create({"service.version": __version__})
+    if str(resource.attributes.get("service.name", "")).startswith("unknown_service"):
+        return resource.merge(Resource({"service.name": "claimgate"}))
+    return resource
 
 
 def tracing_to_collector(counters: Counters) -> Tracing:
