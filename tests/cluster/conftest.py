@@ -27,11 +27,13 @@ def started(server, tmp_path):
     """Starts a view of kinds; ends its threads after the test."""
     views = []
 
-    def start(*kinds, log=None, times=DEFAULT_TIMES):
+    def start(*kinds, log=None, times=DEFAULT_TIMES, most_bytes=None):
         link = connect_to_cluster(server.kubeconfig(tmp_path))
         interests = [each if isinstance(each, Interest) else Interest(each) for each in kinds]
         views.append(
-            WatchCluster(link, interests, log or Log(stream=io.StringIO()), backoff_s=(0.01, 0.05), times=times)
+            WatchCluster(
+                link, interests, log or Log(stream=io.StringIO()), (0.01, 0.05), times=times, most_bytes=most_bytes
+            )
         )
         views[-1].start()
         return views[-1]

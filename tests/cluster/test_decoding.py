@@ -92,9 +92,16 @@ def test_numbers_and_bytes_that_python_refuses_are_read():
         decode_json(b"{not")
 
 
+def replace(store, objects):
+    store.begin_list()
+    for place, obj in objects.items():
+        store.add_listed(place, obj)
+    store.end_list()
+
+
 def test_a_list_is_the_same_until_something_changes():
     store = ObjectStore()
-    store.replace({("b", "x"): {"n": 1}, ("a", "y"): {"n": 2}})
+    replace(store, {("b", "x"): {"n": 1}, ("a", "y"): {"n": 2}})
     listed = store.list(None)
     assert listed == ({"n": 2}, {"n": 1})
     store.put(("b", "x"), {"n": 1})
@@ -111,7 +118,7 @@ def test_a_list_is_the_same_until_something_changes():
 @pytest.mark.parametrize(("before", "after"), [(1, True), (True, 1), (1, 1.0), (0.0, -0.0), ([0], [False])])
 def test_a_value_that_gets_another_type_is_a_change(before, after):
     store = ObjectStore()
-    store.replace({("a", "x"): {"spec": {"strict": before}}})
+    replace(store, {("a", "x"): {"spec": {"strict": before}}})
     listed, changes = store.list(None), store.changes
     store.put(("a", "x"), {"spec": {"strict": after}})
     assert store.changes == changes + 1
@@ -123,7 +130,10 @@ import os, threading
 from webhook.cluster.store import ObjectStore
 
 store, stopped = ObjectStore(), threading.Event()
-store.replace({("n", str(number)): {"n": number} for number in range(500)})
+store.begin_list()
+for number in range(500):
+    store.add_listed(("n", str(number)), {"n": number})
+store.end_list()
 
 def write():
     number = 0

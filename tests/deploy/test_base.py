@@ -183,12 +183,12 @@ def test_pods_have_a_priority_of_their_own() -> None:
     assert one("PriorityClass", "claimgate")["value"] == 1_000_000_000  # the most that a user's may have
 
 
-def test_memory_is_what_the_bounds_add_up_to_and_room_for_the_view() -> None:
+def test_memory_is_what_the_bounds_add_up_to_and_room_for_nodes_and_classes() -> None:
     (container,) = PODS["the server"]["containers"]
     started = 80 << 20  # a server that has loaded the shipped policies
-    bounds = memory_bounds.MemoryBounds(ServerSettings(), started).total
+    bounds = memory_bounds.MemoryBounds(ServerSettings(live=True), started).total
     limit = int(container["resources"]["limits"]["memory"].removesuffix("Mi")) << 20
-    assert bounds + (128 << 20) <= limit <= bounds + (256 << 20)
+    assert bounds + (96 << 20) <= limit <= bounds + (256 << 20)
 
 
 def test_the_server_has_time_to_drain() -> None:

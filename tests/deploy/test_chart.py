@@ -131,3 +131,11 @@ def test_every_value_is_documented_and_has_a_schema() -> None:
 def test_the_chart_is_this_version() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
+
+
+def test_no_upgrade_meets_a_field_that_cannot_be_changed() -> None:
+    """A Job refuses another image, and an immutable ConfigMap other data: neither may be part of an installation."""
+    values = ["livePolicies=true", "authorizer=true", "clusterAudit.enabled=true", "autoscaling.enabled=true"]
+    found = rendered(*values)
+    assert "Job" not in {one["kind"] for one in found}
+    assert not [one["metadata"]["name"] for one in found if one.get("immutable")]

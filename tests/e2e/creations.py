@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import httpx
 import yaml
@@ -28,12 +28,26 @@ def _sandbox(name: str) -> dict[str, Any]:
     return {**kind, "metadata": {"name": name}, "spec": {"replicas": 1, "template": template}}
 
 
-SORTS: dict[str, tuple[str, Callable[[str], dict[str, Any]]]] = {
+Sorts: TypeAlias = dict[str, tuple[str, Callable[[str], dict[str, Any]]]]
+
+SORTS: Sorts = {
     "plain": (PODS, lambda name: pod(name, {"cpu": "1"})),
     "own": (PODS, lambda name: pod(name, {"nvidia.com/gpu": "1"})),
     "portable": (PODS, lambda name: pod(name, {"gpu": "1"})),  # which the API server refuses unless it is translated
     "wrong": (SANDBOXES, _sandbox),  # which claimgate alone refuses
 }
+
+
+TEMPLATES = "/api/v1/namespaces/default/podtemplates"
+
+
+def _pod_template(name: str) -> dict[str, Any]:
+    """A kind that has webhooks of its own, and that nobody runs."""
+    template = {"spec": pod("x", {"nvidia.com/gpu": "1"})["spec"]}
+    return {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": name}, "template": template}
+
+
+WITH_TEMPLATES = {**SORTS, "template": (TEMPLATES, _pod_template)}
 
 
 @dataclass(slots=True)
@@ -57,10 +71,10 @@ class Creations:
 
 
 @contextmanager
-def creating(server: ApiServer) -> Iterator[Creations]:
+def creating(server: ApiServer, sorts: Sorts = SORTS) -> Iterator[Creations]:
     """Create one object of each sort again and again until the block ends."""
     creations, stopped = Creations(), threading.Event()
-    thread = threading.Thread(target=_create, args=(server, creations, stopped))
+    thread = threading.Thread(target=_create, args=(server, sorts, creations, stopped))
     thread.start()
     try:
         yield creations
@@ -69,14 +83,14 @@ def creating(server: ApiServer) -> Iterator[Creations]:
         thread.join(30)
 
 
-def _create(server: ApiServer, creations: Creations, stopped: threading.Event) -> None:
+def _create(server: ApiServer, sorts: Sorts, creations: Creations, stopped: threading.Event) -> None:
     token = yaml.safe_load(server.kubeconfig.read_text())["users"][0]["user"]["token"]
     headers = {"authorization": f"Bearer {token}"}
     with httpx.Client(verify=trust(server), base_url=server.url, headers=headers, timeout=30) as client:
         number, run = 0, secrets.token_hex(3)  # a cluster may have the objects of another test
         while not stopped.is_set():
             number += 1
-            for sort, (path, made) in SORTS.items():
+            for sort, (path, made) in sorts.items():
                 before = creations.phase
                 answer = client.post(path, json=made(f"{sort}-{run}-{number}"))
                 phase = before if creations.phase == before else "between"

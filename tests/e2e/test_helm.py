@@ -9,6 +9,7 @@ import pytest
 from tests.deploy.helm import CHART, NAMESPACE, helm, rendered, tool
 from tests.e2e import apiserver
 from tests.e2e.apiserver import ApiServer
+from tests.e2e.conftest import claimgate
 from tests.e2e.test_install import CONFIGURATIONS, GPU, refusal, until
 from tests.e2e.test_rules import pod
 
@@ -30,12 +31,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 
 def test_a_release_is_installed_enforced_taken_back_and_removed(server: ApiServer) -> None:
-    told = _helm(server, "install", *RELEASE, "--create-namespace")
+    told = _helm(server, "install", *RELEASE, "--create-namespace", "--set", "enforce=true")
     assert "claimgate webhook-config --check --live" in told
+    assert "pods.validate.claimgate.dev" in told, "a webhook without a bundle must not fail closed"
     _has_everything(server)
     assert _policies(server) == {"Ignore"}
     server.apply(pod("nobody-answers", GPU))
-    told = _helm(server, "upgrade", *RELEASE, "--reuse-values", "--set", "enforce=true")
+    place = ["--secret", f"{NAMESPACE}/claimgate-certificates", "--service", f"{NAMESPACE}/claimgate"]
+    claimgate("certs", "rotate", *place, "--inject", "claimgate", "--kubeconfig", str(server.kubeconfig))
+    told = _helm(server, "upgrade", *RELEASE, "--reuse-values")
     assert "A request that claimgate cannot answer is refused." in told
     assert _policies(server) == {"Fail"}
     until(lambda: "claimgate.dev" in refusal(server, "enforced"), "a Pod is refused")

@@ -23,12 +23,19 @@ from tests.e2e import apiserver
 from tests.e2e.apiserver import ApiServer
 from tests.e2e.conftest import NAMESPACE, claimgate
 from tests.e2e.creations import Creations, creating
-from tests.e2e.endpoints import endpoints
-from tests.e2e.replicas import COUNT, Replicas, apply, certificates, rendered, service, until
+from tests.e2e.installation import (
+    CONFIGURATIONS,
+    failure_policies,
+    go_on_in,
+    has_bundles,
+    left,
+    must_be_allowed_to_enforce,
+    note_replicas_on_two_nodes,
+)
+from tests.e2e.replicas import Replicas, apply, certificates, rendered, service, until
 
 pytestmark = pytest.mark.e2e
 
-CONFIGURATIONS = "validatingwebhookconfiguration,mutatingwebhookconfiguration"
 SANDBOX = Path(__file__).parents[1] / "data" / "crds" / "sandbox.opensandbox.io_batchsandboxes.yaml"
 ANSWERED = ("enforce", "upgrade", "rollback")
 DISTURBED = ("enforce", "authority", "params", "restart", "after")
@@ -47,26 +54,26 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 def test_nothing_fails_from_the_install_to_the_end(server: ApiServer, tmp_path: Path) -> None:
     with service(server, tmp_path) as replicas, creating(server) as made:
-        _lives(made, "install")
+        go_on_in(made, "install")
         objects = rendered(server, "overlays/warn-only", replicas.port)
         apply(server, objects)  # from here until a replica is ready, nobody answers
         with certificates(server, tmp_path):
-            until(lambda: _has_bundles(server), "both configurations have the bundle")
+            until(lambda: has_bundles(server), "both configurations have the bundle")
             replicas.roll()
-            _lives(made, "warn")
+            go_on_in(made, "warn")
             made.phase = "deny"
             apply(server, rendered(server, "base", replicas.port))
             replicas.roll()
-            _has_replicas_on_two_nodes(server)
-            _may_enforce(server)
+            note_replicas_on_two_nodes(server)
+            must_be_allowed_to_enforce(server)
             _enforces(server, replicas, made)
         made.phase = "uninstall"
         server.kubectl("delete", CONFIGURATIONS, "claimgate")
         server.kubectl("delete", "--wait=false", "-f", "-", given=yaml.safe_dump_all(objects[::-1]), code=None)
         for one in list(replicas.running):
             replicas.end(one)
-        until(lambda: not _left(server), f"nothing is left, but {_left(server)}")
-        _lives(made, "gone")
+        until(lambda: not left(server), f"nothing is left, but {left(server)}")
+        go_on_in(made, "gone")
     _is_as_promised(made)
 
 
@@ -76,11 +83,11 @@ def test_nothing_fails_while_certificates_params_and_replicas_change(server: Api
         objects = rendered(server, "overlays/enforce", replicas.port)
         apply(server, rendered(server, "base", replicas.port))
         with certificates(server, tmp_path):
-            until(lambda: _has_bundles(server), "both configurations have the bundle")
+            until(lambda: has_bundles(server), "both configurations have the bundle")
             replicas.roll()
             apply(server, objects)
-            until(lambda: _failure_policies(server) == {"Fail"}, "it is enforced")
-            _lives(made, "enforce")
+            until(lambda: failure_policies(server) == {"Fail"}, "it is enforced")
+            go_on_in(made, "enforce")
             _authority_is_replaced(server, replicas, made)
             made.phase = "params"
             server.kubectl(
@@ -90,14 +97,14 @@ def test_nothing_fails_while_certificates_params_and_replicas_change(server: Api
             server.kubectl(
                 "patch", "configmap", "gpu-portable", "-n", NAMESPACE, "-p", '{"data":{"resource":"nvidia.com/gpu"}}'
             )
-            _lives(made, "params")
+            go_on_in(made, "params")
             made.phase = "restart"
             replicas.roll()
-            _lives(made, "restart")
+            go_on_in(made, "restart")
             made.phase = "kill"
             replicas.kill()
-            _lives(made, "kill")
-            _lives(made, "after")
+            go_on_in(made, "kill")
+            go_on_in(made, "after")
         made.phase = "uninstall"
         server.kubectl("delete", CONFIGURATIONS, "claimgate")
         server.kubectl("delete", "--wait=false", "-f", "-", given=yaml.safe_dump_all(objects[::-1]), code=None)
@@ -124,7 +131,7 @@ def _authority_is_replaced(server: ApiServer, replicas: Replicas, made: Creation
     until(lambda: _trusts(server, store.read()[CA]), "API servers trust both authorities")
     wanted = store.read()[SERVING].decode().strip()
     until(lambda: all(each == wanted for each in replicas.shown()), "replicas show the new certificate")
-    _lives(made, "authority")
+    go_on_in(made, "authority")
 
 
 def _trusts(server: ApiServer, bundle: bytes) -> bool:
@@ -138,8 +145,8 @@ def _enforces(server: ApiServer, replicas: Replicas, made: Creations) -> None:
     """Enforce, a newer version with a wider registration, and back to the older one."""
     base, enforced = rendered(server, "base", replicas.port), rendered(server, "overlays/enforce", replicas.port)
     apply(server, enforced)
-    until(lambda: _failure_policies(server) == {"Fail"}, "it is enforced")
-    _lives(made, "enforce")
+    until(lambda: failure_policies(server) == {"Fail"}, "it is enforced")
+    go_on_in(made, "enforce")
     for phase, first, then in (
         ("upgrade", _newer(base, replicas.port, "Ignore"), _newer(enforced, replicas.port, "Fail")),
         ("rollback", base, enforced),
@@ -147,9 +154,9 @@ def _enforces(server: ApiServer, replicas: Replicas, made: Creations) -> None:
         made.phase = phase
         apply(server, first)  # new webhooks have no bundle yet, and must not fail closed without one
         replicas.roll()
-        _may_enforce(server)
+        must_be_allowed_to_enforce(server)
         apply(server, then)
-        _lives(made, phase)
+        go_on_in(made, phase)
 
 
 def _newer(objects: list[Any], port: int, failure_policy: str) -> list[Any]:
@@ -164,18 +171,6 @@ def _newer(objects: list[Any], port: int, failure_policy: str) -> list[Any]:
     return [*newer, *(one for one in wider if one)]
 
 
-def _has_replicas_on_two_nodes(server: ApiServer) -> None:
-    for node in ("a", "b"):
-        server.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})
-    server.apply(endpoints("a", "b"))  # as the controller of the cluster would note them
-
-
-def _may_enforce(server: ApiServer) -> None:
-    until(lambda: _has_bundles(server), "all webhooks have the bundle")
-    told = claimgate("webhook-config", "--check", "--kubeconfig", str(server.kubeconfig))
-    assert told == "nothing can block the cluster\n"
-
-
 def _is_as_promised(made: Creations) -> None:
     assert made.count() > 400
     sys.stdout.write(f"{made.count()} objects: {dict(made.seen)}\n")
@@ -187,29 +182,3 @@ def _is_as_promised(made: Creations) -> None:
     assert made.outcomes("wrong", "install", "warn", "gone") == {"created"}
     for phase in (*ANSWERED, "warn", "gone"):
         assert made.count(phase) > 20, phase
-
-
-def _lives(made: Creations, phase: str) -> None:
-    made.phase = phase
-    before = made.count(phase)
-    until(lambda: made.count(phase) > before + 40, f"objects are created in {phase}")
-
-
-def _has_bundles(server: ApiServer) -> bool:
-    found = yaml.safe_load(server.kubectl("get", CONFIGURATIONS, "-o", "yaml").stdout)["items"]
-    return len(found) == COUNT and all(
-        one["clientConfig"].get("caBundle") for each in found for one in each["webhooks"]
-    )
-
-
-def _failure_policies(server: ApiServer) -> set[str]:
-    found = yaml.safe_load(server.kubectl("get", CONFIGURATIONS, "-o", "yaml").stdout)["items"]
-    return {one["failurePolicy"] for each in found for one in each["webhooks"]}
-
-
-def _left(server: ApiServer) -> list[str]:
-    """Everything in the cluster that has claimgate in its name, but what was noted about it."""
-    kinds = server.kubectl("api-resources", "--verbs=list", "-o", "name").stdout.split()
-    kinds = [one for one in kinds if not one.startswith(("events", "componentstatuses"))]
-    listed = server.kubectl("get", ",".join(kinds), "-A", "-o", "name", code=None).stdout
-    return [line for line in listed.splitlines() if "claimgate" in line]

@@ -30,6 +30,7 @@ RAISED: dict[str, dict[str, int]] = {
     "bodies": {"max_inflight_body_bytes": 2 * DEFAULTS.max_inflight_body_bytes},
     "workers": {"workers": 1 + DEFAULTS.workers},
     "stored policies": {"live_policies": True},
+    "the view of a cluster": {"live": True},
     "memory of workers": {"worker_memory": 2 * DEFAULTS.worker_memory},
 }
 
@@ -39,6 +40,11 @@ def test_what_is_raised_counts(raised: dict[str, int]) -> None:
     assert MemoryBounds(replace(DEFAULTS, **raised), LOADED).total > MemoryBounds(DEFAULTS, LOADED).total + 20_000_000
 
 
+def test_what_the_view_holds_already_counts_once() -> None:
+    live = replace(DEFAULTS, live=True)
+    assert MemoryBounds(live, LOADED + 5_000_000, 5_000_000).total == MemoryBounds(live, LOADED).total
+
+
 def test_settings_that_may_take_more_than_there_is_are_refused_with_what_each_part_takes() -> None:
     bounds = MemoryBounds(DEFAULTS, LOADED)
     bounds.check(None)
@@ -46,7 +52,9 @@ def test_settings_that_may_take_more_than_there_is_are_refused_with_what_each_pa
     with pytest.raises(ConfigurationError) as error:
         bounds.check(128 << 20)
     text = str(error.value)
-    assert re.match(r"--memory: the server may take \d+Mi and there are 128Mi: policies and view of the cluster ", text)
+    assert re.match(
+        r"--memory: the server may take \d+Mi and there are 128Mi: policies and objects of the cluster ", text
+    )
     assert "large bodies 22Mi (--max-inflight-body-bytes)" in text
     assert text.endswith("lower one of these settings, or raise the memory limit of the container")
 

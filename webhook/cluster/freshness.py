@@ -16,10 +16,13 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class WatchTimes:
-    """Times of watches in seconds: how long a watch is asked to last, and how late its end may be noticed."""
+    """Times of watches in seconds: how long a watch is asked to last, how late its end may be noticed, and how long
+    objects that did not fit into the view are not asked for again.
+    """
 
     least_s: int = 30
     slack_s: float = 10.0
+    retry_s: float = 300.0
 
     def lasting(self) -> int:
         """Return a random `timeoutSeconds` for the next watch, from `least_s` to half as much again."""

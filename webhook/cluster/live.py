@@ -24,13 +24,21 @@ class WatchedCluster:
     cluster: WatchCluster
 
     @classmethod
-    def start(cls, kubeconfig: Path | None, interests: Iterable[Interest], log: Log) -> WatchedCluster:
+    def start(
+        cls, kubeconfig: Path | None, interests: Iterable[Interest], log: Log, most_bytes: int | None = None
+    ) -> WatchedCluster:
         """Connect, and wait for the first lists.
+
+        Args:
+            kubeconfig: of the cluster; None for the one that this runs in.
+            interests: what is looked up.
+            log: where failures go.
+            most_bytes: of objects in namespaces; None is no bound.
 
         Raises:
             ConfigurationError: no server or credentials are configured.
         """
-        cluster = WatchCluster(connect_to_cluster(kubeconfig), interests, log)
+        cluster = WatchCluster(connect_to_cluster(kubeconfig), interests, log, most_bytes=most_bytes)
         cluster.start()
         if not cluster.wait(WAIT_S):
             log.warning("not synced yet", kinds=sorted(gvk.kind for gvk in cluster.failures()))
@@ -53,4 +61,5 @@ class WatchedCluster:
         kinds: dict[str, list[str]] = {}
         for gvk, reason in self.cluster.failures().items():
             kinds.setdefault(reason, []).append(gvk.kind)
-        return "; ".join(f"{', '.join(dict.fromkeys(names))}: {reason}" for reason, names in kinds.items())
+        told = [f"{', '.join(dict.fromkeys(names))}: {reason}" for reason, names in kinds.items()]
+        return "; ".join(filter(None, (*told, self.cluster.not_held())))

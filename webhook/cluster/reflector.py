@@ -24,6 +24,7 @@ from webhook.cluster.interest import Interest
 from webhook.cluster.projection import projection_of_fields
 from webhook.cluster.store import ObjectStore, Place
 from webhook.cluster.unreachable import OutageLog, ServerUnreachable
+from webhook.cluster.view_memory import ViewMemory
 from webhook.errors import LookupFailed
 from webhook.logs import Log
 
@@ -46,7 +47,8 @@ class Reflector:
     """The objects of one interest, and the thread that keeps them up to date.
 
     `before` is a reflector of an earlier interest in the same objects, asked until the first list of this one is there.
-    `heard_at` is when the API server was last heard of what is held, on the monotonic clock.
+    `heard_at` is when the API server was last heard of what is held, on the monotonic clock; `listed_at` is when it
+    was last asked for all objects. `memory` bounds what all watches of the view keep.
     """
 
     interest: Interest
@@ -56,12 +58,14 @@ class Reflector:
     backoff_s: tuple[float, float]
     before: Reflector | None = None
     times: WatchTimes = DEFAULT_TIMES
+    memory: ViewMemory = field(default_factory=ViewMemory)
     heard_at: float = 0.0
+    listed_at: float = 0.0
     failure: str = "not synced yet"
     failed: int = 0
     resource: ServedResource | None = None
     settled: threading.Event = field(default_factory=threading.Event)
-    _store: ObjectStore = field(default_factory=ObjectStore)
+    _store: ObjectStore = field(init=False)
     _earlier: int = 0
     _project: Callable[[JSON], JSON] = field(init=False)
     _stopped: threading.Event = field(default_factory=threading.Event)
@@ -70,6 +74,7 @@ class Reflector:
 
     def __post_init__(self) -> None:
         self._project = projection_of_fields(self.interest.fields)
+        self._store = ObjectStore(self.memory)
 
     def start(self) -> None:
         """Start the thread that lists the objects and watches them."""
@@ -83,6 +88,7 @@ class Reflector:
             lines.stop()
         if (before := self.before) is not None:
             before.stop()
+        self._store.leave()
 
     @property
     def is_synced(self) -> bool:
@@ -111,9 +117,10 @@ class Reflector:
         objects = answering._store.objects  # noqa: SLF001 - of the same class
         if objects is None:
             raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
-        return self._object_or_none(
-            objects.get((namespace if answering.is_namespaced else "", name)), f"{namespace}/{name}"
-        )
+        found = objects.get((namespace if answering.is_namespaced else "", name))
+        if found is None:
+            answering._require_held(namespace)  # noqa: SLF001 - of the same class
+        return self._object_or_none(found, f"{namespace}/{name}")
 
     def list(self, namespace: str | None) -> Sequence[JSON]:
         """Return the objects of a namespace or of all. Raises LookupFailed."""
@@ -121,10 +128,26 @@ class Reflector:
         if answering._store.objects is None:  # noqa: SLF001 - of the same class
             raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
         listed = answering._store.list(namespace if answering.is_namespaced else None)  # noqa: SLF001 - of the same class
+        answering._require_held(namespace)  # noqa: SLF001 - of the same class
         if self._keeps_objects_of_all_namespaces:
             for obj in listed:
                 self._object_or_none(obj, f"in {namespace}")
         return listed
+
+    @property
+    def not_held(self) -> frozenset[str]:
+        """Return the namespaces whose objects exist and are not held."""
+        return self._answering_reflector._store.not_held  # noqa: SLF001 - of the same class
+
+    def _require_held(self, namespace: str | None) -> None:
+        """Raise LookupFailed where the objects of a namespace, or with None of any, exist and are not held."""
+        missing = self._store.not_held
+        if missing and self.is_namespaced and (namespace is None or namespace in missing):
+            most = f"{(self.memory.most_bytes or 0) >> 20}Mi (--view-memory)"
+            where = f"namespace `{min(missing) if namespace is None else namespace}`"
+            told = f"it has most of the objects that policies look up, and all together take more than {most}"
+            fix = "delete some of them, bound them by a ResourceQuota, or raise the setting"
+            raise LookupFailed(f"{self.interest.gvk.kind} of {where} are not held: {told}; {fix}")
 
     def _object_or_none(self, obj: JSON, where: str) -> JSON:
         if isinstance(obj, _TooLargeObject):
@@ -174,7 +197,7 @@ class Reflector:
         is_new = self.failure != str(error)
         self.failure, self.failed = str(error), self.failed + 1
         if isinstance(error, KindNotServed):
-            self._store.replace(None)
+            self._store.clear()
             self._drop_previous_reflector()
         if isinstance(error, KindNotServed | ServerRefused):
             self.settled.set()
@@ -211,7 +234,8 @@ class Reflector:
 
     def _list_and_replace(self, resource: ServedResource) -> str:
         """List everything, page by page, replace the objects, and return the resourceVersion to watch from."""
-        objects: dict[Place, JSON] = {}
+        self.listed_at = monotonic()
+        self._store.begin_list()
         path, selectors = resource.path(self.interest.scope.namespace), {**self._query_of_scope(), "limit": PAGE}
         accept = METADATA_LIST if self.interest.is_metadata else WHOLE
         query = selectors
@@ -219,13 +243,13 @@ class Reflector:
             page = self.connection.page(path, query, accept)
             for item in page:
                 if self._is_in_scope(place := _place_of_object(item)):
-                    objects[place] = self._store.known(place, self._kept_fields_of_object(item, resource))
+                    self._store.add_listed(place, self._kept_fields_of_object(item, resource))
             version, more = page.metadata["resourceVersion"], page.metadata.get("continue")
             if not more:
                 break
             query = {**selectors, "continue": more}
         self.heard_at = monotonic()
-        self._store.replace(objects)
+        self._store.end_list()
         self.failure = ""
         self.settled.set()
         self._drop_previous_reflector()
@@ -243,8 +267,10 @@ class Reflector:
         return not self.interest.only or self.interest.includes(*place)
 
     def _watch_from_version(self, resource: ServedResource, version: str) -> None:
-        """Watch from a resourceVersion on; resume a broken stream, and return when it is too old (410)."""
-        while not self._stopped.is_set():
+        """Watch from a resourceVersion on; resume a broken stream, and return when it is too old (410), or when
+        objects that did not fit may fit by now.
+        """
+        while not self._stopped.is_set() and not self._may_fit_by_now():
             try:
                 for event in self._events_of_watch(resource, version):
                     version = self._apply_event(event, resource)
@@ -255,6 +281,9 @@ class Reflector:
                 raise
             except LookupFailed as error:
                 self._note_failure_and_wait(error)
+
+    def _may_fit_by_now(self) -> bool:
+        return bool(self._store.not_held) and monotonic() - self.listed_at > self.times.retry_s
 
     def _events_of_watch(self, resource: ServedResource, version: str) -> Iterator[JSON]:
         """Yield the events of one watch."""

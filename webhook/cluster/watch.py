@@ -17,11 +17,13 @@ from webhook.cluster.interest import Interest, combine_interests, covers_interes
 from webhook.cluster.lookup import describe_lookup, place_of
 from webhook.cluster.reflector import Reflector
 from webhook.cluster.unreachable import OutageLog
+from webhook.cluster.view_memory import ViewMemory
 from webhook.errors import LookupFailed
 from webhook.logs import Log
 
 BACKOFF_S: Final = (0.8, 30.0)
 """The first and the longest wait after an error, doubled in between: those of client-go's reflector."""
+_SHOWN: Final = 5
 _UNWATCHED: Final = "not watched: no policy that is loaded asks for it"
 
 
@@ -34,8 +36,21 @@ class WatchCluster:
         interests: Iterable[Interest],
         log: Log,
         backoff_s: tuple[float, float] = BACKOFF_S,
+        *,
         times: WatchTimes = DEFAULT_TIMES,
+        most_bytes: int | None = None,
     ) -> None:
+        """Create the watches of these interests.
+
+        Args:
+            connection: the API server.
+            interests: what is looked up.
+            log: where failures go.
+            backoff_s: the first and the longest wait after an error.
+            times: how long a watch lasts.
+            most_bytes: of objects in namespaces, which users may write; None for whoever asks for their own cluster.
+        """
+        self.memory = ViewMemory(most_bytes)
         self._connection = connection
         self._log = log
         self._outages = OutageLog(log)
@@ -74,7 +89,9 @@ class WatchCluster:
     def _new_reflector(self, interest: Interest) -> Reflector:
         before = next((each for known, each in self._reflectors.items() if _covers_interest(known, interest)), None)
         before = before if self._started else None
-        return Reflector(interest, self._connection, self._log, self._outages, self._backoff_s, before, self._times)
+        return Reflector(
+            interest, self._connection, self._log, self._outages, self._backoff_s, before, self._times, self.memory
+        )
 
     def wait(self, timeout_s: float, clock: Callable[[], float] = time.monotonic) -> bool:
         """Wait until everything is synced or known not to be served; return False when the time is over."""
@@ -95,6 +112,13 @@ class WatchCluster:
         """Return why nothing was ever read of a watched kind, or "" if something was."""
         unread = (each.failure for each in self._reflectors.values() if each.interest.gvk == gvk and not each.is_synced)
         return next(unread, "")
+
+    def not_held(self) -> str:
+        """Return which kinds of which namespaces are not held because they are too large; "" if all are."""
+        missing = {(each.interest.gvk.kind, name) for each in self._reflectors.values() for name in each.not_held}
+        listed = ", ".join(f"{kind} of `{name}`" for kind, name in sorted(missing)[:_SHOWN])
+        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+        return f"not held, too large for --view-memory: {listed}{more}" if missing else ""
 
     @property
     def age_s(self) -> float:

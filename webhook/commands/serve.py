@@ -58,9 +58,10 @@ def command(*, settings: ServerSettings) -> int:
         log,
         may_ask=settings.authorizer,
         live_policies=settings.live_policies,
+        view_memory=settings.view_memory,
     )
     authority = AccessReviews(connect_to_cluster(settings.kubeconfig)) if settings.authorizer else None
-    bounds = memory_bounds.memory_bounds_of_process(settings)
+    bounds = memory_bounds.memory_bounds_of_process(settings, held.view_bytes)
     bounds.check(memory_bounds.limit(settings))
     place = Place(
         host=settings.host,

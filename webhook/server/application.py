@@ -137,7 +137,7 @@ def compose(
     def create() -> AsgiApp:
         from webhook.server.pages import create as create_pages
 
-        asyncio.run(Exposition(Counters(), {}, version="").text())  # what it imports for the first text takes 50 ms
+        asyncio.run(Exposition(Counters(), gauges, version="").text())  # what it imports for the first text takes 80 ms
         shown = {**gauges, **_gauges_of_server(scheduler, lane, endpoint)}
         return create_pages(readiness, Exposition(counters, shown, version=__version__).text, version, policies)
 

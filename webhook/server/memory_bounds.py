@@ -1,7 +1,7 @@
 """Adds up the most memory that the server may take, whatever clients send.
 
 Knows the bound of each part and what one of it costs, measured over TLS; nothing of requests. What is not bounded by
-settings stands first: the process with its policies, and the objects of the cluster that policies ask for.
+settings stands first: the process with its policies, and the objects of the cluster that have no namespace.
 """
 
 from __future__ import annotations
@@ -48,16 +48,21 @@ class MemoryBounds:
     Attributes:
         settings: as they were chosen.
         held_bytes: the process with its policies and its view of the cluster.
+        view_bytes: of these, the objects in namespaces, which have a bound of their own.
     """
 
     settings: ServerSettings
     held_bytes: int
+    view_bytes: int = 0
 
     def parts(self) -> Iterator[Part]:
         """Yield the name, the bytes and the setting of every part."""
         chosen = self.settings
         connections = (chosen.max_connections + MAX_PROBE_CONNECTIONS) * CONNECTION_BYTES
-        yield Part("policies and view of the cluster", self.held_bytes + WARM_BYTES, "")
+        held_bytes = max(0, self.held_bytes - self.view_bytes)
+        yield Part("policies and objects of the cluster without a namespace", held_bytes + WARM_BYTES, "")
+        if chosen.live or chosen.kubeconfig is not None:
+            yield Part("objects in namespaces that policies look up", chosen.view_memory, "--view-memory")
         yield Part("what is kept of texts that users write", USER_CACHE_BYTES, "")
         if chosen.live_policies:
             yield Part("policies that the cluster stores", MOST_BYTES_TOGETHER * COMPILED_FACTOR, "--live-policies")
@@ -90,11 +95,11 @@ class MemoryBounds:
         )
 
 
-def memory_bounds_of_process(settings: ServerSettings) -> MemoryBounds:
-    """Return the bounds of this process after it loaded its policies; its size counts as 0 where the system cannot
-    tell.
+def memory_bounds_of_process(settings: ServerSettings, view_bytes: int = 0) -> MemoryBounds:
+    """Return the bounds of this process after it loaded its policies and its view, which has `view_bytes` of objects in
+    namespaces; the size of the process counts as 0 where the system cannot tell.
     """
-    return MemoryBounds(settings, operating_system.resident_bytes())
+    return MemoryBounds(settings, operating_system.resident_bytes(), view_bytes)
 
 
 def limit(settings: ServerSettings) -> int | None:

@@ -50,6 +50,7 @@ from webhook.server.review_endpoint import AsgiApp, Limits
 from webhook.server.review_handler import Authority
 from webhook.server.scheduler import Scheduler
 from webhook.server.tls import Certificates
+from webhook.server.view_gauges import gauges_of_view
 from webhook.server.warm_up_samples import SAMPLES
 from webhook.server.worker_lane import WorkerLimits
 from webhook.settings.configured import settings_from_changed_file
@@ -85,6 +86,7 @@ class ServedState:
         *,
         may_ask: bool = False,
         live_policies: bool = False,
+        view_memory: int | None = None,
     ) -> ServedState:
         """Load policies and context for the first time, and start to watch the cluster.
 
@@ -95,6 +97,7 @@ class ServedState:
             log: where failures of watches go.
             may_ask: whether policies may ask `authorizer`.
             live_policies: whether the policies that the cluster stores are evaluated, too.
+            view_memory: bytes of objects in namespaces that the view holds; None is no bound.
 
         Raises:
             ConfigurationError: policies, context or cluster that cannot be used.
@@ -113,13 +116,19 @@ class ServedState:
             lambda: assembly.context_cluster(chosen, policies.current),
             marks(lambda: discover(chosen.context)),
         )
-        watched = live.WatchedCluster.start(kubeconfig, policies.current.interests(), log) if is_live else None
+        interests = policies.current.interests()
+        watched = live.WatchedCluster.start(kubeconfig, interests, log, view_memory) if is_live else None
         return cls(policies, context, watched, chosen)
 
     def cluster(self) -> Cluster:
         """Return the view of the cluster: objects of context files first, then those of the live cluster."""
         context = self.context.current
         return LayeredCluster(context, self.watched.cluster) if self.watched else AssumedNamespaces(context)
+
+    @property
+    def view_bytes(self) -> int:
+        """Return the bytes of objects in namespaces that the view of the cluster holds now."""
+        return self.watched.cluster.memory.bytes if self.watched else 0
 
     def review(
         self, attributes: Attributes, phase: Phase, deadline: Deadline, authorizer: Authorizer | None = None
@@ -309,16 +318,12 @@ class Watching:
             "certificate_expiry_seconds": ("When the serving certificate ends, Unix time.", self.certificate_ends),
             "memory_bound_bytes": ("What the bounds of all parts add up to.", lambda: most_bytes),
             "log_lines_dropped_total": ("Log lines that nobody read in time.", lambda: self._log.dropped),
-            "cluster_view_age_seconds": (
-                "Seconds since the API server was heard, of the watch that heard longest ago; up to 65 is healthy.",
-                self.view_age_s,
-            ),
             "live_policies": ("Policies and bindings that the cluster stores.", lambda: len(self._live().objects)),
             "live_policies_failing": (
                 "Of these, those with errors: see their condition Compiled.",
                 lambda: len(self._live().failing()),
             ),
-            "watch_failures": ("Failed lists and watches of the cluster since the start.", self.watch_failures),
+            **gauges_of_view(self._held.watched),
         }
 
     def _live(self) -> LivePolicies:
@@ -329,14 +334,6 @@ class Watching:
     def certificate_ends(self) -> float:
         """Return when the served certificate expires, in seconds since 1970."""
         return _validity(self._certificates.shown)[1].timestamp()
-
-    def watch_failures(self) -> float:
-        """Return how many lists and watches of the cluster have failed."""
-        return self._held.watched.cluster.failed if self._held.watched else 0
-
-    def view_age_s(self) -> float:
-        """Return how many seconds old the view of the cluster may be; 0 without a live cluster."""
-        return self._held.watched.cluster.age_s if self._held.watched else 0.0
 
     def _out_of_time(self) -> str:
         begins, ends = _validity(self._certificates.shown)

@@ -58,6 +58,12 @@ class ServerSettings(ReportSettings):
     kubeconfig: Path | None = declare_setting(
         None, values.file(), "Look objects up in the cluster of this kubeconfig.", unset="none"
     )
+    view_memory: int = declare_setting(
+        64 << 20,
+        values.size(least=1 << 20),
+        "Memory for the objects of namespaces that policies look up in a live cluster. When it is full, the namespace "
+        "that has most loses its own: they are not held, and policies say that they do not know.",
+    )
     live_policies: bool = declare_setting(
         False,
         values.switch(),

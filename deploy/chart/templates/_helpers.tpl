@@ -46,3 +46,22 @@ says. A file is read into a dict with its documents as `items`.
 {{- end -}}
 {{- toYaml $pod -}}
 {{- end -}}
+
+{{/*
+Names of the webhooks of a configuration that may not fail closed yet, separated by blanks: those that have no caBundle in
+the cluster. A call without one always fails, so under `Fail` such a webhook would refuse everything it is asked about
+until the bundle is there. Where no cluster is asked, as by `helm template`, there are none.
+*/}}
+{{- define "claimgate.staged" -}}
+{{- $trusted := list -}}
+{{- range (lookup .object.apiVersion .object.kind "" .object.metadata.name).webhooks -}}
+{{- if .clientConfig.caBundle -}}{{- $trusted = append $trusted .name -}}{{- end -}}
+{{- end -}}
+{{- $staged := list -}}
+{{- if and (ne .root.Values.certificates.issuer "none") (lookup "v1" "Namespace" "" "kube-system") -}}
+{{- range .object.webhooks -}}
+{{- if not (has .name $trusted) -}}{{- $staged = append $staged .name -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- join " " $staged -}}
+{{- end -}}

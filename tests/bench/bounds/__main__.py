@@ -20,6 +20,7 @@ from tests.bench.bounds import (
     crowd_rows,
     cuts,
     growth,
+    live_view,
     own_policies,
     rows,
     starts,
@@ -31,8 +32,8 @@ from tests.bench.bounds.server import ROOT, UVLOOP, Server, serving
 from tests.bench.bounds.victims import questions
 
 AFTER_S = 3.0
-SECTIONS = ("starts", "victims", "connections", "crowds", "cuts", "growth", "updates")
-APART = {"starts", "growth", "updates"}
+SECTIONS = ("starts", "victims", "connections", "crowds", "cuts", "live", "growth", "updates")
+APART = {"starts", "live", "growth", "updates"}
 """Sections with servers of their own."""
 TOGETHER = {"issue": 1, "lists": 4, "texts": 2, "bytes": 2, "own": 2, "compiled": 1, "near": 1}
 """How many attacks of a group share a row: each of the four attackers sends one of them."""
@@ -120,6 +121,22 @@ def attacked(folder: Path, sections: set[str], chosen: argparse.Namespace, repor
         return [sampler.peak()]
 
 
+def viewed(folder: Path, chosen: argparse.Namespace, report: Report) -> list[tuple[str, Sample]]:
+    """Victims beside a user who fills the live view; the most memory that each server took."""
+    return [_viewed(folder, name, chosen, report) for name in live_view.begin(chosen.only, report)]
+
+
+def _viewed(folder: Path, name: str, chosen: argparse.Namespace, report: Report) -> tuple[str, Sample]:
+    with live_view.cluster(folder / "cluster") as held:
+        flags = "--kubeconfig", str(held.kubeconfig)
+        with (
+            serving(folder / "live", [ROOT / "policies"], [], *flags, stalls=chosen.stalls) as server,
+            Sampler(server.pid) as sampler,
+        ):
+            live_view.measure(server, held, name, sampler, report)
+            return sampler.peak()
+
+
 def grown(folder: Path, only: str, report: Report) -> list[tuple[str, Sample]]:
     """The growth table, on a server that lets reviews take a minute; the most memory that it took."""
     places = [ROOT / "policies"], context.write(folder / "context")
@@ -154,6 +171,8 @@ def main() -> int:
             starts.measure(Path(name), report)
         if sections - APART:
             peaks += attacked(Path(name), sections, chosen, report)
+        if "live" in sections:
+            peaks += viewed(Path(name), chosen, report)
         if "growth" in sections:
             peaks += grown(Path(name), chosen.only, report)
         if "updates" in sections:

@@ -100,9 +100,10 @@ def _subject_of_sentence(pods: int) -> str:
 
 
 def _quota_exceeded_problem(name: str, request: _SimultaneousRequest, allowed: int, quota: str) -> Problem:
+    refused = "the pod" if request.pods == 1 else "some of the pods"
     message = (
         f"{_subject_of_sentence(request.pods)} {request.devices} `{name}`, but ResourceQuota {quota} of the "
-        f"namespace allows {allowed}, so the API server refuses some of the pods"
+        f"namespace allows {allowed}, so the API server refuses {refused}"
     )
     return DEVICES.problem(
         path_as_text(request.path),

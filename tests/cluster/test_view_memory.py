@@ -1,0 +1,134 @@
+"""What a view keeps of namespaces is bounded: who has most becomes unknown, and everybody else stays known."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.cluster.server import CONFIG, CONFIGS, event, eventually, page, resources
+from webhook.attributes import GroupVersionKind
+from webhook.cluster.freshness import DEFAULT_TIMES
+from webhook.cluster.interest import interest_in_fields
+from webhook.cluster.live import WatchedCluster
+from webhook.cluster.store import ObjectStore
+from webhook.cluster.view_memory import ViewMemory, bytes_of_object
+from webhook.errors import LookupFailed
+
+CLAIM = GroupVersionKind("resource.k8s.io", "v1", "ResourceClaim")
+CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
+KB, MB = 1_000, 1_000_000
+OFTEN = replace(DEFAULT_TIMES, retry_s=0.0)
+READ = interest_in_fields(CONFIG, "data"), interest_in_fields(CLAIM, "spec")
+
+
+def config(name, namespace, size, version="1"):
+    """ConfigMaps of whose data a policy reads everything."""
+    metadata = {"name": name, "namespace": namespace, "resourceVersion": version}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"text": "x" * size}}
+
+
+def claim(name, namespace, size, version="1"):
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": name, "namespace": namespace, "resourceVersion": version},
+        "spec": {"text": "x" * size},
+    }
+
+
+@pytest.fixture
+def served(server):
+    server.answers["/apis/resource.k8s.io/v1"] = resources(("resourceclaims", "ResourceClaim", True))
+    server.answers[CONFIGS] = page(config("a", "honest", 10 * KB))
+    server.answers[CLAIMS] = page(claim("a", "honest", 10 * KB), claim("b", "greedy", 10 * KB))
+    return server
+
+
+def test_the_namespace_that_has_most_is_not_held_and_others_are(served, started):
+    view = started(*READ, most_bytes=200 * KB)
+    assert view.wait(5)
+    events = [event("ADDED", config(f"c-{number}", "greedy", 40 * KB, "11")) for number in range(20)]
+    served.send(CONFIGS, *events, event("ADDED", config("last", "honest", KB, "40")))
+    eventually(lambda: view.get(CONFIG, "honest", "last"))
+    assert view.memory.bytes <= 200 * KB
+    assert view.memory.dropped == 1
+    with pytest.raises(LookupFailed, match=r"ConfigMap of namespace `greedy` are not held: .*--view-memory"):
+        view.get(CONFIG, "greedy", "c-1")
+    with pytest.raises(LookupFailed, match="`greedy`"):
+        view.get(CONFIG, "greedy", "never-made")
+    for namespace in ("greedy", None):
+        with pytest.raises(LookupFailed, match="`greedy`"):
+            view.list(CONFIG, namespace)
+    assert [obj["metadata"]["name"] for obj in view.list(CONFIG, "honest")] == ["a", "last"]
+    assert view.list(CONFIG, "nobody") == ()
+    assert view.get(CLAIM, "greedy", "b")
+    assert WatchedCluster(view).failures() == "not held, too large for --view-memory: ConfigMap of `greedy`"
+
+
+def test_a_first_list_is_never_held_whole(served, started):
+    served.answers[CONFIGS] = page(
+        *(config(f"c-{number}", "greedy", 100 * KB) for number in range(50)), config("z", "honest", KB)
+    )
+    view = started(*READ, most_bytes=300 * KB)
+    assert view.wait(5)
+    assert view.memory.bytes <= 300 * KB
+    assert view.get(CONFIG, "honest", "z")
+    with pytest.raises(LookupFailed):
+        view.list(CONFIG, "greedy")
+
+
+def test_what_was_not_held_is_held_once_it_fits(served, started):
+    view = started(*READ, most_bytes=200 * KB, times=OFTEN)
+    assert view.wait(5)
+    served.send(CONFIGS, event("ADDED", config("large", "greedy", 400 * KB, "11")))
+    eventually(lambda: view.memory.dropped)
+    served.answers[CONFIGS] = page(config("a", "honest", KB), config("small", "greedy", KB), version="30")
+    served.send(CONFIGS, None)
+
+    def found():
+        try:
+            return view.get(CONFIG, "greedy", "small")
+        except LookupFailed:
+            return None
+
+    eventually(found)
+    assert view.get(CONFIG, "greedy", "large") is None
+    assert view.not_held() == ""
+
+
+def test_objects_without_a_namespace_are_always_held():
+    memory = ViewMemory(1 * KB)
+    store = ObjectStore(memory)
+    store.begin_list()
+    store.add_listed(("", "node"), {"spec": "x" * MB})
+    store.end_list()
+    assert memory.bytes == memory.dropped == 0
+    assert store.objects
+
+
+def test_the_largest_is_the_namespace_of_all_kinds_together():
+    memory = ViewMemory(100 * KB)
+    stores = [ObjectStore(memory) for _ in range(3)]
+    for store in stores:
+        store.begin_list()
+        store.add_listed(("many", "a"), {"spec": "x" * 20 * KB})
+        store.end_list()
+    stores[0].put(("one", "a"), {"spec": "x" * 30 * KB})
+    assert memory.dropped == 0
+    stores[0].put(("one", "b"), {"spec": "x" * 15 * KB})
+    assert [store.not_held for store in stores].count(frozenset({"many"})) == 1
+    assert ("one", "b") in stores[0].objects
+
+
+def test_what_is_counted_is_what_is_held():
+    memory = ViewMemory()
+    store = ObjectStore(memory)
+    store.begin_list()
+    for number in range(50):
+        store.add_listed(("n", f"{number % 40}"), {"spec": ["x" * number, {"y": number}]})
+    store.end_list()
+    for number in range(30):
+        store.put(("n", f"{number}"), {"spec": "y" * 7 * number})
+        store.drop(("n", f"{number * 2}"))
+    assert memory.bytes == sum(map(bytes_of_object, store.objects.values()))
+    store.leave()
+    assert memory.bytes == 0

@@ -1,0 +1,64 @@
+"""Copies of the chart whose Service is a port of the loopback: of today's version, and of one before it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import yaml
+
+from tests.deploy.helm import CHART
+from tests.yamldata import documents
+
+PREVIOUS = "0.0.9"
+ADDED_WEBHOOKS = ("podtemplates.validate.claimgate.dev", "podtemplates.mutate.claimgate.dev")
+"""The previous version does not have these."""
+_REMOVED_OBJECTS = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: claimgate-first-certificate, namespace: claimgate-system}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: issue, image: "claimgate:{{ .Chart.AppVersion }}"}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: claimgate-installed, namespace: claimgate-system}
+immutable: true
+data: {version: {{ .Chart.AppVersion | quote }}}
+"""
+"""What the previous version has and today's does not: objects whose important fields nobody may change."""
+
+
+def chart(folder: Path, port: int) -> Path:
+    """Today's chart."""
+    shutil.copytree(CHART, folder)
+    _rewrite(folder / "files" / "service.yaml", port)
+    _rewrite(folder / "files" / "webhooks.yaml", port)
+    return folder
+
+
+def previous_chart(folder: Path, port: int) -> Path:
+    """A version with another image, fewer webhooks, and two objects that can only be deleted."""
+    chart(folder, port)
+    about = folder / "Chart.yaml"
+    about.write_text(re.sub(r"(?m)^(version|appVersion): .*", rf"\1: {PREVIOUS}", about.read_text()))
+    _rewrite(folder / "files" / "webhooks.yaml", port, without=ADDED_WEBHOOKS)
+    (folder / "templates" / "removed.yaml").write_text(_REMOVED_OBJECTS)
+    return folder
+
+
+def _rewrite(path: Path, port: int, without: tuple[str, ...] = ()) -> None:
+    objects = documents(path)
+    for one in objects:
+        if one["kind"] == "Service":
+            external = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
+            one["spec"] = {**external, "selector": one["spec"]["selector"]}
+        if "webhooks" in one:
+            one["webhooks"] = [webhook for webhook in one["webhooks"] if webhook["name"] not in without]
+            for webhook in one["webhooks"]:
+                webhook["clientConfig"]["service"]["port"] = port
+    path.write_text(yaml.safe_dump_all(objects))

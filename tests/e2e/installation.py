@@ -1,0 +1,63 @@
+"""What is looked at of an installation while objects are created without a pause."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from tests.e2e.apiserver import ApiServer
+from tests.e2e.conftest import claimgate
+from tests.e2e.creations import Creations
+from tests.e2e.endpoints import endpoints
+from tests.e2e.replicas import COUNT, until
+
+CONFIGURATIONS = "validatingwebhookconfiguration,mutatingwebhookconfiguration"
+
+
+def go_on_in(made: Creations, phase: str, count: int = 40) -> None:
+    """Wait until so many further objects were asked for in this phase."""
+    made.phase = phase
+    before = made.count(phase)
+    until(lambda: made.count(phase) > before + count, f"objects are created in {phase}")
+
+
+def webhooks(server: ApiServer) -> list[Any]:
+    """All webhooks of both configurations."""
+    found = yaml.safe_load(server.kubectl("get", CONFIGURATIONS, "-o", "yaml").stdout)["items"]
+    return [one for each in found for one in each["webhooks"]]
+
+
+def has_bundles(server: ApiServer) -> bool:
+    """Whether both configurations are there and every webhook has a bundle."""
+    found = yaml.safe_load(server.kubectl("get", CONFIGURATIONS, "-o", "yaml").stdout)["items"]
+    return len(found) == COUNT and all(
+        one["clientConfig"].get("caBundle") for each in found for one in each["webhooks"]
+    )
+
+
+def failure_policies(server: ApiServer) -> set[str]:
+    """What happens where claimgate does not answer: `{"Fail"}` is enforce."""
+    return {one["failurePolicy"] for one in webhooks(server)}
+
+
+def note_replicas_on_two_nodes(server: ApiServer) -> None:
+    """Nodes and endpoints, as the controllers of a cluster would note them."""
+    for node in ("a", "b"):
+        server.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})
+    server.apply(endpoints("a", "b"))
+
+
+def must_be_allowed_to_enforce(server: ApiServer) -> None:
+    """Wait for the bundle, and ask what an administrator asks before enforcing."""
+    until(lambda: has_bundles(server), "all webhooks have the bundle")
+    told = claimgate("webhook-config", "--check", "--kubeconfig", str(server.kubeconfig))
+    assert told == "nothing can block the cluster\n"
+
+
+def left(server: ApiServer) -> list[str]:
+    """Everything in the cluster that has claimgate in its name, but what was noted about it."""
+    kinds = server.kubectl("api-resources", "--verbs=list", "-o", "name").stdout.split()
+    kinds = [one for one in kinds if not one.startswith(("events", "componentstatuses"))]
+    listed = server.kubectl("get", ",".join(kinds), "-A", "-o", "name", code=None).stdout
+    return [line for line in listed.splitlines() if "claimgate" in line]
