@@ -76,8 +76,8 @@ def _list_files(
                     Problem(message=f"{'' if is_absent else 'cannot be read: '}{_reason(error)}", file=place)
                 )
         else:
-            found, wrong = local([place])
-            files.update(dict.fromkeys(found))
+            listed, wrong = local([place])
+            files.update(dict.fromkeys(listed))
             problems.extend(wrong)
     return tuple(files), tuple(problems)
 
