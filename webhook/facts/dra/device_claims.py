@@ -230,7 +230,7 @@ def _check_ephemeral_containers(pod: PodSpec) -> Iterator[Problem]:
     for container in pod.ephemeral_containers:
         if container.resources.claims:
             message = "must not be set because an ephemeral container uses the resources that its pod already has"
-            yield EPHEMERAL_CONTAINER.problem(container.resources.at, message, "remove the claims")
+            yield EPHEMERAL_CONTAINER.problem(container.resources.at, message, "remove resources from this container")
 
 
 def _check_pod_level_claims(pod: PodSpec) -> Iterator[Problem]:

@@ -146,9 +146,11 @@ def check_ambiguous_gpus(job: MergedTrainJob) -> Iterator[Problem]:
     explicit = job.trainer.has("numProcPerNode")
     if job.counted[1] and not explicit and job.plugin in ("mpi", "xgboost", "flux"):
         message = (
-            "has several resources with `gpu` in their names, but Trainer counts only one of them, chosen at random"
+            "has several resources with `gpu` in their names, but Trainer takes only one of them, chosen at random, as "
+            "the number of processes per node"
         )
-        fix = "keep one of them" if job.plugin == "xgboost" else "set numProcPerNode"
+        number = "set spec.trainer.numProcPerNode to the number you want"
+        fix = "keep one of them" if job.plugin == "xgboost" else number
         yield AMBIGUOUS_GPUS.problem(_PER_NODE, message, fix)
 
 

@@ -40,4 +40,5 @@ def validate_whole_cpus(task: Task) -> Iterator[Problem]:
             "whole CPUs"
         )
         shown = "" if written == "0" else f"`{written}`"
-        yield WHOLE_CPUS.problem(resources.path(side, "cpu"), message, "request 1 or more", shown=shown)
+        fix = "request a whole number of CPUs, such as 1"
+        yield WHOLE_CPUS.problem(resources.path(side, "cpu"), message, fix, shown=shown)
