@@ -10,7 +10,7 @@ RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve install test smoke coverage e2e browser formats packages bench bench-audit bench-compare profile bench-bounds bench-peers bench-cel soak fuzz fuzz-differential fuzz-doors fuzz-yaml nightly fuzz-server deploy docs site sbom release precision rule-homes lock clean
+.PHONY: help demo serve install test smoke coverage e2e browser formats packages ray bench bench-audit bench-compare profile bench-bounds bench-peers bench-cel soak fuzz fuzz-differential fuzz-doors fuzz-yaml nightly fuzz-server deploy docs site sbom release precision rule-homes lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-18s %s\n", $$1, $$2}'
@@ -45,7 +45,7 @@ bench: $(DEV_STAMP) ## reviews per second and processor time over TLS, of object
 	$(BIN)/python -m tests.bench.count_calls
 	$(BIN)/python -m tests.bench.bench_start
 
-bench-audit: $(DEV_STAMP) ## audit 100,000 objects: memory, processes, beside gator (GATOR=/path/to/gator); ARGS="--objects 5000" for fewer
+bench-audit: $(DEV_STAMP) ## audit 100,000 objects: memory, processes, beside gator (GATOR=/path/to/gator), and a log of 1 GB; ARGS="--objects 5000 --log-mb 50" for less
 	$(BIN)/python -m tests.bench.bench_audit $(ARGS)
 
 bench-compare: $(DEV_STAMP) ## this checkout beside another one, servers in turn: make bench-compare OTHER=/path/to/checkout
@@ -91,7 +91,11 @@ formats: $(DEV_STAMP) ## reports against the schemas and programs of those who r
 packages: $(DEV_STAMP) ## what the action and pipx install and what the Dockerfile makes, downloaded and used as written
 	$(BIN)/python -m pytest tests/test_integrations.py tests/deploy/test_image.py -m nightly
 
-nightly: fuzz browser formats packages release site fuzz-yaml fuzz-differential fuzz-doors bench-bounds soak ## all that takes too long for `make test` and needs no API server: hours
+ray: ## audits and backtests on a local Ray of two workers and from an object store, beside a single process; 1 GB in .venv-ray
+	@$(MAKE) --no-print-directory VENV=.venv-ray .venv-ray/.installed-ray
+	.venv-ray/bin/python -m pytest tests/commands/test_ray.py -m nightly -rs
+
+nightly: fuzz browser formats packages ray release site fuzz-yaml fuzz-differential fuzz-doors bench-bounds soak ## all that takes too long for `make test` and needs no API server: hours
 
 fuzz-server: $(DEV_STAMP) ## 3,000 random CEL expressions, compared with a real kube-apiserver's answers; FUZZ_SERVER=KUBECONFIG names one
 	$(BIN)/python -m tests.fuzz.cel 3000 --server $(FUZZ_SERVER)
@@ -123,8 +127,9 @@ site: $(RUN_STAMP) ## the documentation as a site in build/site; fails on a link
 
 lock: $(DEV_STAMP) ## write the lock files anew from pyproject.toml: newest versions, hashes, no host
 	$(PIP) install uv
-	$(BIN)/uv pip compile $(COMPILE) pyproject.toml --all-extras -o requirements.lock
-	$(BIN)/uv pip compile $(COMPILE) pyproject.toml --all-extras --group dev -o requirements-dev.lock
+	$(BIN)/uv pip compile $(COMPILE) pyproject.toml --extra all -o requirements.lock
+	$(BIN)/uv pip compile $(COMPILE) pyproject.toml --extra all --group dev -o requirements-dev.lock
+	$(BIN)/uv pip compile $(COMPILE) pyproject.toml --extra ray --group ray-tests -o requirements-ray.lock
 	$(BIN)/uv pip compile $(COMPILE) --group build -o requirements-build.lock
 	$(BIN)/uv pip compile $(COMPILE) --group docs -o requirements-docs.lock
 COMPILE := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
@@ -151,5 +156,14 @@ $(RUN_STAMP): requirements.lock requirements-build.lock pyproject.toml | $(VENV)
 $(DEV_STAMP): requirements-dev.lock $(RUN_STAMP)
 	@echo "installing locked development dependencies" >&2
 	@$(PIP) install --no-deps --require-hashes -r requirements-dev.lock
+	@$(PIP) check
+	@touch $@
+
+# of its own, because drivers of object stores and the client of Kubernetes need different releases of what both use
+$(VENV)/.installed-ray: requirements-ray.lock requirements-build.lock pyproject.toml | $(VENV)/bin/python
+	@echo "installing Ray" >&2
+	@$(PIP) install --no-deps --require-hashes -r requirements-build.lock
+	@$(PIP) install --no-deps --require-hashes -r requirements-ray.lock
+	@$(PIP) install --no-deps --no-build-isolation --no-index --editable .
 	@$(PIP) check
 	@touch $@

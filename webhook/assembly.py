@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from webhook import documents, releases, shipped, yamlfile
 from webhook.attributes import JSON
 from webhook.cluster.file_tree import FileTree
 from webhook.cluster.files import FilesCluster
+from webhook.configuration.read import ConfigurationFile
 from webhook.errors import ConfigurationError, InputError, Problem
 from webhook.policy.configured_rules import policies_under_configuration
-from webhook.policy.load import Options, load_policy_set
+from webhook.policy.load import (
+    EngineName,
+    Options,
+    PolicyDocuments,
+    compile_policy_documents,
+    load_policy_set,
+    read_policy_documents,
+)
 from webhook.policy.param_rules import ParamRules
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.unbound import with_default_bindings
@@ -22,12 +30,50 @@ from webhook.workloads import table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PolicySources:
+    """All that a policy set is compiled from. Unlike a policy set, it can be sent to another process.
+
+    The other fields are those of `Options`. unbound: policies without a binding are evaluated, too.
+    """
+
+    documents: PolicyDocuments
+    engine: EngineName
+    version: releases.Release
+    table: table.Table
+    lazy: bool
+    configuration: ConfigurationFile
+    unbound: bool
+
+    def compile(self) -> PolicySet:
+        """Compile the policies.
+
+        Raises:
+            PolicyError: every problem of the policies.
+            InputError: every rule that the configuration names and that does not exist.
+        """
+        options = Options(engine=self.engine, version=self.version, table=self.table, lazy=self.lazy)
+        compiled = policies_under_configuration(compile_policy_documents(self.documents, options), self.configuration)
+        return with_default_bindings(compiled) if self.unbound else compiled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewAssembly:
-    """The policies, the workload table and the files that all reviews of one command are evaluated with."""
+    """The policies, the workload table and the files that all reviews of one command are evaluated with.
+
+    It can be sent to another process, which compiles the policies again from their `sources`.
+    """
 
     policies: PolicySet
     table: table.Table
     files: FileTree
+    sources: PolicySources
+
+    def __reduce__(self) -> tuple[Callable[..., ReviewAssembly], tuple[PolicySources, FileTree]]:
+        return _assembled_again, (self.sources, self.files)
+
+
+def _assembled_again(sources: PolicySources, files: FileTree) -> ReviewAssembly:
+    return ReviewAssembly(policies=sources.compile(), table=sources.table, files=files, sources=sources)
 
 
 def compile_options(chosen: Settings) -> Options:
@@ -111,26 +157,33 @@ def assemble_policies_and_context(
         PolicyError: every problem of the policies.
         InputError: every problem of the workload tables or the context.
     """
-    how, loaded = load_policies(chosen, unbound=unbound)
-    return assembly_with_files(chosen, how, loaded, objects=objects, is_complete=is_complete)
+    sources = read_policy_sources(chosen, unbound=unbound)
+    return assembly_with_files(chosen, sources, sources.compile(), objects=objects, is_complete=is_complete)
 
 
-def load_policies(chosen: Settings, *, unbound: bool = False) -> tuple[Options, PolicySet]:
-    """Return the loaded policies, and the options that they were compiled with.
+def read_policy_sources(chosen: Settings, *, unbound: bool = False) -> PolicySources:
+    """Read the policies of the settings.
 
     Raises:
-        PolicyError: every problem of the policies.
+        PolicyError: a file or folder does not exist or cannot be listed.
         InputError: every problem of the workload tables.
     """
     how = compile_options(chosen)
-    # the shipped policies are known to compile: of 30 of them, one review asks a few
-    loaded = policies_of_settings(chosen, replace(how, lazy=not (chosen.policies or chosen.only)))
-    return how, with_default_bindings(loaded) if unbound else loaded
+    return PolicySources(
+        documents=read_policy_documents(policy_places(chosen)),
+        engine=chosen.cel_engine,
+        version=how.version,
+        table=how.table,
+        # the shipped policies are known to compile: of 30 of them, one review asks a few
+        lazy=not (chosen.policies or chosen.only),
+        configuration=chosen.configuration,
+        unbound=unbound,
+    )
 
 
 def assembly_with_files(
     chosen: Settings,
-    how: Options,
+    sources: PolicySources,
     loaded: PolicySet,
     *,
     objects: Iterable[tuple[str, JSON]] = (),
@@ -141,7 +194,7 @@ def assembly_with_files(
 
     Args:
         chosen: the settings of the command.
-        how: how the policies were compiled, as `load_policies` gives it.
+        sources: what the policies were compiled from.
         loaded: the policies.
         objects: the objects that the command is about, or those that policies look up, each with its file.
         files: all files that have objects, where not all objects are given.
@@ -157,7 +210,7 @@ def assembly_with_files(
         context=((each.source, each.value) for each in context.documents),
         is_whole=chosen.context_is_whole and is_complete and not context.templates,
     )
-    return ReviewAssembly(policies=loaded, table=how.table, files=tree)
+    return ReviewAssembly(policies=loaded, table=sources.table, files=tree, sources=sources)
 
 
 def read_objects(named: Sequence[Path]) -> tuple[JSON, ...]:

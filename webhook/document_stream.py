@@ -35,6 +35,7 @@ class DocumentStream:
         named: what to read.
         exclude: patterns of names, or of paths below what is named, of what is left out.
         include: such patterns of what alone is read of folders.
+        listing: lists the files of names.
 
     Attributes:
         problems: what does not exist or cannot be listed.
@@ -42,10 +43,17 @@ class DocumentStream:
         excluded: how many files are left out.
     """
 
-    def __init__(self, named: Sequence[str | Path], exclude: Sequence[str] = (), include: Sequence[str] = ()) -> None:
-        listed = documents.list_sources(named, exclude, include)
+    def __init__(
+        self,
+        named: Sequence[str | Path],
+        exclude: Sequence[str] = (),
+        include: Sequence[str] = (),
+        *,
+        listing: documents.Listing = yamlfile.listing,
+    ) -> None:
+        listed = documents.list_sources(named, exclude, include, listing=listing)
         self.problems, self.sources, self.excluded = listed.problems, listed.sources, listed.excluded
-        self._itself = {str(Path(name)) for name in named}
+        self._itself = {documents.source_name(name) for name in named}
         self._files = Files()
 
     def replace_with_rendered(self, folder: str, data: bytes, replaced: Callable[[str], bool]) -> None:
@@ -70,17 +78,26 @@ class DocumentStream:
         for source in self.sources:
             yield from self.parts_of(source)
 
+    def is_named(self, source: str) -> bool:
+        """Return whether somebody named a file itself, and no folder above it."""
+        return source in self._itself
+
     def parts_of(self, source: str) -> Iterator[SourcePart]:
         """Yield the parts of one file."""
-        is_first, is_named = True, source in self._itself
-        try:
-            for part in self._files.parts(source):
-                yield SourcePart(source=source, part=part, is_named=is_named, is_first=is_first)
-                is_first = False
-        except InputError as error:
-            empty = Part("", 0, 0)
-            [problem] = error.problems
-            yield SourcePart(source=source, part=empty, is_named=is_named, is_first=is_first, problem=problem)
+        yield from parts_of_file(self._files, source, is_named=self.is_named(source))
+
+
+def parts_of_file(files: Files, source: str, *, is_named: bool) -> Iterator[SourcePart]:
+    """Yield the parts of one file."""
+    is_first = True
+    try:
+        for part in files.parts(source):
+            yield SourcePart(source=source, part=part, is_named=is_named, is_first=is_first)
+            is_first = False
+    except InputError as error:
+        empty = Part("", 0, 0)
+        [problem] = error.problems
+        yield SourcePart(source=source, part=empty, is_named=is_named, is_first=is_first, problem=problem)
 
 
 def read_documents_of_part(part: SourcePart) -> documents.InputDocuments:

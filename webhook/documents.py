@@ -6,13 +6,13 @@ unreadable is collected along with what could be read, so that one bad file does
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
-from typing import Final
+from typing import Final, TypeAlias
 
-from webhook import charts, yamlfile
+from webhook import charts, object_store, yamlfile
 from webhook.attributes import JSON
 from webhook.errors import Problem
 from webhook.manifest_text import looks_like_manifest
@@ -20,6 +20,9 @@ from webhook.object_lists import is_list, objects_of_list
 from webhook.paths import FieldPath, parse_path
 from webhook.report.finding import Lines, Locate, Place
 from webhook.source_line import SourceLine
+
+Listing: TypeAlias = Callable[[Sequence[str | Path]], tuple[Sequence[str | Path], Sequence[Problem]]]
+"""Lists the files of names, and what is wrong with those of which there are none."""
 
 IGNORE_FILE: Final = ".claimgateignore"
 """The file in a named folder that lists files to leave out."""
@@ -116,17 +119,24 @@ def read_documents(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> 
     )
 
 
-def list_sources(named: Sequence[str | Path], exclude: Sequence[str] = (), include: Sequence[str] = ()) -> InputSources:
+def list_sources(
+    named: Sequence[str | Path],
+    exclude: Sequence[str] = (),
+    include: Sequence[str] = (),
+    *,
+    listing: Listing = yamlfile.listing,
+) -> InputSources:
     """Return the files of the names on the command line.
 
     Args:
         named: what to read.
         exclude: patterns as of `read`.
         include: such patterns, of which a file of a folder must have one; a file that is named itself is read anyhow.
+        listing: lists the files of names.
     """
     problems: list[Problem] = []
-    every = list(_expanded_sources(named, problems))
-    itself = {str(Path(name)) for name in named}
+    every = list(_expanded_sources(named, problems, listing))
+    itself = set(map(source_name, named))
     ignored = {str(Path(name)): ignore_patterns(Path(name)) for name in named if Path(name).is_dir()}
     sources = tuple(
         source
@@ -196,7 +206,7 @@ def documents_of_text(text: str, source: str) -> InputDocuments:
 def _could_be_manifest(source: str) -> bool:
     """Return whether a file that cannot be read may be a manifest, and so must be reported."""
     try:
-        return looks_like_manifest(yamlfile.first_bytes(source))
+        return looks_like_manifest(yamlfile.first_bytes(source, object_store.open_file))
     except OSError:
         return True
 
@@ -215,11 +225,16 @@ def problem_of_nothing_read(named: Sequence[str | Path], inputs: InputDocuments,
     return (Problem(message=message, file=" ".join(map(yamlfile.shown, named))),)
 
 
-def _expanded_sources(named: Iterable[str | Path], problems: list[Problem]) -> Iterator[str]:
+def source_name(name: str | Path) -> str:
+    """Return the name by which a file is read that is named so: a path without what says nothing, or an address."""
+    return str(name) if "://" in str(name) else str(Path(name))
+
+
+def _expanded_sources(named: Iterable[str | Path], problems: list[Problem], listing: Listing) -> Iterator[str]:
     """Yield files and stdin, each once, however often it was named."""
     seen = set()
     for name in named:
-        files, missing = yamlfile.listing([name])
+        files, missing = listing([name])
         problems.extend(missing)
         for file in map(str, files):
             if file not in seen:

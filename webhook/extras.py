@@ -17,6 +17,7 @@ EXTRAS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         "live": frozenset({"kubernetes", "urllib3"}),
         "celpy": frozenset({"celpy"}),
         "otel": frozenset({"opentelemetry"}),
+        "ray": frozenset({"ray", "fsspec"}),
     }
 )
 """The packages of each extra, by the name that is imported."""

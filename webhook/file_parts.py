@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
@@ -17,7 +17,7 @@ from tempfile import SpooledTemporaryFile
 from typing import IO, Final
 
 from webhook.errors import InputError, Problem
-from webhook.yamlfile import MAX_BYTES, shown
+from webhook.yamlfile import MAX_BYTES, open_local_file, shown
 
 _BLOCK: Final = 1 << 20
 """Bytes that are read at a time, and about the size of a part."""
@@ -38,9 +38,14 @@ class Part:
 
 
 class Files:
-    """Files, pipes, and standard input as `-`, each of which can be read several times."""
+    """Files, pipes, and standard input as `-`, each of which can be read several times.
 
-    def __init__(self) -> None:
+    Args:
+        open_file: opens a file by its name, for those that are not on this machine.
+    """
+
+    def __init__(self, open_file: Callable[[str], IO[bytes]] = open_local_file) -> None:
+        self._open_file = open_file
         self._spooled: dict[str, IO[bytes]] = {}
 
     def parts(self, path: str) -> Iterator[Part]:
@@ -79,7 +84,7 @@ class Files:
     @contextmanager
     def _opened(self, path: str) -> Iterator[IO[bytes]]:
         if path != "-" and path not in self._spooled:
-            with Path(path).open("rb") as stream:
+            with self._open_file(path) as stream:
                 if stream.seekable():
                     yield stream
                     return

@@ -8,13 +8,13 @@ from __future__ import annotations
 import gzip
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
 from webhook.errors import Problem
-from webhook.yamlfile import absent, shown
+from webhook.yamlfile import absent, open_local_file, shown
 
 _PART: Final = 2 << 20
 """Bytes of lines that are given at a time."""
@@ -70,11 +70,11 @@ def _is_log_name(name: str) -> bool:
     return not name.startswith(".") and any(each in name for each in _IN_NAMES)
 
 
-def log_parts(file: str) -> Iterator[LogPart]:
-    """Yield the lines of a file, `-` for standard input, in parts."""
+def log_parts(file: str, open_file: Callable[[str], IO[bytes]] = open_local_file) -> Iterator[LogPart]:
+    """Yield the lines of a file, `-` for standard input, in parts; `open_file` opens it by its name."""
     first = 1
     try:
-        raw: IO[bytes] = sys.stdin.buffer if file == "-" else Path(file).open("rb")  # noqa: SIM115 - closed below
+        raw: IO[bytes] = sys.stdin.buffer if file == "-" else open_file(file)
         with raw:
             before = 0
             for lines in _lists_of_whole_lines(raw):

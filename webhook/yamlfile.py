@@ -11,12 +11,12 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
 from webhook import jsontext, shipped, yamltext
 from webhook.attributes import JSON
@@ -168,7 +168,12 @@ def shown(path: str | Path) -> str:
     return "<stdin>" if str(path) == "-" else str(path)
 
 
-def first_bytes(path: str | Path) -> bytes:
+def open_local_file(path: str | Path) -> IO[bytes]:
+    """Open a file of this machine for reading."""
+    return Path(path).open("rb")
+
+
+def first_bytes(path: str | Path, open_file: Callable[[str], IO[bytes]] = open_local_file) -> bytes:
     """Return the beginning of a file, a byte more than may be read of one; `-` is standard input.
 
     Raises:
@@ -176,7 +181,7 @@ def first_bytes(path: str | Path) -> bytes:
     """
     if str(path) == "-":
         return sys.stdin.buffer.read(MAX_BYTES + 1)
-    with Path(path).open("rb") as stream:
+    with open_file(str(path)) as stream:
         # read() makes room for as much as it is asked for, which is more than a worker process may take
         return b"".join(islice(iter(partial(stream.read, _PIECE_BYTES), b""), MAX_BYTES // _PIECE_BYTES + 1))
 

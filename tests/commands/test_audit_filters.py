@@ -127,6 +127,7 @@ def test_a_file_that_is_no_baseline_is_an_error(audit, tmp_path, text):
 def test_nothing_to_audit_fails_where_input_is_required(audit, tmp_path):
     file = tmp_path / "values.yaml"
     file.write_text("replicas: 2\n")
-    assert audit(file)[0] == 0
-    code, _, err = audit(file, "--require-input")
-    assert (code, "--require-input: no object was found" in err) == (2, True)
+    for flag in ((), ("--require-input",)):
+        code, _, err = audit(file, *flag)
+        assert (code, f"{file}: no object could be audited: 1 document without a Kubernetes object" in err) == (2, True)
+    assert audit(file, "--no-require-input")[0] == 0

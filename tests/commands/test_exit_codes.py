@@ -22,6 +22,7 @@ FILES = {
     "broken.yaml": "kind: [\n",
     "half.yaml": f"{POD.replace('LABELS', 'deny: x')}---\nkind: [\n",
     "nothing.yaml": "",
+    "values.yaml": "replicas: 2\n",
 }
 JOB = str(ROOT / "examples" / "research-team" / "{}.yaml")
 WHOLE = ("--context", str(ROOT / "examples" / "research-team" / "cluster"), "--context-is-whole")
@@ -44,6 +45,11 @@ ROWS = [
     (2, ("audit", *ONLY, "half.yaml")),
     (2, ("audit", *ONLY, "absent.yaml", "denied.yaml")),
     (2, ("audit", *ONLY, "nothing.yaml")),
+    (2, ("audit", *ONLY, "values.yaml")),
+    (2, ("audit", *ONLY, ".", "--include", "values.yaml")),
+    (1, ("audit", *ONLY, "values.yaml", "denied.yaml")),
+    (0, ("audit", *ONLY, "values.yaml", "--no-require-input")),
+    (0, ("audit", *ONLY, "nothing.yaml", "--no-require-input")),
     (2, ("audit", *ONLY, "good.yaml", "--exclude", "good.yaml", "--require-input")),
     (2, ("audit", *ONLY, "good.yaml", "-o", "pdf")),
     (2, ("audit", "--only", "absent", "good.yaml")),

@@ -252,6 +252,12 @@ def test_the_role_has_what_policies_look_up_under_its_own_name(
     assert role["rules"] == [
         {"apiGroups": [""], "resources": ["namespaces"], "verbs": verbs},
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs, "resourceNames": ["trainer"]},
+        {
+            "apiGroups": ["apps"],
+            "resources": ["deployments"],
+            "verbs": verbs,
+            "resourceNames": ["kubeflow-trainer-controller-manager"],
+        },
         {"apiGroups": ["example.org"], "resources": ["fish"], "verbs": verbs, **narrowed},
         {
             "apiGroups": ["trainer.kubeflow.org"],

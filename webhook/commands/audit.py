@@ -8,14 +8,15 @@ from typing import Annotated
 import typer
 
 from webhook import assembly
-from webhook.commands import live_options, options, report_options
-from webhook.commands.audit_files import FilesAudit, assembled_with
+from webhook.commands import live_options, options, ray_audit, report_options
+from webhook.commands.audit_files import FilesAudit, assembled_with, results_of_processes
 from webhook.commands.audit_live import LiveAudit
-from webhook.commands.audit_part import PartAudit
+from webhook.commands.audit_part import PartAudit, PartOptions
 from webhook.commands.audit_report import AuditReport
 from webhook.commands.audit_totals import AuditTotals
 from webhook.commands.audited_objects import Reviewed
 from webhook.commands.git_changes import Changes
+from webhook.commands.ray_work import AuditWork
 from webhook.commands.rendering import render_into_tree
 from webhook.document_stream import DocumentStream
 from webhook.evaluation.review_options import ReviewOptions
@@ -84,11 +85,9 @@ def command(
     fail_on: report_options.Fails = None,
     baseline: report_options.Baseline = None,
     write_baseline: report_options.WriteBaseline = None,
-    require_input: report_options.RequireInput = False,
-    jobs: Annotated[
-        int,
-        typer.Option("--jobs", "-j", metavar="N", min=1, help="Audit in so many processes; the output is the same."),
-    ] = 1,
+    require_input: report_options.RequireInput = None,
+    jobs: ray_audit.Jobs = None,
+    ray: ray_audit.RayAddress = "",
     settings: ReportSettings,
 ) -> int:
     """Report every finding about the objects of folders, files, stdin or a live cluster.
@@ -136,19 +135,29 @@ def command(
             )
             return report.write(live_audit, totals, flags.publisher(cluster, live_audit.read))
     named = path or []
+    ray_audit.refuse_other_options(ray, named=named, render=is_rendered, changed_since=changed_since)
     changes = Changes(changed_since, named) if changed_since else None
-    with closing(DocumentStream(named, exclude or (), include or ())) as stream:
+    listing = ray_audit.listing_of(ray)
+    with (
+        closing(DocumentStream(named, exclude or (), include or (), listing=listing)) as stream,
+        ray_audit.cluster_of(ray if stream.sources else "", jobs) as workers,
+    ):
         problems = (*stream.problems, *(render_into_tree(stream, named) if is_rendered else ()))
-        assembled = assembled_with(settings, stream, unbound=unbound)
+        index = ray_audit.index_on_ray(workers, stream) if workers else lambda each: each.indexed(stream.parts())
+        assembled = assembled_with(settings, stream, index, unbound=unbound)
         totals = totals_of(assembled.policies)
-        details = ReviewOptions(advice=advice, is_stored=as_ == "stored")
-        audit = PartAudit(
-            assembled,
+        how = PartOptions(
             reviewed=as_ or "create",
-            details=details,
+            details=ReviewOptions(advice=advice, is_stored=as_ == "stored"),
             address=settings.docs_address,
-            changes=changes,
             contents=report.contents,
+            encoder=report.encoder(report_options.report_filters(given, settings, assembled.policies)),
+        )
+        audit = PartAudit(assembled, how, changes)
+        results = (
+            ray_audit.results_on_ray(workers, AuditWork(assembled, how), stream)
+            if workers
+            else results_of_processes(audit, stream, jobs or 1)
         )
         totals.add_problems(problems)
-        return report.write(FilesAudit(audit, assembled, stream, named, settings=settings, jobs=jobs), totals)
+        return report.write(FilesAudit(audit, assembled, stream, named, settings=settings, results=results), totals)

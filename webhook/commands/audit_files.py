@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from webhook import assembly, submitted
+from webhook.assembly import ReviewAssembly
 from webhook.cluster.files import FilesCluster
-from webhook.commands.audit_index import index_files
+from webhook.commands.audit_index import AuditIndex, Indexer, indexer_of
 from webhook.commands.audit_part import PartAudit, PartResult, Stop
 from webhook.commands.audit_totals import AuditTotals
 from webhook.commands.job_demands import queue_trees
@@ -17,6 +19,25 @@ from webhook.report.queued_jobs import Demands, QueueTrees
 from webhook.report.rule import Rules
 from webhook.settings.shared import Settings
 
+Index: TypeAlias = Callable[[Indexer], AuditIndex]
+"""Runs an indexer over all files."""
+Results: TypeAlias = Callable[[Stop], Iterable[tuple[PartResult, Iterable[Finding]]]]
+"""Audits all parts of the files: each with its findings, which have to be read before the next part."""
+
+
+def results_of_processes(audit: PartAudit, stream: DocumentStream, jobs: int) -> Results:
+    """Return what audits files in so many processes of this machine."""
+
+    def in_this_process(stop: Stop) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
+        for part in stream.parts():
+            result = PartResult()
+            yield result, audit.findings(part, result, stop)
+
+    def in_several(_stop: Stop) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
+        return ((result, result.findings) for result in results_in_order(audit.audited, stream.parts(), jobs))
+
+    return in_several if jobs > 1 else in_this_process
+
 
 class FilesAudit:
     """Audits the files of a stream, which were named on the command line."""
@@ -24,19 +45,20 @@ class FilesAudit:
     def __init__(
         self,
         audit: PartAudit,
-        assembled: assembly.ReviewAssembly,
+        assembled: ReviewAssembly,
         stream: DocumentStream,
         named: Sequence[str],
         *,
         settings: Settings,
-        jobs: int,
+        results: Results,
     ) -> None:
+        """Args: what audits a part; the policies; the files; what named them; the settings; what audits all files."""
         self._audit = audit
         self._assembled = assembled
         self._stream = stream
         self._named = named
         self._settings = settings
-        self._jobs = jobs
+        self._results = results
 
     @property
     def rules(self) -> Rules:
@@ -50,20 +72,9 @@ class FilesAudit:
 
     def parts(self, stop: Stop) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
         """Yield each part of the input with its findings, which have to be read before the next part."""
-        for result, findings in self._parts(stop):
+        for result, findings in self._results(stop):
             yield result, findings
             self._assembled.files.tell(result.differing, result.recorded)
-
-    def _parts(self, stop: Stop) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
-        parts = self._stream.parts()
-        if self._jobs > 1:
-            yield from (
-                (result, result.findings) for result in results_in_order(self._audit.audited, parts, self._jobs)
-            )
-            return
-        for part in parts:
-            result = PartResult()
-            yield result, self._audit.findings(part, result, stop)
 
     def queue_trees(self, demands: Demands) -> Sequence[QueueTrees]:
         """Return the queues of the files and of the context with what jobs would take."""
@@ -71,20 +82,33 @@ class FilesAudit:
 
     def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:
         """Report what a person should know about the files."""
-        totals.add_nothing(self._named, self._stream)
+        if not is_interrupted:
+            totals.add_nothing(self._named, self._stream)
         notes = submitted.notes_on_context(self._assembled.files, self._settings)
         totals.finish(self._named, notes, is_interrupted=is_interrupted)
 
 
-def assembled_with(settings: Settings, stream: DocumentStream, *, unbound: bool) -> assembly.ReviewAssembly:
+def assembled_with(settings: Settings, stream: DocumentStream, index: Index, *, unbound: bool) -> ReviewAssembly:
     """Return the policies, and the objects of the files that policies look up.
+
+    Args:
+        settings: the settings of the command.
+        stream: the files.
+        index: finds those objects.
+        unbound: policies without a binding are evaluated, too.
 
     Raises:
         PolicyError: every problem of the policies.
         InputError: every problem of the workload tables or the context.
     """
-    how, loaded = assembly.load_policies(settings, unbound=unbound)
-    looked_up = index_files(stream, loaded.interests(), is_whole=settings.context_is_whole)
+    sources = assembly.read_policy_sources(settings, unbound=unbound)
+    loaded = sources.compile()
+    looked_up = index(indexer_of(loaded.interests(), is_whole=settings.context_is_whole))
     return assembly.assembly_with_files(
-        settings, how, loaded, objects=looked_up.objects, files=looked_up.files, is_complete=looked_up.is_complete
+        settings,
+        sources,
+        loaded,
+        objects=looked_up.objects,
+        files=looked_up.files,
+        is_complete=looked_up.is_complete and not stream.problems,
     )

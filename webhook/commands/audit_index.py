@@ -22,7 +22,7 @@ from webhook.cluster.candidates import NAMELESS
 from webhook.cluster.controllers import DEPLOYMENT, may_state_release, stated_releases
 from webhook.cluster.interest import Interest
 from webhook.cluster.naming import group_kind
-from webhook.document_stream import DocumentStream
+from webhook.document_stream import SourcePart
 from webhook.facts.served_versions.removed_versions import read_removed_versions
 
 _HIDDEN: Final = re.compile(r"""\\(?:x|u00|U000000)6[bBeE49]|\?\s+["']?kind""")
@@ -43,39 +43,56 @@ class AuditIndex:
     files: dict[str, None] = field(default_factory=dict)
     is_complete: bool = True
 
+    def add(self, other: AuditIndex) -> None:
+        """Add the index of what comes later in the input."""
+        self.objects += other.objects
+        self.files.update(other.files)
+        self.is_complete &= other.is_complete
 
-def index_files(stream: DocumentStream, interests: Iterable[Interest], *, is_whole: bool) -> AuditIndex:
-    """Read the files once and return the index.
+
+@dataclass(frozen=True, slots=True)
+class Indexer:
+    """Finds the objects that policies look up in one part after the other. It can be sent to another process.
 
     Args:
-        stream: the files.
-        interests: what policies look up.
+        kinds: the groups and kinds that policies look up.
         is_whole: whether absence counts, so that every file has to be readable.
     """
-    kinds = {interest.kind for interest in interests} - {(DEPLOYMENT.group, DEPLOYMENT.kind)} | NAMELESS
-    looks = _pattern_for_kinds({kind for _, kind in kinds})
-    groups = frozenset(group for group, _, _ in read_removed_versions())
-    kinds |= {(CRD.group, CRD.kind)}
-    looked_up = AuditIndex(is_complete=not stream.problems)
-    for part in stream.parts():
-        text = part.part.text
-        is_kustomization = posixpath.basename(part.source) in kustomizations.FILES
-        has_definition = CRD.kind in text and any(group in text for group in groups)
-        is_read = is_whole or is_kustomization or has_definition or may_state_release(text)
-        some = text if is_read else _documents_that_may_match(text, looks)
-        if some != text:
-            looked_up.files[yamlfile.shown(part.source)] = None
-        if not some and part.problem is None:
-            continue
-        read = document_stream.read_documents_of_part(replace(part, part=replace(part.part, text=some)))
-        looked_up.is_complete &= not read.problems and not read.templates
-        for each in read.documents:
-            if not fixtures.is_review_or_request(each.value):
-                looked_up.files[each.source] = None
-                is_looked_up = is_kustomization or _group_kind_or_empty(each.value) in kinds
-                if is_looked_up or next(stated_releases(each.source, each.value), None) is not None:
-                    looked_up.objects.append((each.source, each.value))
-    return looked_up
+
+    kinds: frozenset[tuple[str, str]]
+    is_whole: bool
+
+    def indexed(self, parts: Iterable[SourcePart]) -> AuditIndex:
+        """Return the index of parts."""
+        looks = _pattern_for_kinds({kind for _, kind in self.kinds})
+        groups = frozenset(group for group, _, _ in read_removed_versions())
+        kinds = self.kinds | {(CRD.group, CRD.kind)}
+        looked_up = AuditIndex()
+        for part in parts:
+            text = part.part.text
+            is_kustomization = posixpath.basename(part.source) in kustomizations.FILES
+            has_definition = CRD.kind in text and any(group in text for group in groups)
+            is_read = self.is_whole or is_kustomization or has_definition or may_state_release(text)
+            some = text if is_read else _documents_that_may_match(text, looks)
+            if some != text:
+                looked_up.files[yamlfile.shown(part.source)] = None
+            if not some and part.problem is None:
+                continue
+            read = document_stream.read_documents_of_part(replace(part, part=replace(part.part, text=some)))
+            looked_up.is_complete &= not read.problems and not read.templates
+            for each in read.documents:
+                if not fixtures.is_review_or_request(each.value):
+                    looked_up.files[each.source] = None
+                    is_looked_up = is_kustomization or _group_kind_or_empty(each.value) in kinds
+                    if is_looked_up or next(stated_releases(each.source, each.value), None) is not None:
+                        looked_up.objects.append((each.source, each.value))
+        return looked_up
+
+
+def indexer_of(interests: Iterable[Interest], *, is_whole: bool) -> Indexer:
+    """Return the indexer for what policies look up."""
+    kinds = {interest.kind for interest in interests} - {(DEPLOYMENT.group, DEPLOYMENT.kind)}
+    return Indexer(frozenset(kinds | NAMELESS), is_whole)
 
 
 def _documents_that_may_match(text: str, looks: re.Pattern[str]) -> str:

@@ -22,8 +22,9 @@ from webhook.commands.repeated_keys import RULE, RepeatedKeys
 from webhook.document_stream import SourcePart
 from webhook.errors import CallError, Problem
 from webhook.evaluation.review_options import ReviewOptions
-from webhook.report.finding import Finding, Place, findings, subject
-from webhook.report.formats import FINDINGS_AND_PASSES, Contents
+from webhook.report.filters import Filters
+from webhook.report.finding import Finding, Place, Result, findings, subject
+from webhook.report.formats import FINDINGS_AND_PASSES, Contents, writers_of_findings
 from webhook.report.queued_jobs import Demand, QueueKey
 from webhook.report.rule import RuleName, Rules, rules
 from webhook.report.writer import SkippedDocument
@@ -40,6 +41,8 @@ class PartResult:
     exceptions: those that were used. passes: how often objects passed, where passes are not among the findings.
     demands: what jobs would take of their queues, where a report draws those.
     differing: objects that files define differently, with the files. recorded: objects of recorded reviews.
+    texts: the findings as lines of each format, where they were written in the process that found them; then results
+    has how many there are and is_undecided whether one is undecided, and findings has none.
     """
 
     findings: Sequence[Finding] = ()
@@ -58,6 +61,9 @@ class PartResult:
     demands: dict[QueueKey, Demand] = field(default_factory=dict)
     differing: Mapping[str, Sequence[str]] = field(default_factory=dict)
     recorded: frozenset[str] = frozenset()
+    texts: Mapping[str, str] = field(default_factory=dict)
+    results: Counter[Result] = field(default_factory=Counter)
+    is_undecided: bool = False
 
 
 class Stop(Protocol):
@@ -69,36 +75,70 @@ class Stop(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class LineEncoder:
+    """Writes findings as lines in the process that found them, so that the main process only copies text.
+
+    Args:
+        formats: those of the report, each of which writes a finding without looking at others.
+        filters: what is reported; without a baseline, which looks at all findings of a run.
+    """
+
+    formats: tuple[str, ...]
+    filters: Filters
+
+    def encode(self, result: PartResult) -> None:
+        """Replace the findings of a part by their lines and sums."""
+        kept = [each for each in result.findings if self.filters.keep(each)]
+        result.results = Counter(each.result for each in kept if not each.is_advice)
+        result.is_undecided = any(each.is_undecided for each in kept)
+        writers = writers_of_findings()
+        written = {name: writers[name]() for name in self.formats}
+        result.texts = {
+            name: "".join(text for each in kept for text in writer.entry(each)) for name, writer in written.items()
+        }
+        result.findings = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartOptions:
+    """How objects are reviewed, and what is said of them.
+
+    address: where pages of rules are. contents: what reports have to say. encoder: what writes the findings of a whole
+    part, None for the main process.
+    """
+
+    reviewed: Reviewed
+    details: ReviewOptions
+    address: str = ""
+    contents: Contents = FINDINGS_AND_PASSES
+    encoder: LineEncoder | None = None
+
+
 class PartAudit:
     """Audits parts with the same policies and the same view of the cluster."""
 
     def __init__(
-        self,
-        assembled: assembly.ReviewAssembly,
-        *,
-        reviewed: Reviewed,
-        details: ReviewOptions,
-        address: str = "",
-        changes: Changes | None = None,
-        contents: Contents = FINDINGS_AND_PASSES,
+        self, assembled: assembly.ReviewAssembly, options: PartOptions, changes: Changes | None = None
     ) -> None:
-        """Args: policies; how objects are reviewed; where pages of rules are; None for all objects; what reports have
-        to say.
-        """
-        self.rules: Rules = {**rules(assembled.policies, address), RULE.id: RULE}
+        """Args: the policies; how objects are reviewed; None for all objects."""
+        self.rules: Rules = {**rules(assembled.policies, options.address), RULE.id: RULE}
         self._table = assembled.table
         self._row = assembled.table.row
         self._policies = assembled.policies
         self._files = assembled.files
         self._submissions = submitted.Submissions(assembled.files, assembled.table.row)
-        self._audit = ObjectAudit(assembled.policies, reviewed, details)
+        self._audit = ObjectAudit(assembled.policies, options.reviewed, options.details)
         self._changes = changes
-        self._contents = contents
+        self._contents = options.contents
+        self._encoder = options.encoder
 
     def audited(self, part: SourcePart) -> PartResult:
-        """Audit one part of the input and return it with all of its findings."""
+        """Audit one part of the input and return it with all of its findings, or with their lines."""
         result = PartResult()
         result.findings = tuple(self.findings(part, result))
+        if self._encoder is not None:
+            self._encoder.encode(result)
         return result
 
     def findings(self, part: SourcePart, result: PartResult, stop: Stop | None = None) -> Iterator[Finding]:

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Protocol
 
 from webhook.commands import output
-from webhook.commands.audit_part import PartResult, Stop
+from webhook.commands.audit_part import LineEncoder, PartResult, Stop
 from webhook.commands.audit_totals import AuditTotals
 from webhook.commands.interrupts import EXIT_CODE, Interrupts
 from webhook.commands.progress import Progress
 from webhook.commands.publishing import Publisher
 from webhook.report import baseline, formats
+from webhook.report.filters import Filters
 from webhook.report.finding import Finding
 from webhook.report.queued_jobs import Demands, QueueTrees
 from webhook.report.rule import Rules
@@ -63,6 +64,14 @@ class AuditReport:
         """Return what the outputs have to say."""
         return formats.contents({each.format for each in self._outputs})
 
+    def encoder(self, filters: Filters) -> LineEncoder | None:
+        """Return what writes the findings in the processes that find them; None where an output or a baseline needs
+        to see them one after the other.
+        """
+        names = {each.format for each in self._outputs}
+        is_possible = names <= formats.LINE_FORMATS and not filters.baseline
+        return LineEncoder(tuple(sorted(names)), filters) if is_possible else None
+
     def write(self, audited: Audited, totals: AuditTotals, publisher: Publisher | None = None) -> int:
         """Audit, report, publish, and return the exit code."""
         waits = sys.stdout.isatty() and sys.stderr.isatty()  # so that the bar and the report do not mix
@@ -74,6 +83,7 @@ class AuditReport:
                         report.entry(finding)
                         if publisher is not None:
                             publisher.add(finding)
+                    report.add_texts(result.texts)
                     totals.add(result)
                     bar.advance(result.size_bytes, result.entries)
                     if interrupts.is_set:

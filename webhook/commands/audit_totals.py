@@ -34,8 +34,11 @@ class AuditTotals:
         configuration: ConfigurationFile = NO_FILE,
         *,
         fail_on: FailOn | None = None,
-        requires_input: bool = False,
+        requires_input: bool | None = None,
     ) -> None:
+        """Args: what is reported; the configuration; the least that fails; whether objects are required: None for
+        at least one that could be audited or is unchanged.
+        """
         self.entries = 0
         self.demands: dict[QueueKey, Demand] = {}
         self._unchanged = 0
@@ -48,6 +51,7 @@ class AuditTotals:
         self._files = 0
         self._results: Counter[Result] = Counter()
         self._is_undecided = False
+        self._lacks_input = False
         self._skipped: list[SkippedDocument] = []
         self._unasked: Counter[str] = Counter()
         self._problems: list[Problem] = []
@@ -69,6 +73,8 @@ class AuditTotals:
         self._exceptions |= part.exceptions
         self._skipped += part.skipped
         self._unasked += part.unasked
+        self._results += part.results
+        self._is_undecided |= part.is_undecided
         for key, demand in part.demands.items():
             self.demands.setdefault(key, Demand()).add(demand)
         self._results[Result.PASS] += sum(
@@ -86,8 +92,15 @@ class AuditTotals:
         self._say(f"error: {problem}" for problem in problems)
 
     def add_nothing(self, named: Sequence[str], stream: DocumentStream) -> None:
-        """Report that the files had no objects, or nothing but templates, if that is so."""
-        if not self.entries and not self._skipped and not self._unchanged:
+        """Report that the files had no objects, or nothing but templates, if that is so and is not wanted."""
+        if self.entries or self._unchanged or self._problems or self._requires_input is False:
+            return
+        if self._skipped and not self._templates:
+            some = f"{counted(len(self._skipped), 'document')} without a Kubernetes object"
+            message = f"no object could be audited: {some} (--no-require-input accepts that)"
+            self._lacks_input = True
+            self._say([f"error: {Problem(message=message, file=' '.join(named))}"])
+        else:
             read = documents.InputDocuments(
                 documents=(),
                 files=len(stream.sources),
@@ -100,7 +113,7 @@ class AuditTotals:
 
     def finish(self, named: Sequence[str], notes: Iterable[str], *, is_interrupted: bool) -> None:
         """Report what is known after the last part: missing input, and entries that are out of date."""
-        if self._requires_input and not self.entries and not self._problems:
+        if self._requires_input and not self.entries and not self._problems and not self._lacks_input:
             self.add_problems([Problem(message="--require-input: no object was found", file=" ".join(named))])
         if self._unchanged:
             self._say([f"note: {counted(self._unchanged, 'object')} unchanged and not audited"])
@@ -113,7 +126,7 @@ class AuditTotals:
     def exit_code(self) -> int:
         """Return the exit code: unreadable input, failures, undecided results, or none of these."""
         failing = {"deny": (Result.FAIL,), "warn": (Result.FAIL, Result.WARN), "never": ()}[self._fail_on]
-        if self._problems:
+        if self._problems or self._lacks_input:
             if count := self._results[Result.FAIL] + self._results[Result.WARN]:
                 self._say([f"note: {counted(count, 'finding')} in what could be read"])
             return _UNREADABLE

@@ -10,13 +10,14 @@ from typing import Annotated, Final
 
 import typer
 
-from webhook import assembly, log_lines, terminal
-from webhook.commands import options, output
+from webhook import assembly, log_lines, object_store, terminal
+from webhook.commands import options, output, ray_audit
 from webhook.commands.backtest_part import BacktestPart, PartCounts
 from webhook.commands.backtest_report import backtest_json, backtest_text
 from webhook.commands.interrupts import EXIT_CODE, Interrupts
 from webhook.commands.ordered_work import results_in_order
 from webhook.commands.progress import Progress
+from webhook.commands.ray_work import count_logs_on_ray
 from webhook.errors import Problem
 from webhook.log_lines import LogPart
 from webhook.settings.shared import Settings
@@ -54,10 +55,8 @@ def command(
         list[str] | None, typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help="text or json; repeatable.")
     ] = None,
     unbound: options.Unbound = False,
-    jobs: Annotated[
-        int,
-        typer.Option("--jobs", "-j", metavar="N", min=1, help="Review in N processes; the output is the same."),
-    ] = 1,
+    jobs: ray_audit.Jobs = None,
+    ray: ray_audit.RayAddress = "",
     settings: Settings,
 ) -> int:
     """Say what these policies would have done to the requests of an API server's audit log.
@@ -70,12 +69,19 @@ def command(
     cannot be read, 3 when nothing would but a policy that may deny could not decide, and 130 after Ctrl-C.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
-    files, problems = log_lines.log_files(log)
-    backtest = BacktestPart(_policy_sets_to_compare(settings, against or (), unbound=unbound))
+    ray_audit.refuse_other_options(ray, named=log)
+    files, problems = object_store.list_logs(log, log_lines.log_files) if ray else log_lines.log_files(log)
+    sets = _policy_sets_to_compare(settings, against or (), unbound=unbound)
+    backtest = BacktestPart(sets)
     total = backtest.counted(LogPart(""))
     _print_problems(problems)
-    with Progress(_size_of_files(files), "requests") as bar, Interrupts() as interrupts:
-        for counts in _count_parts(backtest, files, jobs):
+    with (
+        ray_audit.cluster_of(ray if files else "", jobs) as cluster,
+        Progress(_size_of_files(files), "requests") as bar,
+        Interrupts() as interrupts,
+    ):
+        parts = count_logs_on_ray(cluster, sets, files) if cluster else _count_parts(backtest, files, jobs or 1)
+        for counts in parts:
             named = len(total.broken_lines)
             total.add(counts)
             _print_problems((*counts.problems, *total.broken_lines[named:]))

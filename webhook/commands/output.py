@@ -94,7 +94,7 @@ class Report(Generic[Entry]):
         for output, writer in made:
             if not output.file and isinstance(writer, ShowsOn):
                 writer.show_on(screen_of(sys.stdout))
-        self._streams = [_Stream(output.file, writer, rules, waits=waits) for output, writer in made]
+        self._streams = [_Stream(output, writer, rules, waits=waits) for output, writer in made]
         self._gone: BrokenPipeError | None = None
 
     def __enter__(self) -> Report[Entry]:
@@ -111,6 +111,14 @@ class Report(Generic[Entry]):
         for stream in tuple(self._streams):
             try:
                 stream.entry(entry)
+            except BrokenPipeError as error:
+                self._leave_out(stream, error)
+
+    def add_texts(self, texts: Mapping[str, str]) -> None:
+        """Write the text of several entries, by format, to every output of that format."""
+        for stream in tuple(self._streams) if texts else ():
+            try:
+                stream.write(texts.get(stream.format, ""))
             except BrokenPipeError as error:
                 self._leave_out(stream, error)
 
@@ -139,9 +147,10 @@ class Report(Generic[Entry]):
 class _Stream(Generic[Entry]):
     """One format and its file."""
 
-    def __init__(self, file: str, writer: Writer[Entry], rules: Rules, *, waits: bool) -> None:
-        self._file = file
-        self._waits = waits and not file
+    def __init__(self, output: Output, writer: Writer[Entry], rules: Rules, *, waits: bool) -> None:
+        self.format = output.format
+        self._file = output.file
+        self._waits = waits and not output.file
         self._writer = writer
         self._rules = rules
         self._text: TextIO | None = None
@@ -149,6 +158,9 @@ class _Stream(Generic[Entry]):
     def entry(self, entry: Entry) -> None:
         text = self._begun()
         text.writelines(self._writer.entry(entry))
+
+    def write(self, text: str) -> None:
+        self._begun().write(text)
 
     def end(self, totals: Totals) -> None:
         text = self._begun()

@@ -59,7 +59,13 @@ WriteBaseline: TypeAlias = Annotated[
     typer.Option("--write-baseline", metavar="FILE", help="Write all findings to a file for --baseline; ends with 0."),
 ]
 RequireInput: TypeAlias = Annotated[
-    bool, typer.Option("--require-input", help="End with code 2 where there is no object to report of.")
+    bool | None,
+    typer.Option(
+        "--require-input/--no-require-input",
+        help="End with code 2 where no object was audited, or never for that. [default: where files have no object at "
+        "all; not where a cluster has none, or all are unchanged]",
+        show_default=False,
+    ),
 ]
 
 _GROUP: Final = "rule, group or policy"

@@ -73,7 +73,7 @@ def command(
     chosen_cases = _compile_regex(run)
     how = _How(
         options=assembly.compile_options(settings),
-        policies=cache(lambda: assembly.load_policies(settings)[1]),
+        policies=cache(lambda: assembly.read_policy_sources(settings).compile()),
         run=chosen_cases,
         shows_advice=advice,
         is_verbose=verbose,

@@ -73,6 +73,20 @@ class Options:
     registry: FactRegistry = SHIPPED
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyDocuments:
+    """The documents of files and folders of policies, which can be compiled in another process, too.
+
+    places: the files and folders. documents: policies, bindings, parameters. rules: the documents of rules.yaml.
+    problems: what is wrong with what could not be read.
+    """
+
+    places: tuple[str, ...]
+    documents: tuple[yamlfile.Document, ...]
+    rules: tuple[yamlfile.Document, ...]
+    problems: tuple[Problem, ...]
+
+
 def load_policy_set(places: Sequence[Path | str], options: Options) -> PolicySet:
     """Read, verify and compile the policies of files and folders; `-` is standard input.
 
@@ -82,6 +96,15 @@ def load_policy_set(places: Sequence[Path | str], options: Options) -> PolicySet
 
     Raises:
         PolicyError: every problem of every file, or that there is no policy, for then everything would be admitted.
+    """
+    return compile_policy_documents(read_policy_documents(places), options)
+
+
+def read_policy_documents(places: Sequence[Path | str]) -> PolicyDocuments:
+    """Read the documents of files and folders; `-` is standard input.
+
+    Raises:
+        PolicyError: a file or folder does not exist or cannot be listed.
     """
     documents: list[yamlfile.Document] = []
     rules: list[yamlfile.Document] = []
@@ -98,10 +121,17 @@ def load_policy_set(places: Sequence[Path | str], options: Options) -> PolicySet
             (rules if file.name == policy_rules.FILE else documents).extend(yamlfile.read(file))
         except InputError as error:
             problems.extend(error.problems)
-    problems.extend(resource_errors(documents, options.table))
-    policy_set = load_documents(documents, options, problems, rules=rules)
+    return PolicyDocuments(
+        places=tuple(map(str, places)), documents=tuple(documents), rules=tuple(rules), problems=tuple(problems)
+    )
+
+
+def compile_policy_documents(read: PolicyDocuments, options: Options) -> PolicySet:
+    """Verify and compile the policies of documents. Raises as `load_policy_set`."""
+    problems = (*read.problems, *resource_errors(read.documents, options.table))
+    policy_set = load_documents(read.documents, options, problems, rules=read.rules)
     if not policy_set.policies:
-        where = ", ".join(map(str, places)) or "nothing"
+        where = ", ".join(read.places) or "nothing"
         raise PolicyError((Problem(message=f"no policy found; expected a {VALIDATING} or a {MUTATING}", file=where),))
     return policy_set
 

@@ -35,6 +35,7 @@ class Format:
     """A format with the functions that create its writers: `findings` for audit, `answers` for replay, `cases` for
     test. `lists_passes`: whether a report of an audit has an entry for each policy that an object passed.
     `draws_queues`: whether it draws the queues of the cluster with what jobs would take.
+    `is_by_line`: whether the text of each finding depends on that finding alone.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Format:
     cases: Callable[[], Writer[CaseResult]] | None = None
     lists_passes: bool = True
     draws_queues: bool = False
+    is_by_line: bool = False
 
 
 FORMATS: Final[tuple[Format, ...]] = (
@@ -54,16 +56,19 @@ FORMATS: Final[tuple[Format, ...]] = (
         lists_passes=False,
     ),
     Format(name="json", findings=json.Findings, answers=json.Answers, cases=json.Cases),
-    Format(name="ndjson", findings=ndjson.Lines, answers=ndjson.Lines, cases=ndjson.Lines),
+    Format(name="ndjson", findings=ndjson.Lines, answers=ndjson.Lines, cases=ndjson.Lines, is_by_line=True),
     Format(name="junit", findings=junit.Findings, answers=junit.Answers, cases=junit.Cases),
     Format(name="sarif", findings=sarif.Findings, lists_passes=False),
-    Format(name="github", findings=github.Findings, lists_passes=False),
+    Format(name="github", findings=github.Findings, lists_passes=False, is_by_line=True),
     Format(name="gitlab", findings=gitlab.Findings, lists_passes=False),
     Format(name="markdown", findings=markdown.Findings, lists_passes=False),
     Format(name="html", findings=html.Findings, lists_passes=False, draws_queues=True),
     Format(name="policyreport", findings=policyreport.Findings),
     Format(name="openreports", findings=policyreport.OpenReports),
 )
+
+LINE_FORMATS: Final = frozenset(each.name for each in FORMATS if each.is_by_line)
+"""The formats in which the text of each finding depends on that finding alone."""
 
 Made = TypeVar("Made")
 Writers: TypeAlias = Mapping[str, Callable[[], Writer[Made]]]

@@ -1,0 +1,90 @@
+"""The option `--ray`, and an audit on the machines of a Ray cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Annotated, TypeAlias
+
+import typer
+
+from webhook import object_store, yamlfile
+from webhook.commands.audit_files import Index, Results
+from webhook.commands.audit_index import AuditIndex, Indexer
+from webhook.commands.audit_part import PartResult, Stop
+from webhook.commands.ray_cluster import RayCluster, connect_to_ray
+from webhook.commands.ray_work import AuditWork, IndexWork, input_files
+from webhook.document_stream import DocumentStream
+from webhook.documents import Listing
+from webhook.errors import ConfigurationError
+from webhook.report.finding import Finding
+
+RayAddress: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--ray",
+        metavar="ADDRESS",
+        help="Work on a Ray cluster, where files may be addresses such as s3://bucket/folder: `local` starts one on "
+        "this machine; else `auto`, HOST:PORT or ray://HOST:PORT. Needs 'claimgate[ray]' on all machines.",
+    ),
+]
+Jobs: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        metavar="N",
+        min=1,
+        help="Work in so many processes; the output is the same. [default: 1, with --ray one for each processor]",
+        show_default=False,
+    ),
+]
+
+
+def cluster_of(ray: str, jobs: int | None) -> AbstractContextManager[RayCluster | None]:
+    """Return a connection to the cluster of --ray; None where the option is not given."""
+    return connect_to_ray(ray, jobs) if ray else nullcontext()
+
+
+def listing_of(ray: str) -> Listing:
+    """Return what lists the named files; with --ray these may be addresses."""
+    return object_store.list_manifests if ray else yamlfile.listing
+
+
+def refuse_other_options(ray: str, *, named: Sequence[str], **others: object) -> None:
+    """Raise a ConfigurationError if --ray comes with standard input or an option that needs the files here.
+
+    Args:
+        ray: the address, "" where the option is not given.
+        named: the named files.
+        others: the values of these options by their names.
+    """
+    if not ray:
+        return
+    if "-" in named:
+        raise ConfigurationError("--ray: standard input cannot be read by other machines; name files or folders")
+    for name, value in others.items():
+        if value:
+            flag = f"--{name.replace('_', '-')}"
+            raise ConfigurationError(f"--ray: cannot be used together with {flag}; leave one of them out")
+
+
+def index_on_ray(cluster: RayCluster, stream: DocumentStream) -> Index:
+    """Return what finds looked up objects in the files of a stream, in the cluster."""
+
+    def index(indexer: Indexer) -> AuditIndex:
+        whole = AuditIndex()
+        for each in cluster.results_in_order(IndexWork(indexer), input_files(stream)):
+            whole.add(each)
+        return whole
+
+    return index
+
+
+def results_on_ray(cluster: RayCluster, work: AuditWork, stream: DocumentStream) -> Results:
+    """Return what audits the files of a stream in the cluster."""
+
+    def results(_stop: Stop) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
+        return ((each, each.findings) for each in cluster.results_in_order(work, input_files(stream)))
+
+    return results

@@ -1,0 +1,212 @@
+"""Runs work on many files on the machines of a Ray cluster, with Ray Data, and yields the results in order.
+
+Ray starts what it needs, moves the results, and holds work back while results wait. Every machine needs claimgate in
+this release with its extra `ray`, and reads files itself: an address of an object store is the same everywhere, a path
+has to be.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from webhook import __version__
+from webhook.errors import ClaimgateError, ConfigurationError
+
+LOCAL: Final = "local"
+"""The address that starts Ray on this machine alone."""
+_STORE_BYTES: Final = 256 << 20
+"""Memory for the results that are on their way, of a Ray that is started here."""
+_CONNECT_TIMEOUT_S: Final = 10.0
+_ENVIRONMENT: Final = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is told to others
+    "RAY_BACKEND_LOG_LEVEL": "fatal",  # its processes write to our stderr
+}
+_LOOPBACK_ONLY: Final = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""With this Ray listens on the loopback address alone, as on Windows and macOS (ray/_private/ray_constants.py)."""
+_Result_co = TypeVar("_Result_co", covariant=True)
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file by its name; `is_named` if somebody named the file itself, and no folder above it."""
+
+    name: str
+    is_named: bool
+
+
+class FileWork(Protocol[_Result_co]):
+    """Work on one file. It is sent to other machines."""
+
+    def start(self) -> Work[_Result_co]:
+        """Get ready, once for each process."""
+        ...
+
+
+class Work(Protocol[_Result_co]):
+    """Work that is ready."""
+
+    def __call__(self, file: InputFile) -> Iterator[_Result_co]:
+        """Yield the results of a file."""
+        ...
+
+
+class RayCluster:
+    """A Ray that is connected to.
+
+    Args:
+        workers: how many processes work; None for as many as the cluster has processors.
+    """
+
+    def __init__(self, workers: int | None) -> None:
+        self._workers = workers
+
+    def results_in_order(self, work: FileWork[_Result], files: Sequence[InputFile]) -> Iterator[_Result]:
+        """Yield the results of each file, in the order of the files.
+
+        Raises:
+            ConfigurationError: the cluster or a machine of it cannot do the work.
+        """
+        import ray.data
+
+        if not files:
+            return
+        context = ray.data.DataContext.get_current()
+        context.enable_progress_bars = False
+        context.execution_options.preserve_order = True
+        workers = min(self._workers or int(ray.cluster_resources().get("CPU", 1)), len(files))
+        with _errors_in_plain_words():
+            rows = (
+                ray.data.from_items([{"file": pickle.dumps(each)} for each in files], override_num_blocks=len(files))
+                .map_batches(
+                    _Worker,
+                    fn_constructor_args=(__version__, pickle.dumps(work)),
+                    compute=ray.data.ActorPoolStrategy(size=max(workers, 1)),
+                    batch_size=1,
+                    batch_format="numpy",
+                    num_cpus=1,
+                )
+                .iter_rows()
+            )
+            for row in rows:
+                yield pickle.loads(row["result"])  # noqa: S301 - our own process wrote it, in a cluster that is trusted
+
+
+class _Worker(Generic[_Result]):
+    """A process of the cluster that does the work on one file after the other."""
+
+    def __init__(self, version: str, work: bytes) -> None:
+        if version != __version__:
+            told = f"a machine of the cluster has claimgate {__version__}, and this one {version}"
+            raise ConfigurationError(f"--ray: {told}: install the same release on all of them")
+        self._work: Work[_Result] = pickle.loads(work).start()  # noqa: S301 - sent by who started the command
+
+    def __call__(self, batch: dict[str, Any]) -> Iterator[dict[str, list[bytes]]]:
+        for file in batch["file"]:
+            for result in self._work(pickle.loads(file)):  # noqa: S301 - as above
+                yield {"result": [pickle.dumps(result, pickle.HIGHEST_PROTOCOL)]}
+
+
+@contextmanager
+def connect_to_ray(address: str, workers: int | None) -> Iterator[RayCluster]:
+    """Connect to a Ray cluster, or start one on this machine, which ends with the block.
+
+    Args:
+        address: `local`, `auto` for the cluster that this machine is part of, HOST:PORT, or ray://HOST:PORT.
+        workers: how many processes work; None for as many as there are processors.
+
+    Raises:
+        ConfigurationError: there is no Ray at the address.
+        ModuleNotFoundError: the extra is not installed.
+    """
+    is_local = address == LOCAL
+    if not is_local:
+        _refuse_unreachable(address)
+    for name, value in {**_ENVIRONMENT, **(_LOOPBACK_ONLY if is_local else {})}.items():
+        os.environ.setdefault(name, value)
+    import fsspec as _  # noqa: F401 - so that a missing extra is told before anything is started
+    import ray
+
+    started = {"num_cpus": workers or os.cpu_count(), "object_store_memory": _STORE_BYTES, "include_dashboard": False}
+    logging.disable()  # Ray Data configures its loggers again and again; claimgate itself logs nothing here
+    try:
+        with _without_native_stderr():
+            ray.init(address=address, log_to_driver=False, configure_logging=False, **(started if is_local else {}))
+        yield RayCluster(workers)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        if ray.is_initialized():
+            raise
+        raise ConfigurationError(f"--ray: no Ray at `{address}`: {_first_line(error)}") from None
+    finally:
+        ray.shutdown()
+        logging.disable(logging.NOTSET)
+
+
+@contextmanager
+def _without_native_stderr() -> Iterator[None]:
+    """Discard what Ray's libraries write to stderr while they start, such as that they read their log level."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _refuse_unreachable(address: str) -> None:
+    """Try the port of an address, which takes seconds where Ray tries for a minute.
+
+    Raises:
+        ConfigurationError: it is not an address, or nobody listens there.
+    """
+    if address == "auto":
+        return
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        told = f"expected `{LOCAL}`, `auto`, HOST:PORT or ray://HOST:PORT"
+        raise ConfigurationError(f"--ray: `{address}` is not an address of Ray; {told}")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT_S).close()
+    except (OSError, OverflowError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        raise ConfigurationError(f"--ray: `{address}` cannot be reached: {reason}") from None
+
+
+@contextmanager
+def _errors_in_plain_words() -> Iterator[None]:
+    """Raise what went wrong on a machine of the cluster as an error that a person understands."""
+    from ray.exceptions import RayError
+
+    try:
+        yield
+    except RayError as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, ClaimgateError):
+            cause = getattr(cause, "cause", None) or cause.__cause__
+        if cause is not None:
+            raise cause from None
+        if "No module named" in str(error):
+            told = f"a machine of the cluster lacks a package: install 'claimgate[ray]=={__version__}' on all of them"
+            raise ConfigurationError(f"--ray: {told}") from None
+        raise ConfigurationError(f"--ray: the cluster could not do the work: {_last_line(error)}") from None
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or ["unknown cause"]
+    return lines[0][:1].lower() + lines[0][1:].rstrip(".")
+
+
+def _last_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or ["unknown cause"])[-1]
