@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from webhook.attributes import JSON
-from webhook.placeholders import is_placeholder, is_read_as_brackets, names_variable, stands_for_another_type
+from webhook.placeholders import (
+    is_placeholder,
+    is_read_as_brackets,
+    names_variable,
+    stands_for_another_type,
+    stands_for_name,
+)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +52,14 @@ def test_a_sign_alone_names_no_variable(text: str, expected: bool) -> None:
 )
 def test_a_constant_in_the_place_of_a_number_is_filled_in_by_somebody(text: str, expected: bool) -> None:
     assert stands_for_another_type(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("CLUSTER_QUEUE_NAME", True), ("<queue>", True), ("Cluster_Queue", False), ("GPUS", False), ("gpus", False)],
+)
+def test_a_constant_in_the_place_of_a_name_is_filled_in_by_somebody(text: str, expected: bool) -> None:
+    assert stands_for_name(text) is expected
 
 
 @pytest.mark.parametrize(

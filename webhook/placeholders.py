@@ -42,6 +42,14 @@ def stands_for_another_type(text: str) -> bool:
     return is_placeholder(text) or _CONSTANT.fullmatch(text) is not None
 
 
+def stands_for_name(text: str) -> bool:
+    """Return whether a text in the place of a name of an object is to be filled in: also `QUEUE_NAME`.
+
+    Such a name has no capital letters and no `_`, so that no finished one is taken for a constant.
+    """
+    return stands_for_another_type(text)
+
+
 def is_read_as_brackets(value: JSON) -> bool:
     """Return whether YAML made lists or a mapping of a placeholder that is not in quotes: `[[name]]`, `{name}`.
 

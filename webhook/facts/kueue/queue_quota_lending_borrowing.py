@@ -18,7 +18,7 @@ from webhook.facts.kueue.quota_types import read_cluster_queue
 from webhook.facts.kueue.types import ClusterQueue, ResourceQuota
 from webhook.facts.resource_units import amount_with_resource
 from webhook.facts.subject import Subject
-from webhook.placeholders import is_placeholder
+from webhook.placeholders import stands_for_another_type
 from webhook.problem import Problem
 
 QUOTA_AMOUNT: Final = KUEUE_QUEUE.rule(
@@ -63,7 +63,7 @@ def _validate_amounts(quota: ResourceQuota) -> Iterator[Problem]:
             if name == "nominalQuota":
                 yield QUOTA_AMOUNT.problem(path, "must be set", "set 0 or more")
             continue
-        if is_placeholder(str(given)):
+        if stands_for_another_type(str(given)):
             continue
         amount = quantity.read(given)
         if amount is None:
