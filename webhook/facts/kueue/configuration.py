@@ -126,13 +126,23 @@ class ResourceTransformationAmounts:
     times: str = ""
 
 
+def manages_jobs_without_queue_name(subject: Subject) -> bool:
+    """Return whether Kueue manages jobs without a queue name, too, which only a Configuration can ask for."""
+    return bool(subject.once(configuration_text)) and subject.once(read_kueue_configuration).manages_all
+
+
+def configuration_text(subject: Subject) -> str:
+    """Return the Configuration as YAML, "" if none is known; call it through `Subject.once`."""
+    if subject.assumptions.kueue_configuration:
+        return subject.assumptions.kueue_configuration
+    stored = subject.cluster.peek(ConfigMap.gvk, CONFIGURATION.namespace, CONFIGURATION.name)
+    text = ConfigMap.of(stored, (), subject.reading).data.get(FILE, "") if stored else ""
+    return text or _configuration_of_file(subject)
+
+
 def read_kueue_configuration(subject: Subject) -> KueueConfiguration:
     """Return the Configuration; call it through `Subject.once`."""
-    written = subject.assumptions.kueue_configuration
-    if not written:
-        stored = subject.cluster.peek(ConfigMap.gvk, CONFIGURATION.namespace, CONFIGURATION.name)
-        written = ConfigMap.of(stored, (), subject.reading).data.get(FILE, "") if stored else ""
-        written = written or _configuration_of_file(subject)
+    written = subject.once(configuration_text)
     key = written, release_of(subject)
     read = _READ.get(key, None)
     if read is None:

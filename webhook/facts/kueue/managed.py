@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON, NAME_LABEL
 from webhook.facts.kinds import POD
-from webhook.facts.kueue.configuration import KINDS, read_kueue_configuration
+from webhook.facts.kueue.configuration import KINDS, manages_jobs_without_queue_name, read_kueue_configuration
 from webhook.facts.kueue.feature_gates import SELECTOR_RESPECTED, is_gate_on
 from webhook.facts.kueue.objects import DEFAULT_QUEUE, GROUP, QUEUE_NAME
 from webhook.facts.kueue.pod_templates import pod_templates
@@ -63,7 +63,7 @@ def may_concern_kueue(subject: Subject) -> bool:
     keys = subject.typed(Pod).parts.keys if is_pod else subject.metadata.keys
     if GROUP in keys or subject.cluster.has_any(LocalQueue.gvk, subject.attributes.namespace):
         return True
-    if subject.once(read_kueue_configuration).manages_all:
+    if manages_jobs_without_queue_name(subject):
         return True
     return not is_pod and any(GROUP in template.metadata.keys for template in subject.once(pod_templates))
 
