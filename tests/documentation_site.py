@@ -62,10 +62,16 @@ def _written(page: Path, place: Path) -> list[Path]:
         if target.suffix != ".md" or not target.is_file():
             return text
         others.append(target)
+        text = _title(target) if text.endswith(".md") else text
         return f"[{text}]({os.path.relpath(_place(target), place.parent)}{anchor})"
 
     place.write_text(LINK.sub(linked, page.read_text()))
     return others
+
+
+def _title(page: Path) -> str:
+    """The heading of a page."""
+    return page.read_text().split("\n", 1)[0].lstrip("# ")
 
 
 if __name__ == "__main__":

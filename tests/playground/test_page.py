@@ -68,11 +68,19 @@ def test_every_sample_is_shown_without_a_barrier(page, width, scheme):
         choose(page, str(number))
         assert re.fullmatch(r"\d+ allowed, \d+ denied\.", evaluate(page)), name
         assert page.run("return document.documentElement.scrollWidth <= window.innerWidth"), name
+        if width < 700:
+            assert everything_fits(page), name
         if PICTURES:
             page.picture(Path(PICTURES) / f"{name}-{width}-{scheme}.png")
         if AXE:
             assert barriers(page) == [], name
     assert page.log() == []
+
+
+def everything_fits(page):
+    """No table of a narrow page is cut off, and what changes stands in one column."""
+    tables = "[...document.querySelectorAll('.wide')].every(each => each.scrollWidth <= each.clientWidth)"
+    return page.run(f"return {tables} && !document.querySelector('.cm-mergeView')")
 
 
 def barriers(page):
@@ -81,6 +89,16 @@ def barriers(page):
     script = "axe.run(document).then(r => JSON.stringify(r.violations.map(v => [v.id, v.nodes.map(n => n.html)])))"
     found = page.devtools("Runtime.evaluate", expression=script, awaitPromise=True)
     return json.loads(found["result"]["value"])
+
+
+def test_a_finding_that_denies_stands_first(page):
+    page.look(1440, "light")
+    choose(page, "0")
+    evaluate(page)
+    results = page.run(
+        "return [...document.querySelectorAll('[aria-label=Findings] td:first-child')].map(e => e.innerText)"
+    )
+    assert results == ["warn", "skip", "skip"]
 
 
 def test_markup_in_names_is_shown_as_text(page):

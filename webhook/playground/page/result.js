@@ -1,8 +1,10 @@
 // Shows an answer. Whatever it holds is put into the page as text, never as markup.
-import { EditorState, EditorView, MergeView } from "./editor.js";
+import { EditorState, EditorView, MergeView, unifiedMergeView } from "./editor.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const MOST_DRAWN = 64;
+const NARROW_PX = 700; // as in playground.css
+const URGENCY = ["fail", "error", "warn", "skip"];
 let differences = [];
 
 function element(name, properties = {}, ...children) {
@@ -19,17 +21,29 @@ export function clear() {
   result().replaceChildren();
 }
 
+// Below NARROW_PX a row is a card, each cell with its head; the roles keep it a table for screen readers.
 function table(label, heads, rows) {
-  const head = element("tr", {}, ...heads.map((text) => element("th", { scope: "col" }, text)));
-  const body = rows.map((cells) => element("tr", {}, ...cells.map((cell) => {
-    const isNumber = typeof cell === "number";
-    return element("td", { className: isNumber ? "number" : "" }, isNumber ? String(cell) : cell);
-  })));
-  const made = element("table", {}, element("thead", {}, head), element("tbody", {}, ...body));
-  const scroll = element("div", { className: heads.length > 2 ? "scroll wide" : "scroll", tabIndex: 0 }, made);
-  scroll.setAttribute("role", "region");
-  scroll.setAttribute("aria-label", label);
-  return scroll;
+  const head = element("tr", { role: "row" }, ...heads.map((text, index) => {
+    const className = typeof rows[0]?.[index] === "number" ? "number" : "";
+    return element("th", { className, scope: "col", role: "columnheader" }, text);
+  }));
+  const body = rows.map((cells) => element("tr", { role: "row" }, ...cells.map((cell, index) => tableCell(heads[index], cell))));
+  const made = element("table", { role: "table" }, element("thead", { role: "rowgroup" }, head),
+    element("tbody", { role: "rowgroup" }, ...body));
+  return region(heads.length > 2 ? "scroll wide" : "scroll", label, made);
+}
+
+function tableCell(head, content) {
+  const isNumber = typeof content === "number";
+  const made = element("td", { className: isNumber ? "number" : "", role: "cell" }, isNumber ? String(content) : content);
+  made.dataset.head = head;
+  return made;
+}
+
+function region(className, label, content) {
+  const made = element("div", { className, tabIndex: 0, role: "region", ariaLabel: label });
+  if (content) made.append(content);
+  return made;
 }
 
 function details(title, content, isOpen = false) {
@@ -79,33 +93,51 @@ function shownReview(review, page) {
 }
 
 function findings(listed, goTo) {
-  const rows = listed.map((each) => [
-    each.result, each.docs ? link(each.docs, each.rule) : code(each.rule), each.message,
+  const sorted = listed.toSorted((one, other) => URGENCY.indexOf(one.result) - URGENCY.indexOf(other.result));
+  const rows = sorted.map((each) => [
+    each.result, each.docs ? link(each.docs, ruleName(each.rule)) : ruleName(each.rule), each.message,
     place("object", each.line, goTo), each.policy,
   ]);
   return table("Findings", ["Result", "Rule", "What", "Where", "Policy"], rows);
 }
 
-function link(address, text) {
-  return element("a", { href: address, rel: "noreferrer", target: "_blank" }, code(text));
+function ruleName(name) {
+  const [first, ...others] = name.split("/");
+  return element("code", {}, first, ...others.flatMap((part) => ["/", element("wbr"), part]));
+}
+
+function link(address, content) {
+  return element("a", { href: address, rel: "noreferrer", target: "_blank" }, content);
 }
 
 function difference(review, page) {
-  const parent = element("div", { className: "merge", tabIndex: 0 });
-  parent.setAttribute("role", "region");
-  parent.setAttribute("aria-label", "The object before and after");
-  const options = [EditorState.readOnly.of(true), EditorView.editable.of(false)];
-  const isNarrow = window.innerWidth < 700;
+  const parent = region("merge", "The object before and after");
+  const view = window.innerWidth < NARROW_PX ? oneColumn(review, page, parent) : twoColumns(review, page, parent);
+  differences.push(view);
+  return parent;
+}
+
+const readOnly = [EditorState.readOnly.of(true), EditorView.editable.of(false)];
+
+function oneColumn(review, page, parent) {
+  const changes = unifiedMergeView({
+    original: review.before, mergeControls: false, gutter: true, collapseUnchanged: { margin: 3, minSize: 6 },
+  });
+  const view = new EditorView({ parent, doc: review.after, extensions: page.extensions("Changes", [...readOnly, changes]) });
+  view.contentDOM.setAttribute("role", "textbox");
+  return view;
+}
+
+function twoColumns(review, page, parent) {
   const view = new MergeView({
     parent,
-    a: { doc: review.before, extensions: page.extensions("Before", options) },
-    b: { doc: review.after, extensions: page.extensions("After", options) },
-    collapseUnchanged: { margin: 3, minSize: isNarrow ? 6 : 10 },
+    a: { doc: review.before, extensions: page.extensions("Before", readOnly) },
+    b: { doc: review.after, extensions: page.extensions("After", readOnly) },
+    collapseUnchanged: { margin: 3, minSize: 10 },
     gutter: true,
   });
   for (const editor of [view.a, view.b]) editor.contentDOM.setAttribute("role", "textbox");
-  differences.push(view);
-  return parent;
+  return view;
 }
 
 function patch(operations) {
@@ -167,5 +199,6 @@ function shownQueues(queues) {
   const picture = element("img", { className: "queues", alt: "The queues of Kueue as a tree; the text below says the same" });
   picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(queues.svg)}`;
   const text = element("pre", { className: "terminal", tabIndex: 0 }, queues.text);
-  return [element("h2", {}, "Queues of the cluster"), picture, details("The queues as text", text)];
+  const scroll = region("scroll", "The picture of the queues", picture);
+  return [element("h2", {}, "Queues of the cluster"), scroll, details("The queues as text", text)];
 }
