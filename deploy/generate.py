@@ -20,7 +20,7 @@ from typing import Any
 from webhook import yamlfile
 from webhook.attributes import Phase
 from webhook.cli import run_command_line
-from webhook.export.webhook_rules import wishes
+from webhook.export.webhook_rules import matched_resources_of_policies
 from webhook.manifests.custom_resource_definitions import custom_resource_definitions
 from webhook.policy.load import Options, load_policy_set
 from webhook.workloads import table
@@ -72,7 +72,7 @@ def _lists() -> dict[str, Any]:
     """Who may list every kind that the shipped policies are about, as an audit of the cluster does."""
     loaded = load_policy_set([ROOT / "policies"], Options(table=table.load_table()))
     plurals: dict[str, set[str]] = {}
-    for _, wish in wishes(loaded, Phase.VALIDATE):
+    for _, wish in matched_resources_of_policies(loaded, Phase.VALIDATE):
         if "/" not in wish.resource:
             plurals.setdefault(wish.group, set()).add(wish.resource)
     rules = [{"apiGroups": [group], "resources": sorted(names), "verbs": ["list"]} for group, names in plurals.items()]

@@ -8,14 +8,14 @@ from pathlib import Path
 import typer
 
 from webhook import __version__
-from webhook.cli import EXIT_CODES, VERBS, application
+from webhook.cli import EXIT_CODES, VERBS, create_typer_application
 
 PAGE = Path(__file__).parents[1] / "deploy" / "claimgate.1"
 
 
 def page() -> str:
     """The whole page, in roff."""
-    group = typer.main.get_command(application())
+    group = typer.main.get_command(create_typer_application())
     context = typer.Context(group, info_name="claimgate")
     lines = [
         f'.TH CLAIMGATE 1 "" "claimgate {__version__}"',

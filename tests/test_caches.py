@@ -9,10 +9,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "caches.md").read_text()
-DECORATORS = ("cache", "lru_cache", "kept_for_short_texts")
-TABLE = "UserCache"
+DECORATORS = ("cache", "lru_cache", "cache_for_short_texts")
+TABLE = "TwoGenerationCache"
 IMPLEMENTS = "short_texts"
-"""The module of `kept_for_short_texts`, which uses one for every function that it decorates."""
+"""The module of `cache_for_short_texts`, which uses one for every function that it decorates."""
 
 
 def name_of(node: ast.expr) -> str:
@@ -67,7 +67,7 @@ def test_every_table_on_the_page_is_in_the_code() -> None:
 
 def test_an_undeclared_cache_is_found() -> None:
     written = "@cache\ndef a(): ...\n@functools.lru_cache(maxsize=4)\ndef b(): ...\n_c = lru_cache(maxsize=2)(b)\n"
-    assert list(caches_of(ast.parse(written + "_D: Final = UserCache(1)\n"))) == ["a", "b", "_c", "_D"]
+    assert list(caches_of(ast.parse(written + "_D: Final = TwoGenerationCache(1)\n"))) == ["a", "b", "_c", "_D"]
 
 
 def test_nothing_in_the_evaluation_of_policies_is_kept_between_requests() -> None:

@@ -41,7 +41,7 @@ def test_paced_items_end_with_the_time():
 
 def test_what_is_raised_can_be_chosen():
     with pytest.raises(InlineBudgetSpent):
-        Deadline(0.0, InlineBudgetSpent).look()
+        Deadline(0.0, InlineBudgetSpent).check_clock()
 
 
 def test_without_a_moment_it_is_never_late():

@@ -17,7 +17,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from webhook.cli import VERBS
-from webhook.extras import EXTRAS, missing_extra
+from webhook.extras import EXTRAS, install_hint_for_module
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -157,4 +157,4 @@ def test_the_message_knows_every_package_of_the_extras():
 
 
 def test_spans_need_an_extra_though_fastapi_brings_a_part_of_the_package():
-    assert missing_extra("opentelemetry.sdk").endswith("pip install 'claimgate[otel]'")
+    assert install_hint_for_module("opentelemetry.sdk").endswith("pip install 'claimgate[otel]'")

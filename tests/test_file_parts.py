@@ -8,7 +8,7 @@ import pytest
 from webhook import file_parts, yamlfile
 from webhook.document_stream import DocumentStream, read_documents_of_part
 from webhook.errors import InputError
-from webhook.file_parts import Files
+from webhook.file_parts import RereadableFiles
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {{name: p{0}}}\nspec:\n  note: |\n    --- no document\n"
 
@@ -19,7 +19,7 @@ def small_blocks(monkeypatch):
 
 
 def parts(path):
-    return list(Files().parts(str(path)))
+    return list(RereadableFiles().read_parts(str(path)))
 
 
 @pytest.mark.parametrize("end", ["\n", ""])
@@ -30,7 +30,9 @@ def test_parts_are_whole_documents(tmp_path, mark, end):
     read_parts = parts(file)
     assert len(read_parts) > 5
     assert "".join(part.text for part in read_parts) == file.read_text()
-    documents = [each for part in read_parts for each in yamlfile.parts(part.text, "a", part.above).documents]
+    documents = [
+        each for part in read_parts for each in yamlfile.read_parts_of_text(part.text, "a", part.above).documents
+    ]
     whole = yamlfile.read(file)
     assert [each.value for each in documents] == [each.value for each in whole]
     assert [each.position(("metadata", "name")) for each in documents] == [
@@ -65,9 +67,9 @@ def test_what_a_parser_alone_can_part_is_read_to_its_end(tmp_path, text):
 
 def test_standard_input_is_read_once_and_given_often(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a: 1\n---\nb: 2\n")))
-    files = Files()
-    first = [part.text for part in files.parts("-")]
-    assert [part.text for part in files.parts("-")] == first == ["a: 1\n---\nb: 2\n"]
+    files = RereadableFiles()
+    first = [part.text for part in files.read_parts("-")]
+    assert [part.text for part in files.read_parts("-")] == first == ["a: 1\n---\nb: 2\n"]
     files.close()
 
 
@@ -75,7 +77,7 @@ def test_a_document_that_is_too_large_is_told_and_what_stands_before_is_read(tmp
     monkeypatch.setattr(file_parts, "MAX_BYTES", 1000)
     file = tmp_path / "a.yaml"
     file.write_text("a: 1\n" * 20 + "---\nb: |\n" + "  x\n" * 2000)
-    given = Files().parts(str(file))
+    given = RereadableFiles().read_parts(str(file))
     assert next(given).text == "a: 1\n" * 20
     with pytest.raises(InputError, match="a document is larger than 0 MiB; split it"):
         next(given)

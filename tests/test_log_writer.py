@@ -51,7 +51,7 @@ def test_lines_come_out_in_order_and_a_stop_flushes(pipe: tuple[int, int]) -> No
     assert made.stop()
     os.close(pipe[1])
     assert read_all(pipe[0]).split() == [b"%d" % number for number in range(1000)]
-    assert (made.dropped, made.remark()) == (0, "")
+    assert (made.dropped, made.describe_dropped_lines()) == (0, "")
     made.write("after the end\n")
     assert made.dropped == 1
 
@@ -60,8 +60,8 @@ def test_lines_that_come_together_are_one_system_call(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as file:
         made = LogWriter(file.fileno())
         batches: list[int] = []
-        put = made._put
-        made._put = lambda data: (batches.append(data.count(b"\n")), put(data))[1]  # type: ignore[method-assign]
+        put = made._write_bytes
+        made._write_bytes = lambda data: (batches.append(data.count(b"\n")), put(data))[1]  # type: ignore[method-assign]
         for _ in range(3):
             for _ in range(50):
                 made.write("line\n")
@@ -79,12 +79,13 @@ def test_a_pipe_that_nobody_reads_costs_lines_and_nothing_else(pipe: tuple[int, 
         log.info("review", uid="a" * 300)
     assert 100_000 - made.dropped <= MOST_LINES + 65536 // 300
     assert (
-        made.remark() == f"{log.dropped} log lines dropped: stderr is closed, or not read as fast as lines are written"
+        made.describe_dropped_lines()
+        == f"{log.dropped_line_count} log lines dropped: stderr is closed, or not read as fast as lines are written"
     )
-    assert log.remark() == made.remark()
+    assert log.describe_dropped_lines() == made.describe_dropped_lines()
     assert not made.stop(0.1)
     now[0] += REMARK_S + 1
-    assert made.remark() == ""
+    assert made.describe_dropped_lines() == ""
     os.set_blocking(pipe[0], False)
     kept = b""
     while (

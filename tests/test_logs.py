@@ -40,7 +40,7 @@ def test_the_default_stream_is_stderr(capsys):
 
 def test_an_error_keeps_its_traceback():
     stream = io.StringIO()
-    Log(stream=stream).failed("broken", ValueError("why"), phase="mutate")
+    Log(stream=stream).exception("broken", ValueError("why"), phase="mutate")
     (line,) = lines(stream)
     assert (line["error"], line["phase"]) == ("why", "mutate")
     assert "ValueError: why" in line["traceback"]

@@ -5,7 +5,7 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from webhook.model_errors import describe_model_error, is_unknown
+from webhook.model_errors import describe_model_error, is_unknown_field_error
 
 
 class Sample(BaseModel):
@@ -44,7 +44,7 @@ def mistake(**fields):
 def test_a_mistake(fields, text):
     found = mistake(**fields)
     assert describe_model_error(found) == text
-    assert is_unknown(found) == (text == "unknown field")
+    assert is_unknown_field_error(found) == (text == "unknown field")
 
 
 def test_what_has_no_words_of_its_own_keeps_those_of_its_finder():

@@ -3,7 +3,7 @@
 import pytest
 
 from webhook import names
-from webhook.name_faults import key_fault, label_fault, subdomain_fault, value_fault
+from webhook.name_faults import label_fault, label_value_fault, qualified_name_fault, subdomain_fault
 
 _LABELS = {
     "Gpu": "it contains the capital letter `G`",
@@ -40,10 +40,10 @@ _VALUES = {"a b": "it contains a space", "-": "it begins with `-`", "a/b": "it c
 @pytest.mark.parametrize(
     ("fault", "check", "expected"),
     [
-        (label_fault, names.dns1123_label, _LABELS),
-        (subdomain_fault, names.dns1123_subdomain, _SUBDOMAINS),
-        (key_fault, names.qualified_name, _KEYS),
-        (value_fault, names.label_value, _VALUES),
+        (label_fault, names.dns1123_label_errors, _LABELS),
+        (subdomain_fault, names.dns1123_subdomain_errors, _SUBDOMAINS),
+        (qualified_name_fault, names.qualified_name_errors, _KEYS),
+        (label_value_fault, names.label_value_errors, _VALUES),
     ],
     ids=["a label", "a subdomain", "a key", "a value"],
 )
@@ -53,9 +53,9 @@ def test_the_part_that_is_wrong_is_said(fault, check, expected):
 
 
 def test_a_label_of_a_service_begins_with_a_letter():
-    assert names.dns1035_label("3d")
+    assert names.dns1035_label_errors("3d")
     assert label_fault("3d", begins_with_letter=True) == "it begins with the digit `3`"
 
 
 def test_a_good_name_has_no_fault_to_tell():
-    assert label_fault("gpu") == subdomain_fault("a.b") == value_fault("A") == "it is not a valid name"
+    assert label_fault("gpu") == subdomain_fault("a.b") == label_value_fault("A") == "it is not a valid name"

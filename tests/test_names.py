@@ -7,16 +7,16 @@ from webhook import names
 
 @pytest.mark.parametrize("name", ["a", "a-1", "a.b.c", "0", "x" * 253])
 def test_a_subdomain_is_accepted(name):
-    assert names.dns1123_subdomain(name) == []
+    assert names.dns1123_subdomain_errors(name) == []
 
 
 @pytest.mark.parametrize("name", ["", "A", "a_b", "-a", "a-", "a..b", "x" * 254])
 def test_other_text_is_no_subdomain(name):
-    assert names.dns1123_subdomain(name)
+    assert names.dns1123_subdomain_errors(name)
 
 
 def test_the_complaint_is_the_api_servers():
-    (found,) = names.dns1123_subdomain("A")
+    (found,) = names.dns1123_subdomain_errors("A")
     assert found == (
         "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start"
         " and end with an alphanumeric character (e.g. 'example.com', regex used for validation is"
@@ -38,21 +38,21 @@ def test_the_complaint_is_the_api_servers():
     ],
 )
 def test_a_qualified_name(name, complaint):
-    found = names.qualified_name(name)
+    found = names.qualified_name_errors(name)
     assert bool(found) == bool(complaint)
     assert complaint in " ".join(found)
 
 
 @pytest.mark.parametrize(("value", "good"), [("", True), ("a.b", True), ("-", False), ("x" * 64, False)])
 def test_a_label_value(value, good):
-    assert (names.label_value(value) == []) is good
+    assert (names.label_value_errors(value) == []) is good
 
 
 @pytest.mark.parametrize(("value", "good"), [("v1", True), ("1v", False), ("V", False), ("v" * 64, False)])
 def test_a_dns_1035_label(value, good):
-    assert (names.dns1035_label(value) == []) is good
+    assert (names.dns1035_label_errors(value) == []) is good
 
 
 @pytest.mark.parametrize(("value", "good"), [("a", True), (".", False), ("..", False), ("a/b", False), ("50%", False)])
 def test_a_path_segment(value, good):
-    assert (names.path_segment(value) == []) is good
+    assert (names.path_segment_errors(value) == []) is good

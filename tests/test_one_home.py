@@ -53,7 +53,7 @@ def test_a_rule_is_declared_once():
 
 def test_facts_and_groups_of_checks_are_listed_once():
     assert repeated(SHIPPED.fact_names) == []
-    assert repeated(SHIPPED.groups) == []
+    assert repeated(SHIPPED.check_groups) == []
 
 
 def test_a_kind_is_declared_once():

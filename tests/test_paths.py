@@ -78,13 +78,13 @@ def test_a_path_has_no_more_steps_than_an_object_has_levels():
     ],
 )
 def test_the_path_a_message_starts_with(text, path, rest):
-    assert paths.path_at_start(text) == (path, rest)
+    assert paths.split_off_leading_path(text) == (path, rest)
 
 
 @given(PATHS, st.text(max_size=9))
 def test_a_message_is_whole_again_under_any_prefix(path, text):
     message = f"{paths.path_as_text(('spec', *path))}: {text}"
-    assert paths.path_at_start(message) == (("spec", *path), f": {text}")
+    assert paths.split_off_leading_path(message) == (("spec", *path), f": {text}")
 
 
 @pytest.mark.parametrize(

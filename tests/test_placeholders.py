@@ -6,11 +6,11 @@ import pytest
 
 from webhook.attributes import JSON
 from webhook.placeholders import (
+    has_placeholder_variable,
     is_placeholder,
-    is_read_as_brackets,
-    names_variable,
-    stands_for_another_type,
-    stands_for_name,
+    is_placeholder_for_name,
+    is_placeholder_for_non_text,
+    is_unquoted_bracket_placeholder,
 )
 
 
@@ -43,7 +43,7 @@ def test_a_finished_text(text: str) -> None:
     [("g-$N", True), ("${N}", True), ("$(N)", True), ("{{ .n }}", True), ("*$@", False), ("a$", False)],
 )
 def test_a_sign_alone_names_no_variable(text: str, expected: bool) -> None:
-    assert names_variable(text) is expected
+    assert has_placeholder_variable(text) is expected
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_sign_alone_names_no_variable(text: str, expected: bool) -> None:
     [("NUM_NODES", True), ("GPU_2_COUNT", True), ("${N}", True), ("ONE", False), ("Num_Nodes", False), ("_", False)],
 )
 def test_a_constant_in_the_place_of_a_number_is_filled_in_by_somebody(text: str, expected: bool) -> None:
-    assert stands_for_another_type(text) is expected
+    assert is_placeholder_for_non_text(text) is expected
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_constant_in_the_place_of_a_number_is_filled_in_by_somebody(text: str,
     [("CLUSTER_QUEUE_NAME", True), ("<queue>", True), ("Cluster_Queue", False), ("GPUS", False), ("gpus", False)],
 )
 def test_a_constant_in_the_place_of_a_name_is_filled_in_by_somebody(text: str, expected: bool) -> None:
-    assert stands_for_name(text) is expected
+    assert is_placeholder_for_name(text) is expected
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,4 @@ def test_a_constant_in_the_place_of_a_name_is_filled_in_by_somebody(text: str, e
     ],
 )
 def test_what_yaml_makes_of_brackets_without_quotes(value: JSON, expected: bool) -> None:
-    assert is_read_as_brackets(value) is expected
+    assert is_unquoted_bracket_placeholder(value) is expected

@@ -24,13 +24,13 @@ NAMES = {"_sslobj", "_re2", "pool_manager"}
 
 @pytest.mark.parametrize("room", [connections, messages, patterns], ids=lambda room: room.__name__)
 def test_the_installed_versions_have_what_is_used(room):
-    room.check()
+    room.check_installed_version()
 
 
 def test_what_is_gone_is_told_with_package_and_version(monkeypatch):
     monkeypatch.delattr(httptools_impl.HttpToolsProtocol, "on_response_complete")
     with pytest.raises(DependencyChanged) as error:
-        connections.check()
+        connections.check_installed_version()
     assert isinstance(error.value, ConfigurationError)  # exit code 2, one line
     said = (
         f"uvicorn {version('uvicorn')} does not work here: HttpToolsProtocol.on_response_complete has changed; install "
@@ -41,13 +41,13 @@ def test_what_is_gone_is_told_with_package_and_version(monkeypatch):
 def test_other_words_of_msgspec_are_told(monkeypatch):
     monkeypatch.setattr(messages, "_SHAPE", re.compile("Wanted (?P<wanted>.)"))
     with pytest.raises(DependencyChanged, match=r"^msgspec [0-9.]+ does not work here: the wording of ValidationError"):
-        messages.check()
+        messages.check_installed_version()
 
 
 def test_another_program_of_re2_is_told(monkeypatch):
     monkeypatch.setattr(patterns, "compiled_re2_program", lambda _pattern, _options: None)
     with pytest.raises(DependencyChanged, match=r"^google-re2 "):
-        patterns.check()
+        patterns.check_installed_version()
 
 
 def test_a_client_without_its_pool_is_told(monkeypatch):

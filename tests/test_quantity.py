@@ -96,12 +96,12 @@ def test_quantities_of_one_value_are_one_key():
     [(" 4 ", "4"), (2, "2"), (1.5, "1500m"), ("1Gi", "1Gi"), (" " * 99 + "4", "4"), ("0." + "0" * 70 + "1", "1n")],
 )
 def test_json_forms(value, text):
-    assert str(quantity.read(value)) == text
+    assert str(quantity.read_quantity_or_none(value)) == text
 
 
 @pytest.mark.parametrize("value", [None, True, [], {}, "all", "x" * 99])
 def test_other_json_is_no_quantity(value):
-    assert quantity.read(value) is None
+    assert quantity.read_quantity_or_none(value) is None
 
 
 def test_cel_conversions():

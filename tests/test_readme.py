@@ -16,7 +16,7 @@ import typer
 from tests.rows import all_rows
 from tests.terminal_picture import picture
 from webhook import yamlfile
-from webhook.cli import EXIT_CODES, VERBS, application, run_command_line
+from webhook.cli import EXIT_CODES, VERBS, create_typer_application, run_command_line
 from webhook.settings.serving import ServerSettings
 from webhook.settings.setting import declared_settings
 
@@ -130,7 +130,7 @@ def policies():
 
 def commands():
     """Every command that the command line has, by what is written to call it."""
-    group = typer.main.get_command(application())
+    group = typer.main.get_command(create_typer_application())
     for verb in VERBS:
         command = group.get_command(None, verb)
         inner = getattr(command, "commands", None)
@@ -139,7 +139,9 @@ def commands():
 
 def has(command, setting):
     """Whether the command has the flag of this setting, not another one of the same name."""
-    return any(setting.flag in each.opts and setting.variable in (each.help or "") for each in command.params)
+    return any(
+        setting.flag in each.opts and setting.environment_variable in (each.help or "") for each in command.params
+    )
 
 
 def settings():
@@ -148,7 +150,7 @@ def settings():
     for each in SETTINGS:
         verbs = dict.fromkeys(name.split()[0] for name, command in commands() if has(command, each))
         default = f"`{each.shown_default}`" if each.default not in (None, ()) else each.shown_default
-        rows.append(f"| `{each.flag}` | `{each.variable}` | {default} | {', '.join(verbs)} | {each.help} |")
+        rows.append(f"| `{each.flag}` | `{each.environment_variable}` | {default} | {', '.join(verbs)} | {each.help} |")
     return "".join(f"{row}\n" for row in rows)
 
 
@@ -167,7 +169,7 @@ def test_help_says_of_each_setting_what_the_table_says(name, capsys):
     assert run_command_line([*name.split(), "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     for each in SETTINGS:
-        assert (f"{each.help} [{each.variable}" in shown) is has(command, each)
+        assert (f"{each.help} [{each.environment_variable}" in shown) is has(command, each)
 
 
 @all_rows("policy", sorted(path.parent.name for path in (ROOT / "policies").glob("*/policy.yaml")))

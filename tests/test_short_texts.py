@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.short_texts import LONGEST_KEPT, kept_for_short_texts
-from webhook.user_cache import kept_bytes
+from webhook.short_texts import LONGEST_KEPT, cache_for_short_texts
+from webhook.user_cache import bytes_of_all_caches
 
 HALF = LONGEST_KEPT // 2
 
@@ -18,7 +18,7 @@ HALF = LONGEST_KEPT // 2
 def test_a_function_is_asked_again_of_long_texts(first: str, second: str, times: int) -> None:
     asked = []
 
-    @kept_for_short_texts(1 << 20)
+    @cache_for_short_texts(1 << 20)
     def join(one: str, other: str) -> str:
         asked.append((one, other))
         return one + other
@@ -29,9 +29,9 @@ def test_a_function_is_asked_again_of_long_texts(first: str, second: str, times:
 
 def test_so_many_bytes_of_answers_are_kept() -> None:
     asked = []
-    before = kept_bytes()
+    before = bytes_of_all_caches()
 
-    @kept_for_short_texts(1 << 20)
+    @cache_for_short_texts(1 << 20)
     def upper(text: str) -> str:
         asked.append(text)
         return text.upper()
@@ -39,13 +39,13 @@ def test_so_many_bytes_of_answers_are_kept() -> None:
     texts = [f"{number:05}{'x' * 100}" for number in range(3000)]
     assert list(map(upper, [*texts, texts[-1], texts[0]])) == [text.upper() for text in [*texts, texts[-1], texts[0]]]
     assert asked == [*texts, texts[0]]
-    assert 0 < kept_bytes() - before <= 1 << 20
+    assert 0 < bytes_of_all_caches() - before <= 1 << 20
 
 
 def test_an_answer_may_be_none() -> None:
     asked = []
 
-    @kept_for_short_texts(1 << 20)
+    @cache_for_short_texts(1 << 20)
     def nothing(text: str) -> None:
         asked.append(text)
 

@@ -58,7 +58,7 @@ CONTAINERS = ("spec", "containers")
     ],
 )  # fmt: skip
 def test_lines_of_yaml(index, path, text, marked):
-    line = yamlfile.parts(POD, "a.yaml").documents[index].source_line(path)
+    line = yamlfile.read_parts_of_text(POD, "a.yaml").documents[index].source_line(path)
     assert line.text == text
     assert text[line.column - 1 :][: line.length] == marked
 
@@ -73,7 +73,9 @@ def every_path(value, path=()):
 
 def test_no_place_of_the_file_shows_a_secret():
     shown = [
-        each.source_line(path) for each in yamlfile.parts(POD, "a.yaml").documents for path in every_path(each.value)
+        each.source_line(path)
+        for each in yamlfile.read_parts_of_text(POD, "a.yaml").documents
+        for path in every_path(each.value)
     ]
     assert len(shown) > 50
     assert not [line for line in shown if "hunter2" in line.text]
@@ -99,7 +101,7 @@ def test_a_document_that_is_too_long_shows_nothing():
 
 
 def test_a_piece_of_a_broken_file_has_its_lines():
-    [read] = yamlfile.parts("kind: [\n---\nkind: Pod\n", "a.yaml").documents
+    [read] = yamlfile.read_parts_of_text("kind: [\n---\nkind: Pod\n", "a.yaml").documents
     assert read.source_line(("kind",)) == SourceLine("kind: Pod", 1, 4)
 
 

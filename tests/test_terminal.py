@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.rows import all_rows
 from webhook import yamlfile
-from webhook.terminal import exact_json, lines, message_lines, one_line
+from webhook.terminal import escape_json_text, lines, message_lines, one_line
 
 SHOWN = {
     "plain text stays": ('a `b` \\x "c" é 漢字 😀', 'a `b` \\x "c" é 漢字 😀'),
@@ -52,7 +52,7 @@ def test_every_text_is_one_line_of_visible_characters(text: str) -> None:
 @given(st.text(st.characters(codec=None)) | st.sampled_from(["##[error]", "a\x7f", "##vso[x]"]))
 def test_json_is_exact(text: str) -> None:
     for indent in (None, 2):
-        shown = exact_json(json.dumps({"a": text}, ensure_ascii=False, indent=indent))
+        shown = escape_json_text(json.dumps({"a": text}, ensure_ascii=False, indent=indent))
         assert json.loads(shown) == {"a": text}
         assert all(one_line(line) == line for line in shown.split("\n"))
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 import sys
 
-from webhook.user_cache import ENTRY, UserCache, json_bytes, kept_bytes
+from webhook.user_cache import ENTRY, TwoGenerationCache, bytes_of_all_caches, json_bytes
 
 LARGEST = 10_000
 MOST = 16 * (LARGEST + ENTRY)
 
 
-def table() -> UserCache[int, int | None]:
-    return UserCache(MOST)
+def table() -> TwoGenerationCache[int, int | None]:
+    return TwoGenerationCache(MOST)
 
 
 def test_what_is_kept_is_found() -> None:
@@ -40,16 +40,16 @@ def test_one_entry_does_not_push_out_all_others() -> None:
     cache = table()
     cache.put(1, 1, 10)
     cache.put(2, 2, LARGEST + 1)
-    assert (cache.get(1, None), cache.get(2, None), cache.largest) == (1, None, LARGEST)
+    assert (cache.get(1, None), cache.get(2, None), cache.largest_entry_bytes) == (1, None, LARGEST)
 
 
 def test_all_tables_are_counted() -> None:
-    before = kept_bytes()
+    before = bytes_of_all_caches()
     cache = table()
     cache.put(1, 1, 1000)
-    assert kept_bytes() == before + 1000 + ENTRY
+    assert bytes_of_all_caches() == before + 1000 + ENTRY
     del cache
-    assert kept_bytes() == before
+    assert bytes_of_all_caches() == before
 
 
 def test_the_bytes_of_json() -> None:

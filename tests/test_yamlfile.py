@@ -135,7 +135,7 @@ def test_unreadable_text_is_reported_with_its_place(text, message):
     ],
 )
 def test_of_a_key_that_stands_twice_the_last_counts_and_is_told(text, value, line, told):
-    read = yamlfile.parts(text, "f")
+    read = yamlfile.read_parts_of_text(text, "f")
     assert [document.value for document in read.documents] == [value]
     found = "b[0].a.d" if "b" in value and text.startswith("b") else "a.d"
     assert read.documents[0].position(paths.parse_path(found))[0] == line
@@ -234,7 +234,7 @@ def test_every_document_of_a_text_has_its_own_places(text, path, place):
 
 def test_a_document_is_placed_without_the_nodes_of_the_others():
     places = yamltext.Places(YAML)
-    assert [number for number, _ in yamltext.values(places, [])] == [0, 1]
+    assert [number for number, _ in yamltext.read_documents(places, [])] == [0, 1]
     assert (places.position(0), places.position(1)) == ((2, 1), (16, 1))
     assert places.nodes == {}
     assert places.position(1, ("second",)) == (16, 1)
@@ -390,7 +390,7 @@ def test_a_folder_that_cannot_be_listed_is_reported_and_others_are_read(tmp_path
     ],
 )
 def test_what_stands_beside_a_mistake_is_read(file, text, values, problems):
-    found = yamlfile.parts(text, file)
+    found = yamlfile.read_parts_of_text(text, file)
     assert [(each.position()[0], each.value) for each in found.documents] == values
     assert [each.index for each in found.documents] == list(range(len(found.documents)))
     assert len(found.problems) == len(problems)

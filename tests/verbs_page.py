@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from webhook.cli import EXIT_CODES, VERBS, application
+from webhook.cli import EXIT_CODES, VERBS, create_typer_application
 
 PAGE = Path(__file__).parents[1] / "docs" / "verbs.md"
 _HEAD = """# Verbs
@@ -22,7 +22,7 @@ Every verb with its arguments and flags, as `claimgate VERB --help` tells them (
 
 def page() -> str:
     """The whole page, in Markdown."""
-    group = typer.main.get_command(application())
+    group = typer.main.get_command(create_typer_application())
     context = typer.Context(group, info_name="claimgate")
     lines = [_HEAD]
     for verb in VERBS:

@@ -13,7 +13,7 @@ from webhook.cluster.file_tree import FileTree
 from webhook.cluster.files import FilesCluster
 from webhook.configuration.read import ConfigurationFile
 from webhook.errors import ConfigurationError, InputError, Problem
-from webhook.policy.configured_rules import policies_under_configuration
+from webhook.policy.configured_rules import apply_configuration_to_policies
 from webhook.policy.load import (
     EngineName,
     Options,
@@ -22,7 +22,7 @@ from webhook.policy.load import (
     load_policy_set,
     read_policy_documents,
 )
-from webhook.policy.param_rules import ParamRules
+from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.unbound import with_default_bindings
 from webhook.settings.shared import Settings
@@ -52,7 +52,9 @@ class PolicySources:
             InputError: every rule that the configuration names and that does not exist.
         """
         options = Options(engine=self.engine, version=self.version, table=self.table, lazy=self.lazy)
-        compiled = policies_under_configuration(compile_policy_documents(self.documents, options), self.configuration)
+        compiled = apply_configuration_to_policies(
+            compile_policy_documents(self.documents, options), self.configuration
+        )
         return with_default_bindings(compiled) if self.unbound else compiled
 
 
@@ -69,14 +71,14 @@ class ReviewAssembly:
     sources: PolicySources
 
     def __reduce__(self) -> tuple[Callable[..., ReviewAssembly], tuple[PolicySources, FileTree]]:
-        return _assembled_again, (self.sources, self.files)
+        return _recompile_assembly, (self.sources, self.files)
 
 
-def _assembled_again(sources: PolicySources, files: FileTree) -> ReviewAssembly:
+def _recompile_assembly(sources: PolicySources, files: FileTree) -> ReviewAssembly:
     return ReviewAssembly(policies=sources.compile(), table=sources.table, files=files, sources=sources)
 
 
-def compile_options(chosen: Settings) -> Options:
+def create_compile_options(chosen: Settings) -> Options:
     """Return the options for compiling policies.
 
     Raises:
@@ -87,7 +89,7 @@ def compile_options(chosen: Settings) -> Options:
     )
 
 
-def policy_places(chosen: Settings) -> tuple[Path, ...]:
+def policy_folders_of_settings(chosen: Settings) -> tuple[Path, ...]:
     """Return the folders of policies: the shipped ones and added ones, or only those of --only.
 
     Raises:
@@ -96,7 +98,7 @@ def policy_places(chosen: Settings) -> tuple[Path, ...]:
     if chosen.only:
         return chosen.only
     if chosen.kubernetes_version < shipped.SINCE:
-        least = releases.shown(shipped.SINCE)
+        least = releases.release_as_text(shipped.SINCE)
         told = f"--kubernetes-version: the shipped policies use the CEL of Kubernetes {least} and later"
         raise ConfigurationError(f"{told}; name your own policies with --only, or leave out --kubernetes-version")
     own = shipped.policies_folder()
@@ -108,27 +110,32 @@ def _is_same_folder(one: Path, other: Path) -> bool:
     return one.exists() and one.samefile(other)
 
 
-def policies_of_settings(chosen: Settings, how: Options) -> PolicySet:
+def load_policies_of_settings(chosen: Settings, how: Options) -> PolicySet:
     """Load the policies of the settings, with their configuration.
 
     Raises:
         PolicyError: every problem of the policies.
         InputError: every rule that the configuration names and that does not exist.
     """
-    return policies_under_configuration(load_policy_set(policy_places(chosen), how), chosen.configuration)
+    return apply_configuration_to_policies(
+        load_policy_set(policy_folders_of_settings(chosen), how), chosen.configuration
+    )
 
 
-def describe_policy_sets(chosen: Settings) -> str:
+def describe_policy_sets_unless_default(chosen: Settings) -> str:
     """Return a line that names the sets of policies; "" if only the shipped ones or --only are in use."""
     is_only = bool(chosen.only) and not chosen.configuration.document
     if is_only or not (chosen.policies or chosen.configuration.document):
         return ""
-    return f"policies: {describe_named_sets(chosen)}"
+    return f"policies: {describe_policy_sets_in_use(chosen)}"
 
 
-def describe_named_sets(chosen: Settings) -> str:
+def describe_policy_sets_in_use(chosen: Settings) -> str:
     """Return a line that names the sets of policies in use."""
-    named = ["the shipped ones" if each == shipped.policies_folder() else str(each) for each in policy_places(chosen)]
+    named = [
+        "the shipped ones" if each == shipped.policies_folder() else str(each)
+        for each in policy_folders_of_settings(chosen)
+    ]
     under = f", under {chosen.configuration.path}" if chosen.configuration.document else ""
     return f"{', '.join(named)}{under}"
 
@@ -168,9 +175,9 @@ def read_policy_sources(chosen: Settings, *, unbound: bool = False) -> PolicySou
         PolicyError: a file or folder does not exist or cannot be listed.
         InputError: every problem of the workload tables.
     """
-    how = compile_options(chosen)
+    how = create_compile_options(chosen)
     return PolicySources(
-        documents=read_policy_documents(policy_places(chosen)),
+        documents=read_policy_documents(policy_folders_of_settings(chosen)),
         engine=chosen.cel_engine,
         version=how.version,
         table=how.table,
@@ -203,7 +210,7 @@ def assembly_with_files(
     Raises:
         InputError: every problem of the context.
     """
-    context = context_inputs(chosen.context, loaded)
+    context = read_context_documents(chosen.context, loaded)
     tree = FileTree(
         objects,
         files=files,
@@ -225,30 +232,30 @@ def read_objects(named: Sequence[Path]) -> tuple[JSON, ...]:
     return tuple(each.value for each in inputs.documents)
 
 
-def context_inputs(named: Sequence[Path], policies: PolicySet) -> documents.InputDocuments:
+def read_context_documents(named: Sequence[Path], policies: PolicySet) -> documents.InputDocuments:
     """Return the objects of context folders and files.
 
     Raises:
         InputError: something could not be read, or a param of the policies names a rule that does not exist.
     """
     inputs = documents.read_documents(named)
-    if problems := (*inputs.problems, *param_problems(policies, inputs)):
+    if problems := (*inputs.problems, *check_rule_names_in_params(policies, inputs)):
         raise InputError(*problems)
     return inputs
 
 
-def context_cluster(chosen: Settings, policies: PolicySet) -> FilesCluster:
-    """Return the view of context folders and files, all of one cluster. Raises as `context_inputs`."""
-    inputs = context_inputs(chosen.context, policies)
+def cluster_of_context_files(chosen: Settings, policies: PolicySet) -> FilesCluster:
+    """Return the view of context folders and files, all of one cluster. Raises as `read_context_documents`."""
+    inputs = read_context_documents(chosen.context, policies)
     held = (yamlfile.Document(each.value, each.source) for each in inputs.documents)
     return FilesCluster(held, is_whole=chosen.context_is_whole and not inputs.templates)
 
 
-def param_problems(policies: PolicySet, inputs: documents.InputDocuments) -> tuple[Problem, ...]:
+def check_rule_names_in_params(policies: PolicySet, inputs: documents.InputDocuments) -> tuple[Problem, ...]:
     """Return the problems of objects that are params of the policies: rules that do not exist."""
-    rules = ParamRules(policies.validating, policies.registry)
+    rules = ParamRuleChecker(policies.validating, policies.registry)
     return tuple(
         each.document.problem((*each.path, *at), text)
         for each in inputs.documents
-        for at, text in rules.mistakes(each.value)
+        for at, text in rules.mistakes_if_object_is_param(each.value)
     )

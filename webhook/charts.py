@@ -23,7 +23,7 @@ class ChartTemplate:
     chart: str = ""
 
 
-def chart_of(file: Path) -> str:
+def find_chart_of_template(file: Path) -> str:
     """Return the outermost chart whose template a file is; "" for other files."""
     for folder in file.parents:
         if folder.name == "templates" and _is_chart_folder(folder.parent):

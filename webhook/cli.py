@@ -18,7 +18,7 @@ from typer.core import TyperArgument, TyperGroup
 
 from webhook import __version__, terminal
 from webhook.errors import ClaimgateError
-from webhook.extras import missing_extra
+from webhook.extras import install_hint_for_module
 
 VERBS = {
     "serve": "Answer AdmissionReviews of an API server over HTTPS.",
@@ -65,7 +65,7 @@ class _VerbGroup(TyperGroup):
         if cmd_name not in VERBS:
             return None
         module = import_module(f"webhook.commands.{cmd_name.replace('-', '_')}")
-        return _in_plain_words(typer.main.get_command(_application_of_verb(cmd_name, module)))
+        return _show_arguments_by_name(typer.main.get_command(_application_of_verb(cmd_name, module)))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         with formatter.section("Verbs"):
@@ -83,10 +83,10 @@ class _PlainArgument(TyperArgument):
         return name if self.required else f"[{name}]"
 
 
-def _in_plain_words(command: Any) -> Any:
+def _show_arguments_by_name(command: Any) -> Any:
     """Return the command, or group with its commands, with arguments shown by name."""
     for inner in getattr(command, "commands", {}).values():
-        _in_plain_words(inner)
+        _show_arguments_by_name(inner)
     for each in command.params:
         if isinstance(each, TyperArgument):
             each.__class__ = _PlainArgument
@@ -115,7 +115,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def application() -> typer.Typer:
+def create_typer_application() -> typer.Typer:
     """Return the Typer application with every verb."""
     completion.get_completion_inspect_parameters()  # tells Typer which shells there are
     app = typer.Typer(
@@ -167,14 +167,14 @@ def run_command_line(arguments: Sequence[str]) -> int:
 
     """
     try:
-        code = application()(list(arguments), prog_name="claimgate", standalone_mode=False)
+        code = create_typer_application()(list(arguments), prog_name="claimgate", standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as error:
         return _print_usage_error(error)
     except ClaimgateError as error:
         return _print_error(str(error))
     except ModuleNotFoundError as error:
-        if told := missing_extra(error.name):
+        if told := install_hint_for_module(error.name):
             return _print_error(told)
         raise
     except (KeyboardInterrupt, typer.Abort):

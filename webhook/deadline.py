@@ -58,13 +58,13 @@ class Deadline:
         """
         self.left -= work
         if self.left < 0:
-            self.look()
+            self.check_clock()
 
     def spend_text(self, text: str | bytes) -> None:
         """Charge one walk over a text in C; see `spend`."""
         self.spend(len(text) // CHARACTERS)
 
-    def look(self) -> None:
+    def check_clock(self) -> None:
         """Read the clock now; raise when the deadline has passed.
 
         Raises:
@@ -74,18 +74,18 @@ class Deadline:
         if monotonic() > self.at:
             raise self.overrun(OVER_TIME)
 
-    def look_ahead(self, seconds: float) -> None:
+    def require_time_for_call(self, seconds: float) -> None:
         """Read the clock before one call that takes `seconds` and cannot be interrupted.
 
         Raises:
             Exception: `overrun`, when the call would end too late.
         """
-        self.look()
+        self.check_clock()
         if monotonic() + seconds > self.at:
             raise self.overrun(OVER_TIME)
 
-    def may_take(self, seconds: float) -> None:  # noqa: ARG002 - only the event loop asks how long
-        """Read the clock before one call that may take `seconds`, but mostly takes less, and cannot be interrupted.
+    def check_clock_before_slow_call(self, seconds: float) -> None:  # noqa: ARG002 - only the event loop asks how long
+        """Read the clock before one call that cannot be interrupted and may take up to `seconds`, mostly less.
 
         Who is killed at the deadline anyway may begin it; the event loop may not (server/inline_slice.py).
 
@@ -94,7 +94,7 @@ class Deadline:
         """
         self.spend(STEP)
 
-    def each(self, items: Collection[Item]) -> Iterable[Item]:
+    def charge_for_items(self, items: Collection[Item]) -> Iterable[Item]:
         """Return the items of a collection after charging for them; of many, an iterator that reads the clock
         regularly.
         """
@@ -103,7 +103,7 @@ class Deadline:
             return self._iterate_with_clock_checks(items)
         self.left -= work
         if self.left < 0:
-            self.look()
+            self.check_clock()
         return items
 
     def pieces(self, text: str) -> Iterator[str]:
@@ -120,7 +120,7 @@ class Deadline:
             Exception: `overrun`, when it is another one than that of policies.
         """
         try:
-            self.look()
+            self.check_clock()
         except BudgetExceeded:
             return True
         return False
@@ -130,7 +130,7 @@ class Deadline:
         if isinstance(items, _COLLECTIONS) and len(items) <= STEP:  # as `each`, without a call: thousands a review
             self.left -= len(items)
             if self.left < 0:
-                self.look()
+                self.check_clock()
             return items
         return self._iterate_with_clock_checks(items)
 

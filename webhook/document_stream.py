@@ -11,7 +11,7 @@ from pathlib import Path
 
 from webhook import documents, yamlfile
 from webhook.errors import InputError, Problem
-from webhook.file_parts import Files, Part
+from webhook.file_parts import FilePart, RereadableFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class SourcePart:
     """
 
     source: str
-    part: Part
+    part: FilePart
     is_named: bool
     is_first: bool
     problem: Problem | None = None
@@ -54,7 +54,7 @@ class DocumentStream:
         listed = documents.list_sources(named, exclude, include, listing=listing)
         self.problems, self.sources, self.excluded = listed.problems, listed.sources, listed.excluded
         self._itself = {documents.source_name(name) for name in named}
-        self._files = Files()
+        self._files = RereadableFiles()
 
     def replace_with_rendered(self, folder: str, data: bytes, replaced: Callable[[str], bool]) -> None:
         """Replace the files of a folder by the text that the folder was rendered to."""
@@ -63,7 +63,7 @@ class DocumentStream:
         before, after = ([each for each in part if each not in gone] for part in (self.sources[:at], self.sources[at:]))
         self.sources = (*before, folder, *after)
         self._itself.add(folder)
-        self._files.put(folder, data)
+        self._files.set_content(folder, data)
 
     def close(self) -> None:
         """Release what was kept of standard input and pipes."""
@@ -87,15 +87,15 @@ class DocumentStream:
         yield from parts_of_file(self._files, source, is_named=self.is_named(source))
 
 
-def parts_of_file(files: Files, source: str, *, is_named: bool) -> Iterator[SourcePart]:
+def parts_of_file(files: RereadableFiles, source: str, *, is_named: bool) -> Iterator[SourcePart]:
     """Yield the parts of one file."""
     is_first = True
     try:
-        for part in files.parts(source):
+        for part in files.read_parts(source):
             yield SourcePart(source=source, part=part, is_named=is_named, is_first=is_first)
             is_first = False
     except InputError as error:
-        empty = Part("", 0, 0)
+        empty = FilePart("", 0, 0)
         [problem] = error.problems
         yield SourcePart(source=source, part=empty, is_named=is_named, is_first=is_first, problem=problem)
 
@@ -104,7 +104,7 @@ def read_documents_of_part(part: SourcePart) -> documents.InputDocuments:
     """Return the documents of a part, and its problems, as `documents.read_documents` does for whole files."""
     shown = yamlfile.shown(part.source)
     if part.problem is not None:
-        read = yamlfile.Parts(problems=(part.problem,))
+        read = yamlfile.FileParts(problems=(part.problem,))
     else:
-        read = yamlfile.parts(part.part.text, shown, part.part.above)
+        read = yamlfile.read_parts_of_text(part.part.text, shown, part.part.above)
     return documents.documents_of_file(part.source, read, is_named=part.is_named, is_first=part.is_first)

@@ -56,7 +56,7 @@ class InputDocument:
 
         return locate
 
-    def lines(self, inside: FieldPath = ()) -> Lines:
+    def line_finder(self, inside: FieldPath = ()) -> Lines:
         """Return a function that gives the line of a printed path; None if there is none to show."""
 
         def line(path: str) -> SourceLine | None:
@@ -173,14 +173,16 @@ def _is_ignored(source: str, folder: str, patterns: Sequence[str]) -> bool:
     return is_ignored
 
 
-def documents_of_file(source: str, read: yamlfile.Parts, *, is_named: bool, is_first: bool = True) -> InputDocuments:
+def documents_of_file(
+    source: str, read: yamlfile.FileParts, *, is_named: bool, is_first: bool = True
+) -> InputDocuments:
     """Return the documents of a file or a part of it; `is_named` if the file itself was named, and not a folder above
     it.
     """
-    chart = charts.chart_of(Path(source))
+    chart = charts.find_chart_of_template(Path(source))
     is_template = (bool(chart) or bool(read.problems)) and charts.has_template_actions(Path(source))
     if is_template and chart:
-        read = yamlfile.Parts()
+        read = yamlfile.FileParts()
     is_other = bool(read.problems) and not is_template and not is_named and not _could_be_manifest(source)
     return InputDocuments(
         documents=tuple(_documents_of_source(source, read.documents)),
@@ -194,7 +196,7 @@ def documents_of_file(source: str, read: yamlfile.Parts, *, is_named: bool, is_f
 
 def documents_of_text(text: str, source: str) -> InputDocuments:
     """Return the documents of a text; `source` is the name in their places."""
-    read = yamlfile.parts(text, source)
+    read = yamlfile.read_parts_of_text(text, source)
     return InputDocuments(
         documents=tuple(_documents_of_source(source, read.documents)),
         files=1,

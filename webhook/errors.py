@@ -12,11 +12,11 @@
     │       ├── NoSuchOverload    a function got values that none of its signatures takes
     │       ├── EvaluationPanic   upstream's evaluator breaks off: cannot be absorbed by CEL's || and && either
     │       └── BudgetExceeded    cost or deadline: cannot be absorbed by CEL's || and &&
-    │           └── TooLarge      what is too large to be compiled here, and which the API server may take
+    │           └── TooLargeToCompile      what is too large to be compiled here, and which the API server may take
     ├── BindingError          a binding that cannot be used on a request     -> the policy's failurePolicy
     ├── LookupFailed          an object that could not be looked up (absent is None, not this)
     │   └── Ambiguous         files do not say which object is meant          -> the policy is not evaluated
-    │       └── UnknownPlace      an object that may be the one, and may be called otherwise
+    │       └── UnknownNamespaceOrName      an object that may be the one, and may be called otherwise
     └── PatchError            a patch that does not apply
     ReviewPaused              a review that begins anew: outside the tree, so that nothing absorbs it
       InlineBudgetSpent       it needs a process of its own
@@ -161,7 +161,7 @@ class BudgetExceeded(EvaluationError):
     """Cost limit or deadline reached; nothing in the expression may absorb it."""
 
 
-class TooLarge(BudgetExceeded):
+class TooLargeToCompile(BudgetExceeded):
     """A user's text that is too large to be compiled here; whether the API server accepts it is not known."""
 
 
@@ -177,7 +177,7 @@ class AmbiguousObject(LookupFailed):
     """Files have several different objects of the name, so that nobody knows which one a cluster would have."""
 
 
-class UnknownPlace(AmbiguousObject):
+class UnknownNamespaceOrName(AmbiguousObject):
     """A file has an object of the name, but its namespace, or its name after a kustomization, is not known."""
 
 

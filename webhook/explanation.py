@@ -55,6 +55,6 @@ class Explanation:
     cost: int = 0
 
     @property
-    def is_unasked(self) -> bool:
+    def is_not_registered(self) -> bool:
         """Return whether the policy does not apply to such requests at all."""
         return self.outcome == "not registered"

@@ -23,7 +23,7 @@ EXTRAS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 """The packages of each extra, by the name that is imported."""
 
 
-def missing_extra(module: str | None) -> str:
+def install_hint_for_module(module: str | None) -> str:
     """Say which extra to install for a module that cannot be found; "" where no extra brings it.
 
     Args:

@@ -29,7 +29,7 @@ _WHOLE: Final = re.compile(rb"^(?:%|\.\.\.)|\r(?!\n)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilePart:
     """A part of a file, and how many lines stand above it."""
 
     text: str
@@ -37,7 +37,7 @@ class Part:
     size_bytes: int
 
 
-class Files:
+class RereadableFiles:
     """Files, pipes, and standard input as `-`, each of which can be read several times.
 
     Args:
@@ -48,7 +48,7 @@ class Files:
         self._open_file = open_file
         self._spooled: dict[str, IO[bytes]] = {}
 
-    def parts(self, path: str) -> Iterator[Part]:
+    def read_parts(self, path: str) -> Iterator[FilePart]:
         """Yield the parts of a file in order.
 
         Raises:
@@ -56,15 +56,15 @@ class Files:
         """
         above = 0
         try:
-            with self._opened(path) as stream:
+            with self._open_for_reading(path) as stream:
                 for data in _split_at_documents(stream, path):
-                    yield Part(_decode_utf8(data, path, above), above, len(data))
+                    yield FilePart(_decode_utf8(data, path, above), above, len(data))
                     above += data.count(b"\n")
         except OSError as error:
             reason = (error.strerror or "unknown cause").lower()
             raise InputError(Problem(message=f"cannot be read: {reason}", file=shown(path))) from None
 
-    def put(self, name: str, data: bytes) -> None:
+    def set_content(self, name: str, data: bytes) -> None:
         """Make `data` the content that is read under a name."""
         self._spooled[name] = _copy_to_temporary_file(BytesIO(data))
 
@@ -82,7 +82,7 @@ class Files:
         self._spooled.clear()
 
     @contextmanager
-    def _opened(self, path: str) -> Iterator[IO[bytes]]:
+    def _open_for_reading(self, path: str) -> Iterator[IO[bytes]]:
         if path != "-" and path not in self._spooled:
             with self._open_file(path) as stream:
                 if stream.seekable():

@@ -41,8 +41,10 @@ def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[
         json.JSONDecodeError: not JSON.
         JsonError: NaN or Infinity, or nesting beyond the decoder's limit.
     """
-    objects = _Objects()
-    decoder = json.JSONDecoder(object_pairs_hook=objects.made, parse_int=_int_or_float, parse_constant=_refuse_number)
+    objects = _ObjectBuilder()
+    decoder = json.JSONDecoder(
+        object_pairs_hook=objects.build_object, parse_int=_int_or_float, parse_constant=_refuse_nan_and_infinity
+    )
     offset = _skip_white_space(text, 0)
     while offset < len(text):
         try:
@@ -58,12 +60,12 @@ def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[
         offset = _skip_white_space(text, end)
 
 
-class _Objects:
+class _ObjectBuilder:
     """Builds the objects of a text, and notes whether one of them has a key twice."""
 
     have_repeated = False
 
-    def made(self, pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+    def build_object(self, pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
         result = dict(pairs)
         self.have_repeated |= len(result) < len(pairs)
         return result
@@ -80,7 +82,7 @@ def _int_or_float(text: str) -> int | float:
     return value if value is not None and value in _INT64 else float(text)
 
 
-def _refuse_number(text: str) -> NoReturn:
+def _refuse_nan_and_infinity(text: str) -> NoReturn:
     raise JsonError(f"`{text}` is not a number that JSON can hold")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from webhook.errors import Problem
-from webhook.yamlfile import absent, open_local_file, shown
+from webhook.yamlfile import open_local_file, problem_of_absent_file, shown
 
 _PART: Final = 2 << 20
 """Bytes of lines that are given at a time."""
@@ -39,7 +39,7 @@ class LogPart:
     problem: Problem | None = None
 
 
-def log_files(named: Sequence[str]) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
+def list_log_files(named: Sequence[str]) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
     """List the files in the named files and folders, a folder's older rotated logs first, and what does not exist.
 
     A folder gives its files whose names have `.log`, `.json`, `.jsonl` or `.ndjson` in them, by the time when they were
@@ -50,7 +50,7 @@ def log_files(named: Sequence[str]) -> tuple[tuple[str, ...], tuple[Problem, ...
     for name in named:
         path = Path(name)
         if name != "-" and not path.exists():
-            problems.append(absent(name))
+            problems.append(problem_of_absent_file(name))
         elif name != "-" and path.is_dir():
             logs = [each for each in path.iterdir() if each.is_file() and _is_log_name(each.name)]
             if not logs:
@@ -70,7 +70,7 @@ def _is_log_name(name: str) -> bool:
     return not name.startswith(".") and any(each in name for each in _IN_NAMES)
 
 
-def log_parts(file: str, open_file: Callable[[str], IO[bytes]] = open_local_file) -> Iterator[LogPart]:
+def read_log_parts(file: str, open_file: Callable[[str], IO[bytes]] = open_local_file) -> Iterator[LogPart]:
     """Yield the lines of a file, `-` for standard input, in parts; `open_file` opens it by its name."""
     first = 1
     try:
@@ -81,7 +81,7 @@ def log_parts(file: str, open_file: Callable[[str], IO[bytes]] = open_local_file
                 at = raw.tell() if raw.seekable() else 0
                 yield LogPart(shown(file), lines, first, at - before)
                 first, before = first + len(lines), at
-    except _TooLong:
+    except _LineTooLongError:
         yield _part_with_problem(file, first, f"a line is longer than {LONGEST >> 20} MiB")
     except EOFError:
         yield _part_with_problem(file, first, "the gzip stream is cut off here; what stands before was read")
@@ -95,7 +95,7 @@ def _part_with_problem(file: str, line: int, message: str) -> LogPart:
     return LogPart(shown(file), problem=Problem(message=message, file=shown(file), line=line))
 
 
-class _TooLong(Exception):
+class _LineTooLongError(Exception):
     """Is raised for a line that is longer than any event."""
 
 
@@ -115,7 +115,7 @@ def _lists_of_whole_lines(raw: IO[bytes]) -> Iterator[list[bytes]]:
             break
         *lines, rest = (rest + block).split(b"\n") if rest else block.split(b"\n")
         if len(rest) > LONGEST:
-            raise _TooLong
+            raise _LineTooLongError
         if lines:
             yield lines
     if rest:

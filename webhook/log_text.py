@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from webhook.terminal import exact_json, one_line
+from webhook.terminal import escape_json_text, one_line
 
 _WORD: Final = re.compile(r"[^\s\"'=\[\]{}\\]+")
 _AS_JSON: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=str).encode
@@ -26,11 +26,15 @@ def log_line_as_text(fields: Mapping[str, Any]) -> str:
         fields: `time`, `level` and `message` first, then the others.
     """
     head = f"{fields['time']} {fields['level']:<{_LEVEL}} {one_line(str(fields['message']))}"
-    named = (f"{name}={_value(value)}" for name, value in fields.items() if name not in ("time", "level", "message"))
+    named = (
+        f"{name}={_field_value_as_text(value)}"
+        for name, value in fields.items()
+        if name not in ("time", "level", "message")
+    )
     return " ".join((head, *named))
 
 
-def _value(value: Any) -> str:
+def _field_value_as_text(value: Any) -> str:
     if isinstance(value, str) and _WORD.fullmatch(value) and value.isprintable():
         return one_line(value)
-    return exact_json(_AS_JSON(value))
+    return escape_json_text(_AS_JSON(value))

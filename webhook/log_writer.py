@@ -59,7 +59,7 @@ class LogWriter:
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._process = os.getpid()
-        self._thread = threading.Thread(target=self._run, name="log-writer", daemon=True)
+        self._thread = threading.Thread(target=self._write_batches_until_stopped, name="log-writer", daemon=True)
         self._thread.start()
 
     @classmethod
@@ -77,7 +77,7 @@ class LogWriter:
         """Take one line with its line break, or drop it when too much is waiting."""
         with self._lock:
             if self._waiting_lines >= self._most_lines or self._waiting_characters + len(line) > self._most_characters:
-                self._drop(1)
+                self._count_dropped_lines(1)
                 return
             self._waiting_lines += 1
             self._waiting_characters += len(line)
@@ -86,7 +86,7 @@ class LogWriter:
         if is_first:
             self._wake.set()
 
-    def remark(self) -> str:
+    def describe_dropped_lines(self) -> str:
         """Return a sentence that lines are being dropped, or "" when none was for a minute."""
         if not self.dropped or self._clock() - self._dropped_at > REMARK_S:
             return ""
@@ -103,7 +103,7 @@ class LogWriter:
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
-    def _run(self) -> None:
+    def _write_batches_until_stopped(self) -> None:
         is_last = False
         while not is_last:
             self._wake.wait()
@@ -113,24 +113,24 @@ class LogWriter:
             with self._lock:
                 batch, self._lines = self._lines, []
             if batch:
-                self._write(batch)
+                self._write_batch(batch)
         with self._lock:  # nobody takes what is written from now on
             self._most_lines = 0
-            self._drop(len(self._lines))
+            self._count_dropped_lines(len(self._lines))
             self._lines = []
 
-    def _write(self, batch: list[str]) -> None:
+    def _write_batch(self, batch: list[str]) -> None:
         text = "".join(batch)
         try:
-            self._put(text.encode("utf-8", "backslashreplace"))
+            self._write_bytes(text.encode("utf-8", "backslashreplace"))
         except OSError:  # closed, or its reader went away
             with self._lock:
-                self._drop(len(batch))
+                self._count_dropped_lines(len(batch))
         with self._lock:
             self._waiting_lines -= len(batch)
             self._waiting_characters -= len(text)
 
-    def _put(self, data: bytes) -> None:
+    def _write_bytes(self, data: bytes) -> None:
         """Write all the bytes, in one system call where the other end takes them whole.
 
         Raises:
@@ -145,7 +145,7 @@ class LogWriter:
             except BlockingIOError:  # somebody who shares the file made it non-blocking
                 select.select([], [self._descriptor], [], _ATTEMPT_S)
 
-    def _drop(self, count: int) -> None:
+    def _count_dropped_lines(self, count: int) -> None:
         """Count dropped lines; the caller holds the lock."""
         if count:
             self.dropped += count

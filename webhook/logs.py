@@ -23,7 +23,7 @@ import msgspec
 from webhook.errors import fault_locations
 from webhook.log_text import log_line_as_text
 from webhook.log_writer import LogWriter
-from webhook.terminal import exact_json
+from webhook.terminal import escape_json_text
 
 Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
@@ -65,19 +65,19 @@ class Log:
         """Write a line that somebody must look at."""
         self.write("error", message, fields)
 
-    def failed(self, message: str, error: BaseException, /, **fields: Any) -> None:
+    def exception(self, message: str, error: BaseException, /, **fields: Any) -> None:
         """Write a line about an unexpected error, with its traceback."""
         lines = traceback.format_exception(error)
         self.write("error", message, {**fields, "error": str(error), "traceback": "".join(lines)})
 
     @property
-    def dropped(self) -> int:
+    def dropped_line_count(self) -> int:
         """Return how many lines the writer dropped."""
         return self.writer.dropped if self.writer is not None else 0
 
-    def remark(self) -> str:
+    def describe_dropped_lines(self) -> str:
         """Return the writer's sentence that lines are being dropped, or ""."""
-        return self.writer.remark() if self.writer is not None else ""
+        return self.writer.describe_dropped_lines() if self.writer is not None else ""
 
     def write(self, level: Level, message: str, fields: dict[str, Any]) -> None:
         """Write one line with time, level, message and the fields that are not None."""
@@ -87,7 +87,7 @@ class Log:
         line = {**head, **fields, **head}
         if None in line.values():
             line = {name: value for name, value in line.items() if value is not None}
-        text = f"{log_line_as_text(line) if self.format == 'text' else exact_json(_fields_as_json(line))}\n"
+        text = f"{log_line_as_text(line) if self.format == 'text' else escape_json_text(_fields_as_json(line))}\n"
         if self.writer is not None:
             self.writer.write(text)
             return
@@ -121,7 +121,7 @@ def capture_library_logs(log: Log) -> None:
 
     Called once, by the command that serves.
     """
-    handler = _Handler(log)
+    handler = _LibraryLogHandler(log)
     logging.basicConfig(level=log.level.upper(), handlers=[handler], force=True)
     sys.unraisablehook = partial(_log_unraisable, log)
 
@@ -132,7 +132,7 @@ def _log_unraisable(log: Log, what: sys.UnraisableHookArgs) -> None:
     log.error("internal fault", error=what.exc_type.__name__, traceback=fault_locations(frames))
 
 
-class _Handler(logging.Handler):
+class _LibraryLogHandler(logging.Handler):
     """The standard library's records as lines; few a second, since clients cause some of them as often as they like."""
 
     def __init__(self, log: Log) -> None:

@@ -29,7 +29,7 @@ _EXPECTED: Final = {
 }
 
 
-def is_unknown(mistake: Mapping[str, Any]) -> bool:
+def is_unknown_field_error(mistake: Mapping[str, Any]) -> bool:
     """Return whether a mistake is a field that no such object has."""
     return mistake["type"] in _UNKNOWN
 
@@ -37,7 +37,7 @@ def is_unknown(mistake: Mapping[str, Any]) -> bool:
 def describe_model_error(mistake: Mapping[str, Any]) -> str:
     """Say of one mistake as pydantic lists it (`type`, `msg`, `input`, `ctx`) what is expected and what was found."""
     kind = mistake["type"]
-    if is_unknown(mistake):
+    if is_unknown_field_error(mistake):
         return "unknown field"
     if kind == "missing":
         return "is required"

@@ -27,7 +27,7 @@ def subdomain_fault(name: str) -> str:
     return _fault_of_subdomain(name) or _UNKNOWN
 
 
-def key_fault(key: str) -> str:
+def qualified_name_fault(key: str) -> str:
     """Say what is wrong with the key of a label, or another name that may have a domain and a slash before it."""
     *domains, name = key.split("/")
     if len(domains) > 1:
@@ -36,13 +36,18 @@ def key_fault(key: str) -> str:
         fault = _fault_of_subdomain(domain)
         if fault:
             return fault if fault.startswith("it contains") else f"before the slash, {fault}"
-    fault = value_fault(name)
+    fault = label_value_fault(name)
     return fault if not domains or fault.startswith("it contains") else f"after the slash, {fault}"
 
 
-def value_fault(value: str) -> str:
+def label_value_fault(value: str) -> str:
     """Say what is wrong with the value of a label."""
-    return sign_fault(value, "-._") or _fault_of_length(value, LONGEST_LABEL) or _fault_of_ends(value) or _UNKNOWN
+    return (
+        forbidden_character_fault(value, "-._")
+        or _fault_of_length(value, LONGEST_LABEL)
+        or _fault_of_ends(value)
+        or _UNKNOWN
+    )
 
 
 def _fault_of_subdomain(name: str) -> str:
@@ -53,7 +58,7 @@ def _fault_of_subdomain(name: str) -> str:
 
 def _fault_of_characters(name: str, allowed: str) -> str:
     """Say which capital letter and which forbidden sign come first: whoever mends one of them has to mend both."""
-    capital, sign = _fault_of_capital_letter(name), sign_fault(name, allowed)
+    capital, sign = _fault_of_capital_letter(name), forbidden_character_fault(name, allowed)
     return f"{capital} and {sign.removeprefix('it contains ')}" if capital and sign else capital or sign
 
 
@@ -62,7 +67,7 @@ def _fault_of_capital_letter(name: str) -> str:
     return f"it contains the capital letter `{capital}`" if capital else ""
 
 
-def sign_fault(name: str, allowed: str) -> str:
+def forbidden_character_fault(name: str, allowed: str) -> str:
     """Say which character comes first that is neither a letter or digit nor allowed."""
     for sign in name:
         if not (sign.isascii() and sign.isalnum()) and sign not in allowed:

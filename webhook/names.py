@@ -28,7 +28,7 @@ USE_KEY: Final = "use letters, digits, dashes, dots and underscores, after a dom
 USE_VALUE: Final = "use at most 63 letters, digits, dashes, dots and underscores"
 
 
-def dns1123_label(text: str, unit: str = "bytes") -> list[str]:
+def dns1123_label_errors(text: str, unit: str = "bytes") -> list[str]:
     """Return what is wrong with a lowercase RFC 1123 label: the name of a namespace or a container."""
     is_label = DNS_LABEL.fullmatch(text) is not None
     if is_label and len(text) <= LONGEST_LABEL:
@@ -46,7 +46,7 @@ def dns1123_label(text: str, unit: str = "bytes") -> list[str]:
     return complaints
 
 
-def dns1123_subdomain(text: str, unit: str = "bytes") -> list[str]:
+def dns1123_subdomain_errors(text: str, unit: str = "bytes") -> list[str]:
     """Return what is wrong with a lowercase RFC 1123 subdomain: the name of most objects, or a prefix."""
     complaints = _length_errors(text, LONGEST_SUBDOMAIN, unit)
     if not DNS_SUBDOMAIN.fullmatch(text):
@@ -58,7 +58,7 @@ def dns1123_subdomain(text: str, unit: str = "bytes") -> list[str]:
     return complaints
 
 
-def dns1035_label(text: str, unit: str = "bytes") -> list[str]:
+def dns1035_label_errors(text: str, unit: str = "bytes") -> list[str]:
     """Return what is wrong with a DNS-1035 label: the name of a Service, an API version, a kind in lower case."""
     complaints = _length_errors(text, LONGEST_LABEL, unit)
     if not DNS_1035_LABEL.fullmatch(text):
@@ -70,7 +70,7 @@ def dns1035_label(text: str, unit: str = "bytes") -> list[str]:
     return complaints
 
 
-def qualified_name(text: str) -> list[str]:
+def qualified_name_errors(text: str) -> list[str]:
     """Return what is wrong with a qualified name, which is also a label's key: `name` or `prefix/name`."""
     *prefixes, name = text.split("/")
     is_key = _KEY.fullmatch(name) is not None
@@ -83,7 +83,7 @@ def qualified_name(text: str) -> list[str]:
         return [f"a valid label key {rule} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
     complaints = []
     for prefix in prefixes:
-        of_prefix = dns1123_subdomain(prefix) if prefix else ["must be non-empty"]
+        of_prefix = dns1123_subdomain_errors(prefix) if prefix else ["must be non-empty"]
         complaints += [f"prefix part {complaint}" for complaint in of_prefix]
     of_name = _length_errors(name, LONGEST_LABEL) if name else ["must be non-empty"]
     complaints += [f"name part {complaint}" for complaint in of_name]
@@ -92,7 +92,7 @@ def qualified_name(text: str) -> list[str]:
     return complaints
 
 
-def label_value(text: str) -> list[str]:
+def label_value_errors(text: str) -> list[str]:
     """Return what is wrong with a label's value."""
     complaints = _length_errors(text, LONGEST_LABEL)
     if not _LABEL_VALUE.fullmatch(text):
@@ -101,7 +101,7 @@ def label_value(text: str) -> list[str]:
     return complaints
 
 
-def path_segment(text: str) -> list[str]:
+def path_segment_errors(text: str) -> list[str]:
     """Return what is wrong with a name that must fit into a URL's path: a resource name, a parameter's name."""
     if text in {".", ".."}:
         return [f"may not be '{text}'"]

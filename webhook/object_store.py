@@ -22,17 +22,17 @@ _BLOCK: Final = 1 << 20
 _LOGS: Final = (".log", ".json", ".ndjson")
 
 
-def is_address(name: str | Path) -> bool:
+def is_url(name: str | Path) -> bool:
     """Return whether a name is an address, and not a path of this machine."""
     return "://" in str(name)
 
 
-def list_manifests(places: Iterable[str | Path]) -> Listed:
+def list_manifest_files(places: Iterable[str | Path]) -> Listed:
     """List the YAML and JSON files of places, in the order of their names; local places as `yamlfile.listing`."""
-    return _list_files(places, _local_manifests, lambda name: name.endswith(_MANIFESTS))
+    return _list_files(places, _list_local_manifest_files, lambda name: name.endswith(_MANIFESTS))
 
 
-def list_logs(places: Iterable[str], local: Callable[[Sequence[str]], Listed]) -> Listed:
+def list_log_files_of_places(places: Iterable[str], local: Callable[[Sequence[str]], Listed]) -> Listed:
     """List the logs of places, in the order of their names; `local` lists those of this machine."""
     return _list_files(places, local, lambda name: any(each in name for each in _LOGS))
 
@@ -43,18 +43,18 @@ def open_file(name: str) -> IO[bytes]:
     Raises:
         OSError: it cannot be opened, for a reason that `strerror` says.
     """
-    if not is_address(name):
+    if not is_url(name):
         return Path(name).open("rb")
     import fsspec
 
     try:
         opened = fsspec.open(name, "rb").open()
     except Exception as error:  # noqa: BLE001 - each store raises errors of its own
-        raise OSError(errno.EIO, _reason(error)) from None
+        raise OSError(errno.EIO, _describe_store_error(error)) from None
     return BufferedReader(opened, _BLOCK)  # files of stores cannot be looked into without reading them
 
 
-def _local_manifests(places: Sequence[str]) -> Listed:
+def _list_local_manifest_files(places: Sequence[str]) -> Listed:
     files, problems = yamlfile.listing(places)
     return tuple(map(str, files)), problems
 
@@ -65,7 +65,7 @@ def _list_files(
     files: dict[str, None] = {}
     problems: list[Problem] = []
     for place in map(str, places):
-        if is_address(place):
+        if is_url(place):
             import fsspec as _  # noqa: F401 - so that a missing extra is told as one
 
             try:
@@ -73,7 +73,9 @@ def _list_files(
             except Exception as error:  # noqa: BLE001 - each store raises errors of its own
                 is_absent = isinstance(error, FileNotFoundError)
                 problems.append(
-                    Problem(message=f"{'' if is_absent else 'cannot be read: '}{_reason(error)}", file=place)
+                    Problem(
+                        message=f"{'' if is_absent else 'cannot be read: '}{_describe_store_error(error)}", file=place
+                    )
                 )
         else:
             listed, wrong = local([place])
@@ -99,7 +101,7 @@ def _files_of_address(address: str, is_wanted: Callable[[str], bool]) -> Iterato
             yield f"{named.rstrip('/')}/{inside}{marks}{outer}"
 
 
-def _reason(error: Exception) -> str:
+def _describe_store_error(error: Exception) -> str:
     """Return why an address cannot be read, without Python's names."""
     if isinstance(error, FileNotFoundError):
         return "no such file or folder"

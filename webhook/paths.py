@@ -12,7 +12,7 @@ import re
 from typing import Final, TypeAlias
 
 from webhook.attributes import JSON
-from webhook.short_texts import kept_for_short_texts
+from webhook.short_texts import cache_for_short_texts
 
 FieldPath: TypeAlias = tuple[str | int, ...]
 """Keys and list indices from the root of an object: ("spec", "containers", 0)."""
@@ -36,7 +36,7 @@ def path_as_text(path: FieldPath) -> str:
     return "".join([f"[{step}]" if isinstance(step, int) else _render_key(step) for step in path]).removeprefix(".")
 
 
-@kept_for_short_texts(1 << 20)
+@cache_for_short_texts(1 << 20)
 def _render_key(key: str) -> str:
     return f".{key}" if _PLAIN.fullmatch(key) else f"[{json.dumps(key, ensure_ascii=False)}]"
 
@@ -83,7 +83,7 @@ def _unquoted_key(quoted: str) -> str:
         return quoted[1:-1]
 
 
-def path_at_start(text: str) -> tuple[FieldPath, str]:
+def split_off_leading_path(text: str) -> tuple[FieldPath, str]:
     """Return the field path that a message starts with, and the rest of the message with its separator.
 
     `spec.x[0].y: text` gives (("spec", "x", 0, "y"), ": text"), `spec.x text` gives (("spec", "x"), " text"), a message
@@ -129,6 +129,6 @@ def get(value: JSON, path: FieldPath, default: JSON = None) -> JSON:
 _OTHER: Final = re.compile(r"(; |, |likewise )spec(?=[.])")
 
 
-def reroot_others(text: str, spec: str) -> str:
+def replace_spec_prefixes(text: str, spec: str) -> str:
     """Replace each `spec` that a text names, as in `…; spec.x: …, likewise spec.y`, by the path `spec`."""
     return _OTHER.sub(lambda match: match[1] + spec, text) if "spec." in text else text

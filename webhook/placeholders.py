@@ -34,23 +34,24 @@ def is_placeholder(text: str) -> bool:
     return "$" in text or "{{" in text or _is_blank_to_fill_in(text)
 
 
-def stands_for_another_type(text: str) -> bool:
-    """Return whether a text that stands for a number, say, is to be filled in: also `NUM_NODES`, as sed finds it.
+def is_placeholder_for_non_text(text: str) -> bool:
+    """Return whether a text in place of a number or another value that is not text is a placeholder: also `NUM_NODES`,
+    as sed finds it. also `NUM_NODES`, as sed finds it.
 
     As a text, such a word may be a finished value.
     """
     return is_placeholder(text) or _CONSTANT.fullmatch(text) is not None
 
 
-def stands_for_name(text: str) -> bool:
+def is_placeholder_for_name(text: str) -> bool:
     """Return whether a text in the place of a name of an object is to be filled in: also `QUEUE_NAME`.
 
     Such a name has no capital letters and no `_`, so that no finished one is taken for a constant.
     """
-    return stands_for_another_type(text)
+    return is_placeholder_for_non_text(text)
 
 
-def is_read_as_brackets(value: JSON) -> bool:
+def is_unquoted_bracket_placeholder(value: JSON) -> bool:
     """Return whether YAML made lists or a mapping of a placeholder that is not in quotes: `[[name]]`, `{name}`.
 
     Where a number, a text or a truth value belongs, nobody means a list of one list of one word, or a mapping of one
@@ -66,7 +67,7 @@ def _is_word_in_brackets(text: JSON) -> bool:
     return isinstance(text, str) and _WORD_IN_BRACKETS.fullmatch(text) is not None
 
 
-def names_variable(text: str) -> bool:
+def has_placeholder_variable(text: str) -> bool:
     """Return whether a text names what is filled in, for texts in which a `$` alone is a mistake, or ends a pattern.
 
     `g-$N`, `${N}`, `$(N)`, `{{ .n }}` and `<n>` do, `*$@` does not.

@@ -46,11 +46,11 @@ class Problem:
     is_for_administrators: bool = False
 
     @property
-    def said(self) -> str:
+    def found_and_message(self) -> str:
         """Say what is wrong, after what is there: "`500m` must be a whole number"."""
         return " ".join(filter(None, (self.found, self.message)))
 
     @property
-    def without_path(self) -> tuple[str, str, str]:
+    def code_found_and_message(self) -> tuple[str, str, str]:
         """Return the problem without its path, to compare two objects of which one is made of the other."""
         return self.code, self.found, self.message

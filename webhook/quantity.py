@@ -17,7 +17,7 @@ from functools import total_ordering
 from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON
-from webhook.short_texts import kept_for_short_texts
+from webhook.short_texts import cache_for_short_texts
 
 Format: TypeAlias = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 
@@ -62,7 +62,7 @@ class Quantity:
         return self.compare(other) < 0
 
     def __hash__(self) -> int:
-        amount, exponent = _without_factors(self.unscaled, 10)
+        amount, exponent = _divide_out_factor(self.unscaled, 10)
         return hash((amount, exponent + self.scale if amount else 0))
 
     def __bool__(self) -> bool:
@@ -75,7 +75,7 @@ class Quantity:
     def compare(self, other: Quantity) -> int:
         """Return -1 when this is less than the other, 0 when equal, 1 when greater."""
         scale = min(self.scale, other.scale)
-        mine, theirs = self._at(scale), other._at(scale)
+        mine, theirs = self._unscaled_at_scale(scale), other._unscaled_at_scale(scale)
         return (mine > theirs) - (mine < theirs)
 
     def add(self, other: Quantity) -> Quantity:
@@ -87,7 +87,7 @@ class Quantity:
             if not self.unscaled:
                 return replace(other, format=form, text="")
         scale = min(self.scale, other.scale)
-        mine, theirs = self._at(scale), other._at(scale)
+        mine, theirs = self._unscaled_at_scale(scale), other._unscaled_at_scale(scale)
         is_big = self.is_big or other.is_big or not all(map(_fits_in_int64, (mine, theirs, mine + theirs)))
         return Quantity(mine + theirs, scale, form, is_big)
 
@@ -101,11 +101,11 @@ class Quantity:
 
     def value(self) -> int:
         """Return the quantity as a whole number, rounded away from zero: `1500m` is 2, `-1500m` is -2."""
-        return _shift_up(self.unscaled, self.scale)
+        return _scale_away_from_zero(self.unscaled, self.scale)
 
     def milli_value(self) -> int:
         """Return the quantity in thousandths, rounded away from zero."""
-        return _shift_up(self.unscaled, self.scale + 3)
+        return _scale_away_from_zero(self.unscaled, self.scale + 3)
 
     def is_whole(self) -> bool:
         """Return whether the number has no fraction: true of `1000m` and `2.0`, false of `1500m`."""
@@ -115,7 +115,7 @@ class Quantity:
         """Answer CEL's isInteger: Go holds an int64 without a negative scale, so `1000m` is no integer though it is
         whole.
         """
-        return not self.is_big and self.scale >= 0 and _fits_in_int64(self._at(0))
+        return not self.is_big and self.scale >= 0 and _fits_in_int64(self._unscaled_at_scale(0))
 
     def as_integer(self) -> int:
         """Answer CEL's asInteger.
@@ -125,7 +125,7 @@ class Quantity:
         """
         if not self.is_integer():
             raise ValueError("cannot convert value to integer")
-        return self._at(0)
+        return self._unscaled_at_scale(0)
 
     def as_approximate_float(self) -> float:
         """Answer CEL's asApproximateFloat, to the bit: the unscaled number times Go's power of ten."""
@@ -135,7 +135,7 @@ class Quantity:
             number = float("inf") * self.sign()
         return number if self.scale == 0 else number * _power_of_ten(self.scale)
 
-    def _at(self, scale: int) -> int:
+    def _unscaled_at_scale(self, scale: int) -> int:
         """Return the unscaled number at a scale not above this one's."""
         return self.unscaled * _ten_to(self.scale - scale)
 
@@ -154,15 +154,15 @@ def parse_quantity(text: str) -> Quantity:
     sign, whole, fraction, suffix = match.groups()
     base, exponent, form = _format_of_suffix(suffix)
     digits = whole or "0"
-    quantity = _parse_small((digits, fraction or ""), base, exponent, form, text)
+    quantity = _parse_as_int64((digits, fraction or ""), base, exponent, form, text)
     if quantity is None:
         if not any(character.isdigit() for character in text[: match.start(4)]):
             raise ValueError(_WRONG_NUMBER)
-        quantity = _parse_big((digits, fraction or ""), base, exponent, form)
+        quantity = _parse_as_big_decimal((digits, fraction or ""), base, exponent, form)
     return replace(quantity, unscaled=-quantity.unscaled) if sign == "-" else quantity
 
 
-def read(value: JSON) -> Quantity | None:
+def read_quantity_or_none(value: JSON) -> Quantity | None:
     """Return the quantity of a text (spaces around it are ignored) or a number; None for null and what is not a
     quantity.
 
@@ -173,7 +173,7 @@ def read(value: JSON) -> Quantity | None:
     return _parse_or_none(str(value).strip())
 
 
-@kept_for_short_texts(1 << 20)
+@cache_for_short_texts(1 << 20)
 def _parse_or_none(text: str) -> Quantity | None:
     try:
         return parse_quantity(text)
@@ -201,7 +201,7 @@ def _format_of_suffix(suffix: str) -> tuple[int, int, Format]:
     return 10, exponent, "DecimalExponent"
 
 
-def _parse_small(number: tuple[str, str], base: int, exponent: int, form: Format, text: str) -> Quantity | None:
+def _parse_as_int64(number: tuple[str, str], base: int, exponent: int, form: Format, text: str) -> Quantity | None:
     """Read a whole part and a fraction as Go does with an int64; None where Go leaves it for the big decimal."""
     whole, fraction = number
     digits = whole + fraction
@@ -219,7 +219,7 @@ def _parse_small(number: tuple[str, str], base: int, exponent: int, form: Format
     return Quantity(int(digits) * factor, scale, form, text=text if is_canonical else "")
 
 
-def _parse_big(text: tuple[str, str], base: int, exponent: int, form: Format) -> Quantity:
+def _parse_as_big_decimal(text: tuple[str, str], base: int, exponent: int, form: Format) -> Quantity:
     """Read a quantity as Go's big decimal does: rounded up to nano, capped at 2^63-1 in binary form."""
     number, scale = int("".join(text)), -len(text[1])
     if base == 10:
@@ -227,7 +227,7 @@ def _parse_big(text: tuple[str, str], base: int, exponent: int, form: Format) ->
     else:
         number <<= exponent
     if number:
-        number, scale = _shift_up(number, scale - _NANO), _NANO
+        number, scale = _scale_away_from_zero(number, scale - _NANO), _NANO
     one = _ten_to(-_NANO)
     if form == "BinarySI" and number > MAX_INT64 * one:
         number = MAX_INT64 * one
@@ -241,9 +241,9 @@ def _canonical_text(quantity: Quantity) -> str:
     if not quantity.unscaled:
         return "0"
     if quantity.format == "BinarySI" and quantity.is_whole() and abs(quantity.value()) >= 1024:
-        amount, times = _without_factors(quantity.value(), 1024)
+        amount, times = _divide_out_factor(quantity.value(), 1024)
         return f"{amount}{_BINARY_SUFFIX.get(times * 10, '')}"
-    amount, times = _without_factors(quantity.unscaled, 10)
+    amount, times = _divide_out_factor(quantity.unscaled, 10)
     exponent = quantity.scale + times
     amount, exponent = amount * 10 ** (exponent % 3), exponent - exponent % 3
     if quantity.format == "DecimalExponent":
@@ -251,7 +251,7 @@ def _canonical_text(quantity: Quantity) -> str:
     return f"{amount}{_DECIMAL_SUFFIX.get(exponent, '')}"
 
 
-def _without_factors(number: int, factor: int) -> tuple[int, int]:
+def _divide_out_factor(number: int, factor: int) -> tuple[int, int]:
     """Divide a number by a factor as often as it goes, and return the rest and how often; zero is divided never."""
     times = 0
     while number and number % factor == 0:
@@ -260,7 +260,7 @@ def _without_factors(number: int, factor: int) -> tuple[int, int]:
     return number, times
 
 
-def _shift_up(number: int, exponent: int) -> int:
+def _scale_away_from_zero(number: int, exponent: int) -> int:
     """Return the number times ten to the exponent, rounded away from zero."""
     if exponent >= 0:
         return number * _ten_to(exponent)

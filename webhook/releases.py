@@ -13,7 +13,7 @@ DEFAULT: Final[Release] = (1, 36)
 """The one that everything is compared with: cases of the tests were recorded by its kube-apiserver."""
 
 
-def shown(release: Release) -> str:
+def release_as_text(release: Release) -> str:
     """Write a release as `1.36`."""
     return ".".join(map(str, release))
 
@@ -24,7 +24,7 @@ def parse_release(text: str) -> Release | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-def read(text: str) -> Release:
+def parse_supported_release(text: str) -> Release:
     """Read a release of Kubernetes: `1.36`, with or without a leading v and a patch number.
 
     Raises:
@@ -32,7 +32,10 @@ def read(text: str) -> Release:
     """
     release = parse_release(text)
     if release is None:
-        raise ValueError(f"is not a version; write one such as `{shown(DEFAULT)}`")
+        raise ValueError(f"is not a version; write one such as `{release_as_text(DEFAULT)}`")
     if not OLDEST <= release <= NEWEST:
-        raise ValueError(f"is a release whose CEL is not known; write one from {shown(OLDEST)} to {shown(NEWEST)}")
+        raise ValueError(
+            f"is a release whose CEL is not known; write one from {release_as_text(OLDEST)} to "
+            f"{release_as_text(NEWEST)}"
+        )
     return release

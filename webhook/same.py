@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 
-class Same:
+class IdentityKey:
     """A key that is equal to another one only if both hold the very same thing. Made hundreds of times a request."""
 
     __slots__ = ("held",)
@@ -17,7 +17,7 @@ class Same:
         self.held = held
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.held is other.held
+        return isinstance(other, IdentityKey) and self.held is other.held
 
     def __hash__(self) -> int:
         return id(self.held)

@@ -43,7 +43,7 @@ def samples_folder(package: Path = _PACKAGE) -> Path:
     return folder
 
 
-def rule_pages(package: Path = _PACKAGE) -> Path:
+def rule_pages_folder(package: Path = _PACKAGE) -> Path:
     """Return the folder of pages about rules: `_rules` of the wheel, else `docs/rules` of the checkout.
 
     Raises:

@@ -11,7 +11,7 @@ from functools import wraps
 from sys import getsizeof
 from typing import Any, Final, TypeVar, cast
 
-from webhook.user_cache import UserCache
+from webhook.user_cache import TwoGenerationCache
 
 LONGEST_KEPT: Final = 320
 """Characters of all texts of one call: a name with its domain has 317 at most, most images have fewer than 150."""
@@ -22,11 +22,11 @@ _MISSING: Final = object()
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def kept_for_short_texts(most_bytes: int) -> Callable[[Function], Function]:
+def cache_for_short_texts(most_bytes: int) -> Callable[[Function], Function]:
     """Return a decorator that keeps a function's answers, up to so many bytes; its arguments are texts, by position."""
 
     def decorate(function: Function) -> Function:
-        kept: UserCache[tuple[str, ...], Any] = UserCache(most_bytes)
+        kept: TwoGenerationCache[tuple[str, ...], Any] = TwoGenerationCache(most_bytes)
 
         @wraps(function)
         def called(*texts: str) -> Any:

@@ -9,7 +9,7 @@ from webhook import documents
 from webhook.admission import fixtures
 from webhook.attributes import JSON, NAMESPACE, Attributes
 from webhook.cluster import Cluster
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.file_tree import FileTree
 from webhook.cluster.lookup import describe_lookup
 from webhook.paths import get
@@ -17,8 +17,8 @@ from webhook.settings.shared import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
-    """What the API server would send, and what else is in its cluster."""
+class SubmittedObject:
+    """An object as the API server would send it, with the view of its cluster."""
 
     attributes: Attributes
     cluster: Cluster
@@ -32,7 +32,7 @@ class Submissions:
         self._row = row
         self._views: tuple[str, dict[str, Cluster]] = ("", {})
 
-    def of(self, document: documents.InputDocument) -> Submitted:
+    def of(self, document: documents.InputDocument) -> SubmittedObject:
         """Return the submitted object of one document: an object, or a recorded review, which has certain names and
         namespace.
 
@@ -42,13 +42,13 @@ class Submissions:
         file, value = document.source, document.value
         if fixtures.is_review_or_request(value):
             recorded = fixtures.attributes_of_fixture(value, self._row)
-            self._files.recorded(describe_lookup(recorded.kind, recorded.namespace, recorded.name))
-            return Submitted(recorded, self._view(file, ""))
-        attributes = fixtures.attributes_of_fixture(self._files.named(file, value), self._row)
-        return Submitted(attributes, self._view(file, self._unsaid(file, attributes)))
+            self._files.mark_as_recorded(describe_lookup(recorded.kind, recorded.namespace, recorded.name))
+            return SubmittedObject(recorded, self._view(file, ""))
+        attributes = fixtures.attributes_of_fixture(self._files.apply_name_changes(file, value), self._row)
+        return SubmittedObject(attributes, self._view(file, self._assumed_namespace(file, attributes)))
 
-    def _unsaid(self, file: str, attributes: Attributes) -> str:
-        """Return the namespace that the attributes have though no file says it, else ""."""
+    def _assumed_namespace(self, file: str, attributes: Attributes) -> str:
+        """Return the namespace of the attributes if it is only assumed, because no file states it; else ""."""
         says = bool(get(attributes.object, ("metadata", "namespace"))) and self._files.knows_namespace(file)
         return "" if says or attributes.kind == NAMESPACE else attributes.namespace
 
@@ -60,11 +60,11 @@ class Submissions:
             self._views = file, {}
         views = self._views[1]
         if unsaid not in views:
-            views[unsaid] = AssumedNamespaces(self._files.view(file, unsaid))
+            views[unsaid] = ClusterWithAssumedNamespaces(self._files.cluster_view_of_file(file, unsaid))
         return views[unsaid]
 
 
-def in_namespace(obj: JSON, review: JSON) -> JSON:
+def object_in_request_namespace(obj: JSON, review: JSON) -> JSON:
     """Return the object of a recorded review in the namespace of the request; another object as it is."""
     namespace = (
         get(review, (*fixtures.object_path(review)[:-1], "namespace"))
@@ -89,4 +89,4 @@ def notes_on_context(files: FileTree, settings: Settings) -> Iterator[str]:
             "--context-is-whole: is ignored because files are not read, or are named in several ways by "
             "kustomizations: an object that seems to be missing may be among them"
         )
-    yield from files.notes()
+    yield from files.notes_on_differing_objects()

@@ -40,7 +40,7 @@ def lines(texts: Iterable[str]) -> str:
     return "".join(f"{one_line(text)}\n" for text in texts)
 
 
-def exact_json(text: str) -> str:
+def escape_json_text(text: str) -> str:
     r"""Return JSON text that means the same, with `\uXXXX` for such characters; line breaks between tokens stay.
 
     Args:
@@ -62,10 +62,10 @@ def _shown(character: str) -> str:
     if _is_graphic(character):
         return character
     code = ord(character)
-    return _SHORT.get(character) or (f"\\x{code:02x}" if code < 0x100 else _wide(code))
+    return _SHORT.get(character) or (f"\\x{code:02x}" if code < 0x100 else _unicode_escape(code))
 
 
-def _wide(code: int) -> str:
+def _unicode_escape(code: int) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 

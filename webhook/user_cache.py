@@ -19,10 +19,10 @@ ENTRY: Final = 200
 _SHARE: Final = 8
 """An entry that takes more than this part of a table is not kept: it would push out everything else."""
 
-_CACHES: Final[WeakSet[UserCache]] = WeakSet()  # type: ignore[type-arg]
+_CACHES: Final[WeakSet[TwoGenerationCache]] = WeakSet()  # type: ignore[type-arg]
 
 
-class UserCache(Generic[Key, Value]):
+class TwoGenerationCache(Generic[Key, Value]):
     """A table of two generations: when the newer one has half of the bytes, it becomes the older one, which is dropped.
 
     So what is asked for often is computed anew once a generation, and a look at a table is a look at two dicts. A
@@ -67,7 +67,7 @@ class UserCache(Generic[Key, Value]):
         self._newer_bytes += size
 
     @property
-    def largest(self) -> int:
+    def largest_entry_bytes(self) -> int:
         """Return how many bytes an entry may have to be kept."""
         return self._half // _SHARE - ENTRY
 
@@ -93,6 +93,6 @@ def json_bytes(json: object, most: int) -> int:
     return total
 
 
-def kept_bytes() -> int:
+def bytes_of_all_caches() -> int:
     """Return how many bytes all tables of this process hold at most."""
     return sum(cache.bytes for cache in _CACHES)

@@ -27,15 +27,15 @@ from webhook.yamltext import dump
 
 __all__ = [
     "Document",
-    "Parts",
-    "absent",
+    "FileParts",
     "discover",
     "dump",
     "listing",
     "load",
-    "parts",
+    "problem_of_absent_file",
     "read",
     "read_parts",
+    "read_parts_of_text",
     "shown",
     "text",
 ]
@@ -77,7 +77,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class FileParts:
     """What could be read of a file, in order, and what could not.
 
     repeated: keys that stand twice in one mapping, of which kubectl, too, takes the last one.
@@ -94,10 +94,10 @@ def load(text: str, file: str = "") -> tuple[Document, ...]:
     Raises:
         InputError: the text cannot be read, or a mapping has a key twice; with file, line and column.
     """
-    return _all(parts(text, file))
+    return _documents_or_error(read_parts_of_text(text, file))
 
 
-def parts(text: str, file: str = "", above: int = 0) -> Parts:
+def read_parts_of_text(text: str, file: str = "", above: int = 0) -> FileParts:
     """Return the objects of a text, and where one piece of it cannot be read, those of the others.
 
     Args:
@@ -105,16 +105,16 @@ def parts(text: str, file: str = "", above: int = 0) -> Parts:
         file: where it comes from.
         above: how many lines of the file stand above it.
     """
-    return _moved(_parts(text, file), above) if above else _parts(text, file)
+    return _moved(_read_parts_of_text(text, file), above) if above else _read_parts_of_text(text, file)
 
 
-def _parts(text: str, file: str) -> Parts:
+def _read_parts_of_text(text: str, file: str) -> FileParts:
     text = text.removeprefix("\ufeff")
     try:
-        return _whole(text, file)
+        return _read_whole_text(text, file)
     except InputError as error:
         pieces = _pieces(text, file)
-        return _mended(pieces, file) if len(pieces) > 1 else Parts(problems=error.problems)
+        return _read_pieces(pieces, file) if len(pieces) > 1 else FileParts(problems=error.problems)
 
 
 def read(path: str | Path) -> tuple[Document, ...]:
@@ -123,15 +123,15 @@ def read(path: str | Path) -> tuple[Document, ...]:
     Raises:
         InputError: the file cannot be read, is not UTF-8, or not YAML or JSON, or a mapping has a key twice.
     """
-    return _all(read_parts(path))
+    return _documents_or_error(read_parts(path))
 
 
-def read_parts(path: str | Path) -> Parts:
+def read_parts(path: str | Path) -> FileParts:
     """Return the objects of a file, and where one piece cannot be read, those of the others; `-` is standard input."""
     try:
-        return parts(text(path), shown(path))
+        return read_parts_of_text(text(path), shown(path))
     except InputError as error:
-        return Parts(problems=error.problems)
+        return FileParts(problems=error.problems)
 
 
 def documents_of(text: str) -> tuple[str, ...]:
@@ -139,7 +139,7 @@ def documents_of(text: str) -> tuple[str, ...]:
     apart.
     """
     is_json = text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
-    return () if is_json else yamltext.parts_of(text)
+    return () if is_json else yamltext.split_documents(text)
 
 
 def text(path: str | Path) -> str:
@@ -186,7 +186,7 @@ def first_bytes(path: str | Path, open_file: Callable[[str], IO[bytes]] = open_l
         return b"".join(islice(iter(partial(stream.read, _PIECE_BYTES), b""), MAX_BYTES // _PIECE_BYTES + 1))
 
 
-def _all(parts: Parts) -> tuple[Document, ...]:
+def _documents_or_error(parts: FileParts) -> tuple[Document, ...]:
     if problems := (*parts.problems, *parts.repeated):
         raise InputError(*problems)
     return parts.documents
@@ -220,11 +220,11 @@ def listing(places: Iterable[str | Path]) -> tuple[tuple[Path, ...], tuple[Probl
         elif str(place) == "-" or place.exists():
             files[place] = None
         else:
-            problems.append(absent(place))
+            problems.append(problem_of_absent_file(place))
     return tuple(files), tuple(problems)
 
 
-def absent(place: str | Path) -> Problem:
+def problem_of_absent_file(place: str | Path) -> Problem:
     """Return the problem that there is no such file or folder, perhaps because the name is an address."""
     if address := shipped.url_in_place_of_file(place):
         return Problem(message="is an address, and only files, folders and `-` are read: download it", file=address)
@@ -256,7 +256,7 @@ class _Source(Protocol):
     def source_line(self, at: int, path: FieldPath = ()) -> SourceLine | None: ...
 
 
-def _whole(text: str, file: str) -> Parts:
+def _read_whole_text(text: str, file: str) -> FileParts:
     if file.endswith(_JSON) or text.lstrip()[:1] in ("{", "["):
         read = _json(text, file, is_sure=file.endswith(_JSON))
         if read is not None:
@@ -264,18 +264,18 @@ def _whole(text: str, file: str) -> Parts:
     source = yamltext.Places(text)
     repeated: list[yamltext.YamlError] = []
     try:
-        values = [item for item in yamltext.values(source, repeated) if item[1] is not None]
+        values = [item for item in yamltext.read_documents(source, repeated) if item[1] is not None]
     except yamltext.YamlError as error:
-        raise InputError(_documents_of_yaml(file, error)) from None
+        raise InputError(_problem_of_yaml_error(file, error)) from None
     documents = tuple(Document(value, file, index, source, at) for index, (at, value) in enumerate(values))
-    return Parts(documents, repeated=tuple(_documents_of_yaml(file, each) for each in repeated))
+    return FileParts(documents, repeated=tuple(_problem_of_yaml_error(file, each) for each in repeated))
 
 
-def _documents_of_yaml(file: str, error: yamltext.YamlError) -> Problem:
+def _problem_of_yaml_error(file: str, error: yamltext.YamlError) -> Problem:
     return Problem(message=str(error), file=file, line=error.line, column=error.column, path=error.path)
 
 
-def _json(text: str, file: str, *, is_sure: bool) -> Parts | None:
+def _json(text: str, file: str, *, is_sure: bool) -> FileParts | None:
     """Return the JSON values of a text; None when it turns out not to be JSON and nobody is sure that it is."""
     source = yamltext.JsonPlaces(text)
     documents: list[Document] = []
@@ -289,12 +289,12 @@ def _json(text: str, file: str, *, is_sure: bool) -> Parts | None:
         problem = Problem(message=f"not JSON: {error.msg.lower()}", file=file, line=error.lineno, column=error.colno)
         raise InputError(problem) from None
     except jsontext.JsonError as error:
-        raise InputError(_documents_of_json(file, error, source)) from None
+        raise InputError(_problem_of_json_error(file, error, source)) from None
     source.has_repeated = bool(repeated)
-    return Parts(tuple(documents), repeated=tuple(_documents_of_json(file, each, source) for each in repeated))
+    return FileParts(tuple(documents), repeated=tuple(_problem_of_json_error(file, each, source) for each in repeated))
 
 
-def _documents_of_json(file: str, error: jsontext.JsonError, source: yamltext.JsonPlaces) -> Problem:
+def _problem_of_json_error(file: str, error: jsontext.JsonError, source: yamltext.JsonPlaces) -> Problem:
     line, column = source.position(error.offset)
     return Problem(message=str(error), file=file, line=line, column=column)
 
@@ -312,7 +312,7 @@ class _Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shifted:
+class _ShiftedSource:
     """The places of a piece in the whole text."""
 
     source: _Source
@@ -328,7 +328,7 @@ class _Shifted:
 
 def _pieces(text: str, file: str) -> list[_Piece]:
     """Return the lines of JSON lines, or the documents of a YAML stream."""
-    if file.endswith(_LINES) or _is_lines(text):
+    if file.endswith(_LINES) or _is_json_lines(text):
         lines = text.split("\n")
         return [_Piece(line, above, is_line=True) for above, line in enumerate(lines) if line.strip()]
     if file.endswith(_JSON):
@@ -341,7 +341,7 @@ def _pieces(text: str, file: str) -> list[_Piece]:
     ]
 
 
-def _is_lines(text: str) -> bool:
+def _is_json_lines(text: str) -> bool:
     """Return whether some line is a whole object by itself, as no line of indented JSON is."""
     return any(_is_object(line) for line in text.split("\n") if line.startswith('{"'))
 
@@ -353,32 +353,34 @@ def _is_object(line: str) -> bool:
         return False
 
 
-def _mended(pieces: Sequence[_Piece], file: str) -> Parts:
+def _read_pieces(pieces: Sequence[_Piece], file: str) -> FileParts:
     documents: list[Document] = []
     problems: list[Problem] = []
     repeated: list[Problem] = []
     for piece in pieces:
         try:
-            read = _json(piece.text, file, is_sure=True) if piece.is_line else _whole(piece.text, file)
+            read = _json(piece.text, file, is_sure=True) if piece.is_line else _read_whole_text(piece.text, file)
         except InputError as error:
-            problems += _below(error.problems, piece.above)
+            problems += _shift_problems(error.problems, piece.above)
             continue
         for each in read.documents if read else ():
-            source = _Shifted(each._source, piece.above) if each._source else None  # noqa: SLF001
+            source = _ShiftedSource(each._source, piece.above) if each._source else None  # noqa: SLF001
             documents.append(replace(each, index=len(documents), _source=source))
-        repeated += _below(read.repeated if read else (), piece.above)
-    return Parts(tuple(documents), tuple(problems), tuple(repeated))
+        repeated += _shift_problems(read.repeated if read else (), piece.above)
+    return FileParts(tuple(documents), tuple(problems), tuple(repeated))
 
 
-def _moved(read: Parts, above: int) -> Parts:
+def _moved(read: FileParts, above: int) -> FileParts:
     """Return the parts with their places in a file that has so many lines above."""
     documents = tuple(
-        replace(each, _source=_Shifted(each._source, above)) if each._source else each  # noqa: SLF001 - of this module
+        replace(each, _source=_ShiftedSource(each._source, above)) if each._source else each  # noqa: SLF001 - of this module
         for each in read.documents
     )
-    return Parts(documents, tuple(_below(read.problems, above)), tuple(_below(read.repeated, above)))
+    return FileParts(
+        documents, tuple(_shift_problems(read.problems, above)), tuple(_shift_problems(read.repeated, above))
+    )
 
 
-def _below(problems: Iterable[Problem], above: int) -> Iterator[Problem]:
+def _shift_problems(problems: Iterable[Problem], above: int) -> Iterator[Problem]:
     """Yield the problems of a piece, with their lines in the whole text."""
     return (replace(each, line=each.line and each.line + above) for each in problems)

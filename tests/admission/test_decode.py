@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.rows import all_rows
-from webhook.admission.decode import decode_head, decode_request, decode_review, decode_review_bytes
+from webhook.admission.decode import decode_request, decode_request_without_objects, decode_review, decode_review_bytes
 from webhook.admission.json_bounds import takes_long_to_decode
 from webhook.attributes import GroupVersionKind, GroupVersionResource, Operation
 from webhook.errors import CallError
@@ -263,7 +263,7 @@ API_SERVER = json.dumps({"kind": "AdmissionReview", "request": {**HEAD, "object"
     ids=["as the API server writes it", "an object that is not JSON", "the object first", "an extra named object"],
 )
 def test_the_head_of_a_review_is_read_without_its_objects(sent: bytes) -> None:
-    head = decode_head(sent)
+    head = decode_request_without_objects(sent)
     assert head is not None
     found = (head.uid, head.kind.kind, head.namespace, head.operation, head.user_info.username, head.object)
     assert found == ("U", "Pod", "ns", "CREATE", "alice", None)
@@ -281,7 +281,7 @@ def test_the_head_of_a_review_is_read_without_its_objects(sent: bytes) -> None:
     ids=["nothing", "no request", "an empty request", "no uid", "a large object first"],
 )
 def test_a_head_that_cannot_be_had_cheaply_is_none(sent: bytes) -> None:
-    assert decode_head(sent) is None
+    assert decode_request_without_objects(sent) is None
 
 
 LONG = "x" * 100_000

@@ -13,14 +13,14 @@ from webhook.admission.enforcement_action import limit_actions
 from webhook.admission.interrupt import answer_unevaluated_request
 from webhook.admission.review import answer_request
 from webhook.attributes import POD, GroupVersionResource, Phase
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.decisions import ValidationAction
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.settings.shared import Settings
 
 POLICIES = assembly.assemble_policies_and_context(Settings()).policies
-CLUSTER = AssumedNamespaces(FilesCluster(()))
+CLUSTER = ClusterWithAssumedNamespaces(FilesCluster(()))
 PODS = GroupVersionResource("", "v1", "pods")
 ADVICE = ValidationAction.ADVICE
 RELAXED = {

@@ -13,12 +13,12 @@ from tests.literals import shipped_policies
 from webhook.admission.decode import decode_review
 from webhook.admission.review import answer_request as answer
 from webhook.attributes import Phase
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 
 POLICIES = shipped_policies()
-CLUSTER = AssumedNamespaces(FilesCluster([runtime(), claim_template("team", "one-gpu", 1), CLASS]))
+CLUSTER = ClusterWithAssumedNamespaces(FilesCluster([runtime(), claim_template("team", "one-gpu", 1), CLASS]))
 SHORT = {"workload": 60, "Pod": 240, "devices": 240}
 """Items of the shorter list: more than what is charged in whole hundreds, and few where an item is a whole template."""
 MOST = 5.0
@@ -34,7 +34,7 @@ class Counter(Deadline):
         super().__init__()
         self.left = self.WHOLE
 
-    def look(self):
+    def check_clock(self):
         """Leave the count alone."""
 
     @property

@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 
 from tests.rows import all_rows
-from webhook.admission.respond import MAX_KEY, audit_annotations, encode_response, next_free_name, status_body
+from webhook.admission.respond import (
+    MAX_KEY,
+    encode_failure_status,
+    encode_response,
+    next_free_name,
+    sanitize_audit_annotations,
+)
 from webhook.attributes import Operation, Phase
 from webhook.decisions import DenialStatus, Verdict
 
@@ -135,7 +141,7 @@ KEYS = {
 
 @pytest.mark.parametrize(("key", "kept"), KEYS.values(), ids=KEYS.keys())
 def test_audit_annotation_keys_are_ones_the_audit_log_keeps(key: str, kept: str) -> None:
-    assert audit_annotations({key: "v"}) == {kept: "v"}
+    assert sanitize_audit_annotations({key: "v"}) == {kept: "v"}
 
 
 def test_audit_annotation_keys_that_meet_stay_apart_and_empty_ones_go() -> None:
@@ -166,7 +172,7 @@ def test_many_audit_annotation_keys_that_meet_cost_no_long_searches() -> None:
 
 
 def test_a_status_stands_alone_too() -> None:
-    body = json.loads(status_body(DenialStatus(code=413, reason="RequestEntityTooLarge", message="too much")))
+    body = json.loads(encode_failure_status(DenialStatus(code=413, reason="RequestEntityTooLarge", message="too much")))
     assert body == {
         "kind": "Status",
         "apiVersion": "v1",

@@ -25,7 +25,7 @@ from webhook import shipped
 from webhook.admission import decode as admission
 from webhook.admission.review import answer_request
 from webhook.attributes import Attributes, Phase
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.policy.load import Options, load_policy_set
 from webhook.policy.policy_set import PolicySet
@@ -33,7 +33,7 @@ from webhook.workloads import table
 
 ROUNDS = 15
 PODS, JOBS = 1000, 100
-CLUSTER = AssumedNamespaces(FilesCluster(traffic.context()))
+CLUSTER = ClusterWithAssumedNamespaces(FilesCluster(traffic.context()))
 POD_GOAL_US, POLICY_GOAL_US = 300.0, 1000.0
 """The whole set on a Pod of 6 KB, and the worst policy on a TrainJob of 60 KB."""
 
@@ -66,7 +66,9 @@ def alone(policies: PolicySet) -> Iterator[tuple[str, PolicySet]]:
         yield policy.name, replace(policies, validating=(), mutating=(policy,))
 
 
-def both(sent: Sequence[Attributes], policies: PolicySet, cluster: AssumedNamespaces) -> Callable[[], object]:
+def both(
+    sent: Sequence[Attributes], policies: PolicySet, cluster: ClusterWithAssumedNamespaces
+) -> Callable[[], object]:
     """Both phases of one request after the other, each with facts of its own."""
     waiting = itertools.cycle(sent)
 
@@ -79,7 +81,7 @@ def both(sent: Sequence[Attributes], policies: PolicySet, cluster: AssumedNamesp
 
 
 def one(
-    sent: Sequence[Attributes], policies: PolicySet, cluster: AssumedNamespaces, phase: Phase
+    sent: Sequence[Attributes], policies: PolicySet, cluster: ClusterWithAssumedNamespaces, phase: Phase
 ) -> Callable[[], object]:
     """One phase of one request after the other."""
     waiting = itertools.cycle(sent)

@@ -172,17 +172,17 @@ def memory(name: str) -> float:
 def client(kubeconfig: Path, *, lists: bool) -> None:
     """Hold the view of the shipped policies and print how far the resident set grew."""
     policies = assembly.assemble_policies_and_context(Settings()).policies
-    policies.prepare()
+    policies.compile_ahead_of_requests()
     config_map = interest_in_fields(GroupVersionKind("", "v1", "ConfigMap"), "data.field")
     interests = (*policies.interests(), *((config_map,) if lists else ()))
     view = WatchCluster(connect_to_cluster(kubeconfig), interests, Log(level="error"))
     Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
     before, began = memory("VmRSS"), time.perf_counter()
     view.start()
-    if not view.wait(600):
+    if not view.wait_until_synced(600):
         raise SystemExit(f"not synced: {view.failures()}")
     elapsed_s = time.perf_counter() - began
-    listed = [each for each in interests if view.synced(each.gvk) and each.scope == EVERY and not each.only]
+    listed = [each for each in interests if view.is_synced(each.gvk) and each.scope == EVERY and not each.only]
     held = sum(len(view.list(each.gvk, None)) for each in listed)
     grown = {"peak": memory("VmHWM") - before, "after": memory("VmRSS") - before}
     print(json.dumps({**grown, "elapsed_s": elapsed_s, "held": held}))

@@ -18,7 +18,7 @@ from webhook.admission.decode import decode_review_bytes
 from webhook.admission.respond import encode_response
 from webhook.admission.review import answer_request
 from webhook.attributes import Phase
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.policy.load import Options, load_policy_set
 from webhook.workloads import table
@@ -69,8 +69,8 @@ def plain_pod(phase: Phase) -> Callable[[], bytes]:
         load_policy_set([shipped.policies_folder()], Options(table=table.load_table())),
         RECORDED.read_bytes(),
     )
-    policies.prepare()
-    cluster = AssumedNamespaces(FilesCluster())
+    policies.compile_ahead_of_requests()
+    cluster = ClusterWithAssumedNamespaces(FilesCluster())
 
     def answer() -> bytes:
         attributes = decode_review_bytes(body)

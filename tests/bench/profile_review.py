@@ -98,9 +98,9 @@ def answering(file: str, settings: Settings, phase: Phase) -> Callable[[], bytes
     if problems := (*inputs.problems, *documents.problem_of_nothing_read([file], inputs, "review")):
         raise InputError(*problems)
     assembled = assembly.assemble_policies_and_context(settings)
-    assembled.policies.prepare()
+    assembled.policies.compile_ahead_of_requests()
     sent = fixtures.attributes_of_fixture(inputs.documents[0].value, assembled.table.row)
-    cluster = assembled.files.view()
+    cluster = assembled.files.cluster_view_of_file()
     body = json.dumps(envelope(sent), separators=(",", ":")).encode()
 
     def answer() -> bytes:

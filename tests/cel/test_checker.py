@@ -9,7 +9,7 @@ from webhook.cel.check.checked import check_tree, parse_and_check
 from webhook.cel.environment import Environment
 from webhook.cel.syntax.parser import parse
 from webhook.cel.syntax.tree import Call, Select
-from webhook.cel.types import BOOL, DYN, INT, STRING, Structure, list_of, map_of, object_type, opaque
+from webhook.cel.types import BOOL, DYN, INT, STRING, Structure, list_of, map_of, object_type, opaque_type
 from webhook.errors import CompileError
 
 REQUEST = object_type("kubernetes.AdmissionRequest")
@@ -20,8 +20,8 @@ ENVIRONMENT = Environment(
         "names": list_of(STRING),
         "labels": map_of(STRING, STRING),
         "request": REQUEST,
-        "authorizer": opaque("kubernetes.authorization.Authorizer"),
-        "authorizer.requestResource": opaque("kubernetes.authorization.ResourceCheck"),
+        "authorizer": opaque_type("kubernetes.authorization.Authorizer"),
+        "authorizer.requestResource": opaque_type("kubernetes.authorization.ResourceCheck"),
     },
     structures={
         "kubernetes.AdmissionRequest": Structure(

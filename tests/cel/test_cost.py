@@ -49,8 +49,8 @@ def test_a_check_says_which_bound_was_reached(limit, budget, text):
 
 def test_a_cost_counted_ahead_asks_for_exact_counting():
     with pytest.raises(LoopExceedsLimit):
-        CostMeter(limit=5).probe(6, STEP)
-    assert CostMeter(limit=5).probe(5, STEP) == 5
+        CostMeter(limit=5).check_whole_loop_cost(6, STEP)
+    assert CostMeter(limit=5).check_whole_loop_cost(5, STEP) == 5
 
 
 def test_a_deadline_is_looked_at_in_steps():

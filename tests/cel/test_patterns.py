@@ -19,8 +19,8 @@ from webhook.cel.library.patterns import (
 )
 from webhook.cel.types import STRING
 from webhook.deadline import Deadline
-from webhook.errors import BudgetExceeded, CompileError, TooLarge
-from webhook.user_cache import kept_bytes
+from webhook.errors import BudgetExceeded, CompileError, TooLargeToCompile
+from webhook.user_cache import bytes_of_all_caches
 
 LARGE = r"\pL{100}"
 """Forty thousand instructions: too many for the event loop."""
@@ -36,7 +36,7 @@ class Asked(Deadline):
         self.most_s = most_s
         self.seconds = 0.0
 
-    def look_ahead(self, seconds: float) -> None:
+    def require_time_for_call(self, seconds: float) -> None:
         self.seconds = max(self.seconds, seconds)
         if seconds > self.most_s:
             raise BudgetExceeded
@@ -49,9 +49,9 @@ def test_a_pattern_is_compiled_once_while_it_is_kept() -> None:
 def test_a_large_one_asks_for_time_and_is_not_kept() -> None:
     with pytest.raises(BudgetExceeded):
         compile_user_pattern(LARGE, Asked(0.1))
-    before = kept_bytes()
+    before = bytes_of_all_caches()
     assert compile_user_pattern(LARGE, Deadline()).bytes > LARGE_BYTES
-    assert kept_bytes() == before
+    assert bytes_of_all_caches() == before
     assert compile_user_pattern(LARGE, Deadline()) is not compile_user_pattern(LARGE, Deadline())
 
 
@@ -64,14 +64,14 @@ def test_many_classes_take_time_to_read() -> None:
 @pytest.mark.parametrize("expression", [f"text.matches(r'{TOO_LARGE}')", f"text.find(r'{TOO_LARGE}') == ''"])
 def test_what_is_too_large_is_not_called_invalid(expression: str) -> None:
     environment = Environment(variables={"text": STRING})
-    with pytest.raises(TooLarge, match="is too large: simplify it"):
+    with pytest.raises(TooLargeToCompile, match="is too large: simplify it"):
         compiled_engine().compile(expression, environment, deadline=Deadline())
 
 
 @pytest.mark.parametrize("call", ["text.matches(pattern) || true", "text.find(pattern) == '' || true"])
 def test_nothing_absorbs_that_a_pattern_of_an_object_is_too_large(call: str) -> None:
     program = compiled_engine().compile(call, Environment(variables={"text": STRING, "pattern": STRING}))
-    with pytest.raises(TooLarge):
+    with pytest.raises(TooLargeToCompile):
         program.evaluate({"text": "a", "pattern": TOO_LARGE}, CostMeter(deadline=Deadline()))
 
 
@@ -84,7 +84,7 @@ def test_constant_patterns_of_one_expression_are_bounded_together() -> None:
     found = PatternTable(Deadline())
     found.compiled_pattern(LARGE + "1")
     found.compiled_pattern(LARGE + "2")
-    with pytest.raises(TooLarge, match="too large together"):
+    with pytest.raises(TooLargeToCompile, match="too large together"):
         found.compiled_pattern(LARGE + "3")
 
 

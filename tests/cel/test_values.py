@@ -8,7 +8,7 @@ from tests.rows import all_rows
 from webhook.cel.equality import are_equal, compare
 from webhook.cel.library.optional_value import NONE, Optional
 from webhook.cel.structures import Struct
-from webhook.cel.types import opaque
+from webhook.cel.types import opaque_type
 from webhook.cel.values import (
     ABSENT,
     Duration,
@@ -18,7 +18,7 @@ from webhook.cel.values import (
     make_map,
     map_find,
     map_keys,
-    plain_double,
+    plain_double_text,
     to_json,
     type_name,
 )
@@ -91,7 +91,7 @@ def test_double_finds_an_int_key_of_equal_value():
     [(1e21, "1000000000000000000000"), (1.5e-7, "0.00000015"), (-2.5, "-2.5"), (3.0, "3"), (math.inf, "+Inf")],
 )
 def test_doubles_print_without_exponent(value, text):
-    assert plain_double(value) == text
+    assert plain_double_text(value) == text
 
 
 def test_json_of_values():
@@ -115,7 +115,7 @@ def test_type_names():
 
 def test_opaque_values_refuse_comparison_except_inside_lists():
     class Opaque:
-        cel_type = opaque("test.Opaque")
+        cel_type = opaque_type("test.Opaque")
 
         def __eq__(self, other):
             return type(other) is Opaque

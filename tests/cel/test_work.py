@@ -39,9 +39,9 @@ class Counted(Deadline):
         self.work += work
         super().spend(work)
 
-    def look(self) -> None:
+    def check_clock(self) -> None:
         self.looks += 1
-        super().look()
+        super().check_clock()
 
 
 class Late(Deadline):
@@ -53,11 +53,11 @@ class Late(Deadline):
         super().__init__(overrun=overrun)
         self.looks = looks
 
-    def look(self) -> None:
+    def check_clock(self) -> None:
         self.looks -= 1
         if self.looks < 0:
             self.at = -1
-        super().look()
+        super().check_clock()
 
 
 def _items(n: int) -> dict[str, object]:

@@ -30,7 +30,7 @@ def argo(version):
 
 
 def image_that_a_file_sees(tree, file):
-    found = tree.view(file).get(DEPLOYMENT, KUEUE.place.namespace, KUEUE.place.name)
+    found = tree.cluster_view_of_file(file).get(DEPLOYMENT, KUEUE.place.namespace, KUEUE.place.name)
     return found and found["spec"]["template"]["spec"]["containers"][0]["image"]
 
 
@@ -101,8 +101,8 @@ def test_what_the_context_states_counts_alone():
 
 
 def test_the_place_of_a_stated_release_is_its_file():
-    view = FileTree([("a/k.yaml", flux("0.18.0")), ("j.yaml", {})]).view("j.yaml")
-    assert view.place(view.get(DEPLOYMENT, KUEUE.place.namespace, KUEUE.place.name)) == "a/k.yaml"
+    view = FileTree([("a/k.yaml", flux("0.18.0")), ("j.yaml", {})]).cluster_view_of_file("j.yaml")
+    assert view.file_of_object(view.get(DEPLOYMENT, KUEUE.place.namespace, KUEUE.place.name)) == "a/k.yaml"
 
 
 def test_configurations_of_other_folders_are_elsewhere_unless_tests_have_them():
@@ -111,8 +111,10 @@ def test_configurations_of_other_folders_are_elsewhere_unless_tests_have_them():
         "kind": "Configuration",
         "integrations": {"frameworks": []},
     }
-    view = FileTree([("a/c.yaml", written), ("test/c.yaml", {**written, "x": 1}), ("j/j.yaml", {})]).view("j/j.yaml")
-    assert [*view.elsewhere(CONFIGURATION)] == [written]
+    view = FileTree(
+        [("a/c.yaml", written), ("test/c.yaml", {**written, "x": 1}), ("j/j.yaml", {})]
+    ).cluster_view_of_file("j/j.yaml")
+    assert [*view.objects_in_other_files(CONFIGURATION)] == [written]
     assert not view.list(CONFIGURATION, None)
 
 

@@ -112,7 +112,7 @@ def test_a_list_is_the_same_until_something_changes():
     store.put(("b", "x"), {"n": 3})
     assert store.list("b") == ({"n": 3},)
     assert store.list(None)[0] is listed[0]
-    assert store.known(("a", "y"), {"n": 2}) is listed[0]
+    assert store.reuse_equal_object(("a", "y"), {"n": 2}) is listed[0]
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, True), (True, 1), (1, 1.0), (0.0, -0.0), ([0], [False])])

@@ -30,7 +30,7 @@ def tree(*objects, **more):
 def seen(of, file, gvk=CLUSTER, namespace="", name="c", unsaid=""):
     """The `by` of an object's spec, None for none, or why nobody can say."""
     try:
-        found = of.view(file, unsaid).get(gvk, namespace, name)
+        found = of.cluster_view_of_file(file, unsaid).get(gvk, namespace, name)
     except LookupFailed as error:
         return str(error)
     return found and (found["spec"].get("by") or found["spec"].get("to"))
@@ -84,26 +84,26 @@ def test_the_context_is_above_all_and_for_everything():
 
 def test_what_differs_is_said_once_with_its_places():
     of = tree(*FOLDERS)
-    assert [*of.notes()] == []
+    assert [*of.notes_on_differing_objects()] == []
     for _ in range(2):
         seen(of, "a/job.yaml")
-    assert [*of.notes()] == [
+    assert [*of.notes_on_differing_objects()] == [
         f"{DIFFERS}, so rules that need it are not evaluated: name the file that counts with --context"
     ]
 
 
 def test_a_list_has_what_a_lookup_has():
     of = tree(*FOLDERS)
-    assert [each["spec"]["by"] for each in of.view("b/job.yaml").list(CLUSTER, None)] == ["b"]
+    assert [each["spec"]["by"] for each in of.cluster_view_of_file("b/job.yaml").list(CLUSTER, None)] == ["b"]
     with pytest.raises(LookupFailed):
-        of.view("a/job.yaml").list(CLUSTER, None)
-    assert [each["spec"]["by"] for each in of.view("a/two.yaml").list(CLUSTER, None)] == ["two", "two"]
+        of.cluster_view_of_file("a/job.yaml").list(CLUSTER, None)
+    assert [each["spec"]["by"] for each in of.cluster_view_of_file("a/two.yaml").list(CLUSTER, None)] == ["two", "two"]
 
 
 def test_an_object_knows_its_file():
-    view = tree(*FOLDERS).view("b/job.yaml")
-    assert view.place(view.get(CLUSTER, "", "c")) == "b/queue.yaml"
-    assert view.place(cluster()) == ""
+    view = tree(*FOLDERS).cluster_view_of_file("b/job.yaml")
+    assert view.file_of_object(view.get(CLUSTER, "", "c")) == "b/queue.yaml"
+    assert view.file_of_object(cluster()) == ""
 
 
 # --- namespaces ----------------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def test_a_namespace_that_nobody_says_is_unknown(name, namespace, unsaid, meant)
 
 
 def test_of_an_unknown_namespace_nothing_is_known():
-    known, unknown = (tree(*SPACES).view("a/q.yaml", unsaid) for unsaid in ("", "default"))
+    known, unknown = (tree(*SPACES).cluster_view_of_file("a/q.yaml", unsaid) for unsaid in ("", "default"))
     assert known.get(NAMESPACE, "", "default")
     assert unknown.get(NAMESPACE, "", "default") is None
     assert unknown.list(NAMESPACE, None) == ()
@@ -145,9 +145,9 @@ def test_of_an_unknown_namespace_nothing_is_known():
 
 def test_files_that_are_whole_have_everything_and_lack_the_rest():
     of = tree(*FOLDERS, *SPACES, is_whole=True)
-    view = of.view("b/job.yaml", "default")
+    view = of.cluster_view_of_file("b/job.yaml", "default")
     assert view.is_whole()
-    assert not tree(*FOLDERS).view("b/job.yaml").is_whole()
+    assert not tree(*FOLDERS).cluster_view_of_file("b/job.yaml").is_whole()
     assert view.get(CLUSTER, "", "own")["spec"] == {"by": "two"}
     assert view.get(LOCAL, "default", "unsaid")["spec"] == {"to": "unsaid"}
     assert view.get(LOCAL, "default", "said") is None
@@ -176,15 +176,15 @@ def test_one_kustomization_names_what_it_takes():
     assert seen(of, "dev/extra.yaml", CLUSTER, "", "dev-c") == "base"
     assert seen(of, "dev/extra.yaml", LOCAL, "dev", "q") is None
     assert seen(of, "base/job.yaml", LOCAL, "dev", "dev-extra") == "c"
-    assert of.named("base/job.yaml", local("job"))["metadata"] == {"name": "dev-job", "namespace": "dev"}
-    assert of.named("dev/notes.yaml", local("job"))["metadata"] == {"name": "job"}
+    assert of.apply_name_changes("base/job.yaml", local("job"))["metadata"] == {"name": "dev-job", "namespace": "dev"}
+    assert of.apply_name_changes("dev/notes.yaml", local("job"))["metadata"] == {"name": "job"}
     assert of.knows_namespace("base/job.yaml")
 
 
 def test_of_a_base_that_several_take_names_are_unknown():
     of = tree(*BASE, *DEV, *PROD)
     assert not of.knows_namespace("base/job.yaml")
-    assert of.named("base/job.yaml", local("job")) == local("job")
+    assert of.apply_name_changes("base/job.yaml", local("job")) == local("job")
     assert "kustomizations may give the one in base/queue.yaml another name" in seen(of, "base/job.yaml")
     assert seen(of, "dev/extra.yaml", LOCAL, "dev", "dev-q") == "base"
     assert seen(of, "base/job.yaml", LOCAL, "dev", "dev-extra") is None
@@ -217,7 +217,9 @@ def test_kinds_keep_the_names_that_kustomize_leaves():
     of = tree(("a/kustomization.yaml", kustomization("x.yaml", namespace="team", nameSuffix="-b")), ("a/x.yaml", {}))
     names = {"Namespace": "team", "ConfigMap": "n-b", "Node": "n-b"}
     for kind, name in names.items():
-        metadata = of.named("a/x.yaml", {"apiVersion": "v1", "kind": kind, "metadata": {"name": "n"}})["metadata"]
+        metadata = of.apply_name_changes("a/x.yaml", {"apiVersion": "v1", "kind": kind, "metadata": {"name": "n"}})[
+            "metadata"
+        ]
         assert metadata == {"name": name} | ({"namespace": "team"} if kind == "ConfigMap" else {})
 
 

@@ -25,12 +25,12 @@ def test_each_watch_asks_for_its_end_and_for_bookmarks(server, started):
 def test_a_watch_that_stays_silent_is_begun_anew_where_it_was(server, started):
     """The first watch is heard no more, though its connection stays; the second one has what happened meanwhile."""
     view = started(CONFIG, times=QUICK)
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     server.send(CONFIGS, event("MODIFIED", config("a", "11", k="1")))
     eventually(lambda: view.get(CONFIG, "n", "a")["data"] == {"k": "1"})
     eventually(lambda: len(watches(server)) == 2)
     assert watches(server)[1]["resourceVersion"] == "11"
-    assert view.failed == 1
+    assert view.failure_count == 1
 
     def is_followed():
         """Events are taken by silent watches, too, which the server still believes in."""
@@ -46,22 +46,22 @@ def test_a_quiet_watch_that_ends_on_time_is_no_failure(server, started):
     timer = threading.Timer(0.8, server.send, (CONFIGS, None))
     timer.start()
     eventually(lambda: len(watches(server)) == 2)
-    assert view.failed == 0
+    assert view.failure_count == 0
     assert view.age_s < 5
 
 
 def test_a_view_of_which_nothing_is_heard_is_told_to_be_stale(server, started):
     view = started(CONFIG, times=QUICK)
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     watched = WatchedCluster(view)
-    assert watched.failures() == ""
+    assert watched.describe_failures() == ""
     server.answers[CONFIGS] = page(config("a"))
     server.is_silent = True
     eventually(lambda: view.age_s > QUICK.stale_s)
-    assert watched.failures().startswith("ConfigMap: nothing was heard from the API server for ")
-    assert watched.unsettled() == ""  # reviews are answered from what is known
+    assert watched.describe_failures().startswith("ConfigMap: nothing was heard from the API server for ")
+    assert watched.why_not_ready() == ""  # reviews are answered from what is known
     server.is_silent = False
-    eventually(lambda: watched.failures() == "")
+    eventually(lambda: watched.describe_failures() == "")
 
 
 def test_the_text_says_how_old_answers_are():
@@ -72,16 +72,16 @@ def test_a_server_that_may_not_read_namespaces_is_not_ready_until_it_may(server,
     server.answers["/api/v1"] = resources(("namespaces", "Namespace", False), ("configmaps", "ConfigMap", True))
     server.answers["/api/v1/namespaces"] = 403, {"message": "namespaces is forbidden"}
     view = started(NAMESPACE, CONFIG)
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     watched = WatchedCluster(view)
-    assert "namespaces is forbidden" in watched.unsettled()
+    assert "namespaces is forbidden" in watched.why_not_ready()
     server.answers["/api/v1/namespaces"] = page()
-    eventually(lambda: watched.unsettled() == "")
+    eventually(lambda: watched.why_not_ready() == "")
 
 
 def test_another_kind_that_may_not_be_read_is_for_its_policies_to_tell(server, started):
     server.answers[CONFIGS] = 403, {"message": "configmaps is forbidden"}
     view = started(CONFIG)
-    assert view.wait(5)
-    assert "configmaps is forbidden" in WatchedCluster(view).failures()
-    assert WatchedCluster(view).unsettled() == ""
+    assert view.wait_until_synced(5)
+    assert "configmaps is forbidden" in WatchedCluster(view).describe_failures()
+    assert WatchedCluster(view).why_not_ready() == ""

@@ -50,7 +50,7 @@ def lists(server):
 
 def test_a_name_in_one_namespace_is_asked_for_alone(filled, started):
     view = started(named("limits", "a"))
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     path = "/api/v1/namespaces/a/configmaps"
     assert lists(filled) == [(path, {"fieldSelector": "metadata.name=limits", "limit": "500"})]
     assert view.get(CONFIG, "a", "limits")["data"] == {"of": "a"}
@@ -60,7 +60,7 @@ def test_a_name_in_one_namespace_is_asked_for_alone(filled, started):
 
 def test_what_is_not_of_interest_is_not_known_to_be_absent(filled, started):
     view = started(named("limits", "a"), labelled("tier in (x)", "b"))
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     for namespace, name in (("b", "limits"), ("a", "other"), ("a", "nothing")):
         with pytest.raises(LookupFailed, match=f"ConfigMap {namespace}/{name}: not watched: no policy"):
             view.get(CONFIG, namespace, name)
@@ -71,14 +71,14 @@ def test_what_is_not_of_interest_is_not_known_to_be_absent(filled, started):
 
 def test_a_name_in_every_namespace_is_known_in_each(filled, started):
     view = started(named("limits"))
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     assert [view.get(CONFIG, namespace, "limits") is not None for namespace in "abc"] == [True, True, False]
     assert view.is_namespaced(CONFIG)
 
 
 def test_a_selector_gives_what_it_selects_and_what_is_held_by_name(filled, started):
     view = started(labelled("tier in (x)"), named("limits", "b"))
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     places = [
         (each["metadata"]["namespace"], each["metadata"]["name"]) for each in view.list(CONFIG, None, "tier in (x)")
     ]
@@ -89,13 +89,13 @@ def test_a_selector_gives_what_it_selects_and_what_is_held_by_name(filled, start
 
 def test_a_list_that_a_fact_needs_answers_a_selector_too(filled, started):
     view = started(Interest(CONFIG))
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     assert len(view.list(CONFIG, "a", "tier in (x)")) == 2
 
 
 def test_metadata_alone_is_asked_for_and_told_as_the_kind_that_it_is(filled, started):
     view = started(interest_in_fields(NODE, "metadata.labels"))
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     metadata = {"name": "n1", "labels": {"a": "b"}}
     assert view.get(NODE, "ignored", "n1") == {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
     assert view.is_namespaced(NODE) is False
@@ -106,7 +106,7 @@ def test_metadata_alone_is_asked_for_and_told_as_the_kind_that_it_is(filled, sta
 def test_pages_are_followed_with_the_same_selectors(filled, started, monkeypatch):
     monkeypatch.setattr("webhook.cluster.reflector.PAGE", "1")
     view = started(named("limits"))
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     assert [query.get("continue") for _, query in lists(filled)] == [None, "1"]
     assert {query["fieldSelector"] for _, query in lists(filled)} == {"metadata.name=limits"}
     assert view.get(CONFIG, "b", "limits") is not None
@@ -115,7 +115,7 @@ def test_pages_are_followed_with_the_same_selectors(filled, started, monkeypatch
 def test_many_names_are_picked_out_of_their_namespaces(filled, started, monkeypatch):
     monkeypatch.setattr(interest, "MOST_NAMED", 1)
     view = started(named("limits", "a"), named("other", "a"))
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     assert lists(filled) == [("/api/v1/namespaces/a/configmaps", {"limit": "500"})]
     assert view.get(CONFIG, "a", "limits")
     assert view.get(CONFIG, "a", "other")
@@ -131,10 +131,10 @@ def test_many_names_are_picked_out_of_their_namespaces(filled, started, monkeypa
 
 def test_a_reload_keeps_what_is_held_and_ends_the_rest(filled, started):
     view = started(named("limits", "a"), named("other", "a"))
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     view.watch([named("limits", "a"), named("limits", "b")])
     assert view.get(CONFIG, "a", "limits")
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     assert view.get(CONFIG, "b", "limits")
     with pytest.raises(LookupFailed, match="not watched"):
         view.get(CONFIG, "a", "other")
@@ -143,7 +143,7 @@ def test_a_reload_keeps_what_is_held_and_ends_the_rest(filled, started):
 
 def test_more_fields_answer_until_fewer_are_there(filled, started):
     view = started(Interest(CONFIG))
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     del filled.objects[CONFIGS]
     filled.answers[CONFIGS] = 500, {"message": "busy"}
     for fields in (("data.of", "metadata.labels"), ("data.of",)):
@@ -151,9 +151,9 @@ def test_more_fields_answer_until_fewer_are_there(filled, started):
         view.watch([interest_in_fields(CONFIG, *fields)])
         assert view.revision(CONFIG) != before
         assert view.get(CONFIG, "a", "limits")["data"] == {"of": "a"}
-        assert view.synced(CONFIG)
+        assert view.is_synced(CONFIG)
         assert len(view.list(CONFIG, "a")) == 2
-    eventually(lambda: view.failed)
+    eventually(lambda: view.failure_count)
     filled.objects[CONFIGS] = [held("limits", "a")]
     eventually(lambda: view.get(CONFIG, "b", "limits") is None)
     eventually(lambda: "labels" not in view.get(CONFIG, "a", "limits")["metadata"])
@@ -161,7 +161,7 @@ def test_more_fields_answer_until_fewer_are_there(filled, started):
 
 def test_fewer_fields_do_not_answer_for_more(filled, started):
     view = started(interest_in_fields(CONFIG, "metadata.labels"))
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     filled.answers["/api/v1"] = 500, {"message": "busy"}
     view.watch([interest_in_fields(CONFIG, "data")])
     with pytest.raises(LookupFailed, match=r"busy|not synced yet"):
@@ -252,7 +252,7 @@ def test_what_anybody_may_write_is_not_held_without_bound(filled, started):
     large = {**held("limits", "a", tier="x"), "data": {"of": "x" * reflector.LARGEST_WHOLE}}
     filled.objects[CONFIGS] = [large, held("limits", "b")]
     view = started(named("limits"), labelled("tier in (x)"))
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     assert view.get(CONFIG, "b", "limits")
     assert view.get(CONFIG, "d", "limits") is None
     with pytest.raises(LookupFailed, match=r"ConfigMap a/limits: it has \d+ bytes and more than 131072 are not held"):
@@ -265,5 +265,5 @@ def test_what_one_namespace_holds_is_its_owners_to_fill(filled, started):
     large = {**held("limits", "a"), "data": {"of": "x" * reflector.LARGEST_WHOLE}}
     filled.objects[CONFIGS] = [large]
     view = started(named("limits", "a"))
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     assert view.get(CONFIG, "a", "limits")["data"] == large["data"]

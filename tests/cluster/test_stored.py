@@ -62,5 +62,5 @@ def test_a_view_that_cannot_say_is_the_same_view() -> None:
 
 def test_an_object_of_a_file_is_not_in_the_way_of_its_own_creation() -> None:
     near, far = pod("a", "n", spec=1), pod("a", "n", spec=2)
-    view = FileTree([("x/1.yaml", far), ("y/2.yaml", near)]).view("y/2.yaml")
+    view = FileTree([("x/1.yaml", far), ("y/2.yaml", near)]).cluster_view_of_file("y/2.yaml")
     assert viewed(view, near, "CREATE") == (None, [])

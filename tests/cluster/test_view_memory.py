@@ -45,7 +45,7 @@ def served(server):
 
 def test_the_namespace_that_has_most_is_not_held_and_others_are(served, started):
     view = started(*READ, most_bytes=200 * KB)
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     events = [event("ADDED", config(f"c-{number}", "greedy", 40 * KB, "11")) for number in range(20)]
     served.send(CONFIGS, *events, event("ADDED", config("last", "honest", KB, "40")))
     eventually(lambda: view.get(CONFIG, "honest", "last"))
@@ -61,7 +61,7 @@ def test_the_namespace_that_has_most_is_not_held_and_others_are(served, started)
     assert [obj["metadata"]["name"] for obj in view.list(CONFIG, "honest")] == ["a", "last"]
     assert view.list(CONFIG, "nobody") == ()
     assert view.get(CLAIM, "greedy", "b")
-    assert WatchedCluster(view).failures() == "not held, too large for --view-memory: ConfigMap of `greedy`"
+    assert WatchedCluster(view).describe_failures() == "not held, too large for --view-memory: ConfigMap of `greedy`"
 
 
 def test_a_first_list_is_never_held_whole(served, started):
@@ -69,7 +69,7 @@ def test_a_first_list_is_never_held_whole(served, started):
         *(config(f"c-{number}", "greedy", 100 * KB) for number in range(50)), config("z", "honest", KB)
     )
     view = started(*READ, most_bytes=300 * KB)
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     assert view.memory.bytes <= 300 * KB
     assert view.get(CONFIG, "honest", "z")
     with pytest.raises(LookupFailed):
@@ -78,7 +78,7 @@ def test_a_first_list_is_never_held_whole(served, started):
 
 def test_what_was_not_held_is_held_once_it_fits(served, started):
     view = started(*READ, most_bytes=200 * KB, times=OFTEN)
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     served.send(CONFIGS, event("ADDED", config("large", "greedy", 400 * KB, "11")))
     eventually(lambda: view.memory.dropped)
     served.answers[CONFIGS] = page(config("a", "honest", KB), config("small", "greedy", KB), version="30")
@@ -92,7 +92,7 @@ def test_what_was_not_held_is_held_once_it_fits(served, started):
 
     eventually(found)
     assert view.get(CONFIG, "greedy", "large") is None
-    assert view.not_held() == ""
+    assert view.describe_dropped_objects() == ""
 
 
 def test_objects_without_a_namespace_are_always_held():
@@ -130,5 +130,5 @@ def test_what_is_counted_is_what_is_held():
         store.put(("n", f"{number}"), {"spec": "y" * 7 * number})
         store.drop(("n", f"{number * 2}"))
     assert memory.bytes == sum(map(bytes_of_object, store.objects.values()))
-    store.leave()
+    store.stop_counting_memory()
     assert memory.bytes == 0

@@ -37,7 +37,7 @@ class Unsynced:
     def is_namespaced(self, gvk):
         raise LookupFailed("not synced yet")
 
-    def synced(self, gvk):
+    def is_synced(self, gvk):
         return False
 
     def revision(self, gvk):
@@ -60,7 +60,7 @@ def test_files_find_objects_of_any_version():
     assert view.get(POD, "other", "a") is None
     assert view.get(RUNTIME, "", "torch") is RUNTIMES
     assert view.get(GroupVersionKind("", "v1", "ClusterTrainingRuntime"), "", "torch") is None
-    assert view.synced(POD)
+    assert view.is_synced(POD)
 
 
 def test_an_object_without_namespace_is_in_default():
@@ -113,13 +113,13 @@ def test_the_upper_layer_hides_the_lower():
     assert view.get(POD, "n", "b") == pod("b", "n")
     assert view.get(POD, "n", "c") is None
     assert [(found["metadata"]["name"], found.get("spec")) for found in view.list(POD, "n")] == [("a", 1), ("b", None)]
-    assert view.synced(POD)
+    assert view.is_synced(POD)
 
 
 def test_a_layer_that_cannot_say_fails_the_lookup():
     view = LayeredCluster(FilesCluster([pod("a", "n")]), Unsynced())
     assert view.get(POD, "n", "a") == pod("a", "n")
-    assert not view.synced(POD)
+    assert not view.is_synced(POD)
     with pytest.raises(LookupFailed):
         view.get(POD, "n", "b")
     with pytest.raises(LookupFailed):

@@ -20,8 +20,8 @@ def test_a_kind_is_listed_page_by_page_and_then_followed(server, started):
     server.answers[CONFIGS] = page(config("a"), more="next")
     server.answers[f"{CONFIGS}?next"] = page(config("b"))
     view = started(CONFIG)
-    assert view.wait(5)
-    assert view.synced(CONFIG)
+    assert view.wait_until_synced(5)
+    assert view.is_synced(CONFIG)
     assert view.failures() == {}
     assert [found["metadata"]["name"] for found in view.list(CONFIG, "n")] == ["a", "b"]
     assert view.list(CONFIG, "other") == ()
@@ -40,7 +40,7 @@ def test_a_kind_is_listed_page_by_page_and_then_followed(server, started):
 
 def test_its_revision_changes_with_what_is_held(server, started):
     view = started(CONFIG)
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     known, before = [], view.revision(CONFIG)
     for sent in (event("ADDED", config("c", "11")), event("MODIFIED", config("c", "12", x="1"))):
         known.append(before)
@@ -55,7 +55,7 @@ def test_its_revision_changes_with_what_is_held(server, started):
 
 def test_a_watch_that_is_too_old_lists_anew(server, started):
     view = started(CONFIG)
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     server.answers[CONFIGS] = page(config("z"), version="99")
     server.send(CONFIGS, event("ERROR", {"code": 410, "message": "too old resource version"}))
     eventually(lambda: view.get(CONFIG, "n", "z"))
@@ -74,7 +74,7 @@ def test_a_watch_that_is_too_old_lists_anew(server, started):
 )
 def test_the_view_keeps_answering_and_recovers(server, started, sent):
     view = started(CONFIG)
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     server.send(CONFIGS, *sent, None, event("ADDED", config("b", "11")))  # None ends the watch nobody reads any more
     eventually(lambda: view.get(CONFIG, "n", "b"))
     assert view.get(CONFIG, "n", "a") is not None
@@ -87,7 +87,7 @@ def test_a_kind_of_another_version_is_found_by_the_preferred_one(server, started
     item = {"metadata": {"name": "torch", "resourceVersion": "1"}}
     server.answers[RUNTIMES] = page(item, api="trainer.kubeflow.org/v2")
     view = started(RUNTIME)
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     found = view.get(RUNTIME, "ignored", "torch")
     assert (found["apiVersion"], found["kind"]) == ("trainer.kubeflow.org/v2", "ClusterTrainingRuntime")
     assert view.list(RUNTIME, "ignored") == (found,)
@@ -96,15 +96,15 @@ def test_a_kind_of_another_version_is_found_by_the_preferred_one(server, started
 def test_a_kind_that_is_not_served_fails_until_it_is(server, started):
     stream = io.StringIO()
     view = started(RUNTIME, log=Log(stream=stream))
-    assert view.wait(5)
-    assert not view.synced(RUNTIME)
+    assert view.wait_until_synced(5)
+    assert not view.is_synced(RUNTIME)
     with pytest.raises(LookupFailed, match=r"^ClusterTrainingRuntime: not served by the API server; install its"):
         view.get(RUNTIME, "", "torch")
     assert "not served" in view.failures()[RUNTIME]
     server.answers["/apis/trainer.kubeflow.org"] = 200, {"versions": [{"version": "v2"}]}
     server.answers["/apis/trainer.kubeflow.org/v2"] = resources(("clustertrainingruntimes", RUNTIME.kind, False))
     server.answers[RUNTIMES] = page()
-    eventually(lambda: view.synced(RUNTIME))
+    eventually(lambda: view.is_synced(RUNTIME))
     assert view.get(RUNTIME, "", "torch") is None
     line = json.loads(stream.getvalue().splitlines()[0])
     assert (line["message"], line["kind"]) == ("watch failed", "ClusterTrainingRuntime")
@@ -112,10 +112,10 @@ def test_a_kind_that_is_not_served_fails_until_it_is(server, started):
 
 def test_a_kind_that_is_no_longer_served_fails_again(server, started):
     view = started(CONFIG)
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     server.answers["/api/v1"] = resources()
     server.send(CONFIGS, event("ERROR", {"code": 410}))
-    eventually(lambda: not view.synced(CONFIG))
+    eventually(lambda: not view.is_synced(CONFIG))
 
 
 @pytest.mark.parametrize(
@@ -144,21 +144,21 @@ def test_a_group_that_may_not_be_read_is_told(server, started, path):
 
 def test_only_watched_kinds_are_answered_and_they_may_change(server, started):
     view = started()
-    assert view.wait(0)
+    assert view.wait_until_synced(0)
     with pytest.raises(LookupFailed, match="ConfigMap: not watched"):
         view.get(CONFIG, "n", "a")
-    assert not view.synced(CONFIG)
+    assert not view.is_synced(CONFIG)
     view.watch([Interest(CONFIG)])
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     view.watch([Interest(CONFIG)])
     assert view.get(CONFIG, "n", "a")
     view.watch([])
-    assert not view.synced(CONFIG)
+    assert not view.is_synced(CONFIG)
 
 
 def test_nothing_is_asked_before_the_start(server, tmp_path):
     view = WatchCluster(connect_to_cluster(server.kubeconfig(tmp_path)), [Interest(CONFIG)], Log())
-    assert not view.wait(0)
+    assert not view.wait_until_synced(0)
     with pytest.raises(LookupFailed, match="not synced yet"):
         view.get(CONFIG, "n", "a")
     assert server.asked == []
@@ -171,9 +171,9 @@ def test_a_server_that_is_away_is_told_once(started, server):
     view = started(CONFIG, RUNTIME, log=Log(stream=stream))
     told = f"the API server http://127.0.0.1:{server.server_port} cannot be reached: connection refused"
     eventually(lambda: set(view.failures().values()) == {told})
-    assert WatchedCluster(view).failures() == f"ConfigMap, ClusterTrainingRuntime: {told}"
-    assert not view.wait(0)
-    eventually(lambda: view.failed > 10)
+    assert WatchedCluster(view).describe_failures() == f"ConfigMap, ClusterTrainingRuntime: {told}"
+    assert not view.wait_until_synced(0)
+    eventually(lambda: view.failure_count > 10)
     [line] = stream.getvalue().splitlines()
     assert (json.loads(line)["message"], json.loads(line)["error"]) == ("API server unreachable", told)
 
@@ -181,7 +181,7 @@ def test_a_server_that_is_away_is_told_once(started, server):
 def test_a_failure_that_stays_is_logged_once(started, server):
     stream = io.StringIO()
     view = started(RUNTIME, log=Log(stream=stream))
-    eventually(lambda: view.failed > 5)
+    eventually(lambda: view.failure_count > 5)
     assert len(stream.getvalue().splitlines()) == 1
     server.answers["/apis/trainer.kubeflow.org"] = 403, {"message": "forbidden for you"}
     eventually(lambda: "forbidden" in view.failures()[RUNTIME])
@@ -243,11 +243,11 @@ def test_a_watch_outlives_every_exception(error):
     view = WatchCluster(Failing(error, LookupFailed("again")), [Interest(CONFIG)], Log(stream=stream), (0.01, 0.02))
     view.start()
     eventually(lambda: view.failures()[CONFIG] == "again")
-    eventually(lambda: view.failed > 3)
+    eventually(lambda: view.failure_count > 3)
     assert "an answer that cannot be read" in json.loads(stream.getvalue().splitlines()[0])["error"]
-    failed = view.failed
+    failed = view.failure_count
     view.watch([])
-    assert view.failed >= failed
+    assert view.failure_count >= failed
     view.close()
 
 
@@ -256,19 +256,19 @@ def test_a_watch_outlives_a_log_that_nobody_can_write_to():
     stream.close()
     view = WatchCluster(Failing(LookupFailed("again")), [Interest(CONFIG)], Log(stream=stream), (0.01, 0.02))
     view.start()
-    eventually(lambda: view.failed > 3)
+    eventually(lambda: view.failure_count > 3)
     view.close()
 
 
 def test_an_event_in_pieces_is_read_and_one_without_end_is_not(server, started, monkeypatch):
     view = started(CONFIG)
-    assert view.wait(5)
+    assert view.wait_until_synced(5)
     text = json.dumps(event("ADDED", config("b", "11"))).encode()
     server.send(CONFIGS, text[:20], text[20:50], text[50:] + b"\n\n")
     eventually(lambda: view.get(CONFIG, "n", "b"))
     monkeypatch.setattr(connection, "LARGEST", 100)
     server.send(CONFIGS, b"x" * 200, None, event("ADDED", config("c", "12")))
-    eventually(lambda: view.failed)
+    eventually(lambda: view.failure_count)
     eventually(lambda: view.get(CONFIG, "n", "c"))
 
 
@@ -277,4 +277,4 @@ def test_a_list_that_is_cut_off_is_asked_for_anew(server, started):
     view = started(CONFIG)
     eventually(lambda: "the list is cut off" in view.failures().get(CONFIG, ""))
     server.answers[CONFIGS] = page(config("a"))
-    eventually(lambda: view.synced(CONFIG))
+    eventually(lambda: view.is_synced(CONFIG))

@@ -11,7 +11,7 @@ import pytest
 from tests.literals import policies
 from webhook import assembly
 from webhook.cluster.connection import NOTHING, ServerRefused
-from webhook.commands.answering import problem_of_dry_run_answer, translates_gpu_alone
+from webhook.commands.answering import check_answer_to_dry_run_pod, translates_gpu_in_empty_cluster
 from webhook.manifests.webhook_configurations import parse_webhook_configuration
 from webhook.settings.shared import Settings
 
@@ -48,7 +48,7 @@ def told(server: Any, *, is_changed: bool = True, namespaces: Any = None, resour
     ours = parse_webhook_configuration(
         {"kind": "MutatingWebhookConfiguration", "metadata": {"name": "claimgate"}, "webhooks": [webhook]}
     )
-    return list(problem_of_dry_run_answer(server, [ours], namespaces or NAMESPACES, is_changed=is_changed))
+    return list(check_answer_to_dry_run_pod(server, [ours], namespaces or NAMESPACES, is_changed=is_changed))
 
 
 def test_an_answer_in_time_is_fine_and_the_namespace_is_one_that_is_asked_about() -> None:
@@ -99,5 +99,5 @@ def test_where_nobody_is_asked_nothing_is_tried() -> None:
 
 
 def test_the_shipped_policies_translate_gpu_and_none_do_not() -> None:
-    assert translates_gpu_alone(assembly.assemble_policies_and_context(Settings()).policies)
-    assert not translates_gpu_alone(policies())
+    assert translates_gpu_in_empty_cluster(assembly.assemble_policies_and_context(Settings()).policies)
+    assert not translates_gpu_in_empty_cluster(policies())

@@ -144,6 +144,6 @@ def test_an_interrupted_audit_leaves_a_valid_report(tmp_path, jobs):
 def test_a_killed_worker_is_told(tmp_path, monkeypatch, capsys):
     from webhook.commands import audit_part
 
-    monkeypatch.setattr(audit_part.PartAudit, "audited", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    monkeypatch.setattr(audit_part.PartAudit, "audit_part", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
     assert audit(many(tmp_path, 2, 2), "--jobs", 2) == 2
     assert "error: --jobs: a worker process was killed, perhaps because memory was used up" in capsys.readouterr().err

@@ -8,28 +8,28 @@ from typing import Any
 from tests.live_policies.stored import binding, compiler, of, policy
 from webhook.attributes import JSON, Phase
 from webhook.commands.live_registration import (
-    allowed,
-    differs,
-    grants,
-    merged,
-    needed,
-    registrable,
+    grants_needed_by_policies,
+    grants_of_rules,
+    has_different_webhooks,
+    is_grant_covered,
+    merge_configurations,
     role_rules,
+    split_registrable_policies,
 )
 from webhook.commands.webhook_config import Registration, webhook_configurations
-from webhook.export.registrations import Registered, webhook_registrations
-from webhook.live_policies.combine import LivePolicies, combine
+from webhook.export.registrations import WebhooksOfPhase, webhook_registrations
+from webhook.live_policies.combine import LivePolicies, combine_file_and_stored_policies
 from webhook.policy.policy_set import PolicySet
 from webhook.workloads import table
 
-SHIPPED = combine(
+SHIPPED = combine_file_and_stored_policies(
     PolicySet(validating=(), mutating=(), table=table.load_table()),
     compiler().compile(of(policy("shipped"), binding("shipped", "shipped"))),
 ).policies
 SERVICE = {"service": {"namespace": "claimgate-system", "name": "claimgate", "port": 443}}
 
 
-def render(wanted: Mapping[Phase, Registered]) -> list[JSON]:
+def render(wanted: Mapping[Phase, WebhooksOfPhase]) -> list[JSON]:
     return webhook_configurations(
         wanted, Registration(client=SERVICE, excluded_namespaces=("kube-system", "claimgate-system"))
     )
@@ -44,7 +44,7 @@ def current(**changed: Any) -> list[dict[str, Any]]:
 
 
 def live(*values: dict[str, Any]) -> LivePolicies:
-    return combine(SHIPPED, compiler().compile(of(*values)))
+    return combine_file_and_stored_policies(SHIPPED, compiler().compile(of(*values)))
 
 
 def about(*resources: str, group: str = "") -> dict[str, Any]:
@@ -59,17 +59,17 @@ def wanted(policies: PolicySet) -> list[JSON]:
 def decided(made: LivePolicies) -> tuple[PolicySet, dict[str, Any]]:
     stored = [each for each in made.policies.policies if each.file.startswith("ValidatingPolicy/")]
     mine = [each for each in stored if each.name != "shipped"]
-    return registrable(made.policies, mine, current(), render, any_pod=False)
+    return split_registrable_policies(made.policies, mine, current(), render, any_pod=False)
 
 
 def test_rules_follow_and_all_else_is_the_administrators() -> None:
     made = live(policy("maps", **about("configmaps")), binding("maps", "maps"))
-    (before,), (after,) = current(), merged(current(), wanted(made.policies))
-    assert differs(before, after)
+    (before,), (after,) = current(), merge_configurations(current(), wanted(made.policies))
+    assert has_different_webhooks(before, after)
     (old,), (new,) = before["webhooks"], after["webhooks"]
     assert {rule["resources"][0] for rule in new["rules"]} == {"configmaps", "pods"}
     assert {**old, "rules": []} == {**new, "rules": []}
-    assert not differs(after, merged([after], wanted(made.policies))[0])
+    assert not has_different_webhooks(after, merge_configurations([after], wanted(made.policies))[0])
 
 
 def test_a_new_webhook_is_called_like_the_first_one() -> None:
@@ -79,7 +79,7 @@ def test_a_new_webhook_is_called_like_the_first_one() -> None:
         mutating=(),
         table=made.policies.table,
     )
-    (after,) = merged(current(), wanted(only))
+    (after,) = merge_configurations(current(), wanted(only))
     (pods,) = after["webhooks"]
     assert pods["name"] == "pods.validate.claimgate.dev"
     assert (pods["failurePolicy"], pods["clientConfig"]["caBundle"]) == ("Fail", "YQ==")
@@ -89,10 +89,10 @@ def test_a_new_webhook_is_called_like_the_first_one() -> None:
 def test_webhooks_of_others_and_configurations_that_are_absent_are_left_alone() -> None:
     (one,) = current()
     foreign = {"name": "other.example.com", "rules": [], "clientConfig": {}}
-    (after,) = merged([{**one, "webhooks": [foreign, *one["webhooks"]]}], wanted(SHIPPED))
+    (after,) = merge_configurations([{**one, "webhooks": [foreign, *one["webhooks"]]}], wanted(SHIPPED))
     assert [each["name"] for each in after["webhooks"]] == ["other.example.com", "validate.claimgate.dev"]
-    assert merged([], wanted(SHIPPED)) == []
-    assert merged([{**one, "webhooks": [foreign]}], wanted(SHIPPED))[0]["webhooks"] == [foreign]
+    assert merge_configurations([], wanted(SHIPPED)) == []
+    assert merge_configurations([{**one, "webhooks": [foreign]}], wanted(SHIPPED))[0]["webhooks"] == [foreign]
 
 
 def test_what_would_block_the_cluster_is_left_out_and_the_others_are_not() -> None:
@@ -117,10 +117,10 @@ def test_a_role_allows_exactly_what_policies_look_up() -> None:
     kind = {"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}}
     made = live(policy("p", "params.data.a == 'b'", **kind), binding("p", "p", paramRef=ref))
     (own,) = [each for each in made.policies.validating if each.name == "p"]
-    wants = needed(made.policies, [own]) - needed(SHIPPED, SHIPPED.policies)
+    wants = grants_needed_by_policies(made.policies, [own]) - grants_needed_by_policies(SHIPPED, SHIPPED.policies)
     assert wants == {("", "configmaps", "budget")}
     (rule,) = role_rules(wants)
     assert (rule["resourceNames"], rule["verbs"]) == (["budget"], ["get", "list", "watch"])
-    assert grants([rule]) == wants
-    assert allowed(("", "configmaps", "budget"), {("", "configmaps", "")})
-    assert not allowed(("", "configmaps", ""), {("", "configmaps", "budget")})
+    assert grants_of_rules([rule]) == wants
+    assert is_grant_covered(("", "configmaps", "budget"), {("", "configmaps", "")})
+    assert not is_grant_covered(("", "configmaps", ""), {("", "configmaps", "budget")})

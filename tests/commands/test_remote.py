@@ -17,7 +17,7 @@ from certs.store import Folder
 from webhook.admission.fixtures import attributes_of_object
 from webhook.attributes import Phase
 from webhook.cli import run_command_line
-from webhook.commands.remote import Remote
+from webhook.commands.remote import RemoteWebhook
 from webhook.errors import CallError
 
 ROOT = Path(__file__).parents[2]
@@ -127,7 +127,7 @@ def answered(code=200, text=None, **response):
     client = httpx.Client(
         base_url="https://h", transport=httpx.MockTransport(lambda _: httpx.Response(code, text=body))
     )
-    with closing(Remote(client)) as door:
+    with closing(RemoteWebhook(client)) as door:
         return door.answer(POD, Phase.MUTATE)
 
 
@@ -170,7 +170,7 @@ def test_what_a_server_would_not_answer_is_3(tmp_path, capsys, monkeypatch):
     client = httpx.Client(
         base_url="https://h", transport=httpx.MockTransport(lambda _: httpx.Response(500, text="down"))
     )
-    monkeypatch.setattr(Remote, "connect", lambda *_: Remote(client))
+    monkeypatch.setattr(RemoteWebhook, "connect", lambda *_: RemoteWebhook(client))
     review = SAMPLES / "reviews" / "01-pod-with-claim.json"
     assert run_command_line(["replay", str(review), "--server", "https://h"]) == 3
     assert capsys.readouterr().err == f"error: {review}:1:1: the server answered HTTP 500: down\n"

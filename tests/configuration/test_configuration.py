@@ -234,7 +234,7 @@ def test_policies_are_beside_the_shipped_ones_and_only_is_in_their_place(folder,
         _, now, err = found(capsys, *flags)
         assert (NUMBER in now) is holds
         assert (f"note: policies: the shipped ones, {own}" in err) is holds
-    assert len(assembly.policy_places(Settings(policies=(ROOT / "policies",)))) == 1
+    assert len(assembly.policy_folders_of_settings(Settings(policies=(ROOT / "policies",)))) == 1
 
 
 def test_the_shipped_policies_can_be_left_out_by_the_file(folder, capsys):

@@ -56,7 +56,7 @@ def test_the_role_names_exactly_what_a_run_asks_for(tmp_path: Path) -> None:
     )
     try:
         view.start()
-        assert view.wait(20)
+        assert view.wait_until_synced(20)
         assert requested(server) == granted()
     finally:
         view.close()

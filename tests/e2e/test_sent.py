@@ -11,9 +11,9 @@ import yaml
 
 from tests.e2e.conftest import Cluster
 from tests.schema.test_sent import SENT
-from webhook.admission.fixtures import kind_of
+from webhook.admission.fixtures import group_version_kind_of_object
 from webhook.paths import FieldPath, path_as_text
-from webhook.schema.sent import as_sent
+from webhook.schema.sent import as_sent_by_api_server
 
 pytestmark = pytest.mark.e2e
 UNSEEN = {
@@ -44,4 +44,4 @@ def test_the_api_server_makes_the_same_of_it(cluster: Cluster, row: str) -> None
     given = yaml.safe_dump(written)
     options = ("--dry-run=server", "--validate=false", "-o", "json")
     made = json.loads(cluster.server.kubectl("create", *options, "-f", "-", given=given).stdout)
-    assert list(differences(written, as_sent(written, kind_of(written)), made)) == []
+    assert list(differences(written, as_sent_by_api_server(written, group_version_kind_of_object(written)), made)) == []

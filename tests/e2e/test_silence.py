@@ -106,21 +106,21 @@ def test_a_watch_through_a_silent_proxy_is_told_given_up_and_resumed(cluster: Cl
         )
         view.start()
         try:
-            assert view.wait(20)
+            assert view.wait_until_synced(20)
             cluster.server.apply(config_map("heard"))
             eventually(lambda: view.get(CONFIG_MAP, "default", "heard"))
             eventually(lambda: view.age_s > TIMES.least_s / 2)
             eventually(lambda: view.age_s < 1)  # nothing happens, but a watch ends and the next one begins
-            assert view.failed == 0
+            assert view.failure_count == 0
 
             proxy.is_silent = True
             cluster.server.apply(config_map("unheard"))
             eventually(lambda: view.age_s > TIMES.stale_s)
             assert view.get(CONFIG_MAP, "default", "unheard") is None
-            assert "nothing was heard from the API server for" in WatchedCluster(view).failures()
+            assert "nothing was heard from the API server for" in WatchedCluster(view).describe_failures()
 
             proxy.is_silent = False
             eventually(lambda: view.get(CONFIG_MAP, "default", "unheard"))
-            assert WatchedCluster(view).failures() == ""
+            assert WatchedCluster(view).describe_failures() == ""
         finally:
             view.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from webhook.policy.load import Options, refusal_of_manifest
-from webhook.suites.cases import Case, mismatches, read_recorded_cases
+from webhook.suites.cases import RecordedCase, mismatches, read_recorded_cases
 from webhook.workloads import table
 
 DATA = Path(__file__).parent.parent / "data" / "policies"
@@ -50,7 +50,7 @@ WRONG = {
 def test_a_wrong_expectation_is_found(key, options):
     """The reader compares: an answer that was not recorded is a mismatch of exactly that field."""
     case = next(case for case in cases("apiserver-oracle") if case.id == "oracle/reason-Forbidden")
-    changed = Case({**case.value, "expect": {**case.value["expect"], key: WRONG[key]}})
+    changed = RecordedCase({**case.value, "expect": {**case.value["expect"], key: WRONG[key]}})
     assert [text.partition(":")[0] for text in mismatches(changed, options)] == [key]
 
 
@@ -58,10 +58,10 @@ def test_a_wrong_patched_object_and_a_wrong_refusal_are_found(options):
     by_id = {case.id: case for case in cases("apiserver-oracle")}
     patched = json.loads(json.dumps(by_id["oracle/jp-append"].value))
     patched["expect"]["patchedObject"]["spec"]["containers"][1]["image"] = "other"
-    assert mismatches(Case(patched), options)[0].startswith("patchedObject")
+    assert mismatches(RecordedCase(patched), options)[0].startswith("patchedObject")
     refused = json.loads(json.dumps(by_id["oracle/bind-macro"].value))
     refused["expect"]["policyRefused"] += "."
-    assert mismatches(Case(refused), options)[0].startswith("policyRefused")
+    assert mismatches(RecordedCase(refused), options)[0].startswith("policyRefused")
 
 
 def refusals():

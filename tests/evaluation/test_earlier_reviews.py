@@ -12,7 +12,7 @@ from tests.literals import namespace, pod, policies, request, shipped_policies, 
 from webhook.admission.review import answer_request
 from webhook.attributes import JSON, Phase
 from webhook.cluster import Cluster
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.decisions import Decision
 from webhook.evaluation.validating import validating_decisions
@@ -114,7 +114,7 @@ def test_what_is_created_has_a_changed_spec() -> None:
 
 def test_a_pod_is_judged_alike_whoever_sends_it() -> None:
     """A file may hold what an API server would have refused, so its objects are decoded first."""
-    loaded, view = shipped_policies(), AssumedNamespaces(FilesCluster())
+    loaded, view = shipped_policies(), ClusterWithAssumedNamespaces(FilesCluster())
     claim = {"resourceClaims": [{"name": "a"}], "containers": [{"name": "a", "resources": {"claims": [{"name": "b"}]}}]}
     for spec in ({"containers": [{"name": "a"}]}, NO_LIMIT, claim):
         for operation, old in (("CREATE", None), ("UPDATE", pod()), ("DELETE", pod())):
@@ -132,7 +132,7 @@ def test_a_pod_is_judged_alike_whoever_sends_it() -> None:
 
 
 def test_a_review_leaves_nothing_to_the_garbage_collector() -> None:
-    loaded, view = shipped_policies(), AssumedNamespaces(FilesCluster())
+    loaded, view = shipped_policies(), ClusterWithAssumedNamespaces(FilesCluster())
     sent = request(pod(containers=[{"name": "a", "image": "x"}]), is_decoded=True)
     for _ in range(3):  # the first ones compile
         verdicts = [answer_request(sent, loaded, view, phase=phase) for phase in Phase]

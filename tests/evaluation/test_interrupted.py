@@ -32,10 +32,10 @@ class After(Deadline):
         super().__init__(*([PAST, overrun] if overrun else [PAST]))
         self.looks = looks
 
-    def look(self):
+    def check_clock(self):
         self.looks -= 1
         if self.looks < 0:
-            super().look()
+            super().check_clock()
         self.left = 0
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.literals import pod, policies, request, validating
 from webhook.admission.review import answer_request
 from webhook.attributes import Phase
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
@@ -18,7 +18,7 @@ from webhook.evaluation.trace import ReviewTrace
 from webhook.export.concerns import concerns_condition
 from webhook.manifests.annotations import RESOURCE_CONCERNS
 
-CLUSTER = AssumedNamespaces(FilesCluster(()))
+CLUSTER = ClusterWithAssumedNamespaces(FilesCluster(()))
 ALWAYS = [{"name": "always", "expression": "true"}]
 BARE = {"name": "a", "image": "a"}
 

@@ -11,7 +11,7 @@ from webhook import shipped, yamlfile
 from webhook.admission.fixtures import attributes_of_object
 from webhook.admission.review import answer_request
 from webhook.attributes import Phase
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.decisions import Decision, ValidationAction, Verdict
@@ -43,7 +43,7 @@ def train_job(**amounts: Any) -> dict[str, Any]:
 
 
 def validated(obj: dict[str, Any]) -> Verdict:
-    cluster = AssumedNamespaces(FilesCluster([RUNTIME]))
+    cluster = ClusterWithAssumedNamespaces(FilesCluster([RUNTIME]))
     return answer_request(attributes_of_object(obj, TABLE.row), shipped_policies(), cluster, phase=Phase.VALIDATE)
 
 
@@ -89,7 +89,7 @@ def test_rules_yield_to_rules_that_there_are() -> None:
         for rules in policy_rules.read_policy_rules(document).values()
         for rule in rules
     }
-    checks = SHIPPED.catalogue(SHIPPED.groups)
+    checks = SHIPPED.rule_catalogue_of_groups(SHIPPED.check_groups)
     others = {other for rule in checks.values() for other in rule.yields_to}
     assert others
     assert others <= {*own, *checks}

@@ -27,7 +27,7 @@ class Unknowing:
     def list(self, gvk, namespace, labels=""):
         raise LookupFailed(f"{gvk.kind} is not synced")
 
-    def synced(self, gvk):
+    def is_synced(self, gvk):
         return False
 
 

@@ -14,7 +14,7 @@ from tests.literals import GROUP, policies
 from webhook import assembly
 from webhook.admission.review import answer_request
 from webhook.attributes import Attributes, Operation, Phase
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.errors import CallError
 from webhook.export.registrations import PLACES, webhook_registrations
@@ -23,7 +23,7 @@ from webhook.settings.shared import Settings
 SHIPPED = assembly.assemble_policies_and_context(Settings()).policies
 REGISTERED = {phase: webhook_registrations(SHIPPED, phase) for phase in Phase}
 COMMON = frozenset().union(*(place.resources for place in PLACES))
-CLUSTER = AssumedNamespaces(FilesCluster(()))
+CLUSTER = ClusterWithAssumedNamespaces(FilesCluster(()))
 
 
 def _policy(name, webhook):

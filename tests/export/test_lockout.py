@@ -9,7 +9,7 @@ import pytest
 from tests.rows import all_rows
 from webhook.errors import ConfigurationError
 from webhook.export.lockout import lockout_dangers
-from webhook.manifests.webhook_configurations import is_configuration, parse_webhook_configuration
+from webhook.manifests.webhook_configurations import is_webhook_configuration, parse_webhook_configuration
 
 PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
 SERVICE = {"service": {"namespace": "policy", "name": "policy"}, "caBundle": "YQ=="}
@@ -25,7 +25,7 @@ def configuration(**webhook: Any) -> dict[str, Any]:
         "metadata": {"name": "w"},
         "webhooks": [both],
     }
-    assert is_configuration(given)
+    assert is_webhook_configuration(given)
     return given
 
 

@@ -12,7 +12,7 @@ from webhook.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.evaluation.validating import validating_decisions
 from webhook.export.native import rewrite_as_native
-from webhook.export.native_spec import Unrewritable
+from webhook.export.native_spec import PolicyRewriteError
 from webhook.workloads.rows import PodSetRule, Row
 from webhook.workloads.table import Table
 
@@ -316,7 +316,7 @@ def test_what_is_wrapped_is_left_out():
 )  # fmt: skip
 def test_what_could_change_its_meaning_is_refused(rule, spec, why):
     policy, *bindings = validating(rule, annotations=EXPAND, **spec)
-    with pytest.raises(Unrewritable, match=why):
+    with pytest.raises(PolicyRewriteError, match=why):
         rewrite_as_native(policy, bindings, TABLE, (1, 36))
 
 
@@ -394,6 +394,6 @@ def test_what_cannot_be_said_of_several_is_left_out(variables, rule, why):
     policy, *bindings = validating(rule, annotations=EXPAND, **({"variables": declared} if declared else {}))
     try:
         reasons = [reason for _, reason in rewrite_as_native(policy, bindings, TABLE, (1, 36)).left_out]
-    except Unrewritable as error:
+    except PolicyRewriteError as error:
         reasons = [str(error)]
     assert any(why in reason for reason in reasons)

@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator
 
 from webhook.facts.registry import SHIPPED, rules_of_package
-from webhook.suites.rule_homes import Homes
+from webhook.suites.rule_homes import RuleLocator
 
 
 def drawn(seed: int, count: int) -> Iterator[tuple[str, str]]:
@@ -19,9 +19,9 @@ def drawn(seed: int, count: int) -> Iterator[tuple[str, str]]:
         (rule for package in SHIPPED.packages for rule in rules_of_package(package)),
         key=lambda rule: rule.id,
     )
-    homes = Homes()
+    homes = RuleLocator()
     for rule in random.Random(seed).sample(rules, count):
-        (home,) = homes.of_checks(rule)
+        (home,) = homes.find_in_checks(rule)
         yield rule.id, str(home)
 
 

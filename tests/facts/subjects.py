@@ -43,4 +43,9 @@ def subject(
 
 def with_missing(value: JSON, view: ClusterView) -> JSON:
     """The value of a fact, and under `missing` what it could not be computed from."""
-    return {**value, "missing": [str(each) for each in FactResult(value, view.missing()).lacks()]}
+    return {
+        **value,
+        "missing": [
+            str(each) for each in FactResult(value, view.missing_objects_by_field()).missing_objects_of_fields()
+        ],
+    }

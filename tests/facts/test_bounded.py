@@ -12,14 +12,14 @@ from webhook.errors import BudgetExceeded
 from webhook.facts.command_lines import shell
 from webhook.facts.command_lines.command import launch_of_json
 from webhook.facts.command_lines.shell import ScriptVariables, split_into_commands
-from webhook.facts.dra.inventory import describe_matching_devices
-from webhook.facts.gpu.device_pods import devices_of_container
-from webhook.facts.gpu.extended_resources import device_container
+from webhook.facts.dra.inventory import find_matching_devices
+from webhook.facts.gpu.device_pods import count_devices_of_container
+from webhook.facts.gpu.extended_resources import read_device_container
 from webhook.facts.sandbox import shards
 from webhook.facts.view import _MOST_COMPARED, ClusterView
 from webhook.similar_names import nearest_name
 from webhook.typed.pods import Container
-from webhook.typed.view import Reading
+from webhook.typed.view import ReadingContext
 
 DOUBLED = [{"name": "E0", "value": "x"}, *({"name": f"E{i}", "value": f"$(E{i - 1})$(E{i - 1})"} for i in range(1, 60))]
 
@@ -48,7 +48,8 @@ def test_a_command_line_ends_in_time():
 def test_a_sourced_file_may_set_any_variable_that_was_known():
     variables = ScriptVariables({"A": "1"})
     taken = [
-        variables.take(command) for command in split_into_commands("B=2; . ./env; C=3; run $A $B $C; source x; run $C")
+        variables.assign_and_expand_command(command)
+        for command in split_into_commands("B=2; . ./env; C=3; run $A $B $C; source x; run $C")
     ]
     assert [words for words in taken if words[:1] == ("run",)] == [("run", "?", "?", "3"), ("run", "?")]
 
@@ -77,23 +78,29 @@ def test_one_fact_compares_so_many_names_and_no_more():
 def test_a_claim_that_stands_twice_in_a_template_is_told_of_once_per_difference():
     claims = [{"name": "a"}, {"name": "a", "resourceClaimName": "x"}]
     template = {"spec": {"containers": [], "resourceClaims": claims}}
-    found = shards.ShardTemplate(template).notes({"spec": {"hostname": "x"}}, ("at",))
+    found = shards.ShardTemplate(template).notes_on_patch({"spec": {"hostname": "x"}}, ("at",))
     assert [note.what for note in found] == ["sources"]
     assert (
-        shards.ShardTemplate({"spec": {"resourceClaims": claims[1:]}}).notes({"spec": {"hostname": "x"}}, ("at",)) == []
+        shards.ShardTemplate({"spec": {"resourceClaims": claims[1:]}}).notes_on_patch(
+            {"spec": {"hostname": "x"}}, ("at",)
+        )
+        == []
     )
 
 
 def test_a_container_that_a_patch_names_as_it_is_has_nothing_to_tell():
     template = {"spec": {"containers": [{"name": "a", "image": "i"}, {"name": "b", "image": "i"}]}}
-    assert shards.ShardTemplate(template).notes({"spec": {"containers": [{"name": "b", "image": "i"}]}}, ("at",)) == []
+    assert (
+        shards.ShardTemplate(template).notes_on_patch({"spec": {"containers": [{"name": "b", "image": "i"}]}}, ("at",))
+        == []
+    )
 
 
 def test_the_clock_is_read_for_each_name_that_is_compared_with_all_known_ones():
     resources = {"limits": {f"nvidia.com/gpux-{i}": 1 for i in range(5)}}
-    assert device_container(Container.of({"resources": resources}, (), Reading(Late(5)))).requested == ()
+    assert read_device_container(Container.of({"resources": resources}, (), ReadingContext(Late(5)))).requested == ()
     with pytest.raises(BudgetExceeded):
-        device_container(Container.of({"resources": resources}, (), Reading(Late(4))))
+        read_device_container(Container.of({"resources": resources}, (), ReadingContext(Late(4))))
 
 
 SLICE = {
@@ -111,7 +118,7 @@ class Late(Deadline):
         super().__init__()
         self.looks = looks
 
-    def look(self):
+    def check_clock(self):
         self.looks -= 1
         if self.looks < 0:
             raise BudgetExceeded("operation interrupted")
@@ -128,10 +135,10 @@ def test_time_that_ends_in_a_selector_is_no_failure_of_the_selector():
         "spec": {"devices": {"requests": [request]}},
     }
     asked = subject(claim, SLICE, is_whole=True)
-    assert len(describe_matching_devices(asked).selections[0].failures) == 1
+    assert len(find_matching_devices(asked).selections[0].failures) == 1
     for looks in range(8):
         with pytest.raises(BudgetExceeded):
-            describe_matching_devices(
+            find_matching_devices(
                 replace(asked, cluster=ClusterView(FilesCluster([SLICE], is_whole=True), "team", Late(looks)))
             )
 
@@ -147,7 +154,7 @@ def test_what_is_listed_once_is_not_listed_again():
     cluster = Counting()
     view = ClusterView(cluster, "team")
     for _ in range(3):
-        assert not view.objects(GroupVersionKind("", "v1", "Namespace"))
+        assert not view.list_json_in_all_namespaces(GroupVersionKind("", "v1", "Namespace"))
         assert not view.is_whole()
     assert cluster.lists == 1
 
@@ -160,19 +167,19 @@ class Looks(Deadline):
         self.count = 0
         self.longest_s = 0.0
 
-    def look(self) -> None:
+    def check_clock(self) -> None:
         self.count += 1
-        super().look()
+        super().check_clock()
 
-    def may_take(self, seconds: float) -> None:
+    def check_clock_before_slow_call(self, seconds: float) -> None:
         self.longest_s = max(self.longest_s, seconds)
 
 
 def test_names_of_resources_are_charged_for_what_they_are_compared_with():
     looks = Looks()
     limits = {f"example.com/{number}": "1" for number in range(1000)}
-    devices_of_container(
-        Container.of({"name": "a", "resources": {"limits": limits}}, (), Reading(looks, frozenset(), False))
+    count_devices_of_container(
+        Container.of({"name": "a", "resources": {"limits": limits}}, (), ReadingContext(looks, frozenset(), False))
     )
     assert looks.count >= 90
 

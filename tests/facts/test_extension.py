@@ -29,9 +29,9 @@ QUOTA = declare_structure("Quota", name=(STRING, "of the quota"), found=(BOOL, "
 
 
 def compute(subject):
-    view, name = subject.view(), subject.object["metadata"]["name"]
-    found = view.of("found").get(KIND, name) is not None
-    return FactResult({"name": name, "found": found}, view.missing())
+    view, name = subject.cluster_view(), subject.object["metadata"]["name"]
+    found = view.for_fields("found").get(KIND, name) is not None
+    return FactResult({"name": name, "found": found}, view.missing_objects_by_field())
 
 
 FACTS = (

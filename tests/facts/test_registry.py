@@ -59,7 +59,7 @@ def test_values_agree_with_declared_types(name: str) -> None:
     fact, known = SHIPPED.fact(name), structures(name)
     fields = {"", *known.get(fact.type.name, Structure("")).fields}
     for obj in OBJECTS:
-        result = subject(obj, cluster=VIEW).result(name)
+        result = subject(obj, cluster=VIEW).fact_result(name)
         check(result.value, fact.type, known, name)
         json.dumps(result.value)
         assert set(result.missing) <= fields
@@ -68,9 +68,9 @@ def test_values_agree_with_declared_types(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_has_facts_too(name: str) -> None:
     """On DELETE the object is null."""
-    result = subject(None, cluster=VIEW).result(name)
+    result = subject(None, cluster=VIEW).fact_result(name)
     check(result.value, SHIPPED.fact(name).type, structures(name), name)
-    assert result.lacks() == ()
+    assert result.missing_objects_of_fields() == ()
 
 
 def test_a_package_has_the_facts_that_the_list_says() -> None:
@@ -145,7 +145,7 @@ def runtime() -> JSON:
 def test_a_train_job_has_its_runtimes_pods() -> None:
     one = subject(train_job(), runtime())
     assert (one.fact("gpu")["devices"], one.fact("gpu")["containers"][0]["path"]) == (6, "spec.runtimeRef")
-    assert one.result("gpu").lacks() == ()
+    assert one.fact_result("gpu").missing_objects_of_fields() == ()
     (podset,) = one.fact("podSets")
     assert (podset["name"], podset["path"], podset["pods"]) == ("node", "spec.runtimeRef", 3)
     trials = {"parallelTrials": 2, "trainJobTemplate": {"spec": train_job()["spec"]}}
@@ -158,7 +158,7 @@ def test_a_train_job_has_its_runtimes_pods() -> None:
 @pytest.mark.parametrize("name", ["podSets", "gpu", "dra", "priorities", "trainer"])
 def test_facts_about_pods_lack_the_runtime_that_is_not_there(name: str) -> None:
     for obj in (train_job(), train_job("OptimizationJob", trainJobTemplate={"spec": train_job()["spec"]})):
-        lacks = subject(obj).result(name).lacks()
+        lacks = subject(obj).fact_result(name).missing_objects_of_fields()
         expected = (
             () if obj["kind"] == "OptimizationJob" and name == "trainer" else ("ClusterTrainingRuntime r not found",)
         )
@@ -166,14 +166,14 @@ def test_facts_about_pods_lack_the_runtime_that_is_not_there(name: str) -> None:
 
 
 def test_only_fields_that_needed_an_object_lack_it() -> None:
-    (runtime_,) = subject(train_job()).result("trainer").lacks(("processes",))
+    (runtime_,) = subject(train_job()).fact_result("trainer").missing_objects_of_fields(("processes",))
     assert runtime_ == MissingObject(kind="ClusterTrainingRuntime", name="r")
-    assert subject(train_job()).result("gpu").lacks(("patches",)) == ()
+    assert subject(train_job()).fact_result("gpu").missing_objects_of_fields(("patches",)) == ()
     claims = [{"name": "a", "resourceClaimName": "a"}]
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n"}}
-    dra = subject({**pod, "spec": {"containers": [], "resourceClaims": claims}}).result("dra")
-    assert dra.lacks(("claims",)) == (MissingObject(kind="ResourceClaim", namespace="n", name="a"),)
-    assert dra.lacks(("requests",)) == ()
+    dra = subject({**pod, "spec": {"containers": [], "resourceClaims": claims}}).fact_result("dra")
+    assert dra.missing_objects_of_fields(("claims",)) == (MissingObject(kind="ResourceClaim", namespace="n", name="a"),)
+    assert dra.missing_objects_of_fields(("requests",)) == ()
 
 
 def test_patches_of_templates_are_kept_apart() -> None:

@@ -11,11 +11,11 @@ from tests.literals import shipped_policies
 from tests.rows import all_rows
 from webhook.facts.registry import SHIPPED, rules_of_package
 from webhook.problems.rule import Rule
-from webhook.suites.rule_homes import Home, Homes, homes_in
+from webhook.suites.rule_homes import RuleLocation, RuleLocator, find_rule_locations
 
 FACTS = Path(__file__).parents[2] / "webhook" / "facts"
 RULES = {rule.id: rule for package in SHIPPED.packages for rule in rules_of_package(package)}
-HOMES = Homes()
+HOMES = RuleLocator()
 SOURCE = """
 A: Final = GROUP.rule("group/a", title="A")
 B = GROUP.rule("group/b", title="B")
@@ -43,16 +43,19 @@ def third():
 
 
 def test_the_home_of_a_rule_is_the_function_or_the_table_that_uses_its_record() -> None:
-    assert homes_in(SOURCE, "x.py") == {
-        "group/a": (Home(file="x.py", line=9, part="Job.check"),),
-        "group/b": (Home(file="x.py", line=5, part="TABLE"),),
-        "group/c": (Home(file="x.py", line=17, part="second"), Home(file="x.py", line=22, part="third.inner")),
+    assert find_rule_locations(SOURCE, "x.py") == {
+        "group/a": (RuleLocation(file="x.py", line=9, part="Job.check"),),
+        "group/b": (RuleLocation(file="x.py", line=5, part="TABLE"),),
+        "group/c": (
+            RuleLocation(file="x.py", line=17, part="second"),
+            RuleLocation(file="x.py", line=22, part="third.inner"),
+        ),
     }
 
 
 @all_rows("rule", RULES)
 def test_one_function_finds_a_rule(rule: str) -> None:
-    homes = HOMES.of_checks(RULES[rule])
+    homes = HOMES.find_in_checks(RULES[rule])
     assert len(homes) == 1, f"{rule} is found by {', '.join(map(str, homes)) or 'no function'}"
 
 
@@ -73,7 +76,7 @@ def test_an_id_is_written_once() -> None:
 
 def test_every_record_is_a_rule_of_the_registry() -> None:
     """A module that the row of its package forgets has rules that nobody knows."""
-    written = {rule for path in FACTS.rglob("*.py") for rule in homes_in(path.read_text(), path.name)}
+    written = {rule for path in FACTS.rglob("*.py") for rule in find_rule_locations(path.read_text(), path.name)}
     assert written == set(RULES)
 
 
@@ -126,8 +129,8 @@ def modules() -> list[Records]:
 
 
 def test_the_rules_of_a_policy_in_cel_are_found_by_its_validations() -> None:
-    stated: list[tuple[Rule, tuple[Home, ...]]] = [
-        (rule, HOMES.of_policy(rule, policy)) for policy in shipped_policies().policies for rule in policy.named
+    stated: list[tuple[Rule, tuple[RuleLocation, ...]]] = [
+        (rule, HOMES.find_in_policy(rule, policy)) for policy in shipped_policies().policies for rule in policy.named
     ]
     assert stated
     for rule, homes in stated:

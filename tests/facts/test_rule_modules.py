@@ -13,7 +13,7 @@ import pytest
 from webhook.facts.packages import FactPackage
 from webhook.facts.registry import SHIPPED, rules_of_package
 from webhook.problems.rule import Rule
-from webhook.suites.rule_homes import Homes
+from webhook.suites.rule_homes import RuleLocator
 
 ROOT = Path(__file__).parents[2]
 FACTS = ROOT / "webhook" / "facts"
@@ -105,10 +105,10 @@ def guesses(rule: Rule, package: FactPackage) -> list[str]:
 @cache
 def misses() -> dict[str, list[str]]:
     """The modules whose rules are not found where their ids say, with the names of these rules."""
-    homes, missed = Homes(), dict[str, list[str]]()
+    homes, missed = RuleLocator(), dict[str, list[str]]()
     for package in SHIPPED.packages:
         for rule in rules_of_package(package):
-            (home,) = homes.of_checks(rule)
+            (home,) = homes.find_in_checks(rule)
             module = str(Path(home.file).relative_to("webhook/facts"))
             if guesses(rule, package) != [module]:
                 missed.setdefault(module, []).append(rule.id)

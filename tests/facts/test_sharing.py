@@ -18,7 +18,7 @@ from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.target import EvaluationTarget
 from webhook.facts.dra.pod_claims import pod_claims
 from webhook.facts.train_job_pods.merged_train_job import merge_train_job as merged
-from webhook.policy.static_params import Param, param_of
+from webhook.policy.static_params import Param, create_param
 
 NAMES = ("gpu", "dra", "priorities", "podSets", "trainer")
 OLDER = {"data": {"trainer": "2.2"}}
@@ -42,7 +42,7 @@ def target_of(obj: JSON, context: RequestContext) -> EvaluationTarget:
 
 def param(data: JSON = None) -> Param:
     (binding,) = policies(validating("true")).validating[0].bindings
-    return param_of(binding, data)
+    return create_param(binding, data)
 
 
 def test_facts_of_one_object_share_one_merge() -> None:
@@ -51,7 +51,7 @@ def test_facts_of_one_object_share_one_merge() -> None:
     context = request_context(policies(validating("true")), request(obj), cluster)
     target = target_of(obj, context)
     values = {name: fact_as_cel_value(name, target, param(), context).value for name in NAMES}
-    (job,) = context.subject(target, param()).once(merged).jobs
+    (job,) = context.subject(target, param()).once(merged).replicated_jobs
     assert values["podSets"][0]["template"] is job.pod_template.json
     assert cluster.asked["ClusterTrainingRuntime"] == 1
 

@@ -31,7 +31,16 @@ CHARGES_BY_HAND = {
 }
 GUARDS = {"items", "text", "mapping", "whole", "names", "get"}
 SHAPES = {"dict", "list"}
-CHARGES = {"each", "items_with_clock_checks", "spend", "spend_text", "look", "look_ahead", "pieces"}
+CHARGES = {
+    "charge_for_items",
+    "items_with_clock_checks",
+    "spend",
+    "spend_text",
+    "check_clock",
+    "require_time_for_call",
+    "check_clock_before_slow_call",
+    "pieces",
+}
 
 
 def modules():

@@ -27,18 +27,18 @@ OBJECTS = [limit_range("a", "team"), limit_range("b", "other"), limit_range("c",
 @pytest.mark.parametrize(("namespace", "expected"), [("team", ["a", "c"]), (None, ["a", "b", "c"]), ("none", [])])
 def test_objects_of_a_namespace_are_listed(namespace, expected):
     view = ClusterView(FilesCluster(OBJECTS), "team")
-    assert sorted(found.name for found in view.list(LimitRange, namespace)) == expected
-    assert view.missing() == {}
+    assert sorted(found.name for found in view.list_typed(LimitRange, namespace)) == expected
+    assert view.missing_objects_by_field() == {}
 
 
 def test_what_cannot_be_listed_is_noted():
     view = ClusterView(Unreadable(OBJECTS), "team")
-    assert len(view.list(LimitRange, "team")) == 0
-    assert [missing.kind for missing in view.every_missing_object()] == ["LimitRange"]
+    assert len(view.list_typed(LimitRange, "team")) == 0
+    assert [missing.kind for missing in view.all_missing_objects()] == ["LimitRange"]
 
 
 def test_many_objects_are_charged():
     many = [limit_range(f"l{index}", "team") for index in range(500)]
     view = ClusterView(FilesCluster(many), "team", Deadline(at=0))
     with pytest.raises(BudgetExceeded):
-        view.list(LimitRange, "team")
+        view.list_typed(LimitRange, "team")

@@ -50,7 +50,7 @@ class CpuDeadline(Deadline):
 
     __slots__ = ()
 
-    def look(self) -> None:
+    def check_clock(self) -> None:
         """Read the clock now."""
         self.left = STEP
         if time.process_time() > self.at:

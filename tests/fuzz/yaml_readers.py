@@ -12,8 +12,8 @@ from webhook import yamltext
 from webhook.attributes import JSON
 from webhook.paths import FieldPath
 from webhook.yamltext import block_style
-from webhook.yamltext.block_lines import OtherStyle
-from webhook.yamltext.reading import parsed
+from webhook.yamltext.block_lines import UnsupportedStyleError
+from webhook.yamltext.reading import parse_documents
 
 
 def told(text: str, read: Any) -> tuple[Any, ...]:
@@ -34,14 +34,14 @@ def told(text: str, read: Any) -> tuple[Any, ...]:
 
 def compare(text: str) -> bool:
     """Whether both readers say the same; the quick one alone falls back to the other."""
-    return told(text, yamltext.values) == told(text, parsed)
+    return told(text, yamltext.read_documents) == told(text, parse_documents)
 
 
 def is_quick(text: str) -> bool:
     """Whether the quick reader takes the text, or the first of its documents."""
     try:
-        block_style.value(text.split("\n---", 1)[0])
-    except OtherStyle:
+        block_style.read_block_document(text.split("\n---", 1)[0])
+    except UnsupportedStyleError:
         return False
     return True
 
@@ -89,7 +89,7 @@ def main(count: int, seed: int, folder: str = "examples") -> int:
     for number, text in enumerate(texts(random, count, corpus(Path(folder)))):
         if not compare(text):
             print(
-                f"text {number} is read otherwise:\n{text}\n{told(text, yamltext.values)}\n{told(text, parsed)}\n{text!r}"
+                f"text {number} is read otherwise:\n{text}\n{told(text, yamltext.read_documents)}\n{told(text, parse_documents)}\n{text!r}"
             )
             return 1
         seen[is_quick(text)] += 1

@@ -53,7 +53,7 @@ def view(*values: dict[str, Any]) -> StoredPolicies:
 
 def of(*values: dict[str, Any]) -> tuple[StoredPolicy, ...]:
     """Objects in the order in which they count."""
-    return view(*values).listed()
+    return view(*values).list_oldest_first()
 
 
 def shown(value: Any) -> str:

@@ -9,8 +9,8 @@ import pytest
 from tests.live_policies.stored import binding, compiler, of, policy, stored, view
 from tests.rows import all_rows
 from webhook.live_policies import compile as live_compile
-from webhook.live_policies.combine import LivePolicies, combine
-from webhook.live_policies.conditions import conditions
+from webhook.live_policies.combine import LivePolicies, combine_file_and_stored_policies
+from webhook.live_policies.conditions import conditions_of_object
 from webhook.policy.policy_set import PolicySet
 from webhook.workloads import table
 
@@ -26,12 +26,12 @@ WRONG = {
 
 
 def live(*values: dict[str, Any], files: PolicySet = NOTHING) -> LivePolicies:
-    return combine(files, compiler().compile(of(*values)))
+    return combine_file_and_stored_policies(files, compiler().compile(of(*values)))
 
 
 def message(made: LivePolicies, name: str, condition: str = "Compiled") -> str:
     (one,) = [each for each in made.objects if each.stored.name == name]
-    return "".join(each["message"] for each in conditions(one, made) if each["type"] == condition)
+    return "".join(each["message"] for each in conditions_of_object(one, made) if each["type"] == condition)
 
 
 @all_rows(("value", "told"), WRONG.values(), ids=WRONG)
@@ -67,9 +67,14 @@ def test_a_shipped_policy_cannot_be_taken_away_and_may_be_bound_again() -> None:
     made = live(policy("shipped"), binding("more", "shipped"), binding("shipped", "shipped"), files=shipped)
     (one,) = made.policies.validating
     assert [each.name for each in one.bindings] == ["shipped", "more"]
-    told = [each["message"] for one in made.objects for each in conditions(one, made) if one.stored.name == "shipped"]
+    told = [
+        each["message"]
+        for one in made.objects
+        for each in conditions_of_object(one, made)
+        if one.stored.name == "shipped"
+    ]
     assert all("rename this one" in each for each in told)
-    assert made.failing() == ("PolicyBinding/shipped", "ValidatingPolicy/shipped")
+    assert made.failing_object_names() == ("PolicyBinding/shipped", "ValidatingPolicy/shipped")
 
 
 def test_a_binding_without_a_policy_says_so() -> None:
@@ -115,8 +120,8 @@ def test_a_fault_of_ours_takes_one_object_away(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_kinds_that_are_not_there_have_no_objects() -> None:
-    assert view().listed() == ()
-    assert view().unsettled() == ""
+    assert view().list_oldest_first() == ()
+    assert view().explain_unknown_objects() == ""
 
 
 class Slow:
@@ -140,7 +145,7 @@ def test_a_policy_that_takes_long_to_compile_is_refused_and_takes_no_other_away(
     clock = Slow()
     compiling = compiler(clock)
     clock.step = 0.03  # each expression takes two looks
-    made = combine(NOTHING, compiling.compile(of(many("slow"), policy("good"))))
+    made = combine_file_and_stored_policies(NOTHING, compiling.compile(of(many("slow"), policy("good"))))
     assert [each.name for each in made.policies.validating] == ["good"]
     assert "it takes longer than 1 s to compile" in message(made, "slow")
     assert [each.reason for each in made.objects if each.errors] == ["TooSlow"]

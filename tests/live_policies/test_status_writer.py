@@ -7,17 +7,17 @@ from typing import Any
 from tests.live_policies.stored import of, policy
 from webhook.attributes import JSON
 from webhook.cluster.connection import ServerRefused
-from webhook.live_policies.conditions import condition
+from webhook.live_policies.conditions import create_condition
 from webhook.live_policies.objects import StoredPolicy
 from webhook.live_policies.status_writer import AGAIN_S, MOST_WRITES, StatusWriter
 
 GOOD = (
     {
-        **condition("Compiled", holds=True, reason="Compiled", message="every expression compiles"),
+        **create_condition("Compiled", holds=True, reason="Compiled", message="every expression compiles"),
         "observedGeneration": 1,
     },
 )
-BAD = ({**condition("Compiled", holds=False, reason="Invalid", message="1 error"), "observedGeneration": 1},)
+BAD = ({**create_condition("Compiled", holds=False, reason="Invalid", message="1 error"), "observedGeneration": 1},)
 
 
 class ApiServer:

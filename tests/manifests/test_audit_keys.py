@@ -7,7 +7,7 @@ from webhook.manifests import validation
 
 
 def test_a_policy_without_a_name_has_no_audit_keys():
-    (error,) = validation.audit_key("", "k", ("spec",))
+    (error,) = validation.audit_annotation_key_errors("", "k", ("spec",))
     assert "requires metadata.name be non-empty" in error.body
 
 

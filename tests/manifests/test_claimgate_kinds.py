@@ -108,7 +108,7 @@ def test_bindings_name_policies_of_either_kind() -> None:
     to_mutating = BINDING.replace("eight-gpus", "m").replace("validationActions: [Deny]", "policyKind: MutatingPolicy")
     policies = loaded(f"{POLICY}---\n{BINDING}---\n{MUTATING}---\n{to_mutating}")
     assert [policy.name for policy in policies.policies] == ["eight-gpus", "m"]
-    assert not policies.unbound
+    assert not policies.unbound_policy_names
 
 
 def test_a_binding_of_claimgate_may_name_a_native_policy() -> None:
@@ -117,7 +117,9 @@ def test_a_binding_of_claimgate_may_name_a_native_policy() -> None:
     for name in ("facts", "expand", "updates", "registered"):
         del spec[name]
     kind = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy"}
-    assert not loaded(yaml.safe_dump_all([{**value, **kind, "spec": spec}, yaml.safe_load(BINDING)])).unbound
+    assert not loaded(
+        yaml.safe_dump_all([{**value, **kind, "spec": spec}, yaml.safe_load(BINDING)])
+    ).unbound_policy_names
 
 
 @pytest.mark.parametrize(("text", "told"), MISTAKES.values(), ids=MISTAKES.keys())

@@ -17,7 +17,7 @@ PATH = ("spec", "validations", 0, "reason")
         (errors.unsupported_error(PATH, "X", ("A", "B")), 'Unsupported value: "X": supported values: "A", "B"'),
         (errors.duplicate_error(PATH, "x"), 'Duplicate value: "x"'),
         (errors.forbidden_error(PATH, "no"), "Forbidden: no"),
-        (errors.too_many(PATH, 65, 64), "Too many: 65: must have at most 64 items"),
+        (errors.too_many_error(PATH, 65, 64), "Too many: 65: must have at most 64 items"),
     ],
 )
 def test_the_body_is_the_api_servers(error, text):

@@ -160,7 +160,7 @@ def loaded(tmp_path, options):
 def test_the_texts_are_good_as_they_stand(loaded):
     found = loaded(policy=POLICY, mutating=MUTATING, binding=BINDING)
     assert [policy.name for policy in found.policies] == ["v", "m"]
-    assert found.unbound == ("m",)
+    assert found.unbound_policy_names == ("m",)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from tests.rows import all_rows
 from webhook.deadline import Deadline
 from webhook.errors import PatchError
 from webhook.patch.jsonpatch import equal_as_json
-from webhook.patch.strategic import Indexes, merge_patch
+from webhook.patch.strategic import ListIndexes, merge_patch
 
 DATA = pathlib.Path(__file__).parent.parent / "data/strategic/cases.jsonl"
 CASES = [json.loads(line) for line in DATA.read_text().splitlines()]
@@ -161,7 +161,7 @@ def test_patches_one_after_the_other_give_what_each_gives_alone():
     for seed in range(200):
         random = Random(seed)
         kept = alone = patch_of(*random.sample("abcdefghij", 4))
-        order, indexes = env_of(kept), Indexes()
+        order, indexes = env_of(kept), ListIndexes()
         for _ in range(12):
             names = random.choices("abcdefghijklmnop", k=random.choice([1, 1, 2, 3]))
             kept = merge_patch(kept, patch_of(*names), "PodSpec", indexes=indexes)
@@ -174,7 +174,7 @@ def test_patches_one_after_the_other_give_what_each_gives_alone():
 def test_many_patches_that_add_a_variable_each_take_linear_work():
     """Counted, not timed: what a merge charges to its deadline does not grow with what was merged before."""
     for where, names in PLACES.items():
-        merged, indexes, spent = patch_of("first", "last"), Indexes(), []
+        merged, indexes, spent = patch_of("first", "last"), ListIndexes(), []
         for number in range(1_500):
             counting = Counting()
             merged = merge_patch(merged, patch_of(*names(number)), "PodSpec", counting, indexes)
@@ -195,7 +195,7 @@ PLACES = {
 
 def test_a_list_with_no_number_left_between_two_items_is_numbered_again():
     """Each patch takes a third of the gap between the same two items."""
-    merged, indexes, counting = patch_of("first", "last"), Indexes(), Counting()
+    merged, indexes, counting = patch_of("first", "last"), ListIndexes(), Counting()
     names = ["first", "last"]
     for number in range(2_500):
         merged = merge_patch(merged, patch_of("first", f"E{number}"), "PodSpec", counting, indexes)

@@ -20,7 +20,7 @@ from tests.literals import TABLE, shipped_policies
 from webhook import paths
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, PhasesOutcome, run_phases
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 
 POLICIES = shipped_policies()
@@ -52,7 +52,7 @@ def judged(name: str) -> PhasesOutcome:
 
 
 def judge(obj: Any) -> PhasesOutcome:
-    door = LocalAnswerer(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster([PLAIN])))
+    door = LocalAnswerer(policies=POLICIES, cluster=ClusterWithAssumedNamespaces(FilesCluster([PLAIN])))
     return run_phases(fixtures.attributes_of_object(obj, TABLE.row), "validate", door)
 
 
@@ -114,7 +114,7 @@ def test_a_denial_names_the_place_that_kubernetes_names(chunk: int) -> None:
 
 
 def _place(text: str) -> tuple[str | int, ...]:
-    return paths.path_at_start(f"{text}: ")[0] if ":" not in text else paths.path_at_start(text)[0]
+    return paths.split_off_leading_path(f"{text}: ")[0] if ":" not in text else paths.split_off_leading_path(text)[0]
 
 
 def _near(one: tuple[str | int, ...], other: tuple[str | int, ...]) -> bool:

@@ -16,7 +16,7 @@ from tests.rows import all_rows
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, PhasesOutcome, run_phases
 from webhook.attributes import JSON
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.workloads.rows import PodSetRule, Row
 
@@ -25,7 +25,9 @@ POLICIES = shipped_policies()
 
 def answer(obj: JSON) -> PhasesOutcome:
     attributes = fixtures.attributes_of_object(obj, TABLE.row)
-    return run_phases(attributes, "auto", LocalAnswerer(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster())))
+    return run_phases(
+        attributes, "auto", LocalAnswerer(policies=POLICIES, cluster=ClusterWithAssumedNamespaces(FilesCluster()))
+    )
 
 
 def workload(row: Row, version: str, rule: PodSetRule, spec: JSON) -> JSON:

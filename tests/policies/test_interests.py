@@ -12,7 +12,7 @@ from tests.literals import TABLE
 from tests.policies.test_suites import FOLDERS, cases
 from webhook.attributes import CRD, JSON
 from webhook.cluster.interest import Interest
-from webhook.cluster.lookup import place_of
+from webhook.cluster.lookup import namespace_and_name
 from webhook.cluster.projection import projection_of_fields
 from webhook.object_lists import objects_of_list
 from webhook.suites import own
@@ -27,7 +27,7 @@ def cut(objects: Iterable[JSON], interests: Iterable[Interest]) -> Iterator[JSON
     """What a live view would hold of these objects."""
     for found in (each for value in objects for _, each in objects_of_list(value)):
         group, slash, _ = found["apiVersion"].partition("/")
-        kind, (namespace, name) = (group if slash else "", found["kind"]), place_of(found)
+        kind, (namespace, name) = (group if slash else "", found["kind"]), namespace_and_name(found)
         for interest in interests:
             if interest.kind == kind and interest.includes(namespace or "default", name):
                 yield projection_of_fields(interest.fields)(found)

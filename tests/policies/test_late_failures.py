@@ -13,7 +13,7 @@ from webhook.problems.moments import AT_ONCE, MOMENTS
 from webhook.suites import find, own
 from webhook.suites.case import answer_of_case
 from webhook.suites.files import Suite
-from webhook.suites.late_failures import late_failures_as_markdown, not_covered
+from webhook.suites.late_failures import late_failures_as_markdown, read_uncovered_failures
 from webhook.suites.rule_reference import rules_of_policies
 
 PAGE = Path(__file__).parents[2] / "docs" / "late-failures.md"
@@ -22,7 +22,7 @@ RULES = [entry.rule for entry in rules_of_policies(POLICIES).values()]
 
 
 def test_the_page_is_up_to_date(request: pytest.FixtureRequest) -> None:
-    found = late_failures_as_markdown(POLICIES, not_covered())
+    found = late_failures_as_markdown(POLICIES, read_uncovered_failures())
     if request.config.getoption("--update-golden"):
         PAGE.write_text(found)
     assert PAGE.read_text() == found, "the rules changed: run make docs"
@@ -44,13 +44,17 @@ def test_every_late_rule_and_every_report_is_on_the_page() -> None:
     assert [
         rule.id for rule in late if f"| [{rule.id}](rules/{rule.group}.md#{rule.id.replace('/', '')})" not in text
     ] == []
-    links = [link for rule in RULES for link in rule.issues] + [link for each in not_covered() for link in each.issues]
+    links = [link for rule in RULES for link in rule.issues] + [
+        link for each in read_uncovered_failures() for link in each.issues
+    ]
     assert [link for link in links if f"]({link})" not in text] == []
 
 
 def test_what_is_not_covered_has_a_topic_of_the_page_and_a_reason() -> None:
     topics = {policy.category for policy in POLICIES}
-    assert [each for each in not_covered() if each.topic not in topics or not each.reason or not each.what] == []
+    assert [
+        each for each in read_uncovered_failures() if each.topic not in topics or not each.reason or not each.what
+    ] == []
 
 
 def test_all_policies_together_tell_what_breaks_a_rule_and_refuse_nothing_that_keeps_it() -> None:
@@ -59,12 +63,12 @@ def test_all_policies_together_tell_what_breaks_a_rule_and_refuse_nothing_that_k
     wrong = []
     for suite in find.find_suites([Path(shipped.policies_folder())]):
         for case in own.cases(suite):
-            first = {rule for rule in case.rules if (rule, case.is_bad) not in shown}
-            shown |= {(rule, case.is_bad) for rule in first}
+            first = {rule for rule in case.rules if (rule, case.is_bad_example) not in shown}
+            shown |= {(rule, case.is_bad_example) for rule in first}
             if not first:
                 continue
             told, denied = _said(case, suite)
-            failed = first - told if case.is_bad else denied | (first & told)
+            failed = first - told if case.is_bad_example else denied | (first & told)
             if failed:
                 wrong.append((suite.folder.name, case.name, sorted(failed)))
     assert wrong == []

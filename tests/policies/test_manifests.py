@@ -18,7 +18,7 @@ from tests.literals import TABLE, shipped_policies
 from tests.yamldata import documents
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, run_phases
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.decisions import ValidationAction
 
@@ -76,7 +76,9 @@ def named(document: dict) -> str:
 def findings(folder: str) -> tuple[Found, ...]:
     """Denials, warnings and failed expressions about all objects of a folder, in the order of files and policies."""
     known = list(objects(folder))
-    door = LocalAnswerer(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster(document for _, document in known)))
+    door = LocalAnswerer(
+        policies=POLICIES, cluster=ClusterWithAssumedNamespaces(FilesCluster(document for _, document in known))
+    )
     found = []
     for file, document in known:
         outcome = run_phases(fixtures.attributes_of_object(document, TABLE.row), "auto", door)

@@ -9,7 +9,7 @@ from tests.literals import TABLE, shipped_policies
 from tests.rows import all_rows
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, run_phases
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "cases" / "pod_dra_and_resources.json").read_text())["cases"]
@@ -44,7 +44,7 @@ def answer(obj: dict, phase: str) -> tuple[bool, str]:
     outcome = run_phases(
         fixtures.attributes_of_object(obj, TABLE.row),
         phase,
-        LocalAnswerer(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster())),
+        LocalAnswerer(policies=POLICIES, cluster=ClusterWithAssumedNamespaces(FilesCluster())),
     )
     status = outcome.verdict.status
     return outcome.verdict.allowed, status.message if status else ""

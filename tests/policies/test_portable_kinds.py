@@ -9,7 +9,7 @@ from tests.rows import all_rows
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, PhasesOutcome, run_phases
 from webhook.attributes import JSON, Operation
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.workloads.podsets import pod_templates
 from webhook.workloads.rows import PodSetRule, Row
@@ -90,7 +90,9 @@ def answer(obj: JSON, before: JSON = None) -> PhasesOutcome:
     """What is said of an object that is created, or that was another before."""
     operation = Operation.CREATE if before is None else Operation.UPDATE
     attributes = fixtures.attributes_of_object(obj, TABLE.row, operation=operation, old_object=before)
-    return run_phases(attributes, "auto", LocalAnswerer(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster())))
+    return run_phases(
+        attributes, "auto", LocalAnswerer(policies=POLICIES, cluster=ClusterWithAssumedNamespaces(FilesCluster()))
+    )
 
 
 @all_rows(("row", "version", "rule"), TEMPLATES)

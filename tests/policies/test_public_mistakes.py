@@ -15,7 +15,7 @@ from webhook import shipped, yamlfile
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.attributes import JSON, Operation
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.facts.registry import SHIPPED
 from webhook.policy.load import load_policy_set
@@ -23,7 +23,7 @@ from webhook.policy.policy_set import PolicySet
 
 (DOCUMENT,) = yamlfile.read(Path(__file__).with_name("public_mistakes.yaml"))
 ROWS: dict[str, Any] = DOCUMENT.value
-RULES = SHIPPED.catalogue(SHIPPED.groups)
+RULES = SHIPPED.rule_catalogue_of_groups(SHIPPED.check_groups)
 
 
 @cache
@@ -33,7 +33,7 @@ def shipped_policies() -> PolicySet:
 
 def told(row: JSON, obj: JSON) -> Iterator[str]:
     """The rules that deny or warn of an object, and what a policy says that reports no rule."""
-    files = AssumedNamespaces(FilesCluster(row.get("context", ()), is_whole=row.get("isWhole", False)))
+    files = ClusterWithAssumedNamespaces(FilesCluster(row.get("context", ()), is_whole=row.get("isWhole", False)))
     attributes = fixtures.attributes_of_object(obj, TABLE.row)
     if "old" in row:
         attributes = replace(attributes, operation=Operation.UPDATE, old_object=row["old"])

@@ -8,7 +8,7 @@ from tests.rows import all_rows
 from webhook import shipped
 from webhook.policy.compiled import Policy
 from webhook.policy.load import Options, load_policy_set
-from webhook.policy.readability import hard_to_read
+from webhook.policy.readability import reasons_for_poor_readability
 from webhook.workloads.table import load_table
 
 ROOT = Path(shipped.policies_folder())
@@ -41,7 +41,7 @@ def broken(folder: str) -> Iterator[str]:
         if path.name == "policy.yaml" and len(lines) >= LINES.get(folder, len(lines) + 1):
             yield f"{path.name}: {len(lines)} lines"
     for policy in policies(folder):
-        yield from (f"{policy.name}: {text}" for text in hard_to_read(policy))
+        yield from (f"{policy.name}: {text}" for text in reasons_for_poor_readability(policy))
         written = " ".join(each.source for each in policy.expressions())
         if "type(" in written:
             yield f"{policy.name}: guards a type, which typed input makes needless"

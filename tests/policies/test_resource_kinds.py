@@ -8,7 +8,7 @@ from webhook import shipped
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, PhasesOutcome, run_phases
 from webhook.attributes import JSON
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.policy.load import Options, load_policy_set
 from webhook.workloads.rows import PodSetRule, ResourceRule, Row
@@ -28,7 +28,9 @@ def review(row: Row, gpus: JSON) -> PhasesOutcome:
     table = Table((row,))
     policies = load_policy_set([shipped.policies_folder()], Options(table=table))
     attributes = fixtures.attributes_of_object(obj, table.row)
-    return run_phases(attributes, "auto", LocalAnswerer(policies=policies, cluster=AssumedNamespaces(FilesCluster())))
+    return run_phases(
+        attributes, "auto", LocalAnswerer(policies=policies, cluster=ClusterWithAssumedNamespaces(FilesCluster()))
+    )
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=name) for name, row in ROWS.items()])

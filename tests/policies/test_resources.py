@@ -16,7 +16,7 @@ from tests.literals import TABLE, shipped_policies
 from tests.rows import all_rows
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, run_phases
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 
 POLICIES = shipped_policies("gpu-limits", "pod-template-shape")
@@ -53,7 +53,7 @@ def judged(obj: Any) -> tuple[bool, list[str]]:
     """Whether the object is allowed, and why not."""
     attributes = fixtures.attributes_of_object(obj, TABLE.row)
     outcome = run_phases(
-        attributes, "validate", LocalAnswerer(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster()))
+        attributes, "validate", LocalAnswerer(policies=POLICIES, cluster=ClusterWithAssumedNamespaces(FilesCluster()))
     )
     denied = [made for _, made in outcome.decisions if made.action == "deny"]
     assert [made.message for made in denied if made.evaluation == "error"] == []

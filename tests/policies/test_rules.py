@@ -84,4 +84,4 @@ def test_a_fact_is_declared_once() -> None:
 
 
 def test_every_group_of_checks_is_asked_for() -> None:
-    assert {group for policy in POLICIES for group in policy.checks} == set(SHIPPED.groups)
+    assert {group for policy in POLICIES for group in policy.checks} == set(SHIPPED.check_groups)

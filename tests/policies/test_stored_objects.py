@@ -124,7 +124,7 @@ def with_another_number_of_pods(obj: JSON) -> tuple[JSON, JSON] | None:
 
 
 SPEC_CHANGES = {"image": with_image, "new field": with_new_field, "tasks": with_another_number_of_pods}
-RULES = SHIPPED.catalogue(SHIPPED.groups)
+RULES = SHIPPED.rule_catalogue_of_groups(SHIPPED.check_groups)
 NAMED_FUNCTION = re.compile(r"(pkg|manifests|config|resource)/[\w./*-]+(, | )[\w.() ]+")
 
 
@@ -140,7 +140,7 @@ def refusals(folder: Path, change: str) -> Iterator[tuple[bool, str]]:
             if decision.action == "deny" and decision.is_enforced:
                 for each in decision.problems:
                     is_ours = not rules[each.code].refuses_updates_of(request.attributes.kind.kind)
-                    yield is_ours, f"{name}: {each.code} {each.path} {each.said}"
+                    yield is_ours, f"{name}: {each.code} {each.path} {each.found_and_message}"
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

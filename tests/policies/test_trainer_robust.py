@@ -19,7 +19,7 @@ from webhook import shipped
 from webhook.admission.fixtures import attributes_of_object
 from webhook.admission.review import answer_request
 from webhook.attributes import Operation, Phase
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.paths import FieldPath, get, path_as_text
 from webhook.policy.load import Options, load_policy_set
@@ -196,7 +196,7 @@ def errors(obj: dict, *context: dict, release: str = "2.3", old: Any = None) -> 
     row = load_table().row
     operation = Operation.CREATE if old is None else Operation.UPDATE
     attributes = attributes_of_object(obj, row, operation=operation, old_object=old)
-    cluster = AssumedNamespaces(FilesCluster([*context, *OBJECTS, RUNTIME]))
+    cluster = ClusterWithAssumedNamespaces(FilesCluster([*context, *OBJECTS, RUNTIME]))
     verdict = answer_request(attributes, policies(release), cluster, phase=Phase.VALIDATE)
     assert verdict.decisions or old is not None
     return [f"{each.policy}: {each.message}" for each in verdict.decisions if each.evaluation == "error"]

@@ -19,12 +19,12 @@ from tests.yamldata import documents
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.attributes import JSON
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 
 POLICIES = shipped_policies("pod-template-shape", "training-jobs", "service-mesh")
 MESH = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": {"istio-injection": "enabled"}}}
-DOOR = LocalAnswerer(policies=POLICIES, cluster=AssumedNamespaces(FilesCluster([MESH])))
+DOOR = LocalAnswerer(policies=POLICIES, cluster=ClusterWithAssumedNamespaces(FilesCluster([MESH])))
 KINDS = ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
 MANIFESTS = Path(__file__).parents[1] / "data" / "manifests"
 OTHERS = (None, "text", 7, True, ["x"], {"x": 1})

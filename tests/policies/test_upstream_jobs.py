@@ -15,7 +15,7 @@ from tests.literals import TABLE, shipped_policies
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.attributes import JSON, Operation
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.decisions import ValidationAction
 
@@ -25,7 +25,7 @@ CASES = [
 ]
 DOOR = LocalAnswerer(
     policies=shipped_policies("training-jobs"),
-    cluster=AssumedNamespaces(FilesCluster()),
+    cluster=ClusterWithAssumedNamespaces(FilesCluster()),
 )
 LATER = {
     # what that code does not look at -> what comes of it

@@ -19,10 +19,10 @@ from tests.thorough import some
 from webhook import paths
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, run_phases
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 
-DOOR = LocalAnswerer(policies=shipped_policies(), cluster=AssumedNamespaces(FilesCluster()))
+DOOR = LocalAnswerer(policies=shipped_policies(), cluster=ClusterWithAssumedNamespaces(FilesCluster()))
 SHAPES: tuple[Any, ...] = (None, "x", "", 1, -1.5, True, [], {}, [None], ["x"], [{}], {"a": 1}, "${X}")
 TEMPLATE = {
     "metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}},

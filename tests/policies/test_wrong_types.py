@@ -18,7 +18,7 @@ from webhook import paths
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.attributes import JSON, Operation
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.paths import FieldPath
 
@@ -123,7 +123,7 @@ WHOLE = (
 )
 POOL = made(OPENSANDBOX, "Pool", template=TEMPLATE, capacitySpec={"poolMax": 1})
 POOL["metadata"]["name"] = "pool"
-VIEW = AssumedNamespaces(FilesCluster([POOL], is_whole=True))
+VIEW = ClusterWithAssumedNamespaces(FilesCluster([POOL], is_whole=True))
 
 
 def nodes(value: JSON, at: FieldPath = ()) -> Iterator[FieldPath]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from webhook import shipped
 from webhook.admission.decode import decode_review_bytes
 from webhook.attributes import POD, Attributes, Operation, Phase
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.decisions import Decision
 from webhook.evaluation.validating import validating_decisions
@@ -19,7 +19,7 @@ from webhook.typed.pod_parts import CLAIMS, DEVICES
 from webhook.workloads import table
 
 REVIEWS = Path(__file__).parents[1] / "data" / "reviews"
-CLUSTER = AssumedNamespaces(FilesCluster())
+CLUSTER = ClusterWithAssumedNamespaces(FilesCluster())
 
 
 def _recorded_pods() -> list[Attributes]:
@@ -49,9 +49,9 @@ def test_asking_all_checks_says_the_same() -> None:
 
 def test_the_parts_are_those_of_all_checks_of_a_policy() -> None:
     of_pods = SHIPPED.checks_of_kind(("", "Pod"), is_deleted=False)
-    assert of_pods.parts_of_pods(["device-failures"]) == {CLAIMS, DEVICES}
-    assert of_pods.parts_of_pods(["device-failures", "kueue-job"]) == frozenset()
-    assert of_pods.parts_of_pods([]) == frozenset()
+    assert of_pods.pod_parts_that_checks_need(["device-failures"]) == {CLAIMS, DEVICES}
+    assert of_pods.pod_parts_that_checks_need(["device-failures", "kueue-job"]) == frozenset()
+    assert of_pods.pod_parts_that_checks_need([]) == frozenset()
 
 
 def test_what_is_deleted_is_asked_about_whatever_it_has() -> None:

@@ -285,7 +285,7 @@ def test_a_rule_that_names_the_version_as_it_came_is_asked_about_that():
 
 
 def test_events_live_in_two_groups():
-    assert EQUAL.identity("events.k8s.io", "events") == EQUAL.identity("", "events")
+    assert EQUAL.canonical_resource("events.k8s.io", "events") == EQUAL.canonical_resource("", "events")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from webhook.attributes import GroupVersionKind, Phase
 from webhook.cel import celpy_engine
 from webhook.cluster.interest import interest_in_fields
 from webhook.errors import PolicyError
-from webhook.manifests.annotations import spelled_out
+from webhook.manifests.annotations import expand_updates_annotation
 from webhook.policy.load import Options, load_documents, load_policy_set, refusal_of_manifest
 
 
@@ -67,7 +67,7 @@ def test_every_expression_can_be_prepared():
     assert [each.source for policy in found.policies for each in policy.expressions()] == [
         "true", "1", "variables.x == 1", "'m'", "'v'", "Object{}",
     ]  # fmt: skip
-    found.prepare()
+    found.compile_ahead_of_requests()
 
 
 def test_a_policy_says_why_it_is_not_portable():
@@ -80,14 +80,14 @@ def test_a_policy_says_why_it_is_not_portable():
 def test_a_policy_about_changes_is_exported_with_the_condition_that_it_stands_for():
     own, binding = validating("object.spec.x == 1", annotations={"updates": "spec", "severity": "low"})
     assert [text.split(" ")[0] for text in policies([own, binding]).validating[0].obstacles] == ["leaves"]
-    exported = spelled_out(own)
+    exported = expand_updates_annotation(own)
     assert exported["metadata"]["annotations"] == {"claimgate.dev/severity": "low"}
     (alone,), (written,) = (policies([each, binding]).validating for each in (own, exported))
     assert [(each.name, each.expression.source) for each in alone.conditions] == [
         (each.name, each.expression.source) for each in written.conditions
     ]
     assert written.obstacles == ()
-    assert spelled_out(exported) is exported
+    assert expand_updates_annotation(exported) is exported
 
 
 def test_a_folder_leaves_out_suites_cases_and_foreign_files(tmp_path):

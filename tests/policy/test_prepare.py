@@ -16,7 +16,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.policy.load import Options, load_policy_set
 from webhook.workloads import table
 policies = load_policy_set([Path(shipped.policies_folder())], Options(table=table.load_table()))
-policies.prepare()
+policies.compile_ahead_of_requests()
 known = set(sys.modules)
 for path in sorted(Path("deploy/samples/reviews").glob("*.json")):
     for phase in Phase:

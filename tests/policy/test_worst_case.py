@@ -3,7 +3,7 @@
 import pytest
 
 from webhook.policy.load import Options, load_policy_set
-from webhook.policy.worst_case import REQUEST_SIZE, WorstCase, worst_case
+from webhook.policy.worst_case import REQUEST_SIZE, WorstCaseCost, worst_case_cost
 from webhook.workloads import table
 
 POLICY = """
@@ -22,13 +22,13 @@ spec:
 def found(tmp_path, expression, *, variable="1", conditions=""):
     text = POLICY.format(expression=expression, variable=variable, conditions=conditions)
     (tmp_path / "p.yaml").write_text(text)
-    return worst_case(load_policy_set((tmp_path,), Options(table=table.load_table())).policies[0])
+    return worst_case_cost(load_policy_set((tmp_path,), Options(table=table.load_table())).policies[0])
 
 
 def test_a_policy_without_loops_has_a_bound(tmp_path):
     worst = found(tmp_path, "object.spec.replicas > 5")
-    assert worst == WorstCase(4, 4, REQUEST_SIZE)
-    assert worst.is_within
+    assert worst == WorstCaseCost(4, 4, REQUEST_SIZE)
+    assert worst.is_within_limits
 
 
 @pytest.mark.parametrize(
@@ -46,12 +46,12 @@ def test_a_loop_has_a_bound_only_with_sizes(tmp_path, expression, within):
     assert worst.within < REQUEST_SIZE
     if within is not None:
         assert abs(worst.within - within) < 0.2 * within
-    assert not worst.is_within
+    assert not worst.is_within_limits
 
 
 def test_sizes_do_not_bound_everything(tmp_path):
     worst = found(tmp_path, "lists.range(int(object.count)).all(i, i >= 0)")
-    assert worst == WorstCase(None, None, None)
+    assert worst == WorstCaseCost(None, None, None)
 
 
 def test_variables_and_conditions_are_counted(tmp_path):
@@ -59,6 +59,6 @@ def test_variables_and_conditions_are_counted(tmp_path):
     loop = found(tmp_path, "variables.names == 1", variable="object.a.filter(x, x.b).size()")
     condition = "matchConditions: [{name: c, expression: 'object.a.all(x, object.a.all(y, x.a == y.a))'}]"
     asked = found(tmp_path, "variables.names == 1", conditions=condition)
-    assert alone.is_within
+    assert alone.is_within_limits
     assert loop.within is not None
     assert loop.within > asked.within > 100

@@ -53,7 +53,7 @@ def spoken(folders: Iterable[Path]) -> dict[tuple[str, str], list[str]]:
 
 def table(by_rule: dict[tuple[str, str], list[str]], *, is_verbose: bool) -> Iterator[str]:
     """A line for each rule, that which speaks most first, and below it what it said where that is asked for."""
-    known, levels = judged(), SHIPPED.catalogue(SHIPPED.groups)
+    known, levels = judged(), SHIPPED.rule_catalogue_of_groups(SHIPPED.check_groups)
     yield f"{'times':>5}  {'told as':7} {'level':7} {'useful/noise/false':>18}  rule"
     for (rule, result), told in sorted(by_rule.items(), key=lambda each: (-len(each[1]), each[0])):
         counts = "/".join(map(str, known[rule].counts)) if rule in known else ""

@@ -11,7 +11,7 @@ from tests.precision.judged import Judged, first_repositories, judged
 from webhook.facts.registry import SHIPPED
 
 RULES = judged()
-LEVELS = SHIPPED.catalogue(SHIPPED.groups)
+LEVELS = SHIPPED.rule_catalogue_of_groups(SHIPPED.check_groups)
 
 
 @pytest.mark.parametrize(("rule", "known"), RULES.items(), ids=RULES)

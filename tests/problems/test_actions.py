@@ -13,11 +13,11 @@ from webhook.problems.actions import (
     REPORTED,
     action_for_problem,
     actions_of_param,
+    actions_within_binding,
     mistakes_in_param,
-    within_binding,
 )
 from webhook.problems.rule import Rule
-from webhook.user_cache import kept_bytes
+from webhook.user_cache import bytes_of_all_caches
 
 DENY, WARN, AUDIT, ADVICE = ValidationAction
 
@@ -74,7 +74,7 @@ def test_the_last_decider_that_names_a_rule_decides():
     ids=str,
 )
 def test_no_rule_does_more_than_its_binding_allows(decided, allowed, expected):
-    assert within_binding(decided, allowed) == expected
+    assert actions_within_binding(decided, allowed) == expected
 
 
 def test_every_level_but_off_makes_a_decision():
@@ -103,17 +103,17 @@ def test_the_list_that_is_called_off_now_is_told():
 
 
 def test_long_lists_are_read_and_not_kept():
-    before = kept_bytes()
+    before = bytes_of_all_caches()
     assert actions_of_param(param(warn="g/a " * 100_000), Deadline()) == {"g/a": "Warn"}
-    assert kept_bytes() == before
+    assert bytes_of_all_caches() == before
 
 
 def test_lists_of_many_updates_are_kept_within_bounds():
     """A user may write a list of 100 KB anew again and again."""
-    before = kept_bytes()
+    before = bytes_of_all_caches()
     for number in range(400):
         actions_of_param(param(warn=" ".join(f"g/{number}-{i}" for i in range(300))), Deadline())
-    assert kept_bytes() - before <= 2 << 20
+    assert bytes_of_all_caches() - before <= 2 << 20
 
 
 def test_long_lists_ask_for_time():

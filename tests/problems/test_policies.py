@@ -99,7 +99,7 @@ def test_a_decision_is_as_severe_as_the_worst_of_its_rules():
     found = policies(annotations="claimgate.dev/severity: high")
     denied, warned = said(found, article(), param()), said(found, article(price="1.5"), param())
     assert [each.severity for each in (*denied, *warned)] == ["high", "medium"]
-    assert [found.validating[0].severity_of(f"shop/{rule}") for rule in ("shelf-exists", "price-round")] == [
+    assert [found.validating[0].severity_of_rule(f"shop/{rule}") for rule in ("shelf-exists", "price-round")] == [
         "high",
         "medium",
     ]
@@ -332,7 +332,7 @@ def test_the_readme_names_every_field_of_a_problem():
 
 @pytest.mark.parametrize("example", re.findall(r"^    (problems.*)$", README, re.MULTILINE))
 def test_the_examples_of_the_readme_compile(example):
-    place = with_problems(Environment(), SHIPPED.catalogue(SHIPPED.groups))
+    place = with_problems(Environment(), SHIPPED.rule_catalogue_of_groups(SHIPPED.check_groups))
     assert compiled_engine().compile(example, place)
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from webhook.errors import InputError
 from webhook.problem import MissingObject
-from webhook.problems.catalogue import LazyCatalogue, catalogue_of_rules, rules_of
-from webhook.problems.rule import Group
+from webhook.problems.catalogue import LazyCatalogue, catalogue_of_rules, rules_of_modules
+from webhook.problems.rule import RuleGroup
 
-PODS = Group("pods", refused_by="the API server", source="somewhere", fails="pending")
+PODS = RuleGroup("pods", refused_by="the API server", source="somewhere", fails="pending")
 FIRST = PODS.rule("pods/first", title="A title.", why="It fails.", function="validateThis")
 
 
@@ -22,7 +22,7 @@ def test_a_rule_takes_from_its_group_what_it_does_not_say():
         "deny",
     )
     assert (other.source, other.refused_by, other.fails, other.level) == ("elsewhere", "", "silent", "warn")
-    assert Group("pods", source="s", level="warn").rule("pods/a", title="T", why="W").level == "warn"
+    assert RuleGroup("pods", source="s", level="warn").rule("pods/a", title="T", why="W").level == "warn"
 
 
 def test_a_rule_that_warns_is_of_medium_severity_unless_it_says_otherwise():
@@ -34,8 +34,8 @@ def test_a_rule_that_warns_is_of_medium_severity_unless_it_says_otherwise():
 def test_a_rule_says_who_reported_it():
     issue, pull = "https://github.com/a/b/issues/1", "https://github.com/a/c.d/pull/2"
     rule = PODS.rule("pods/a", title="T", why="W", source=issue, issues=(pull,))
-    assert rule.reports == {"a/b#1": issue, "a/c.d#2": pull}
-    assert FIRST.reports == {}
+    assert rule.issue_links_by_name == {"a/b#1": issue, "a/c.d#2": pull}
+    assert FIRST.issue_links_by_name == {}
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def module(**values):
 
 def test_the_rules_of_modules_are_their_records_each_once():
     second = PODS.rule("pods/second", title="T", why="W")
-    assert rules_of(module(A=second, GROUP=PODS), module(B=FIRST, A=second)) == (second, FIRST)
+    assert rules_of_modules(module(A=second, GROUP=PODS), module(B=FIRST, A=second)) == (second, FIRST)
     assert list(catalogue_of_rules((second, FIRST, FIRST))) == ["pods/second", "pods/first"]
 
 

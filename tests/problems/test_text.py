@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from webhook.problem import MissingObject, Problem
-from webhook.problems.text import join_fitting_texts, message_of_problems, problem_as_sentence, text_of_at_most
+from webhook.problems.text import join_fitting_texts, message_of_problems, problem_as_sentence, shorten_text
 
 
 def test_a_sentence_has_problem_reason_and_fix():
@@ -45,6 +45,6 @@ def test_problems_that_found_something_else_are_not_the_same():
 
 
 def test_a_text_that_nobody_here_made_may_end_early():
-    assert text_of_at_most("word " * 10, 12) == "word word …"
+    assert shorten_text("word " * 10, 12) == "word word …"
     assert join_fitting_texts(["x" * 100, "y"], 60) == f"{'x' * 40} …; and 1 more"
     assert join_fitting_texts(["x" * 100], 60) == f"{'x' * 40} …"

@@ -85,10 +85,13 @@ def test_markdown_says_the_sums_and_then_each_object(pods: str, capsys: pytest.C
 
 UNREADABLE = Totals(unreadable=(Problem(message=HOSTILE, file="x,y:z.yaml", line=3),))
 HELD = {
-    "github": (github.Findings, "::error file=x%2Cy%3Az.yaml,line=3,title=cannot be read::a%0A\\x3a:error::b%25"),
-    "gitlab": (gitlab.Findings, '"path": "x,y:z.yaml"'),
-    "sarif": (sarif.Findings, '"uri": "x%2Cy%3Az.yaml"'),
-    "markdown": (markdown.Findings, r"\<img src=x\>\@team\\x1b\[31m"),
+    "github": (
+        github.GithubFindingsWriter,
+        "::error file=x%2Cy%3Az.yaml,line=3,title=cannot be read::a%0A\\x3a:error::b%25",
+    ),
+    "gitlab": (gitlab.GitlabFindingsWriter, '"path": "x,y:z.yaml"'),
+    "sarif": (sarif.SarifWriter, '"uri": "x%2Cy%3Az.yaml"'),
+    "markdown": (markdown.MarkdownFindingsWriter, r"\<img src=x\>\@team\\x1b\[31m"),
 }
 
 

@@ -10,7 +10,7 @@ from webhook import yamlfile
 from webhook.cli import run_command_line
 from webhook.commands import output
 from webhook.report import formats
-from webhook.report.formats import FORMATS, Format
+from webhook.report.formats import FORMATS, ReportFormat
 from webhook.report.writer import Totals
 
 HERE = Path(__file__).parents[1] / "data" / "commands"
@@ -32,7 +32,7 @@ class Rows:
 
 @pytest.fixture
 def rows(monkeypatch):
-    monkeypatch.setattr(formats, "FORMATS", (*FORMATS, Format(name="rows", findings=Rows)))
+    monkeypatch.setattr(formats, "FORMATS", (*FORMATS, ReportFormat(name="rows", findings=Rows)))
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_a_format_that_is_added_writes_tests(rows, tmp_path, capsys):
     assert capsys.readouterr().out.splitlines() == ["0 rules", *outcomes, "2 entries, 2 findings"]
 
 
-@pytest.mark.parametrize("name", formats.names())
+@pytest.mark.parametrize("name", formats.format_names())
 @pytest.mark.parametrize("verb", ["audit", "replay"])
 def test_every_format_writes_what_a_verb_reports(verb, name, pods, capsys):
     assert run_command_line([verb, *POLICIES, pods, "-o", name]) == 1
@@ -110,8 +110,8 @@ class Words:
 def reported(outputs, monkeypatch):
     monkeypatch.setattr(output.sys, "stdout", Gone())
     with output.Report(outputs, {"words": Words}, {}) as report:
-        report.entry("one")
-        report.entry("two")
+        report.write_entry("one")
+        report.write_entry("two")
         report.end(Totals())
 
 

@@ -27,7 +27,7 @@ ENDINGS = {
 }
 VERBS = {"audit": AUDIT, "replay": REPLAY, "test": TEST}
 CASES = [
-    *(("audit", name) for name in formats.names()),
+    *(("audit", name) for name in formats.format_names()),
     *((verb, name) for verb in ("replay", "test") for name in ("text", "json", "ndjson", "junit")),
 ]
 

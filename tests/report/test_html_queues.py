@@ -8,7 +8,7 @@ import pytest
 
 from tests.report.test_html import HOSTILE, Page
 from webhook.cli import run_command_line
-from webhook.facts.queue_overview import Amount, Overview, Row
+from webhook.facts.queue_overview import QueueOverview, QueueResourceAmounts, QueueRow
 from webhook.report.html_queues import queue_sections
 from webhook.report.queued_jobs import MOST_JOBS, Demand, QueuedJob, QueueKey, QueueTrees
 
@@ -18,16 +18,16 @@ KEY = QueueKey("Kueue", "team", "main")
 
 def trees(*jobs, resource="nvidia.com/gpu", most=16):
     """A LocalQueue in a ClusterQueue in a Cohort, and these jobs in the LocalQueue."""
-    amounts = (Amount(flavor="a100", resource=resource, nominal=8, most=most, used=3),)
+    amounts = (QueueResourceAmounts(flavor="a100", resource=resource, nominal=8, most=most, used=3),)
     rows = (
-        Row(kind="Cohort", name="all", amounts=amounts),
-        Row(kind="ClusterQueue", name="gpus", parent="all", depth=1, amounts=amounts),
-        Row(kind="LocalQueue", name="main", namespace="team", parent="gpus", depth=2, amounts=amounts),
+        QueueRow(kind="Cohort", name="all", amounts=amounts),
+        QueueRow(kind="ClusterQueue", name="gpus", parent="all", depth=1, amounts=amounts),
+        QueueRow(kind="LocalQueue", name="main", namespace="team", parent="gpus", depth=2, amounts=amounts),
     )
     demand = Demand()
     for job in jobs:
         demand.add_job(job)
-    return QueueTrees("Kueue", Overview(rows), {KEY: demand} if jobs else {})
+    return QueueTrees("Kueue", QueueOverview(rows), {KEY: demand} if jobs else {})
 
 
 def text(html):
@@ -71,7 +71,7 @@ def test_a_queue_that_nobody_has_is_named():
 
 
 def test_names_are_text_and_nothing_else():
-    overview = Overview((Row(kind="Cohort", name=HOSTILE, parent=HOSTILE, depth=1, obstacles=(HOSTILE,)),))
+    overview = QueueOverview((QueueRow(kind="Cohort", name=HOSTILE, parent=HOSTILE, depth=1, obstacles=(HOSTILE,)),))
     demands = {QueueKey("Kueue", "", HOSTILE): Demand(1, Counter({HOSTILE: 1}), [QueuedJob(HOSTILE, {}, HOSTILE)])}
     page = Page(queue_sections([QueueTrees("Kueue", overview, demands)]))
     assert not page.named("script")

@@ -12,7 +12,7 @@ from webhook.decisions import Decision, ValidationAction
 from webhook.errors import Problem
 from webhook.problem import MissingObject
 from webhook.problem import Problem as Found
-from webhook.problems.text import not_evaluated
+from webhook.problems.text import not_evaluated_sentence
 from webhook.report import finding, formats
 from webhook.report.finding import Place, Result, Subject
 from webhook.report.rule import Rule
@@ -35,7 +35,7 @@ def place(path):
 
 
 def made(*decisions, subject=POD):
-    return finding.findings(((Phase.VALIDATE, decision) for decision in decisions), subject, place, RULES)
+    return finding.findings_of_object(((Phase.VALIDATE, decision) for decision in decisions), subject, place, RULES)
 
 
 def written(name, findings=(), **totals):
@@ -64,7 +64,7 @@ def written(name, findings=(), **totals):
     ],
 )
 def test_result_words(decision, expected):
-    assert finding.result(decision) is expected
+    assert finding.result_of_decision(decision) is expected
 
 
 def test_a_content_policy_passes_once_and_a_speaking_one_never():
@@ -83,7 +83,7 @@ def test_mutations_that_apply_are_no_result():
 
 def test_what_both_phases_say_is_said_once():
     said = decided(message="spec.x: no", path="spec.x")
-    found = finding.findings([(Phase.MUTATE, said), (Phase.VALIDATE, said)], POD, place, RULES)
+    found = finding.findings_of_object([(Phase.MUTATE, said), (Phase.VALIDATE, said)], POD, place, RULES)
     assert [one.phase for one in found] == [Phase.MUTATE]
 
 
@@ -112,7 +112,7 @@ def test_subject(changes, expected):
         namespace="team",
         **changes,
     )
-    about = finding.subject(attributes)
+    about = finding.subject_of_request(attributes)
     assert (about.name, about.uid) == expected
     assert str(about) == f"Pod team/{expected[0]}"
 
@@ -151,7 +151,7 @@ def test_each_problem_is_a_finding_of_its_rule():
 
 
 def skipped(policy, *missing, name="p", path=""):
-    text = not_evaluated(map(str, missing))
+    text = not_evaluated_sentence(map(str, missing))
     unknown = decided(policy, "unknown", message=f"{path}: {text}" if path else text, path=path, missing=missing)
     return made(unknown, subject=Subject(api_version="v1", kind="Pod", namespace="team", name=name))
 

@@ -45,7 +45,7 @@ def test_a_screen(stream, variables, expected):
 
 
 def test_signs_are_drawn_where_they_can_be():
-    assert [Screen(is_unicode=is_unicode).symbol("fail") for is_unicode in (True, False)] == ["✖", "x"]
+    assert [Screen(is_unicode=is_unicode).symbol_of_result("fail") for is_unicode in (True, False)] == ["✖", "x"]
 
 
 def test_words_are_never_cut():

@@ -3,7 +3,7 @@
 import pytest
 
 from webhook.deadline import Deadline
-from webhook.schema.absence import is_bare
+from webhook.schema.absence import has_no_null_or_dollar_key
 
 BARE = {
     "texts of many lengths": {"a": "x" * 31, "b": "x" * 32, "c": "x" * 256, "d": "x" * 65_536},
@@ -25,9 +25,9 @@ OTHERS = {
 
 @pytest.mark.parametrize("value", BARE.values(), ids=BARE)
 def test_a_bare_value_is_told(value):
-    assert is_bare(value, Deadline())
+    assert has_no_null_or_dollar_key(value, Deadline())
 
 
 @pytest.mark.parametrize("value", OTHERS.values(), ids=OTHERS)
 def test_a_value_that_may_have_more_is_looked_at(value):
-    assert not is_bare(value, Deadline())
+    assert not has_no_null_or_dollar_key(value, Deadline())

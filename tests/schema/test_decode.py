@@ -10,11 +10,11 @@ import pytest
 from tests.rows import all_rows
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
-from webhook.schema import decode, named
-from webhook.schema.fit import fit
+from webhook.schema import decode, kubernetes_type
+from webhook.schema.fit import create_type_check
 from webhook.schema.kinds import Declarations
 
-THING = Declarations({"Part": {"id": "text", "size": "number"}}).type(
+THING = Declarations({"Part": {"id": "text", "size": "number"}}).resolve_type(
     {
         "name": "text",
         "on": "truth",
@@ -158,7 +158,7 @@ def test_work_is_charged_as_it_grows(field: str) -> None:
     assert 900 <= work(1000) <= work(2000) / 1.5 <= 8000
 
 
-TEMPLATE = named("core.v1.PodTemplateSpec")
+TEMPLATE = kubernetes_type("core.v1.PodTemplateSpec")
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,9 @@ def test_a_pod_template_has_the_types_of_kubernetes(spec: Any, path: str) -> Non
 
 
 def test_types_of_kubernetes_are_made_once() -> None:
-    assert named("core.v1.PodTemplateSpec") is TEMPLATE
-    assert fit(named("core.v1.PodSpec")) is fit(named("core.v1.PodSpec"))
+    assert kubernetes_type("core.v1.PodTemplateSpec") is TEMPLATE
+    assert create_type_check(kubernetes_type("core.v1.PodSpec")) is create_type_check(
+        kubernetes_type("core.v1.PodSpec")
+    )
     with pytest.raises(KeyError):
-        named("core.v1.Nothing")
+        kubernetes_type("core.v1.Nothing")

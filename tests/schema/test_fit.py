@@ -7,12 +7,12 @@ import sys
 
 THREADS = """
 import sys, threading
-from webhook.schema.fit import fit
+from webhook.schema.fit import create_type_check
 from webhook.schema.types import Fields
 
 def ask(of, start):
     start.wait()
-    assert fit(of)({})
+    assert create_type_check(of)({})
 
 sys.setswitchinterval(1e-6)
 for number in range(100):

@@ -10,13 +10,13 @@ import pytest
 from tests.rows import all_rows
 from tests.yamldata import document
 from webhook.attributes import GroupVersionKind
-from webhook.schema import decode_object, named, type_of
-from webhook.schema.kinds import at, declarations
+from webhook.schema import decode_object, kubernetes_type, type_of
+from webhook.schema.kinds import declarations, type_at_path
 from webhook.schema.types import Fields, Items, Type
 from webhook.workloads.table import load_table
 
 CRDS = Path(__file__).parents[1] / "data" / "crds"
-TEMPLATES = {named("core.v1.PodTemplateSpec"), named("core.v1.PodSpec")}
+TEMPLATES = {kubernetes_type("core.v1.PodTemplateSpec"), kubernetes_type("core.v1.PodSpec")}
 SCALARS = {"string": "text", "integer": "int64", "boolean": "truth"}
 OLDER = {"trainer.numProcPerNode", "mlPolicy.torch.numProcPerNode"}
 """Fields that an older release had with another type."""
@@ -35,7 +35,9 @@ def disagreements(of: Type | None, schema: Any, path: str) -> list[str]:
             return [path]
         inner = schema.get("properties", {})
         found = [
-            each for name in inner for each in disagreements(at(of, (name,)), inner[name], f"{path}.{name}".lstrip("."))
+            each
+            for name in inner
+            for each in disagreements(type_at_path(of, (name,)), inner[name], f"{path}.{name}".lstrip("."))
         ]
         others = schema.get("additionalProperties")
         return found + (disagreements(of.others, others, f"{path}.*") if others else [])
@@ -55,13 +57,13 @@ def published() -> list[tuple[GroupVersionKind, Any]]:
 
 @all_rows(("kind", "schema"), published, ids=lambda each: getattr(each, "kind", ""))
 def test_a_kind_has_the_types_of_its_published_schema(kind: GroupVersionKind, schema: Any) -> None:
-    assert disagreements(at(type_of(kind), ("spec",)), schema, "") == []
+    assert disagreements(type_at_path(type_of(kind), ("spec",)), schema, "") == []
 
 
 def test_every_type_that_is_named_is_declared_and_used() -> None:
     found = declarations()
     for name in found.written:
-        found.type(name)
+        found.resolve_type(name)
     assert len(found.kinds) > 15
 
 
@@ -87,7 +89,7 @@ def test_a_typed_kind_has_pod_templates_where_the_workload_table_has_them(row: A
     of = type_of(GroupVersionKind(row.group, version, row.kind))
     for rule in row.podSets:
         if rule.template:
-            assert at(of, steps(rule.template)) in TEMPLATES, rule.template
+            assert type_at_path(of, steps(rule.template)) in TEMPLATES, rule.template
 
 
 def test_core_kinds_and_the_kinds_of_data_are_typed() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.rows import all_rows
-from webhook.admission.fixtures import kind_of
-from webhook.schema.sent import as_sent
+from webhook.admission.fixtures import group_version_kind_of_object
+from webhook.schema.sent import as_sent_by_api_server
 
 ROLE = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "r"}}
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
@@ -60,14 +60,14 @@ REFUSED: dict[str, dict[str, Any]] = {
 
 @all_rows(("written", "sent"), SENT.values(), ids=SENT)
 def test_it_is_written_as_go_writes_it(written: dict[str, Any], sent: dict[str, Any]) -> None:
-    assert as_sent(written, kind_of(written)) == sent
+    assert as_sent_by_api_server(written, group_version_kind_of_object(written)) == sent
 
 
 @all_rows("written", REFUSED.values())
 def test_what_an_api_server_does_not_decode_is_not_written(written: dict[str, Any]) -> None:
-    assert as_sent(written, kind_of(written)) is None
+    assert as_sent_by_api_server(written, group_version_kind_of_object(written)) is None
 
 
 def test_what_does_not_change_is_the_same_value() -> None:
     obj = pod(args=["a"], resources={"limits": {"cpu": "1"}})
-    assert as_sent(obj, kind_of(obj)) is obj
+    assert as_sent_by_api_server(obj, group_version_kind_of_object(obj)) is obj

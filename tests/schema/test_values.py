@@ -15,7 +15,7 @@ from webhook.paths import path_as_text
 from webhook.schema import forms
 from webhook.schema.kinds import declarations
 from webhook.schema.types import Fields, Items, Type
-from webhook.schema.values import Values, declared
+from webhook.schema.values import ValueDeclarations, read_data_file
 from webhook.wording import shown
 
 OBJECTS = {
@@ -41,7 +41,7 @@ GOOD = {"name": "a", "whole": {}}
 
 
 def notes(value: object, version: str = "v1") -> list[tuple[str, str, str, str, str]]:
-    found = Values(OBJECTS, version).breaches(value, "Thing", (), Deadline())
+    found = ValueDeclarations(OBJECTS, version).breaches(value, "Thing", (), Deadline())
     return [(b.what, path_as_text(b.at), shown(b.given) if b.given != "" else "", b.expected, b.nearest) for b in found]
 
 
@@ -112,7 +112,7 @@ def test_what_is_no_object_has_no_fields() -> None:
 
 @pytest.mark.parametrize(("file", "group"), [("values.yaml", "trainer.kubeflow.org"), ("volcano.yaml", "volcano.sh")])
 def test_values_of_decoded_objects_are_of_the_types_of_their_kinds(file: str, group: str) -> None:
-    objects = declared(Path(object_shape.__file__).with_name(file))["objects"]
+    objects = read_data_file(Path(object_shape.__file__).with_name(file))["objects"]
     kinds = {kind.kind: of for kind, of in declarations().kinds.items() if kind.group.endswith(group)}
     judged = kinds.keys() & objects.keys()
     assert len(judged) >= 3
@@ -142,7 +142,7 @@ def differences(declaration: dict, of: Type | None, objects: dict, at: tuple[str
 
 @pytest.mark.parametrize("file", [claim_values.FILE, nvidia_device_config.FILE], ids=lambda file: str(file.name))
 def test_every_object_that_is_named_is_declared(file: Path) -> None:
-    objects = declared(file)["objects"]
+    objects = read_data_file(file)["objects"]
     pending, seen = [*objects.values()], 0
     while pending:
         held = pending.pop()

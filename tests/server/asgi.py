@@ -16,11 +16,11 @@ from webhook.cel.library.authorizer import Authorizer
 from webhook.deadline import Deadline
 from webhook.decisions import DenialStatus, Verdict
 from webhook.logs import Log
-from webhook.server.application import compose
+from webhook.server.application import create_application
 from webhook.server.counters import Counters
 from webhook.server.readiness import Readiness
 from webhook.server.review_endpoint import Limits
-from webhook.server.review_parts import Authority
+from webhook.server.review_parts import AuthorizationSource
 from webhook.server.worker_lane import WorkerLimits
 
 Review = Callable[[Attributes, Phase, Deadline], Verdict]
@@ -45,7 +45,7 @@ class Given:
             return self.asks(authorizer)
         return self.answer(attributes, phase, deadline)
 
-    def interrupt(self, _attributes: Attributes, _phase: Phase, because: str) -> Verdict:
+    def answer_unevaluated(self, _attributes: Attributes, _phase: Phase, because: str) -> Verdict:
         return Verdict(
             allowed=False, status=DenialStatus(code=422, reason="Invalid", message=f"not evaluated, {because}")
         )
@@ -74,11 +74,11 @@ class Running:
     counters: Counters = field(default_factory=Counters)
     stream: io.StringIO = field(default_factory=io.StringIO)
     asks: Callable[[Authorizer], Verdict] | None = None
-    authority: Authority | None = None
+    authority: AuthorizationSource | None = None
 
     def __post_init__(self) -> None:
         self.log = Log(stream=self.stream, clock=lambda: 0.0)
-        application = compose(
+        application = create_application(
             Given(self.reviewer, self.asks),
             self.log,
             self.limits,

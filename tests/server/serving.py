@@ -14,8 +14,8 @@ from typing import Any
 from certs.issue import authority, serving
 from tests.server.asgi import Running
 from webhook.server.connection_timeouts import ConnectionTimeouts
-from webhook.server.listener import Listener, Place
-from webhook.server.tls import Certificates, Files
+from webhook.server.listener import Listener, ListenerSettings
+from webhook.server.tls import Certificates, TlsFiles
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Pki:
             (self.folder / name).write_bytes(content)
 
     @property
-    def files(self) -> Files:
-        return Files(certificate=self.folder / "tls.crt", key=self.folder / "tls.key")
+    def files(self) -> TlsFiles:
+        return TlsFiles(certificate=self.folder / "tls.crt", key=self.folder / "tls.key")
 
     def trust(self) -> ssl.SSLContext:
         """What a client trusts that has today's bundle."""
@@ -62,7 +62,7 @@ class Server:
 
 @contextmanager
 def listening(
-    running: Running, files: Files | None = None, *, timeouts: ConnectionTimeouts | None = None, **place: Any
+    running: Running, files: TlsFiles | None = None, *, timeouts: ConnectionTimeouts | None = None, **place: Any
 ) -> Iterator[Server]:
     """Serve in a thread; at the end the server has stopped by itself."""
     started = threading.Event()
@@ -73,7 +73,7 @@ def listening(
         ports.extend((port, probe_port))
         started.set()
 
-    where = Place(
+    where = ListenerSettings(
         host="127.0.0.1",
         port=0,
         tls=certificates,

@@ -71,11 +71,11 @@ def test_handshakes_end_with_the_server(tmp_path: Path) -> None:
 
 
 def test_memory_is_given_back_only_after_growth() -> None:
-    operating_system.give_memory_back()
+    operating_system.tune_glibc_allocator()
     trimmer = operating_system.MemoryTrimmer()
-    assert not trimmer.look()
+    assert not trimmer.trim_if_grown()
     trimmer._least -= 2 * operating_system._GROWN_BYTES
-    tried = [trimmer.look() for _ in range(60)]
+    tried = [trimmer.trim_if_grown() for _ in range(60)]
     assert tried[0]
     assert tried.count(True) < 30, "less and less often where it does not help"
 
@@ -90,9 +90,9 @@ def test_open_files_are_raised_and_never_lowered() -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
-        operating_system.allow_files(300)
+        operating_system.raise_open_file_limit(300)
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 300
-        operating_system.allow_files(10)
+        operating_system.raise_open_file_limit(10)
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 300
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)

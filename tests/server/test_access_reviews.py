@@ -14,7 +14,7 @@ from webhook.attributes import UserInfo
 from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQuestion
 from webhook.cluster.connection import Connection, ServerRefused
 from webhook.errors import LookupFailed
-from webhook.server.access_reviews import AccessReviews, decision, review
+from webhook.server.access_reviews import AccessReviews, decision, subject_access_review
 from webhook.server.tenants import Tenant
 
 ALICE = UserInfo("alice", "7", ("dev", "system:authenticated"), {"scopes": ("a", "b")})
@@ -79,7 +79,7 @@ QUESTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 @all_rows("question, spec", QUESTIONS.values(), ids=QUESTIONS)
 def test_what_is_asked(question: dict[str, Any], spec: dict[str, Any]) -> None:
-    asked: Any = review(AuthorizationQuestion(**question), ALICE)
+    asked: Any = subject_access_review(AuthorizationQuestion(**question), ALICE)
     assert (asked["kind"], asked["spec"]) == ("SubjectAccessReview", spec)
 
 

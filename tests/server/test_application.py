@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from webhook.server.application import Pages
+from webhook.server.application import LazyPages
 from webhook.server.request_body import Receive, Scope
 from webhook.server.review_endpoint import AsgiApp, Send
 from webhook.server.scheduler import ROUND_S, Scheduler
@@ -21,7 +21,7 @@ async def nothing() -> Scope:
     return {}
 
 
-async def call(pages: Pages, path: str) -> list[Scope]:
+async def call(pages: LazyPages, path: str) -> list[Scope]:
     sent: list[Scope] = []
 
     async def send(message: Scope) -> None:
@@ -42,7 +42,7 @@ def test_pages_that_could_not_be_loaded_are_loaded_by_the_next_call():
         return page
 
     async def scenario() -> None:
-        pages = Pages(create, Scheduler())
+        pages = LazyPages(create, Scheduler())
         with pytest.raises(OSError, match="no thread"):
             await call(pages, "/healthz")
         assert len(await call(pages, "/healthz")) == 1
@@ -55,12 +55,12 @@ def test_pages_that_could_not_be_loaded_are_loaded_by_the_next_call():
 def test_a_page_waits_for_its_turn():
     async def scenario() -> None:
         scheduler = Scheduler()
-        pages = Pages(lambda: page, scheduler)
+        pages = LazyPages(lambda: page, scheduler)
         await pages.load()
         waiting = asyncio.create_task(call(pages, "/docs"))
         scheduler.worked(page_tenant("/docs", "192.0.2.1"), 2 * ROUND_S)
         await asyncio.sleep(0)
-        assert scheduler.waiting == 1
+        assert scheduler.waiting_count == 1
         assert len(await waiting) == 1
 
     asyncio.run(scenario())

@@ -46,45 +46,45 @@ def failing(clock: Clock, *durations_s: float) -> Callable[[], object]:
 def test_work_that_ends_is_done_and_nothing_is_said() -> None:
     clock = Clock()
     made = supervisor(clock)
-    asyncio.run(made.over("warm-up", failing(clock))())
-    assert (made.remark(), clock.slept, made.counters.background) == ("", [], {})
+    asyncio.run(made.restart_after_failures("warm-up", failing(clock))())
+    assert (made.describe_recent_failures(), clock.slept, made.counters.background) == ("", [], {})
 
 
 def test_work_that_fails_is_started_again_after_longer_and_longer_waits() -> None:
     clock, stream = Clock(), io.StringIO()
     made = supervisor(clock, stream)
-    asyncio.run(made.over("policies", failing(clock, *[0.0] * 7))())
+    asyncio.run(made.restart_after_failures("policies", failing(clock, *[0.0] * 7))())
     assert clock.slept == [1, 2, 4, 8, 16, 30, 30]
     assert made.counters.background == {("policies",): 7}
     line = json.loads(stream.getvalue().splitlines()[0])
     assert (line["message"], line["task"], line["error"]) == ("background task failed", "policies", "KeyError")
     assert line["traceback"][-1].endswith(" work")
-    assert "secret" not in stream.getvalue() + made.remark()
+    assert "secret" not in stream.getvalue() + made.describe_recent_failures()
 
 
 def test_work_that_ran_well_for_long_waits_the_first_time_again() -> None:
     clock = Clock()
     made = supervisor(clock)
-    asyncio.run(made.over("policies", failing(clock, 0.0, 0.0, 3600.0))())
+    asyncio.run(made.restart_after_failures("policies", failing(clock, 0.0, 0.0, 3600.0))())
     assert clock.slept == [1, 2, 1]
 
 
 def test_what_failed_is_spoken_of_until_it_has_run_well_for_ten_minutes() -> None:
     clock = Clock()
     made = supervisor(clock)
-    asyncio.run(made.over("context", failing(clock, 0.0))())
-    asyncio.run(made.over("policies", failing(clock, 0.0, 0.0))())
-    first, second = made.remark().split("; ")
+    asyncio.run(made.restart_after_failures("context", failing(clock, 0.0))())
+    asyncio.run(made.restart_after_failures("policies", failing(clock, 0.0, 0.0))())
+    first, second = made.describe_recent_failures().split("; ")
     assert first.startswith("context: KeyError at test_background_tasks.py:")
     assert first.endswith(" in work, restarted once")
     assert second.endswith(" in work, restarted 2 times")
     clock.now += REMEMBERED_S + 1
-    assert made.remark() == ""
+    assert made.describe_recent_failures() == ""
 
 
 def test_cancelling_ends_it() -> None:
     async def run() -> None:
-        task = asyncio.create_task(supervisor(Clock()).over("policies", asyncio.Event().wait)())  # type: ignore[arg-type]
+        task = asyncio.create_task(supervisor(Clock()).restart_after_failures("policies", asyncio.Event().wait)())  # type: ignore[arg-type]
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

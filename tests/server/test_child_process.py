@@ -50,6 +50,6 @@ def answered(work: Callable[[], bytes], memory_bytes: int) -> bytes:
     with child.channel:
         while select.select([child.channel], [], [], 20)[0] and (chunk := child.channel.recv(1 << 16)):
             came += chunk
-    while not child.reaped():
+    while not child.try_reap():
         time.sleep(0.01)
     return came[child_process.HEAD.size :]

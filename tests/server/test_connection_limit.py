@@ -51,8 +51,8 @@ class Port:
         made.transport = object()
         made.waits_for = waits_for
         if is_proven:
-            self.limit.completed(made)
-        made._grow(read)
+            self.limit.mark_first_request_answered(made)
+        made._record_largest_read(read)
         self.all.append(made)
         return made
 
@@ -88,9 +88,9 @@ def test_what_is_gone_or_was_never_counted_changes_nothing() -> None:
     one = port.open(read=100)
     for _ in range(2):
         port.limit.forget(one)
-    port.limit.completed(one)
-    port.limit.grew(one, 100)
-    port.limit.end_one()
+    port.limit.mark_first_request_answered(one)
+    port.limit.add_read_bytes(one, 100)
+    port.limit.abort_least_needed_connection()
     assert (len(port.limit), port.limit.read_bytes, port.aborted) == (0, 0, [])
 
 
@@ -101,17 +101,17 @@ def test_large_buffers_are_shed_idle_ones_first_then_slow_ones() -> None:
     port.open("idle_s", is_proven=True, read=10)
     port.open("", read=part)
     port.open("idle_s", is_proven=True, read=part)
-    port.limit.shed(port.loop.now)
+    port.limit.abort_connections_with_large_buffers(port.loop.now)
     assert port.aborted == []
     young = port.open("body_s", read=part)
-    port.limit.shed(port.loop.now)
+    port.limit.abort_connections_with_large_buffers(port.loop.now)
     assert port.aborted == [3]
     port.open("body_s", read=part)
-    port.limit.shed(port.loop.now)
+    port.limit.abort_connections_with_large_buffers(port.loop.now)
     assert port.aborted == [0, 3]
     port.open("body_s", read=part)
     young.pause_clock()
-    port.limit.shed(port.loop.now + 0.5)
+    port.limit.abort_connections_with_large_buffers(port.loop.now + 0.5)
     assert port.aborted == [0, 3, 5]
     assert port.limit.read_bytes == 10 + 3 * part
     assert port.counters.connections_aborted == {("buffers",): 3}
@@ -121,7 +121,7 @@ def test_shedding_ends_where_only_clients_are_left_that_wait_for_us() -> None:
     port = Port(100)
     for _ in range(8):
         port.open("", read=MAX_READ_BYTES)
-    port.limit.shed(port.loop.now + 100)
+    port.limit.abort_connections_with_large_buffers(port.loop.now + 100)
     assert port.aborted == []
 
 

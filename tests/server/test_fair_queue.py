@@ -258,13 +258,13 @@ def test_a_heavy_tenant_that_becomes_light_has_no_claim_to_what_others_had_meanw
 
 def test_who_would_be_next_is_known_before_waiting():
     async def scenario(waiting: Waiting) -> None:
-        assert waiting.queue.is_next(LIGHT)
+        assert waiting.queue.would_be_next(LIGHT)
         await waiting.enter(OTHER)
-        assert waiting.queue.is_next(LIGHT)
-        assert not waiting.queue.is_next(HEAVY)
-        assert not waiting.queue.is_next(OTHER)
+        assert waiting.queue.would_be_next(LIGHT)
+        assert not waiting.queue.would_be_next(HEAVY)
+        assert not waiting.queue.would_be_next(OTHER)
         waiting.queue.charge(LIGHT.namespace, 1.0)
-        assert not waiting.queue.is_next(LIGHT)
+        assert not waiting.queue.would_be_next(LIGHT)
         await waiting.serve()
 
     run(scenario)

@@ -20,7 +20,7 @@ from webhook import assembly
 from webhook.admission.decode import decode_review_bytes
 from webhook.admission.review import answer_request as answer
 from webhook.attributes import JSON, Phase
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 
@@ -66,7 +66,7 @@ def _texts(holder: Any) -> Iterator[str]:
 
 def test_nothing_that_policies_saw_is_kept() -> None:
     chance, numbers, policies = random.Random(7), count(), shipped_policies()
-    cluster = AssumedNamespaces(FilesCluster(assembly.read_objects([CLUSTER])))
+    cluster = ClusterWithAssumedNamespaces(FilesCluster(assembly.read_objects([CLUSTER])))
 
     def ask() -> None:
         for make in LISTS.values():

@@ -25,7 +25,7 @@ from tests.server.serving import Pki, Server, listening
 from webhook.logs import Log
 from webhook.server.counters import Counters
 from webhook.server.handshake_log import HandshakeLog, certificate_names
-from webhook.server.tls import Files
+from webhook.server.tls import TlsFiles
 
 
 def client_pair(folder: Path, common_name: str, *others: x509.GeneralName) -> ssl.SSLContext:
@@ -66,7 +66,7 @@ def test_only_clients_of_the_names_are_let_in(tmp_path: Path) -> None:
     other = client_pair(tmp_path, "other", x509.DNSName("other.example"))
     authority = tmp_path / "clients.crt"
     authority.write_text("".join(path.read_text() for path in tmp_path.glob("*.pem")))
-    files = Files(certificate=tmp_path / "tls.crt", key=tmp_path / "tls.key", client_ca=authority)
+    files = TlsFiles(certificate=tmp_path / "tls.crt", key=tmp_path / "tls.key", client_ca=authority)
     names = ("api", "api.example", "spiffe://cluster/api", "api@example.org")
     with listening(Running(), files, client_names=names) as server:
         assert [post(server, context) for context in known.values()] == [200] * 4
@@ -111,7 +111,7 @@ def test_a_failed_handshake_is_a_line_and_a_count(
 ) -> None:
     pki = Pki(tmp_path)
     running = Running()
-    files = Files(certificate=tmp_path / "tls.crt", key=tmp_path / "tls.key", client_ca=tmp_path / "ca.crt")
+    files = TlsFiles(certificate=tmp_path / "tls.crt", key=tmp_path / "tls.key", client_ca=tmp_path / "ca.crt")
     with listening(running, files) as server:
         if reason == "closed":
             socket.create_connection(("127.0.0.1", server.port)).close()

@@ -11,32 +11,32 @@ import pytest
 
 from webhook.deadline import Deadline
 from webhook.errors import InlineBudgetSpent
-from webhook.server.inline_slice import _REMEMBERED_S, HEAVY_S, SMALL_BYTES, InlineSlice, Overruns
+from webhook.server.inline_slice import _REMEMBERED_S, HEAVY_S, SMALL_BYTES, InlineTimeSlice, Overruns
 from webhook.server.tenants import Tenant
 
 ANN, BOB, SIZE = Tenant("team-a", "ann"), Tenant("team-b", "bob"), 4 * SMALL_BYTES
 
 
 def test_work_uses_a_slice_up():
-    used = InlineSlice()
-    used.allow(0.01, inf)
+    used = InlineTimeSlice()
+    used.limit_evaluation(0.01, inf)
     with pytest.raises(InlineBudgetSpent):
         deque(used.items_with_clock_checks(repeat(0)), maxlen=0)
     assert used.spent() >= 0.01
 
 
 def test_the_time_that_a_thread_waits_is_not_charged():
-    used = InlineSlice()
-    used.allow(0.05, inf)
+    used = InlineTimeSlice()
+    used.limit_evaluation(0.05, inf)
     time.sleep(0.1)
-    used.look()
+    used.check_clock()
     assert used.spent() < 0.05
 
 
-@pytest.mark.parametrize("ask", [InlineSlice.look_ahead, InlineSlice.may_take])
+@pytest.mark.parametrize("ask", [InlineTimeSlice.require_time_for_call, InlineTimeSlice.check_clock_before_slow_call])
 def test_a_call_that_may_take_too_long_is_not_begun(ask):
-    used = InlineSlice()
-    used.allow(0.05, inf)
+    used = InlineTimeSlice()
+    used.limit_evaluation(0.05, inf)
     time.sleep(0.1)
     ask(used, 0.01)
     with pytest.raises(InlineBudgetSpent):
@@ -44,30 +44,30 @@ def test_a_call_that_may_take_too_long_is_not_begun(ask):
 
 
 def test_a_call_is_not_begun_that_would_end_too_late():
-    used = InlineSlice()
-    used.allow(0.05, time.monotonic() + 0.01)
+    used = InlineTimeSlice()
+    used.limit_evaluation(0.05, time.monotonic() + 0.01)
     with pytest.raises(InlineBudgetSpent):
-        used.look_ahead(0.02)
+        used.require_time_for_call(0.02)
 
 
 def test_only_the_loop_leaves_what_mostly_is_quick():
-    Deadline(time.monotonic() + 1).may_take(5)
+    Deadline(time.monotonic() + 1).check_clock_before_slow_call(5)
 
 
 def test_nothing_runs_past_the_deadline():
-    used = InlineSlice()
-    used.allow(0.01, time.monotonic() + 0.02)
+    used = InlineTimeSlice()
+    used.limit_evaluation(0.01, time.monotonic() + 0.02)
     time.sleep(0.03)
     with pytest.raises(InlineBudgetSpent):
-        used.look()
+        used.check_clock()
 
 
 def test_what_was_done_before_is_not_taken_from_it():
-    used = InlineSlice()
+    used = InlineTimeSlice()
     while used.spent() < 0.02:
         pass
-    used.allow(0.02, inf)
-    used.look()
+    used.limit_evaluation(0.02, inf)
+    used.check_clock()
     assert used.at > time.monotonic()
 
 
@@ -95,14 +95,14 @@ def test_one_overrun_may_be_chance():
 
 def test_it_was_chance_where_the_next_as_large_fits():
     overruns = overrun((SIZE, 0.0))
-    overruns.fitted(ANN, SIZE)
+    overruns.record_review_in_time(ANN, SIZE)
     overruns.add(ANN, SIZE, 1.0)
     assert not overruns.expects(ANN, SIZE, 1.0)
 
 
 def test_a_smaller_one_that_fits_says_nothing_of_larger_ones():
     overruns = overrun((SIZE, 0.0))
-    overruns.fitted(ANN, SIZE - 1)
+    overruns.record_review_in_time(ANN, SIZE - 1)
     overruns.add(ANN, SIZE, 1.0)
     assert overruns.expects(ANN, SIZE, 1.0)
 
@@ -118,7 +118,7 @@ def test_small_ones_are_always_tried():
 
 def test_a_review_that_a_worker_finds_quick_is_tried_on_the_loop_again():
     overruns = overrun((SIZE, 0.0), (SIZE, 0.5))
-    overruns.evaluated(ANN, HEAVY_S)
+    overruns.record_worker_time(ANN, HEAVY_S)
     assert overruns.expects(ANN, SIZE, 1.0)
-    overruns.evaluated(ANN, HEAVY_S / 10)
+    overruns.record_worker_time(ANN, HEAVY_S / 10)
     assert not overruns.expects(ANN, SIZE, 1.0)

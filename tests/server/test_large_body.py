@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.server.large_body import BEGINNING_BYTES, LONG_BEGINNING_BYTES, LargeBody, keep_only
+from webhook.server.large_body import BEGINNING_BYTES, LONG_BEGINNING_BYTES, LargeBody, close_other_bodies
 
 MB = 1 << 20
 
@@ -41,7 +41,7 @@ def test_a_worker_reads_its_own_and_lets_go_of_all_others() -> None:
     mine, other = LargeBody(MB, [b"mine"]), LargeBody(MB, [b"other"])
 
     def child() -> bytes:
-        keep_only(mine)
+        close_other_bodies(mine)
         return b"%s %d" % (mine.joined(), len(other))
 
     assert _forked(child) == b"mine 0"

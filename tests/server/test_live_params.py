@@ -17,7 +17,7 @@ from webhook.logs import Log
 from webhook.policy.load import Options, load_policy_set
 from webhook.policy.policy_set import PolicySet
 from webhook.server.counters import Counters
-from webhook.server.live_params import MOST, LiveParams
+from webhook.server.live_params import MOST, LiveParamsChecker
 
 POLICIES = load_policy_set([shipped.policies_folder() / "storage"], Options(table=TABLE, lazy=True))
 TOLD = (
@@ -38,26 +38,28 @@ class Process:
         self.view = FilesCluster([])
         self.counters = Counters()
         self.stream = io.StringIO()
-        self.params = LiveParams(lambda: policies, lambda: self.view, self.counters, Log("info", stream=self.stream))
+        self.params = LiveParamsChecker(
+            lambda: policies, lambda: self.view, self.counters, Log("info", stream=self.stream)
+        )
 
     def look(self, *objects: Any) -> list[str]:
         """What is logged of a new view."""
         self.view = FilesCluster(objects)
         before = len(self.stream.getvalue())
         if self.params.has_changed():
-            self.params.note(self.params.find())
+            self.params.note(self.params.find_mistakes())
         return [json.loads(line)["mistakes"] for line in self.stream.getvalue()[before:].splitlines()]
 
 
 def test_a_mistake_is_told_once_for_each_change() -> None:
     process = Process()
     assert process.look() == []
-    assert process.params.remark() == ""
+    assert process.params.describe_mistakes() == ""
     assert process.look(param(deny="storage/claim-exist storage/claim-exists")) == [TOLD]
     assert process.look(param(deny="storage/claim-exist")) == []
-    assert (process.params.remark(), process.counters.param_mistakes) == (TOLD, {(): 1})
+    assert (process.params.describe_mistakes(), process.counters.param_mistakes) == (TOLD, {(): 1})
     assert process.look(param()) == []
-    assert process.params.remark() == ""
+    assert process.params.describe_mistakes() == ""
     assert process.look(param(deny="storage/claim-exist")) == [TOLD]
     assert process.counters.param_mistakes == {(): 2}
 
@@ -69,8 +71,8 @@ def test_rules_of_policies_that_are_not_loaded_may_be_named() -> None:
 def test_what_is_told_is_bounded() -> None:
     process = Process()
     (line,) = process.look(param(warn=" ".join(f"storage/x{number}" for number in range(30))))
-    assert line == process.params.remark()
-    assert process.params.remark().count("unknown rule") == MOST
+    assert line == process.params.describe_mistakes()
+    assert process.params.describe_mistakes().count("unknown rule") == MOST
     assert process.counters.param_mistakes == {(): MOST}
 
 

@@ -17,7 +17,7 @@ from webhook.live_policies.objects import StoredPolicies
 from webhook.policy.load import load_policy_set
 from webhook.policy.policy_set import PolicySet
 from webhook.server.live_policy_set import LivePolicySet
-from webhook.server.reload import Reloaded, marks
+from webhook.server.reload import ReloadableValue, create_file_state_function
 from webhook.yamlfile import Document
 
 FILE = """
@@ -50,8 +50,8 @@ class Stored:
     def revision(self, gvk: GroupVersionKind) -> object:
         return self.held, self.is_away, gvk
 
-    def synced(self, gvk: GroupVersionKind) -> bool:
-        return self.held.synced(gvk)
+    def is_synced(self, gvk: GroupVersionKind) -> bool:
+        return self.held.is_synced(gvk)
 
 
 class NoWrites:
@@ -71,7 +71,9 @@ def live_set(folder: Path, view: Stored) -> LivePolicySet:
     def make() -> PolicySet:
         return load_policy_set([folder], OPTIONS)
 
-    files: Reloaded[PolicySet] = Reloaded(make, marks(lambda: sorted(folder.iterdir())))
+    files: ReloadableValue[PolicySet] = ReloadableValue(
+        make, create_file_state_function(lambda: sorted(folder.iterdir()))
+    )
     return LivePolicySet(files, StoredPolicies(view), NoWrites(), compiler())  # type: ignore[arg-type]
 
 
@@ -114,7 +116,7 @@ def test_the_failure_policy_of_a_broken_one_speaks(folder: Path, failure_policy:
     assert given.allowed is (failure_policy == "Ignore")
     if given.status is not None:
         assert "spec.validations[0].expression" in given.status.message
-    assert found.remark() == "with errors: ValidatingPolicy/p"
+    assert found.describe_problems() == "with errors: ValidatingPolicy/p"
 
 
 def test_broken_files_do_not_keep_stored_objects_out(folder: Path) -> None:
@@ -134,16 +136,16 @@ def test_an_api_server_that_is_away_takes_nothing_away(folder: Path) -> None:
     view = Stored(policy("p"))
     found = live_set(folder, view)
     view.is_away = True
-    assert (found.poll(), names(found), found.unsettled()) == (False, ["of-a-file", "p"], "")
+    assert (found.poll(), names(found), found.explain_missing_policy_list()) == (False, ["of-a-file", "p"], "")
 
 
 def test_a_server_that_never_saw_what_is_stored_is_not_ready(folder: Path) -> None:
     view = Stored(policy("p"))
     view.is_away = True
     found = live_set(folder, view)
-    assert "not synced yet" in found.unsettled()
+    assert "not synced yet" in found.explain_missing_policy_list()
     view.is_away = False
-    assert (found.poll(), found.unsettled(), names(found)) == (True, "", ["of-a-file", "p"])
+    assert (found.poll(), found.explain_missing_policy_list(), names(found)) == (True, "", ["of-a-file", "p"])
 
 
 def test_another_status_alone_makes_no_new_set(folder: Path) -> None:

@@ -14,7 +14,7 @@ from tests.server.asgi import Running, review_of
 from webhook import __version__
 from webhook.decisions import Decision, DenialStatus, ValidationAction, Verdict
 from webhook.server.counters import Counters
-from webhook.server.metrics import Exposition, _pieces
+from webhook.server.metrics import Exposition, _rendered_metrics
 from webhook.server.readiness import Readiness
 
 POLICY = {"policy": "p", "policy_binding": "b"}
@@ -185,7 +185,7 @@ def test_metrics_are_made_again_after_nine_times_as_long_as_it_took() -> None:
 
 def test_metrics_of_many_policies_are_made_in_pieces_and_read_as_one_text() -> None:
     exposition = Exposition(many_checks(100), {}, version="1")
-    lines = [len(piece.splitlines()) for piece in _pieces(exposition.collect())]
+    lines = [len(piece.splitlines()) for piece in _rendered_metrics(exposition.collect())]
     assert (sum(lines) > 1_000, max(lines) <= 80) == (True, True)
     pauses: list[None] = []
 

@@ -21,7 +21,7 @@ from tests.server.test_slow_clients import SMALL, answer, connect
 from webhook.attributes import Attributes, Phase
 from webhook.deadline import Deadline
 from webhook.decisions import Verdict
-from webhook.server.tls import Files
+from webhook.server.tls import TlsFiles
 
 METRICS = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
 
@@ -93,8 +93,10 @@ def test_a_request_that_is_here_is_answered_before_its_connection_is_closed(tmp_
 # ---- the authority of clients
 
 
-def files_of(pki: Pki) -> Files:
-    return Files(certificate=pki.folder / "tls.crt", key=pki.folder / "tls.key", client_ca=pki.folder / "clients.crt")
+def files_of(pki: Pki) -> TlsFiles:
+    return TlsFiles(
+        certificate=pki.folder / "tls.crt", key=pki.folder / "tls.key", client_ca=pki.folder / "clients.crt"
+    )
 
 
 def trust_clients(pki: Pki, name: str) -> Pair:

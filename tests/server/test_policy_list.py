@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tests.literals import shipped_policies
-from webhook.server.policy_list import listed
+from webhook.server.policy_list import policy_rows
 
 
 def test_every_policy_has_a_row_of_names_and_settings() -> None:
-    rows = {row["name"]: row for row in listed(shipped_policies())}
+    rows = {row["name"]: row for row in policy_rows(shipped_policies())}
     assert set(rows) == {policy.name for policy in shipped_policies().policies}
     row = rows["claims-exactly-one"]
     assert (row["kind"], row["failurePolicy"], row["phase"], row["concerns"]) == (

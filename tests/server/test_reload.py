@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from webhook.errors import ConfigurationError
-from webhook.server.reload import Reloaded, marks, watch
+from webhook.server.reload import ReloadableValue, create_file_state_function, watch
 
 
-def numbers(folder: Path) -> Reloaded[int]:
+def numbers(folder: Path) -> ReloadableValue[int]:
     """The sum of the numbers in a folder's files."""
 
     def make() -> int:
@@ -23,7 +23,7 @@ def numbers(folder: Path) -> Reloaded[int]:
             raise ConfigurationError("not a number")
         return sum(map(int, texts))
 
-    return Reloaded(make, marks(lambda: sorted(folder.iterdir())))
+    return ReloadableValue(make, create_file_state_function(lambda: sorted(folder.iterdir())))
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_a_mounted_configmap_is_one_swapped_link(tmp_path: Path) -> None:
 
 def test_a_file_that_goes_away_while_looked_at_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("1")
-    names = marks(lambda: [tmp_path / "a", tmp_path / "gone"])()
+    names = create_file_state_function(lambda: [tmp_path / "a", tmp_path / "gone"])()
     assert [entry[0] for entry in names] == [str(tmp_path / "a")]  # type: ignore[attr-defined]
 
 
@@ -126,7 +126,7 @@ def test_the_watch_tells_of_every_try(folder: Path) -> None:
     async def run() -> None:
         found, tried = numbers(folder), asyncio.Event()
 
-        def tell(reloaded: Reloaded[int]) -> None:
+        def tell(reloaded: ReloadableValue[int]) -> None:
             told.append((reloaded.current, reloaded.error))
             tried.set()
 

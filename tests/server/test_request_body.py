@@ -17,8 +17,8 @@ from webhook.server.request_body import (
     DISCARDED_BYTES_PER_S,
     FREE_BYTES,
     MAX_WAITING,
-    Body,
     BodyBudget,
+    BodyReader,
     ClientGone,
 )
 
@@ -38,7 +38,7 @@ class Clock:
     def resume_clock(self) -> None:
         self.said.append("resume")
 
-    def hold(self) -> None:
+    def require_large_body_pace(self) -> None:
         self.said.append("hold")
 
 
@@ -61,9 +61,9 @@ class Client:
         size = self.pieces.pop(0)
         return {"type": "http.request", "body": b"x" * size, "more_body": bool(self.pieces) or self.gone or self.stalls}
 
-    def body(self, budget: BodyBudget, length: int | None, wait_s: float = 60.0) -> Body:
+    def body(self, budget: BodyBudget, length: int | None, wait_s: float = 60.0) -> BodyReader:
         deadline = monotonic() + wait_s
-        return Body(budget, self.scope, self.receive, length=length, limit=LIMIT, deadline=deadline)
+        return BodyReader(budget, self.scope, self.receive, length=length, limit=LIMIT, deadline=deadline)
 
 
 def run(one: Callable[[], Awaitable[None]]) -> None:
@@ -107,7 +107,7 @@ def test_a_first_message_that_was_received_already_is_part_of_the_body(pieces: t
         client, budget = Client(*pieces), BodyBudget(LIMIT)
         first = await client.receive()
         deadline = monotonic() + 60
-        reading = Body(
+        reading = BodyReader(
             budget, client.scope, client.receive, length=sum(pieces), limit=LIMIT, deadline=deadline, first=first
         )
         async with reading as body:
@@ -129,10 +129,10 @@ def test_without_room_one_piece_is_read_until_there_is() -> None:
 
         task = asyncio.create_task(read())
         await settle()
-        assert (client.asked, budget.waiting, client.clock.said) == (1, 1, ["pause"])
+        assert (client.asked, budget.waiting_call_count, client.clock.said) == (1, 1, ["pause"])
         budget.release(LIMIT)
         assert await task == LARGE
-        assert (budget.reserved, budget.waiting) == (0, 0)
+        assert (budget.reserved, budget.waiting_call_count) == (0, 0)
 
     run(one)
 
@@ -145,7 +145,7 @@ def test_who_waits_until_its_deadline_is_told_to_try_again() -> None:
         with pytest.raises(CallError, match="other calls fill the 1000000 bytes") as error:
             await client.body(budget, LARGE, wait_s=0.01).__aenter__()
         assert (error.value.code, error.value.reason, client.asked) == (429, "TooManyRequests", 1)
-        assert (budget.reserved, budget.waiting) == (LIMIT, 0)
+        assert (budget.reserved, budget.waiting_call_count) == (LIMIT, 0)
 
     run(one)
 
@@ -211,10 +211,10 @@ def test_who_leaves_the_queue_lets_those_behind_pass() -> None:
         await settle()
         small = asyncio.create_task(budget.reserve(40, "b"))
         await settle()
-        assert budget.waiting == 2
+        assert budget.waiting_call_count == 2
         large.cancel()
         await small
-        assert (budget.reserved, budget.waiting) == (100, 0)
+        assert (budget.reserved, budget.waiting_call_count) == (100, 0)
 
     run(one)
 
@@ -230,7 +230,7 @@ def test_who_leaves_in_the_moment_of_its_turn_keeps_nothing() -> None:
             for step in steps if is_first else reversed(steps):
                 step()
             await asyncio.gather(task, return_exceptions=True)
-            assert (budget.reserved, budget.waiting) == (0, 0)
+            assert (budget.reserved, budget.waiting_call_count) == (0, 0)
 
     run(one)
 
@@ -259,7 +259,7 @@ def test_a_queue_that_one_address_fills_has_room_for_another() -> None:
         await settle()
         others = [asyncio.create_task(budget.reserve(1, "b")) for _ in range(3)]
         await settle()
-        assert budget.waiting == MAX_WAITING
+        assert budget.waiting_call_count == MAX_WAITING
         assert [task.done() for task in tasks] == [False] * (MAX_WAITING - 3) + [True] * 3
         budget.release(100)
         results = await asyncio.gather(*tasks, *others, return_exceptions=True)
@@ -291,16 +291,16 @@ def test_what_is_too_long_needs_no_budget(pieces: tuple[int, ...], length: int |
 
 def test_large_bodies_together_are_read_at_a_pace() -> None:
     budget = BodyBudget(LIMIT)
-    assert budget.pace.took(BURST_BYTES, 100.0) == 0.0
-    assert budget.pace.took(BYTES_PER_S, 100.0) == pytest.approx(1.0)
-    assert budget.pace.took(BYTES_PER_S, 101.0) == pytest.approx(1.0)
-    assert budget.pace.took(BURST_BYTES, 110.0) == 0.0
+    assert budget.pace.record_read(BURST_BYTES, 100.0) == 0.0
+    assert budget.pace.record_read(BYTES_PER_S, 100.0) == pytest.approx(1.0)
+    assert budget.pace.record_read(BYTES_PER_S, 101.0) == pytest.approx(1.0)
+    assert budget.pace.record_read(BURST_BYTES, 110.0) == 0.0
 
 
 def test_a_body_that_is_thrown_away_is_read_at_a_pace_until_its_call_ends() -> None:
     async def read() -> None:
         budget = BodyBudget(LIMIT)
-        budget.discarding.took(100 * DISCARDED_BYTES_PER_S, monotonic())
+        budget.discarding.record_read(100 * DISCARDED_BYTES_PER_S, monotonic())
         client = Client(LARGE, LARGE, LARGE)
         with pytest.raises(CallError, match="larger than 1000000 bytes"):
             await client.body(budget, LIMIT + 1, wait_s=0.05).__aenter__()
@@ -313,7 +313,7 @@ def test_a_body_that_is_thrown_away_is_read_at_a_pace_until_its_call_ends() -> N
 def test_a_body_that_comes_fast_lets_others_in_between_and_is_not_charged_for_it() -> None:
     async def read() -> None:
         budget, client = BodyBudget(LIMIT), Client(LARGE, LARGE, 1)
-        budget.pace.took(BURST_BYTES + BYTES_PER_S // 10, monotonic())
+        budget.pace.record_read(BURST_BYTES + BYTES_PER_S // 10, monotonic())
         async with client.body(budget, 2 * LARGE + 1) as body:
             assert len(body) == 2 * LARGE + 1
         assert client.clock.said == ["pause", "hold", "pause", "resume", "resume"]

@@ -94,7 +94,7 @@ def test_evaluation_ends_before_the_worker_is_killed():
 def test_a_deadline_that_ends_an_evaluation_outside_of_every_policy_is_no_fault():
     def late(deadline: Deadline) -> None:
         deadline.at = 0.0
-        deadline.look()
+        deadline.check_clock()
 
     running = Running(in_worker(late))
     answer = running.post("/validate?timeout=20s", LARGE)

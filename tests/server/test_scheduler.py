@@ -22,7 +22,7 @@ def run(scenario: Coroutine[None, None, Result]) -> Result:
 
 
 async def review(scheduler: Scheduler, tenant: Tenant, seconds: float, done: list[Tenant]) -> None:
-    await scheduler.turn(tenant)
+    await scheduler.wait_for_turn(tenant)
     scheduler.worked(tenant, seconds)
     done.append(tenant)
 
@@ -114,7 +114,7 @@ def test_a_light_tenant_does_not_wait_behind_others_in_a_round_that_is_not_full(
         crowd = [asyncio.create_task(review(scheduler, CROWD, HEAVY_S, done)) for _ in range(3)]
         scheduler.worked(CROWD, 2 * ROUND_S)
         await asyncio.sleep(0)
-        assert scheduler.waiting == 3
+        assert scheduler.waiting_count == 3
         await review(scheduler, VICTIM, 0.001, done)
         assert done == [VICTIM]
         await asyncio.gather(*crowd)
@@ -134,7 +134,7 @@ def test_whoever_went_away_does_not_hold_up_the_rest():
             await asyncio.sleep(0)
         tasks[2].cancel()
         await asyncio.wait(tasks, timeout=5)
-        assert scheduler.waiting == 0
+        assert scheduler.waiting_count == 0
         return done
 
     assert run(scenario()) == [Tenant("a", ""), Tenant("d", "")]
@@ -145,8 +145,8 @@ def test_a_wait_ends_in_time():
         scheduler = Scheduler()
         scheduler.worked(CROWD, 2 * ROUND_S)
         with pytest.raises(TimeoutError):
-            await scheduler.turn(CROWD, time.monotonic() - 1)
-        await scheduler.turn(VICTIM)
+            await scheduler.wait_for_turn(CROWD, time.monotonic() - 1)
+        await scheduler.wait_for_turn(VICTIM)
 
     run(scenario())
 

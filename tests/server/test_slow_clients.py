@@ -211,7 +211,7 @@ def test_what_is_left_of_an_answered_review_is_read_at_a_pace(tmp_path: Path) ->
     head = HEAD.replace(b"application/json", b"text/plain") + b"content-length: %d\r\n\r\n" % (12 << 20)
     with listening(Running(), pki.files) as server:
         client = connect(server, pki)
-        server.listener._acceptors[0].limit.took_unheard(1 << 40, time.monotonic())
+        server.listener._acceptors[0].limit.throttle_answered_body(1 << 40, time.monotonic())
         client.sendall(head + b"a" * (1 << 20))
         assert answer(client).startswith(b"HTTP/1.1 415")
         client.settimeout(0.5)
@@ -275,7 +275,7 @@ def test_large_bodies_in_line_are_not_charged_for_the_wait(tmp_path: Path) -> No
         holders = [connect(server, pki) for _ in range(2)]
         for holder in holders:
             holder.sendall(HEAD + b"content-length: %d\r\n\r\n{" % size)
-        until(lambda: server.running.app.bodies.waiting == 1)
+        until(lambda: server.running.app.bodies.waiting_call_count == 1)
         client = connect(server, pki)
         client.sendall(HEAD + b"content-length: %d\r\n\r\n" % size + BODY + b" " * (size - len(BODY)))
         assert client.recv(100).startswith(b"HTTP/1.1 200 ")
@@ -376,7 +376,7 @@ OVERDUE = {
 
 @pytest.mark.parametrize(("state", "broken"), OVERDUE.values(), ids=OVERDUE.keys())
 def test_what_is_overdue(state: dict[str, object], broken: str) -> None:
-    assert _connection(**state).overdue(ConnectionTimeouts(), 100.0) == broken
+    assert _connection(**state).exceeded_timeout(ConnectionTimeouts(), 100.0) == broken
 
 
 def test_few_idle_connections_are_closed_at_a_time() -> None:
@@ -391,13 +391,13 @@ def test_few_idle_connections_are_closed_at_a_time() -> None:
 def test_parting_and_reading_are_measured_from_when_they_began() -> None:
     one, timeouts = _connection(), ConnectionTimeouts()
     one.transport.unsent = 1  # type: ignore[attr-defined]
-    assert (one.overdue(timeouts, 100.0), one.overdue(timeouts, 109.0)) == ("", "")
+    assert (one.exceeded_timeout(timeouts, 100.0), one.exceeded_timeout(timeouts, 109.0)) == ("", "")
     one.transport.unsent = 0  # type: ignore[attr-defined]
-    assert one.overdue(timeouts, 110.5) == ""
+    assert one.exceeded_timeout(timeouts, 110.5) == ""
     one.transport.unsent = 1  # type: ignore[attr-defined]
-    assert [one.overdue(timeouts, now) for now in (111.0, 121.5)] == ["", "answer_s"]
+    assert [one.exceeded_timeout(timeouts, now) for now in (111.0, 121.5)] == ["", "answer_s"]
     one.transport.closing = True  # type: ignore[attr-defined]
-    assert [one.overdue(timeouts, now) for now in (200.0, 200.9, 201.1)] == ["", "", "goodbye_s"]
+    assert [one.exceeded_timeout(timeouts, now) for now in (200.0, 200.9, 201.1)] == ["", "", "goodbye_s"]
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from certs.issue import authority
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
 from webhook.errors import ConfigurationError
-from webhook.server.tls import Certificates, Files
-from webhook.server.tls_records import RecordReads
+from webhook.server.tls import Certificates, TlsFiles
+from webhook.server.tls_records import RecordwiseTlsObject
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_a_change_of_key_type_is_served(pki: Pki) -> None:
         assert shown(server) == (pki.folder / "tls.crt").read_bytes()
 
 
-def both_sides(pki: Pki, hello: int = 0) -> tuple[ssl.SSLObject, RecordReads]:
+def both_sides(pki: Pki, hello: int = 0) -> tuple[ssl.SSLObject, RecordwiseTlsObject]:
     """A client and a server that have shaken hands, without a network; `hello` are more bytes of the first message."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -122,7 +122,7 @@ def both_sides(pki: Pki, hello: int = 0) -> tuple[ssl.SSLObject, RecordReads]:
     for side in (client, server, client, server):
         with suppress(ssl.SSLWantReadError):
             side.do_handshake()
-    assert isinstance(server, RecordReads)
+    assert isinstance(server, RecordwiseTlsObject)
     return client, server
 
 
@@ -222,14 +222,14 @@ def test_client_certificates_are_required_when_asked_for(pki: Pki) -> None:
     folder = pki.folder
     (folder / "clients.crt").write_bytes(clients.certificate)
     (folder / "clients.key").write_bytes(clients.key)
-    files = Files(certificate=folder / "tls.crt", key=folder / "tls.key", client_ca=folder / "clients.crt")
+    files = TlsFiles(certificate=folder / "tls.crt", key=folder / "tls.key", client_ca=folder / "clients.crt")
     known = pki.trust()
     known.load_cert_chain(folder / "clients.crt", folder / "clients.key")
     with listening(Running(), files) as server:
         assert httpx.get(f"{server.address}/healthz", verify=known).status_code == 200
         with pytest.raises(httpx.TransportError):
             httpx.get(f"{server.address}/healthz", verify=pki.trust())
-    assert len(files.mark()) == 3
+    assert len(files.file_states()) == 3
 
 
 REFUSED = {
@@ -267,12 +267,12 @@ def test_what_is_wrong_with_the_authority_of_clients_is_not_said_of_the_pair(
     if content is not None:
         authority.write_bytes(content)
     with pytest.raises(ConfigurationError, match=message):
-        Certificates(Files(certificate=pki.folder / "tls.crt", key=pki.folder / "tls.key", client_ca=authority))
+        Certificates(TlsFiles(certificate=pki.folder / "tls.crt", key=pki.folder / "tls.key", client_ca=authority))
 
 
 def test_a_folder_for_the_authority_of_clients_is_named(pki: Pki) -> None:
     with pytest.raises(ConfigurationError, match=r"^--client-ca: `.*`: is a directory$"):
-        Certificates(Files(certificate=pki.folder / "tls.crt", key=pki.folder / "tls.key", client_ca=pki.folder))
+        Certificates(TlsFiles(certificate=pki.folder / "tls.crt", key=pki.folder / "tls.key", client_ca=pki.folder))
 
 
 def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_a_passphrase(pki: Pki) -> None:
@@ -285,4 +285,4 @@ def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_a_passphrase(pki: P
 
 def test_a_folder_for_a_certificate_is_named(pki: Pki) -> None:
     with pytest.raises(ConfigurationError, match="is a directory"):
-        Certificates(Files(certificate=pki.folder, key=pki.folder / "tls.key"))
+        Certificates(TlsFiles(certificate=pki.folder, key=pki.folder / "tls.key"))

@@ -50,7 +50,7 @@ def test_a_tenant_does_not_take_the_last_worker():
     answers = asyncio.run(gather(lane, ("greedy", 60, 1.0), ("greedy", 60, 1.0), ("other", 0, 30.0)))
     assert [type(answer) for answer in answers] == [OutOfTime, OutOfTime, bytes]
     assert counters.workers == {("answered",): 1, ("not_started",): 1, ("killed",): 1}
-    assert (lane.busy, lane.waiting) == (0, 0)
+    assert (lane.busy_worker_count, lane.waiting_review_count) == (0, 0)
 
 
 def test_nor_does_a_user_in_several_namespaces():
@@ -121,7 +121,7 @@ def test_a_worker_is_given_back_by_those_who_went_away():
         return await lane.run(lambda: b"done", in_namespace("c"), begun + 30)
 
     assert asyncio.run(run()) == b"done"
-    assert (lane.busy, lane.waiting) == (0, 0)
+    assert (lane.busy_worker_count, lane.waiting_review_count) == (0, 0)
 
 
 def test_without_a_worker_the_deadline_ends_the_wait():

@@ -11,7 +11,7 @@ from webhook.commands import options
 from webhook.errors import ConfigurationError
 from webhook.settings import values
 from webhook.settings.serving import ServerSettings
-from webhook.settings.setting import Declared, declare_setting, declared_settings, read_settings
+from webhook.settings.setting import SettingsBase, declare_setting, declared_settings, read_settings
 from webhook.settings.shared import Settings
 
 BY_NAME = {each.name: each for each in declared_settings(ServerSettings)}
@@ -27,7 +27,7 @@ def test_flags_win_over_the_environment():
     flags = {"log_level": "error", "policies": [], "workloads": [Path("w")], "context": None}
     chosen = read_settings(ServerSettings, flags, environment)
     assert chosen == ServerSettings(log_level="error", cel_engine="celpy", workloads=(Path("w"),))
-    assert chosen.given == {"log_level", "workloads"}
+    assert chosen.names_given_by_flags == {"log_level", "workloads"}
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_flags_win_over_the_environment():
     ],
 )
 def test_text_is_read(name, text, value):
-    assert getattr(read_settings(ServerSettings, {}, {BY_NAME[name].variable: text}), name) == value
+    assert getattr(read_settings(ServerSettings, {}, {BY_NAME[name].environment_variable: text}), name) == value
 
 
 @all_rows(
@@ -81,7 +81,7 @@ def test_what_cannot_be_used_names_its_flag_or_variable(name, text, message):
     each = BY_NAME[name]
     for flags, environment, origin in (
         ({name: text}, {}, each.flag),
-        ({}, {each.variable: text}, each.variable),
+        ({}, {each.environment_variable: text}, each.environment_variable),
     ):
         with pytest.raises(ConfigurationError) as error:
             read_settings(ServerSettings, flags, environment)
@@ -109,15 +109,15 @@ def test_every_setting_is_explained_in_sentences(each):
 def test_a_setting_that_is_added_is_a_flag_and_a_variable(monkeypatch):
     @dataclass(frozen=True, slots=True, kw_only=True)
     class More(Settings):
-        colours: int = declare_setting(3, values.whole("COUNT", 1), "How many colours.")
+        colours: int = declare_setting(3, values.whole_number_type("COUNT", 1), "How many colours.")
 
-    @options.with_settings(More, "colours")
+    @options.add_settings_flags(More, "colours")
     def command(*, settings: More) -> int:
         return settings.colours
 
     monkeypatch.setenv("CLAIMGATE_COLOURS", "7")
     assert (command(), command(colours="5")) == (7, 5)
-    assert issubclass(More, Declared)
+    assert issubclass(More, SettingsBase)
 
 
 def test_shipped_policies_are_found(tmp_path):

@@ -1,12 +1,12 @@
 """Cases that carry their own policies: what is a mismatch."""
 
 from tests.literals import CONFIG_MAPS, OPTIONS, validating
-from webhook.suites.cases import Case, mismatches
+from webhook.suites.cases import RecordedCase, mismatches
 
 
 def case(**changes):
     policy, binding = validating("true", rule=CONFIG_MAPS)
-    return Case(
+    return RecordedCase(
         {"id": "c", "policies": [policy], "bindings": [binding], "review": None, "expect": {"allowed": True}, **changes}
     )
 

@@ -30,7 +30,7 @@ def test_other_values_are_charged_as_the_list_is():
 
 def test_items_share_values_with_a_set():
     items = Items(["a", "b"], Deadline())
-    assert [items.shares(frozenset(values)) for values in ("bc", "cd", "")] == [True, False, False]
+    assert [items.has_any_of(frozenset(values)) for values in ("bc", "cd", "")] == [True, False, False]
 
 
 def test_entries_are_a_map():

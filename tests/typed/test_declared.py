@@ -8,7 +8,7 @@ import pytest
 import webhook.facts
 from webhook.schema.kinds import type_of
 from webhook.schema.types import Fields, Items
-from webhook.schema.types import named as type_named
+from webhook.schema.types import kubernetes_type as type_named
 from webhook.typed import fields
 from webhook.typed.objects import Object
 from webhook.typed.pods import Container, Pod, PodTemplate

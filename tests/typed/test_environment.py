@@ -6,7 +6,7 @@ from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.typed.environment import Environment, first_value
 from webhook.typed.pods import Container
-from webhook.typed.view import Reading
+from webhook.typed.view import ReadingContext
 
 
 def environment(*listed):
@@ -31,7 +31,7 @@ def test_without_a_list_there_are_none(env):
 
 
 def test_variables_are_charged():
-    container = Container.of({"env": [{"name": "A"}] * 200}, (), Reading(Deadline(-1.0)))
+    container = Container.of({"env": [{"name": "A"}] * 200}, (), ReadingContext(Deadline(-1.0)))
     with pytest.raises(BudgetExceeded):
         _ = container.environment
 

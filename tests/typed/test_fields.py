@@ -7,7 +7,7 @@ from webhook.errors import BudgetExceeded
 from webhook.quantity import parse_quantity
 from webhook.typed import fields
 from webhook.typed.objects import Metadata
-from webhook.typed.view import Reading, Typed
+from webhook.typed.view import ReadingContext, Typed
 
 
 class Inner(Typed):
@@ -30,7 +30,7 @@ class Sample(Typed):
     amounts = fields.Amounts()
     value_map = fields.ValueMap()
     quantities = fields.Quantities()
-    text_lists = fields.TextLists()
+    text_lists = fields.TextListMap()
     number_map = fields.NumberMap()
     names = fields.Names()
     truths = fields.Truths()
@@ -38,7 +38,7 @@ class Sample(Typed):
 
 
 def sample(**json):
-    return Sample(json, ("spec",), Reading())
+    return Sample(json, ("spec",), ReadingContext())
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_an_entry_that_is_no_object_keeps_the_place_of_the_others():
 
 
 def test_a_field_counts_as_set_where_its_value_is_still_to_be_filled_in():
-    read = Sample({"text": None}, ("spec",), Reading(omitted=frozenset({("spec", "part")})))
+    read = Sample({"text": None}, ("spec",), ReadingContext(omitted=frozenset({("spec", "part")})))
     assert (read.has("part"), read.has("text"), read.is_omitted("part")) == (True, False, True)
 
 
@@ -117,7 +117,7 @@ def test_objects_differ_in_some_fields_or_at_all():
 
 def test_a_controller_is_an_owner_that_says_so():
     owners = [{"kind": "Job"}, {"kind": "ReplicaSet", "controller": True}]
-    read = [Metadata({"ownerReferences": owners[:count]}, (), Reading()) for count in (1, 2)]
+    read = [Metadata({"ownerReferences": owners[:count]}, (), ReadingContext()) for count in (1, 2)]
     assert [metadata.is_controlled for metadata in read] == [False, True]
 
 
@@ -129,7 +129,7 @@ def test_reading_a_long_list_or_map_ends_with_the_time(attribute):
     name = fields.camel_case(attribute)
     long = {str(index): "1" for index in range(1000)} if attribute in MAPS else ["1"] * 1000
     with pytest.raises(BudgetExceeded):
-        getattr(Sample({name: long}, (), Reading(Deadline(at=0))), attribute)
+        getattr(Sample({name: long}, (), ReadingContext(Deadline(at=0))), attribute)
 
 
 def test_a_map_of_values_keeps_null():
@@ -140,7 +140,7 @@ def test_a_map_of_values_keeps_null():
 @pytest.mark.parametrize("field", ["part", "parts", "amounts", "value_map"])
 def test_an_object_that_was_decoded_has_nothing_of_another_type(field):
     name = fields.camel_case(field)
-    assert not getattr(Sample({name: 1.5}, ("spec",), Reading()), field)
-    assert not getattr(Sample({name: None}, ("spec",), Reading(is_decoded=True)), field)
+    assert not getattr(Sample({name: 1.5}, ("spec",), ReadingContext()), field)
+    assert not getattr(Sample({name: None}, ("spec",), ReadingContext(is_decoded=True)), field)
     with pytest.raises(TypeError, match="of another type"):
-        getattr(Sample({name: 1.5}, ("spec",), Reading(is_decoded=True)), field)
+        getattr(Sample({name: 1.5}, ("spec",), ReadingContext(is_decoded=True)), field)

@@ -2,11 +2,11 @@
 
 from webhook.typed.nodes import Node
 from webhook.typed.objects import OwnerReference
-from webhook.typed.view import Reading
+from webhook.typed.view import ReadingContext
 
 
 def node(**status):
-    return Node({"metadata": {"name": "a", "labels": {"pool": "gpu"}}, "status": status}, (), Reading())
+    return Node({"metadata": {"name": "a", "labels": {"pool": "gpu"}}, "status": status}, (), ReadingContext())
 
 
 def test_a_condition_is_the_first_of_its_type():
@@ -30,7 +30,7 @@ def test_an_object_has_the_labels_of_its_metadata():
 
 def test_an_owner_has_the_group_of_its_version():
     def owner(version):
-        return OwnerReference({"apiVersion": version, "kind": "Job"}, (), Reading())
+        return OwnerReference({"apiVersion": version, "kind": "Job"}, (), ReadingContext())
 
     assert owner("batch/v1").group_kind == ("batch", "Job")
     assert owner("v1").group_kind == ("", "Job")

@@ -15,7 +15,7 @@ from webhook.typed.pod_parts import (
     VISIBLE_DEVICES,
 )
 from webhook.typed.pods import Pod
-from webhook.typed.view import Reading
+from webhook.typed.view import ReadingContext
 
 
 def has(**spec):
@@ -81,7 +81,7 @@ def test_images_are_those_of_all_containers():
 def test_what_no_api_server_has_decoded_is_an_error(pod):
     assert Pod.of(pod).parts.present == {NO_CONTROLLER}
     with pytest.raises(TypeError):
-        assert Pod.of(pod, (), Reading(is_decoded=True)).parts
+        assert Pod.of(pod, (), ReadingContext(is_decoded=True)).parts
 
 
 def test_every_device_but_gpu_has_an_extended_name():

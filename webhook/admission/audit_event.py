@@ -23,7 +23,8 @@ _REFUSED: Final = 400
 
 
 class EventWithoutRequest(Exception):
-    """The error for an event without an object for a webhook; the text gives the reason.
+    """The error for an audit event from which no admission request can be made; the text gives the reason. the text
+    gives the reason.
 
     is_read: it changes nothing, so that nobody misses it.
     """
@@ -86,7 +87,7 @@ def _attributes_of_event(event: _AuditEvent, obj: dict[str, Any]) -> Attributes:
     operation = _OPERATIONS[event.verb]
     if event.verb == "patch" and event.response_status is not None and event.response_status.code == _CREATED:
         operation = "CREATE"  # of server-side apply
-    return _decode_or_refuse(
+    return _decode_request_of_event(
         {
             "uid": event.audit_id or "none",
             "kind": {"group": group, "version": version, "kind": obj.get("kind")},
@@ -105,7 +106,7 @@ def _attributes_of_event(event: _AuditEvent, obj: dict[str, Any]) -> Attributes:
     )
 
 
-def _decode_or_refuse(review: JSON) -> Attributes:
+def _decode_request_of_event(review: JSON) -> Attributes:
     try:
         return decode_request(review)
     except CallError as error:

@@ -14,7 +14,7 @@ import msgspec
 from webhook.admission import json_bounds, wire
 from webhook.attributes import JSON, NOBODY, Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo
 from webhook.errors import CallError
-from webhook.problems.text import text_of_at_most
+from webhook.problems.text import shorten_text
 
 _REVIEW: Final = msgspec.json.Decoder(wire.Review)
 _HEAD: Final = msgspec.json.Decoder(wire.ReviewHead)
@@ -44,7 +44,7 @@ def decode_review_bytes(body: bytes) -> Attributes:
         raise _bad_request_error(f"the body is not JSON: {_error_in_lower_case(error)}; {wire.EXPECTED}") from None
     if review.request is not None and json_bounds.has_long_number(body):
         try:
-            json_bounds.integers_outside_int64_as_doubles(
+            json_bounds.convert_large_integers_to_doubles(
                 (review.request.object, review.request.old_object, review.request.options)
             )
         except OverflowError:
@@ -52,7 +52,7 @@ def decode_review_bytes(body: bytes) -> Attributes:
     return _attributes_of_review(review)
 
 
-def decode_head(body: bytes) -> Attributes | None:
+def decode_request_without_objects(body: bytes) -> Attributes | None:
     """Return the request without its objects, at a cost that does not grow with them; None if that is not possible.
 
     kube-apiserver writes everything else before them (the order of fields in k8s.io/api v0.36 admission/v1/types.go).
@@ -104,12 +104,12 @@ def decode_request(request: JSON) -> Attributes:
 def _attributes_of_review(review: wire.Review) -> Attributes:
     group, _, version = (review.api_version or "").rpartition("/")
     if review.kind != wire.KIND or group != wire.GROUP:
-        given = f"apiVersion `{_shortened(review.api_version)}` and kind `{_shortened(review.kind)}`"
+        given = f"apiVersion `{_shortened_value(review.api_version)}` and kind `{_shortened_value(review.kind)}`"
         raise _bad_request_error(f"the body is not an AdmissionReview: found {given}, {wire.EXPECTED}")
     if version != "v1":
         hint = "list `v1` in admissionReviewVersions of the webhook configuration"
         raise _bad_request_error(
-            f"apiVersion: `{_shortened(review.api_version)}` is not served, expected `{wire.API_VERSION}`; {hint}"
+            f"apiVersion: `{_shortened_value(review.api_version)}` is not served, expected `{wire.API_VERSION}`; {hint}"
         )
     if review.request is None:
         raise _bad_request_error(
@@ -123,11 +123,11 @@ def _attributes_of_request(request: wire.Request) -> Attributes:
         raise _bad_request_error("request.uid: expected a string, found none; the answer must echo it")
     operation = _OPERATIONS.get(request.operation or "")
     if operation is None:
-        given = f"`{_shortened(request.operation)}`" if request.operation else "none"
+        given = f"`{_shortened_value(request.operation)}`" if request.operation else "none"
         raise _bad_request_error(f"request.operation: expected one of {', '.join(_OPERATIONS)}, found {given}")
     kind = _group_version_kind(request.kind, "request.kind")
     resource = _group_version_resource(request.resource, "request.resource")
-    sub_resource = _name_within_bounds(request.sub_resource or "", "request.subResource")
+    sub_resource = _check_one_name_length(request.sub_resource or "", "request.subResource")
     was_kind, was_resource = request.request_kind, request.request_resource
     same_kind = was_kind is None or was_kind == request.kind
     same_resource = was_resource is None or was_resource == request.resource
@@ -142,8 +142,8 @@ def _attributes_of_request(request: wire.Request) -> Attributes:
         if same_resource
         else _group_version_resource(was_resource, "request.requestResource"),
         request_sub_resource=sub_resource if was_resource is None else request.request_sub_resource or "",
-        name=request.name or _name_of_unnamed_request(request, operation),
-        namespace=_name_within_bounds(request.namespace or "", "request.namespace"),
+        name=request.name or _request_name_from_object(request, operation),
+        namespace=_check_one_name_length(request.namespace or "", "request.namespace"),
         user_info=_user_info(request.user_info),
         object=request.object,
         old_object=request.old_object,
@@ -153,7 +153,7 @@ def _attributes_of_request(request: wire.Request) -> Attributes:
     )
 
 
-def _name_of_unnamed_request(request: wire.Request, operation: Operation) -> str:
+def _request_name_from_object(request: wire.Request, operation: Operation) -> str:
     """Return the name of a request that names none: that of the deleted object of deletecollection, else ""."""
     named = request.old_object if operation is Operation.DELETE else request.object
     metadata = named.get("metadata") if named else None
@@ -165,17 +165,17 @@ def _group_version_kind(kind: wire.Kind | None, path: str) -> GroupVersionKind:
     if kind is None or not kind.kind or not kind.version:
         raise _bad_request_error(f"{path}: expected group, version and kind, found none or empty ones")
     named = GroupVersionKind(kind.group or "", kind.version, kind.kind)
-    return named if sum(map(len, named)) <= _LONGEST_NAME else _names_within_bounds(named, path)
+    return named if sum(map(len, named)) <= _LONGEST_NAME else _check_name_lengths(named, path)
 
 
 def _group_version_resource(resource: wire.Resource | None, path: str) -> GroupVersionResource:
     if resource is None or not resource.resource or not resource.version:
         raise _bad_request_error(f"{path}: expected group, version and resource, found none or empty ones")
     named = GroupVersionResource(resource.group or "", resource.version, resource.resource)
-    return named if sum(map(len, named)) <= _LONGEST_NAME else _names_within_bounds(named, path)
+    return named if sum(map(len, named)) <= _LONGEST_NAME else _check_name_lengths(named, path)
 
 
-def _names_within_bounds(names: Names, path: str) -> Names:
+def _check_name_lengths(names: Names, path: str) -> Names:
     """Return the names after checking that none is too long, because policies are looked up by them."""
     longest = max(map(len, names))
     if longest > _LONGEST_NAME:
@@ -183,8 +183,8 @@ def _names_within_bounds(names: Names, path: str) -> Names:
     return names
 
 
-def _name_within_bounds(name: str, path: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else _names_within_bounds((name,), path)[0]
+def _check_one_name_length(name: str, path: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else _check_name_lengths((name,), path)[0]
 
 
 def _user_info(user: wire.User | None) -> UserInfo:
@@ -194,9 +194,9 @@ def _user_info(user: wire.User | None) -> UserInfo:
     return UserInfo(user.username or "", user.uid or "", tuple(user.groups or ()), extra)
 
 
-def _shortened(given: str | None) -> str:
+def _shortened_value(given: str | None) -> str:
     """Return a shortened text of a wrong value, because a message with 2 MB of it would be logged and sent."""
-    return text_of_at_most(given or "", _LONGEST_NAME)
+    return shorten_text(given or "", _LONGEST_NAME)
 
 
 def _bad_request_error(message: str) -> CallError:

@@ -64,33 +64,33 @@ def verdict_of_decisions(
         return Verdict(allowed=True, decisions=tuple(decisions), patched_object=attributes.object)
     failed = [decision for decision in decisions if decision.action == "deny"]
     denied = [each for each in failed if each.is_enforced]
-    warned = _warnings_of(failed)
+    warned = _decisions_that_only_warn(failed)
     status = None
     if denied:
         status = (
-            _native_status_of_denial(denied[0], attributes)
+            _denial_status_in_api_server_words(denied[0], attributes)
             if api_server_text
             else status_of_denials(denied, attributes, further)
         )
     texts = [
-        *(map(native_warning, warned) if api_server_text else _messages_as_sentences(warned)),
-        *_messages_as_sentences(_decisions_let_pass(decisions)),
+        *(map(warning_in_api_server_words, warned) if api_server_text else _messages_as_sentences(warned)),
+        *_messages_as_sentences(_admitted_decisions_to_warn_of(decisions)),
     ]
     return Verdict(
         allowed=not denied,
         decisions=tuple(decisions),
         status=status,
-        warnings=_native_warnings(texts) if api_server_text else bounded_warnings(texts),
+        warnings=_unique_warnings_within_limit(texts) if api_server_text else fit_warnings_to_api_server_limits(texts),
         audit_annotations=audit_annotations(decisions),
         patched_object=attributes.object,
     )
 
 
-def _warnings_of(decisions: Iterable[Decision]) -> Sequence[Decision]:
+def _decisions_that_only_warn(decisions: Iterable[Decision]) -> Sequence[Decision]:
     return [each for each in decisions if each.action == "deny" and ValidationAction.WARN in each.actions]
 
 
-def _decisions_let_pass(decisions: Iterable[Decision]) -> Sequence[Decision]:
+def _admitted_decisions_to_warn_of(decisions: Iterable[Decision]) -> Sequence[Decision]:
     return [each for each in decisions if each.is_told and each.action == "admit"]
 
 
@@ -100,8 +100,11 @@ def _messages_as_sentences(decisions: Iterable[Decision]) -> Iterator[str]:
 
 def warnings_of_decisions(decisions: Sequence[Decision]) -> tuple[str, ...]:
     """Return the warnings of decisions in our own words."""
-    return bounded_warnings(
-        [*_messages_as_sentences(_warnings_of(decisions)), *_messages_as_sentences(_decisions_let_pass(decisions))]
+    return fit_warnings_to_api_server_limits(
+        [
+            *_messages_as_sentences(_decisions_that_only_warn(decisions)),
+            *_messages_as_sentences(_admitted_decisions_to_warn_of(decisions)),
+        ]
     )
 
 
@@ -114,8 +117,10 @@ def status_of_denials(
     problem, which `kubectl` shows whatever the reason is; the causes are for programs, and for what `kubectl` shows of
     reason Invalid (docs/decisions/0012-how-denials-read.md).
     """
-    enforced = {each.text: each for each in _for_users_first(denied)}
-    besides = {each.text: each for each in _for_users_first(each for each in further if _is_enforced_denial(each))}
+    enforced = {each.text: each for each in _messages_for_users_first(denied)}
+    besides = {
+        each.text: each for each in _messages_for_users_first(each for each in further if _is_enforced_denial(each))
+    }
     told = list((enforced | {text: each for text, each in besides.items() if text not in enforced}).values())
     first = min(denied, key=lambda decision: decision.code != _BAD_REQUEST)
     said = text.texts_that_fit([each.text for each in told], MAX_MESSAGE)
@@ -127,7 +132,7 @@ def status_of_denials(
         details=DenialDetails(
             group=attributes.kind.group,
             kind=attributes.kind.kind,
-            name=_name_in_denial(attributes),
+            name=_object_name_for_denial(attributes),
             causes=tuple(_cause_of_denial(each, attributes) for each in told[: len(said)]),
         ),
     )
@@ -137,7 +142,7 @@ def _is_enforced_denial(decision: Decision) -> bool:
     return decision.action == "deny" and decision.is_enforced
 
 
-def _for_users_first(decisions: Iterable[Decision]) -> Iterable[_DenialMessage]:
+def _messages_for_users_first(decisions: Iterable[Decision]) -> Iterable[_DenialMessage]:
     return sorted(_messages_by_severity(decisions), key=lambda each: each.is_for_administrators)
 
 
@@ -148,8 +153,8 @@ def _cause_of_denial(told: _DenialMessage, attributes: Attributes) -> DenialCaus
     return DenialCause(field=told.field or attributes.kind.kind, message=told.message, reason=told.rule)
 
 
-def _native_status_of_denial(denied: Decision, attributes: Attributes) -> DenialStatus:
-    said = text.text_of_at_most(native_denial_text(denied, attributes), MAX_MESSAGE)
+def _denial_status_in_api_server_words(denied: Decision, attributes: Attributes) -> DenialStatus:
+    said = text.shorten_text(denial_text_in_api_server_words(denied, attributes), MAX_MESSAGE)
     return DenialStatus(code=denied.code, reason=denied.reason, message=said)
 
 
@@ -171,20 +176,20 @@ def _messages_by_severity(decisions: Iterable[Decision]) -> Iterator[_DenialMess
             yield _DenialMessage(
                 text=f"{text.problem_as_sentence(problem)} ({problem.code})",
                 field=problem.path,
-                message=f"{text.without_path(problem)} (claimgate: {problem.code})",
+                message=f"{text.sentence_without_path(problem)} (claimgate: {problem.code})",
                 rule=problem.code,
                 is_for_administrators=problem.is_for_administrators,
             )
         if not decision.problems:
             rule = decision.rule or decision.policy
-            said = text.text_of_at_most(decision.message, MAX_MESSAGE - _SUFFIX)
+            said = text.shorten_text(decision.message, MAX_MESSAGE - _SUFFIX)
             named = rule if "/" in rule else f"policy {rule}"
-            at, rest = paths.path_at_start(said)
+            at, rest = paths.split_off_leading_path(said)
             message = f"{rest.removeprefix(':').strip()} (claimgate: {named})"
             yield _DenialMessage(text=f"{said} ({named})", field=paths.path_as_text(at), message=message, rule=rule)
 
 
-def native_denial_text(decision: Decision, attributes: Attributes) -> str:
+def denial_text_in_api_server_words(decision: Decision, attributes: Attributes) -> str:
     """Return the text of the first denial in the API server's own words."""
     if decision.code == 500:
         return f"Internal error occurred: {decision.message}"
@@ -197,17 +202,17 @@ def native_denial_text(decision: Decision, attributes: Attributes) -> str:
     said = said if decision.binding else f"'{decision.policy}' {denied}"
     resource = attributes.request_resource
     full = f"{resource.resource}.{resource.group}" if resource.group else resource.resource
-    return f"{full} {json.dumps(_name_in_denial(attributes))} is forbidden: ValidatingAdmissionPolicy {said}"
+    return f"{full} {json.dumps(_object_name_for_denial(attributes))} is forbidden: ValidatingAdmissionPolicy {said}"
 
 
-def _name_in_denial(attributes: Attributes) -> str:
+def _object_name_for_denial(attributes: Attributes) -> str:
     """Return the name in a denial (k8s.io/apiserver v0.36 pkg/admission/errors.go, extractResourceName)."""
     metadata = (attributes.object or {}).get("metadata") or {}
     named = metadata if isinstance(metadata, dict) else {}
     return str(attributes.name or named.get("name") or named.get("generateName") or "Unknown")
 
 
-def native_warning(decision: Decision) -> str:
+def warning_in_api_server_words(decision: Decision) -> str:
     """Return a warning in the API server's own words."""
     return (
         f"Validation failed for ValidatingAdmissionPolicy '{decision.policy}' with binding '{decision.binding}': "
@@ -215,19 +220,19 @@ def native_warning(decision: Decision) -> str:
     )
 
 
-def _native_warnings(texts: Iterable[str]) -> tuple[str, ...]:
+def _unique_warnings_within_limit(texts: Iterable[str]) -> tuple[str, ...]:
     """Return warnings in the API server's own words, none twice, as many as it passes on: it shortens them itself."""
     kept: list[str] = []
     remaining = MAX_WARNINGS
     for said in dict.fromkeys(texts):
         if remaining <= 0:
             break
-        kept.append(text.text_of_at_most(said, MAX_MESSAGE))
+        kept.append(text.shorten_text(said, MAX_MESSAGE))
         remaining -= min(len(said), MAX_WARNING)
     return tuple(kept)
 
 
-def bounded_warnings(texts: Iterable[str]) -> tuple[str, ...]:
+def fit_warnings_to_api_server_limits(texts: Iterable[str]) -> tuple[str, ...]:
     """Return warnings that an API server passes on unchanged: one line each, 4096 characters together, none twice.
 
     The last one says how many more there are. Beyond 4096 characters the API server would cut each at 256.
@@ -238,7 +243,7 @@ def bounded_warnings(texts: Iterable[str]) -> tuple[str, ...]:
     kept: list[str] = []
     remaining = MAX_WARNINGS - _MORE
     for line in lines:
-        shown = line if kept else text.text_of_at_most(line, remaining)
+        shown = line if kept else text.shorten_text(line, remaining)
         if len(shown) > remaining:
             break
         kept.append(shown)
@@ -260,14 +265,14 @@ def audit_annotations(decisions: Sequence[Decision]) -> Mapping[str, str]:
         for key, value in decision.audit_annotations.items() if decision.audit_annotations else ():
             published.setdefault(f"{decision.policy}/{key}", {})[value] = None
         if not failure and decision.action == "deny" and ValidationAction.AUDIT in decision.actions:
-            failure = _audit_failure(decision)
-    annotations = {key: text.text_of_at_most(", ".join(values), MAX_ANNOTATION) for key, values in published.items()}
+            failure = _audit_annotation_of_failure(decision)
+    annotations = {key: text.shorten_text(", ".join(values), MAX_ANNOTATION) for key, values in published.items()}
     return {**annotations, FAILURE_KEY: failure} if failure else annotations
 
 
-def _audit_failure(decision: Decision) -> str:
+def _audit_annotation_of_failure(decision: Decision) -> str:
     value: JSON = {
-        "message": text.text_of_at_most(decision.message, MAX_MESSAGE),
+        "message": text.shorten_text(decision.message, MAX_MESSAGE),
         "policy": decision.policy,
         "binding": decision.binding,
         "expressionIndex": decision.index or 0,

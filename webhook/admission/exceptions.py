@@ -24,7 +24,7 @@ POLICY = "exceptions"
 """The policy name of decisions about exceptions themselves."""
 
 
-def is_left_alone(attributes: Attributes, configuration: FileConfiguration, cluster: Cluster) -> bool:
+def is_ignored_by_configuration(attributes: Attributes, configuration: FileConfiguration, cluster: Cluster) -> bool:
     """Return whether a request is ignored, so that no policy is evaluated."""
     if configuration.ignore == _NOTHING:
         return False
@@ -55,7 +55,7 @@ def with_exceptions_applied(
     if not exceptions:
         return tuple(decisions)
     made = [each for decision in decisions for each in _apply_exceptions(decision, exceptions)]
-    return (*made, *_warnings_of_mistake(exceptions.mistake))
+    return (*made, *_warn_of_annotation_mistake(exceptions.mistake))
 
 
 def _apply_exceptions(decision: Decision, exceptions: ObjectExceptions) -> Iterator[Decision]:
@@ -63,14 +63,14 @@ def _apply_exceptions(decision: Decision, exceptions: ObjectExceptions) -> Itera
         yield decision
         return
     if not decision.problems:
-        exception = exceptions.of(decision.rule or decision.policy)
-        yield decision if exception is None else _excepted_decision(decision, exception.described)
+        exception = exceptions.exception_for_rule(decision.rule or decision.policy)
+        yield decision if exception is None else _excepted_decision(decision, exception.description)
         return
     kept: list[Problem] = []
     passed: dict[str, list[Problem]] = {}
     for problem in decision.problems:
-        exception = exceptions.of(problem.code)
-        (kept if exception is None else passed.setdefault(exception.described, [])).append(problem)
+        exception = exceptions.exception_for_rule(problem.code)
+        (kept if exception is None else passed.setdefault(exception.description, [])).append(problem)
     if kept:
         yield decision if not passed else _decision_about_problems(decision, kept)
     yield from (
@@ -99,7 +99,7 @@ def _excepted_decision(decision: Decision, why: str) -> Decision:
     return replace(decision, action="admit", is_told=False, exception=why, reason="", code=0)
 
 
-def _warnings_of_mistake(mistake: str) -> Iterable[Decision]:
+def _warn_of_annotation_mistake(mistake: str) -> Iterable[Decision]:
     """Yield a warning about an annotation that has no effect."""
     if mistake:
         yield Decision(

@@ -16,7 +16,7 @@ from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionR
 from webhook.cluster.cluster_scoped import is_cluster_scoped
 from webhook.errors import CallError
 from webhook.paths import FieldPath
-from webhook.schema.sent import as_sent
+from webhook.schema.sent import as_sent_by_api_server
 from webhook.wording import shown
 from webhook.workloads.plurals import plural_of_kind
 
@@ -83,7 +83,7 @@ def attributes_of_fixture(
     return attributes_of_object(value, row, operation=operation)
 
 
-def note_on_fixture(value: JSON) -> str:
+def note_on_v1beta1_review(value: JSON) -> str:
     """Return a note for the user about a fixture; mostly "".
 
     k8s.io/api/admission/v1beta1 has the fields of v1, and means the same by them.
@@ -121,7 +121,7 @@ def attributes_of_object(
     Raises:
         CallError: 400 when it has no apiVersion or kind.
     """
-    kind = kind_of(value)
+    kind = group_version_kind_of_object(value)
     known = row(kind.group, kind.kind) if row else None
     resource = GroupVersionResource(kind.group, kind.version, known.resource if known else plural_of_kind(kind.kind))
     metadata = value.get("metadata") if isinstance(value.get("metadata"), dict) else {}
@@ -150,12 +150,12 @@ def attributes_of_object(
 
 def _objects_as_sent(value: JSON, old: JSON, kind: GroupVersionKind) -> tuple[JSON, JSON, bool]:
     """Return both objects as an API server sends them, and whether that was possible."""
-    now = as_sent(value, kind)
-    before = now if old is value else as_sent(old, kind)
+    now = as_sent_by_api_server(value, kind)
+    before = now if old is value else as_sent_by_api_server(old, kind)
     return (value, old, False) if now is None or before is None else (now, before, True)
 
 
-def kind_of(value: JSON) -> GroupVersionKind:
+def group_version_kind_of_object(value: JSON) -> GroupVersionKind:
     """Return the kind of an object by its apiVersion and kind.
 
     Raises:

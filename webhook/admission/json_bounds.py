@@ -62,7 +62,7 @@ def takes_long_to_decode(body: bytes) -> bool:
     return next(islice(numbers, _MOST_EXPONENTS, None), None) is not None
 
 
-def integers_outside_int64_as_doubles(values: Iterable[JSON]) -> None:
+def convert_large_integers_to_doubles(values: Iterable[JSON]) -> None:
     """Change integers outside int64 to doubles, as the API server reads JSON (k8s.io/apimachinery v0.36.1 util/json).
 
     Raises:
@@ -109,15 +109,15 @@ def refuse_deep_json(body: bytes) -> None:
     depth, in_string = 0, 0
     for start in range(0, len(steps), _BLOCK):
         pieces = steps[start : start + _BLOCK].split(b'"')
-        depth = _depth_after(b"".join(pieces[in_string::2]), depth)
+        depth = _depth_after_brackets(b"".join(pieces[in_string::2]), depth)
         in_string = (in_string + len(pieces) - 1) % 2
     if depth:
         raise CallError(400, "BadRequest", f"the body is not JSON: its brackets do not match; {wire.EXPECTED}")
 
 
-def _depth_after(steps: bytes, depth: int) -> int:
+def _depth_after_brackets(steps: bytes, depth: int) -> int:
     """Return the depth after some brackets that begin at a depth."""
-    rest, rounds = _without_innermost_pairs(steps)
+    rest, rounds = _remove_innermost_bracket_pairs(steps)
     down = rest.count(b"\x01")
     if depth + down + rounds <= MAX_DEPTH:
         return depth + 2 * down - len(rest)
@@ -131,7 +131,7 @@ def _depth_after(steps: bytes, depth: int) -> int:
     return depth
 
 
-def _without_innermost_pairs(steps: bytes) -> tuple[bytes, int]:
+def _remove_innermost_bracket_pairs(steps: bytes) -> tuple[bytes, int]:
     """Return the brackets without innermost pairs, and the number of rounds, which is how much deeper they were at
     most.
     """

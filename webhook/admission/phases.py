@@ -78,12 +78,14 @@ class PhasesOutcome:
 def run_phases(attributes: Attributes, phase: PhaseName, door: ReviewAnswerer) -> PhasesOutcome:
     """Run one phase, or with `auto` both; a denial in the first one ends the run."""
     if phase != "auto":
-        return _verdict_of_phases(attributes, (Phase(phase), door.answer(attributes, Phase(phase))))
+        return _combine_verdicts_of_phases(attributes, (Phase(phase), door.answer(attributes, Phase(phase))))
     first = door.answer(attributes, Phase.MUTATE)
     if not first.allowed:
-        return _verdict_of_phases(attributes, (Phase.MUTATE, first))
+        return _combine_verdicts_of_phases(attributes, (Phase.MUTATE, first))
     changed = replace(attributes, object=_object_after_patch(attributes, first))
-    return _verdict_of_phases(attributes, (Phase.MUTATE, first), (Phase.VALIDATE, door.answer(changed, Phase.VALIDATE)))
+    return _combine_verdicts_of_phases(
+        attributes, (Phase.MUTATE, first), (Phase.VALIDATE, door.answer(changed, Phase.VALIDATE))
+    )
 
 
 def _object_after_patch(attributes: Attributes, verdict: Verdict) -> JSON:
@@ -92,7 +94,7 @@ def _object_after_patch(attributes: Attributes, verdict: Verdict) -> JSON:
     return attributes.object
 
 
-def _verdict_of_phases(attributes: Attributes, *answered: tuple[Phase, Verdict]) -> PhasesOutcome:
+def _combine_verdicts_of_phases(attributes: Attributes, *answered: tuple[Phase, Verdict]) -> PhasesOutcome:
     """Return several phases as one verdict: the last decides, the first changes, warnings are not repeated."""
     first, last = answered[0][1], answered[-1][1]
     joined = Verdict(

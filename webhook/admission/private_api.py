@@ -29,7 +29,7 @@ def type_mismatch_in_error(error: msgspec.ValidationError) -> TypeMismatch | Non
     return TypeMismatch(match["wanted"], match["given"], match["path"] or "$") if match else None
 
 
-def check() -> None:
+def check_installed_version() -> None:
     """Check that the installed msgspec words its errors as expected.
 
     Raises:

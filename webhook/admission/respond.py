@@ -34,18 +34,18 @@ def encode_response(uid: str, verdict: Verdict, phase: Phase, operation: Operati
     """
     response: dict[str, Any] = {"uid": uid, "allowed": verdict.allowed}
     if not verdict.allowed:
-        response["status"] = failure_status(_status_of_verdict(verdict))
+        response["status"] = failure_status_as_json(_status_of_verdict(verdict))
     elif verdict.patch and phase is Phase.MUTATE and operation is not Operation.DELETE:
         response["patchType"] = "JSONPatch"
         response["patch"] = base64.b64encode(_ENCODER.encode(verdict.patch)).decode()
     if verdict.warnings:
         response["warnings"] = verdict.warnings
     if verdict.audit_annotations:
-        response["auditAnnotations"] = audit_annotations(verdict.audit_annotations)
+        response["auditAnnotations"] = sanitize_audit_annotations(verdict.audit_annotations)
     return _HEAD + _ENCODER.encode(response) + b"}"
 
 
-def failure_status(status: DenialStatus) -> dict[str, Any]:
+def failure_status_as_json(status: DenialStatus) -> dict[str, Any]:
     """Return the metav1.Status of a failure, without apiVersion and kind, but always with code and reason."""
     return {
         "metadata": {},
@@ -64,12 +64,12 @@ def _details_as_json(details: DenialDetails) -> dict[str, Any]:
     return {**{name: text for name, text in about.items() if text}, "causes": causes}
 
 
-def status_body(status: DenialStatus) -> bytes:
+def encode_failure_status(status: DenialStatus) -> bytes:
     """Return a whole metav1.Status as JSON, which the API server shows for an answer that is not a review."""
-    return _ENCODER.encode({"kind": "Status", "apiVersion": "v1", **failure_status(status)})
+    return _ENCODER.encode({"kind": "Status", "apiVersion": "v1", **failure_status_as_json(status)})
 
 
-def audit_annotations(given: Mapping[str, str]) -> dict[str, str]:
+def sanitize_audit_annotations(given: Mapping[str, str]) -> dict[str, str]:
     """Return the annotations with keys that the audit log accepts, each key once."""
     kept: dict[str, str] = {}
     last: dict[str, int] = {}

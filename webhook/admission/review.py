@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from webhook.admission.enforce import verdict_of_decisions
 from webhook.admission.enforcement_action import limit_actions, without_patch
-from webhook.admission.exceptions import is_left_alone, with_exceptions_applied
+from webhook.admission.exceptions import is_ignored_by_configuration, with_exceptions_applied
 from webhook.admission.rule_links import with_rule_links
 from webhook.attributes import Attributes, Phase
 from webhook.cluster import Cluster
@@ -74,7 +74,7 @@ def answer_request(
     verdict = _review_in_context(context, phase, authorizer, api_server_text=api_server_text)
     if context.faults and is_mistyped(attributes, until):  # so it was not an API server that sent it
         if options.trace is not None:
-            options.trace.forget()
+            options.trace.drop_explanations()
         undecoded = replace(attributes, is_decoded=False)
         context = request_context(policies, undecoded, cluster, until, authorizer, options=options)
         verdict = _review_in_context(context, phase, authorizer, api_server_text=api_server_text)
@@ -90,7 +90,9 @@ def _review_in_context(
 ) -> Verdict:
     attributes, policies, cluster, deadline = context.attributes, context.policies, context.cluster, context.deadline
     most = context.options.enforcement_action
-    if policies.configuration is not EMPTY and is_left_alone(attributes, policies.configuration, context.cluster):
+    if policies.configuration is not EMPTY and is_ignored_by_configuration(
+        attributes, policies.configuration, context.cluster
+    ):
         return verdict_of_decisions((), attributes)
     decisions = _decisions_with_site_settings(
         validating_decisions(attributes, policies, cluster, phase, context=context), context

@@ -92,7 +92,7 @@ class CostMeter:
         if self.deadline is None:
             return most
         if budget <= self.due:
-            self.deadline.look()
+            self.deadline.check_clock()
             self.due = budget - STEP
         return most if most < step else step  # noqa: FURB136
 
@@ -113,11 +113,12 @@ class CostMeter:
         if deadline is None:
             return most
         self.cost = cost
-        deadline.look()
+        deadline.check_clock()
         return min(most, cost + step)
 
-    def probe(self, cost: int, step: int) -> int:
-        """Do the same as check for the cost of a whole loop before it runs; raise Overrun when that is too much.
+    def check_whole_loop_cost(self, cost: int, step: int) -> int:
+        """Check the cost of a whole loop before it runs; return as `check` the cost at which to check again. raise
+        Overrun when that is too much.
 
         Raises:
             Overrun: the loop's full cost is over the limit or the budget.
@@ -130,7 +131,7 @@ class CostMeter:
         if deadline is None:
             return most
         self.cost = cost
-        deadline.look()
+        deadline.check_clock()
         return min(most, cost + step)
 
     def iterate_with_clock_checks(self, elements: Iterable[Any]) -> Iterable[Any]:

@@ -30,7 +30,7 @@ from webhook.cel.types import (
     UINT,
     Structure,
     Type,
-    opaque,
+    opaque_type,
     optional_of,
 )
 
@@ -150,7 +150,7 @@ class Environment:
         """
         kind = _TYPE_NAMES.get(name)
         if kind is None and name in library.TYPES and self.version >= (1, 30):
-            return opaque(name)
+            return opaque_type(name)
         return kind
 
     def extended_with(

@@ -19,9 +19,9 @@ from webhook.cel.values import (
     Duration,
     Map,
     Timestamp,
+    fail_with_no_such_overload,
     map_find,
     map_keys,
-    no_such_overload,
 )
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError, NoSuchOverload
@@ -63,7 +63,7 @@ def are_equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
     if hasattr(kind, "has_same_value"):  # an optional, whose value is compared as any other
         return kind is other and bool(left.has_same_value(right, deadline))
     if other is not getattr(kind, "cel_equals", kind):
-        no_such_overload()  # Kubernetes' opaque types refuse to be compared with others, on the left side
+        fail_with_no_such_overload()  # Kubernetes' opaque types refuse to be compared with others, on the left side
     return bool(left == right)
 
 
@@ -81,7 +81,7 @@ def _all_pairs_equal(lefts: Collection[Any], rights: Iterable[Any], deadline: De
     """Return whether all pairs are equal; pairs that refuse to be compared are skipped, as cel-go's lists and
     maps do.
     """
-    for left, right in zip(lefts if deadline is None else deadline.each(lefts), rights, strict=True):
+    for left, right in zip(lefts if deadline is None else deadline.charge_for_items(lefts), rights, strict=True):
         if type(left) is str and type(right) is str:  # as most leaves of objects are
             if left != right:
                 return False
@@ -140,5 +140,5 @@ def compare(left: Any, right: Any) -> int:
     elif kind is type(right) and (kind is Timestamp or kind is Duration):
         left, right = left.nanoseconds, right.nanoseconds
     elif kind is not type(right) or (kind is not str and kind is not bytes and kind is not bool):
-        no_such_overload()
+        fail_with_no_such_overload()
     return int(left > right) - int(left < right)

@@ -30,7 +30,7 @@ class ClockCheckingIterator:
 
     def _chunks_after_clock_checks(self) -> Iterator[Iterator[Any]]:
         while chunk := list(islice(self._source, STEP)):
-            self._deadline.look()
+            self._deadline.check_clock()
             self._left -= len(chunk)
             self._chunk = iter(chunk)
             yield self._chunk

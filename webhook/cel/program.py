@@ -38,8 +38,8 @@ def require_time_to_compile(expression: str, deadline: Deadline) -> None:
     Raises:
         Exception: the deadline's, where there is no time.
     """
-    deadline.look_ahead(len(expression) * _CHARACTER_S)
-    deadline.look_ahead(len(tokenize(expression).kinds) * _TOKEN_S)
+    deadline.require_time_for_call(len(expression) * _CHARACTER_S)
+    deadline.require_time_for_call(len(tokenize(expression).kinds) * _TOKEN_S)
 
 
 class Program(Protocol):
@@ -116,7 +116,7 @@ class Engine(Protocol):
 
         Raises:
             CompileError: with all issues.
-            TooLarge: what it takes to compile is too large.
+            TooLargeToCompile: what it takes to compile is too large.
             Exception: the deadline's, where there is no time.
         """
         ...
@@ -198,9 +198,9 @@ class CompiledProgram:
 
     def api_server_panics(self) -> tuple[str, ...]:
         """Return the parts that make kube-apiserver panic when the expression is stored there (check/crashes.py)."""
-        from webhook.cel.check.crashes import api_server_panics  # only `policies check` asks
+        from webhook.cel.check.crashes import find_api_server_panics  # only `policies check` asks
 
-        return tuple(api_server_panics(self._checked or self._parse_and_check(), self.source))
+        return tuple(find_api_server_panics(self._checked or self._parse_and_check(), self.source))
 
     def evaluate(self, activation: Mapping[str, Any], meter: CostMeter) -> Any:
         """Return the value for these variables. The activation maps each variable to plain JSON or a CEL value.
@@ -216,7 +216,7 @@ class CompiledProgram:
             try:
                 value = run(activation, limit, meter)
             except LoopExceedsLimit:
-                value = self._evaluate_exactly(activation, limit, meter)
+                value = self._evaluate_with_exact_cost(activation, limit, meter)
         except EvaluationError:
             meter.add_last_cost_to_total()
             raise
@@ -235,7 +235,7 @@ class CompiledProgram:
             meter.budget -= cost
         return value
 
-    def _evaluate_exactly(self, activation: Mapping[str, Any], limit: int, meter: CostMeter) -> Any:
+    def _evaluate_with_exact_cost(self, activation: Mapping[str, Any], limit: int, meter: CostMeter) -> Any:
         """Evaluate with code that counts each iteration, for costs near the limit. Threads that meet here compile
         twice; either result works.
         """

@@ -158,7 +158,7 @@ class CelpyProgram:
         except RecursionError:
             raise EvaluationError("the object is nested too deeply") from None
         except Exception as error:  # noqa: BLE001 - cel-python lets errors of many classes through
-            raise EvaluationError(_error_message(error)) from None
+            raise EvaluationError(_translate_celpy_error(error)) from None
 
     def _count_api_server_cost(self, activation: Mapping[str, Any], meter: CostMeter) -> None:
         """Count the cost as the API server does, by evaluating with the compiled engine and dropping its value."""
@@ -173,7 +173,7 @@ class CelpyProgram:
         """Return the cel-python environment and program of the calling thread."""
         runner = getattr(self._runners, "runner", None)
         if runner is None:
-            runner = self._runners.runner = _new_runner(self.source)
+            runner = self._runners.runner = _create_celpy_runner(self.source)
         return runner
 
 
@@ -183,7 +183,7 @@ def _unsupported_issue(source: str, offset: int, what: str) -> CompileIssue:
     return CompileIssue(message, source.count("\n", 0, offset) + 1, offset - line_start)
 
 
-def _new_runner(source: str) -> Any:
+def _create_celpy_runner(source: str) -> Any:
     import celpy
     from celpy.celparser import CELParseError
 
@@ -211,7 +211,7 @@ def _parse_duration(value: Any) -> Any:
         return CELEvalError(str(error))
 
 
-def _error_message(error: Exception) -> str:
+def _translate_celpy_error(error: Exception) -> str:
     text = str(error.args[0]) if error.args else type(error).__name__
     for theirs, ours in _MESSAGES:
         if text.startswith(theirs):
@@ -239,15 +239,15 @@ def to_celpy(value: Any) -> Any:
     if kind in MAPS:
         return celtypes.MapType([(to_celpy(key), to_celpy(item)) for key, item in map_items(value)])
     if hasattr(kind, "__missing__") and isinstance(value, dict):
-        return _lazy_map()(value)
-    convert = _converters().get(kind)
+        return _create_lazy_map_class()(value)
+    convert = _converters_to_celpy().get(kind)
     if convert is None:
         raise EvaluationError(f"cel-python has no values of type {type_name(value)}")
     return convert(value)
 
 
 @lru_cache(maxsize=1)
-def _converters() -> dict[type, Callable[[Any], Any]]:
+def _converters_to_celpy() -> dict[type, Callable[[Any], Any]]:
     from celpy import celtypes
 
     return {
@@ -263,7 +263,7 @@ def _converters() -> dict[type, Callable[[Any], Any]]:
 
 
 @lru_cache(maxsize=1)
-def _lazy_map() -> Any:
+def _create_lazy_map_class() -> Any:
     """Return a map class that computes an entry when an expression reads it, for `variables`."""
     from celpy import celtypes
     from celpy.evaluation import CELEvalError
@@ -294,7 +294,7 @@ def from_celpy(value: Any) -> Any:
         EvaluationError: it is an error, or of a class that has no CEL type.
     """
     if isinstance(value, Exception):
-        raise EvaluationError(_error_message(value))
+        raise EvaluationError(_translate_celpy_error(value))
     if isinstance(value, list):
         return [from_celpy(item) for item in value]
     if isinstance(value, dict):

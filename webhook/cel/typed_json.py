@@ -47,7 +47,7 @@ def encode_value(value: Any) -> JSON:
 
 
 def canonical_json(typed: JSON) -> JSON:
-    """Return typed JSON with every map sorted and every double a float, to be compared with encode()'s."""
+    """Return typed JSON with sorted maps and doubles as floats, to be compared with what `encode_value` returns."""
     if not isinstance(typed, dict):
         return typed
     if "map" in typed:

@@ -60,12 +60,12 @@ def optional_of(value: Type) -> Type:
     return Type("optional_type", (value,))
 
 
-def type_of(value: Type) -> Type:
+def type_of_type(value: Type) -> Type:
     """Return the type of a type: type(value)."""
     return Type("type", (value,))
 
 
-def opaque(name: str) -> Type:
+def opaque_type(name: str) -> Type:
     """Return a type that only its own functions can read, such as kubernetes.Quantity or net.IP."""
     return Type(name, kind="opaque")
 

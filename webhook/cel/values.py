@@ -106,7 +106,7 @@ class Duration:
         """Return the seconds as cel-go prints them: the shortest decimal of the float, then `s`."""
         whole, fraction = divmod(abs(self.nanoseconds), NANOSECONDS)
         seconds = whole + fraction / NANOSECONDS
-        return f"{'-' if self.nanoseconds < 0 else ''}{plain_double(seconds)}s"
+        return f"{'-' if self.nanoseconds < 0 else ''}{plain_double_text(seconds)}s"
 
 
 class TypeValue:
@@ -149,8 +149,8 @@ class WrappedMapKey:
 
 
 class Map(dict[Any, Any]):
-    """A map with any keys: strings and ints as they are, every other key inside a Key. Read it through map_items,
-    map_keys and map_find; make it with make_map.
+    """A map with any keys: strings and ints as they are, every other key inside a `WrappedMapKey`. strings and ints as
+    they are, every other key inside a Key. Read it through map_items, map_keys and map_find; make it with make_map.
     """
 
     __slots__ = ()
@@ -217,7 +217,7 @@ def civil_date_and_time(seconds: int) -> tuple[int, int, int, int, int, int]:
     return moment.year - shift, moment.month, moment.day, rest // 3600, rest // 60 % 60, rest % 60
 
 
-def no_such_overload(*_: object) -> NoReturn:
+def fail_with_no_such_overload(*_: object) -> NoReturn:
     """Raise cel-go's error for values that no overload accepts."""
     raise NoSuchOverload
 
@@ -227,7 +227,7 @@ def type_name(value: Any) -> str:
     return TYPE_NAMES[type(value)]
 
 
-def plain_double(value: float) -> str:
+def plain_double_text(value: float) -> str:
     """Return a double in the fewest digits without an exponent, as Go's FormatFloat(x, 'f', -1, 64)."""
     if math.isnan(value):
         return "NaN"
@@ -236,11 +236,11 @@ def plain_double(value: float) -> str:
     text = repr(value)
     if "e" in text:
         mantissa, _, exponent = text.partition("e")
-        text = shift_point(mantissa, int(exponent))
+        text = shift_decimal_point(mantissa, int(exponent))
     return text.removesuffix(".0")
 
 
-def shift_point(mantissa: str, places: int) -> str:
+def shift_decimal_point(mantissa: str, places: int) -> str:
     """Return a printed number with its decimal point moved: ("1.5", 3) gives "1500"."""
     sign, digits = ("-", mantissa[1:]) if mantissa.startswith("-") else ("", mantissa)
     whole, _, fraction = digits.partition(".")
@@ -345,7 +345,7 @@ def to_json(value: Any) -> JSON:
         return int(value)
     if kind is float:
         if not math.isfinite(value):
-            raise EvaluationError(f"{plain_double(value)} cannot be written as JSON")
+            raise EvaluationError(f"{plain_double_text(value)} cannot be written as JSON")
         return value
     if kind is list:
         return [to_json(item) for item in value]
@@ -361,4 +361,4 @@ def to_json(value: Any) -> JSON:
 def _json_key(key: Any) -> str:
     if type(key) is bool:
         return "true" if key else "false"
-    return plain_double(key) if type(key) is float else str(key)
+    return plain_double_text(key) if type(key) is float else str(key)

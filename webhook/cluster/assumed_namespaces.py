@@ -15,18 +15,18 @@ from webhook.cluster import Cluster
 _NAMESPACE: Final = ("", "Namespace")
 
 
-class AssumedNamespaces:
+class ClusterWithAssumedNamespaces:
     """A view of the cluster that has every namespace, and everything else from another view."""
 
     def __init__(self, view: Cluster) -> None:
         self._view = view
         self.list = view.list  # nobody can list what is assumed
         self.is_namespaced = view.is_namespaced
-        self.synced = view.synced
+        self.is_synced = view.is_synced
         self.revision = view.revision
         self.is_whole = view.is_whole
-        self.place = view.place
-        self.elsewhere = view.elsewhere
+        self.file_of_object = view.file_of_object
+        self.objects_in_other_files = view.objects_in_other_files
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
         """Return the object of the view, or a namespace with its name."""

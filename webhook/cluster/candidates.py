@@ -53,7 +53,7 @@ class FileObjects:
             self._kinds.setdefault(group_kind(each.value), {}).setdefault(each.name, []).append(each)
             self.files[id(each.value)] = each.file
 
-    def named(self, kind: Kind, name: str) -> Sequence[FileObject]:
+    def objects_with_name(self, kind: Kind, name: str) -> Sequence[FileObject]:
         """Return the objects of a kind and a name."""
         return self._kinds.get(kind, {}).get(name, ())
 
@@ -62,12 +62,14 @@ class FileObjects:
         return self._kinds.get(kind, {})
 
 
-def candidates_of_file(file: str, values: Iterable[JSON], naming: NameChanges = AS_WRITTEN) -> Iterator[FileObject]:
+def objects_with_final_names(
+    file: str, values: Iterable[JSON], naming: NameChanges = AS_WRITTEN
+) -> Iterator[FileObject]:
     """Yield the objects of a file, with the names that kustomizations give them."""
     for value in values:
         for _, obj in objects_of_list(value):
             if isinstance(obj, dict) and "kind" in obj:
-                yield from _file_object(file, naming.applied(obj), naming)
+                yield from _file_object(file, naming.apply_to_object(obj), naming)
 
 
 def _file_object(file: str, obj: JSON, naming: NameChanges) -> Iterator[FileObject]:

@@ -191,7 +191,7 @@ class _HttpConnection:
         return _HttpPage(self._send_request(path, query, READ_S, accept), path)
 
     def stream(self, path: str, query: Mapping[str, str], read_s: float, accept: str = WHOLE) -> LineStream:
-        return _HttpLines(self._send_request(path, query, read_s, accept), path)
+        return _HttpLineStream(self._send_request(path, query, read_s, accept), path)
 
     def _send_request(
         self,
@@ -227,7 +227,9 @@ class _HttpConnection:
         if response.status not in (HTTPStatus.OK, HTTPStatus.CREATED):
             status = _status_of_refusal(response)
             message = status.get("message") or f"HTTP {response.status}"
-            raise ServerRefused(response.status, f"{path}: {message}", _text_of_status(status, "metadata", "continue"))
+            raise ServerRefused(
+                response.status, f"{path}: {message}", _nested_text_of_status(status, "metadata", "continue")
+            )
         return response
 
 
@@ -240,7 +242,7 @@ def _status_of_refusal(response: Any) -> Mapping[str, Any]:
     return status if isinstance(status, dict) else {}
 
 
-def _text_of_status(status: Mapping[str, Any], part: str, name: str) -> str:
+def _nested_text_of_status(status: Mapping[str, Any], part: str, name: str) -> str:
     held = status.get(part)
     return str(held.get(name) or "") if isinstance(held, dict) else ""
 
@@ -272,7 +274,7 @@ def _body_chunks(response: Any, path: str) -> Iterator[bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class _HttpLines:
+class _HttpLineStream:
     response: Any
     path: str
 

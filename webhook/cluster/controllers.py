@@ -44,7 +44,7 @@ class Controller:
     chart: str
 
     @property
-    def interest(self) -> Interest:
+    def deployment_interest(self) -> Interest:
         """Return what is looked up of the Deployment."""
         return Interest(DEPLOYMENT, _FIELDS, scope=self.place)
 
@@ -66,7 +66,7 @@ _MAY_STATE: Final = re.compile(rf"""{_IMAGES}|(?:name|chart)["']?:\s*["']?(?:{_C
 
 
 @dataclass(frozen=True, slots=True)
-class StatedRelease:
+class ControllerRelease:
     """A release of a controller, and the file that states it."""
 
     controller: Controller
@@ -88,79 +88,83 @@ def release_of_image(image: str, controller: Controller) -> Release | None:
     return parse_release(tag) if is_its else None
 
 
-def stated_releases(file: str, value: JSON) -> Iterator[StatedRelease]:
+def find_releases_in_document(file: str, value: JSON) -> Iterator[ControllerRelease]:
     """Yield the releases that a document of a file states."""
-    if isinstance(value, dict) and not is_of_tests(file):
+    if isinstance(value, dict) and not is_test_or_vendored_file(file):
         for controller in CONTROLLERS:
-            for release in _releases_in(file, value, controller):
+            for release in _find_releases_of_controller(file, value, controller):
                 if release is not None:
-                    yield StatedRelease(controller, release, file)
+                    yield ControllerRelease(controller, release, file)
 
 
-def deployments_for(path: str, stated: Iterable[StatedRelease]) -> Mapping[tuple[str, str], FileObject]:
+def assumed_deployments_of_controllers(
+    path: str, stated: Iterable[ControllerRelease]
+) -> Mapping[tuple[str, str], FileObject]:
     """Return the Deployments of the controllers that a file sees, by namespace and name.
 
     Files that state different releases say nothing.
     """
-    named = _releases_of_folders(path)
-    seen: dict[Controller, list[StatedRelease]] = {}
+    named = _releases_in_folder_names(path)
+    seen: dict[Controller, list[ControllerRelease]] = {}
     for each in stated:
         seen.setdefault(each.controller, []).append(each)
     return {
-        (controller.place.namespace, controller.place.name): _deployment(of[0])
+        (controller.place.namespace, controller.place.name): _deployment_of_release(of[0])
         for controller, of in seen.items()
         if len({each.release for each in of} | named) == 1
     }
 
 
-def _releases_of_folders(path: str) -> set[Release | None]:
+def _releases_in_folder_names(path: str) -> set[Release | None]:
     matches = (_FOLDER.fullmatch(each) for each in path.split("/")[:-1])
     return {parse_release(match[1]) for match in matches if match}
 
 
-def is_of_tests(file: str) -> bool:
+def is_test_or_vendored_file(file: str) -> bool:
     """Return whether a file belongs to tests, or to a copy of another project."""
     return not (NEVER_APPLIED | _TESTS).isdisjoint(file.split("/")[:-1])
 
 
-def _releases_in(file: str, value: Mapping[str, JSON], controller: Controller) -> Iterator[Release | None]:
+def _find_releases_of_controller(
+    file: str, value: Mapping[str, JSON], controller: Controller
+) -> Iterator[Release | None]:
     if posixpath.basename(file) == CHART:
         if value.get("name") == controller.chart:
-            yield _release(value.get("appVersion") or value.get("version"))
+            yield _release_or_none(value.get("appVersion") or value.get("version"))
         yield from _releases_of_charts(value.get("dependencies"), controller)
     elif posixpath.basename(file) in KUSTOMIZATIONS:
-        for image in _dicts(value.get("images")):
+        for image in _dicts_of_list(value.get("images")):
             name = image.get("newName") or image.get("name")
             yield release_of_image(f"{name}:{image.get('newTag')}", controller)
         yield from _releases_of_charts(value.get("helmCharts"), controller)
     elif value.get("kind") == DEPLOYMENT.kind:
-        for container in _dicts(get(value, ("spec", "template", "spec", "containers"))):
+        for container in _dicts_of_list(get(value, ("spec", "template", "spec", "containers"))):
             yield release_of_image(str(container.get("image")), controller)
     else:  # a HelmRelease of Flux, an Application of Argo CD, a HelmChart of k3s
         spec = value.get("spec")
-        sources = [get(spec, ("chart", "spec")), get(spec, ("source",)), *_list(get(spec, ("sources",))), spec]
+        sources = [get(spec, ("chart", "spec")), get(spec, ("source",)), *_list_or_empty(get(spec, ("sources",))), spec]
         yield from _releases_of_charts(sources, controller)
 
 
 def _releases_of_charts(entries: JSON, controller: Controller) -> Iterator[Release | None]:
-    for each in _dicts(entries):
+    for each in _dicts_of_list(entries):
         if controller.chart in (each.get("chart"), each.get("name")):
-            yield _release(each.get("version") or each.get("targetRevision"))
+            yield _release_or_none(each.get("version") or each.get("targetRevision"))
 
 
-def _release(value: JSON) -> Release | None:
+def _release_or_none(value: JSON) -> Release | None:
     return parse_release(value) if isinstance(value, str) else None
 
 
-def _list(value: JSON) -> list[JSON]:
+def _list_or_empty(value: JSON) -> list[JSON]:
     return value if isinstance(value, list) else []
 
 
-def _dicts(value: JSON) -> Iterator[Mapping[str, JSON]]:
-    return (each for each in _list(value) if isinstance(each, dict))
+def _dicts_of_list(value: JSON) -> Iterator[Mapping[str, JSON]]:
+    return (each for each in _list_or_empty(value) if isinstance(each, dict))
 
 
-def _deployment(stated: StatedRelease) -> FileObject:
+def _deployment_of_release(stated: ControllerRelease) -> FileObject:
     place, (major, minor) = stated.controller.place, stated.release
     container = {"name": "manager", "image": f"{stated.controller.image}:v{major}.{minor}"}
     value = {

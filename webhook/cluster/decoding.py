@@ -84,7 +84,7 @@ class ListDecoder:
     def _decode_value(self) -> JSON:
         self._next_character()
         while True:
-            read = _value_and_end(self._text, self._at)
+            read = _decode_value_at(self._text, self._at)
             if read is not None and read[1] < len(self._text):  # or a number may go on
                 value, self._at = read
                 return value
@@ -112,24 +112,24 @@ class ListDecoder:
 def decode_json(text: bytes) -> JSON:
     """Decode a text as one JSON value. Raises ValueError if it is not JSON."""
     whole = text.decode(errors="replace")
-    read = _value_and_end(whole, 0)
+    read = _decode_value_at(whole, 0)
     if read is None:
         raise ValueError("not JSON")
     return read[0]
 
 
-def _value_and_end(text: str, at: int) -> tuple[JSON, int] | None:
+def _decode_value_at(text: str, at: int) -> tuple[JSON, int] | None:
     """Return a value and its end; None if it is cut off or not JSON."""
     try:
         return _READ(text, at)
     except RecursionError:
-        shallow, end = _text_without_depth(text, at)
+        shallow, end = _cut_deep_nesting(text, at)
         return (_READ(shallow)[0], end) if end else None
     except ValueError:
         return None
 
 
-def _text_without_depth(text: str, at: int) -> tuple[str, int]:
+def _cut_deep_nesting(text: str, at: int) -> tuple[str, int]:
     """Return the text of a value with null for what is too deep, and its end, 0 if it is cut off."""
     parts: list[str] = []
     depth, since = 0, at

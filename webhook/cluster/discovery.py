@@ -37,7 +37,7 @@ class ServedResource:
         return f"{self.root}/{self.plural}"
 
 
-def group_root(group: str, version: str) -> str:
+def api_path_of_group_version(group: str, version: str) -> str:
     """Return the path below which an API server serves the kinds of a group in a version."""
     return f"/apis/{group}/{version}" if group else f"/api/{version}"
 
@@ -54,7 +54,7 @@ def discover_resource(connection: Connection, gvk: GroupVersionKind) -> ServedRe
         versions += _versions_of_group(connection, gvk.group)
     for version in versions:
         api_version = f"{gvk.group}/{version}" if gvk.group else version
-        root = group_root(gvk.group, version)
+        root = api_path_of_group_version(gvk.group, version)
         try:
             resources = connection.get(root, {}).get("resources") or []
         except ServerRefused as error:

@@ -17,14 +17,14 @@ from webhook.attributes import CRD, JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster.candidates import NAMELESS, UNSAID, FileObject, FileObjects
 from webhook.cluster.controllers import DEPLOYMENT
 from webhook.cluster.lookup import describe_lookup
-from webhook.errors import AmbiguousObject, UnknownPlace
+from webhook.errors import AmbiguousObject, UnknownNamespaceOrName
 
 DEFAULT: Final = "default"
 Place: TypeAlias = tuple[str, str]
 """Namespace and name."""
 
 
-class FileContext:
+class ClusterViewFromFile:
     """The view of the cluster from one file, or from one of its objects.
 
     Args:
@@ -61,16 +61,16 @@ class FileContext:
         """Return the object, or None if none of the files has it.
 
         Raises:
-            UnknownPlace: the namespace or the name of one that may be meant is unknown.
+            UnknownNamespaceOrName: the namespace or the name of one that may be meant is unknown.
             Ambiguous: several objects may be meant.
         """
         if gvk == NAMESPACE and name == self._unsaid:
             return None
-        where = self._known_namespace(namespace)
+        where = self._namespace_or_unknown(namespace)
         for layer in self._layers:
-            if named := layer.named((gvk.group, gvk.kind), name):
+            if named := layer.objects_with_name((gvk.group, gvk.kind), name):
                 if meant := [each for each in named if namespace == "" or self._namespace_of_object(each) == where]:
-                    return self._only_object(meant, describe_lookup(gvk, namespace, name)).value
+                    return self._require_unambiguous_object(meant, describe_lookup(gvk, namespace, name)).value
                 self._check_namespaces(named, where, describe_lookup(gvk, namespace, name))
         is_stated = gvk == DEPLOYMENT and (namespace, name) in self._controllers
         return self._controllers[namespace, name].value if is_stated else None
@@ -93,7 +93,7 @@ class FileContext:
         for layer in self._layers:
             for place, meant in self._objects_by_place(gvk, layer, namespace).items():
                 if place not in listed:
-                    listed[place] = self._only_object(meant, describe_lookup(gvk, *place))
+                    listed[place] = self._require_unambiguous_object(meant, describe_lookup(gvk, *place))
         return tuple(listed[place].value for place in sorted(listed))
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
@@ -102,7 +102,7 @@ class FileContext:
         every = [each for layer in self._layers for named in layer.of_kind(kind).values() for each in named]
         return any(each.namespace for each in every) if every else None
 
-    def synced(self, gvk: GroupVersionKind) -> bool:  # noqa: ARG002 - of every kind
+    def is_synced(self, gvk: GroupVersionKind) -> bool:  # noqa: ARG002 - of every kind
         """Return True: files are read before the first lookup."""
         return True
 
@@ -114,26 +114,26 @@ class FileContext:
         """Return whether the user says that the files hold everything that the cluster has."""
         return self._is_whole
 
-    def place(self, obj: JSON) -> str:
+    def file_of_object(self, obj: JSON) -> str:
         """Return the name of the file that an object was read from."""
         stated = {id(each.value): each.file for each in self._controllers.values()}
         return next((layer.files[id(obj)] for layer in self._layers if id(obj) in layer.files), stated.get(id(obj), ""))
 
-    def elsewhere(self, gvk: GroupVersionKind) -> Sequence[JSON]:
+    def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:
         """Return the Configurations of Kueue in all files of the tree; of other kinds nobody asks."""
         return self._configurations if (gvk.group, gvk.kind) in NAMELESS else ()
 
-    def _known_namespace(self, namespace: str) -> str | None:
+    def _namespace_or_unknown(self, namespace: str) -> str | None:
         return UNSAID if self._unsaid and namespace == self._unsaid else namespace
 
     def _namespace_of_object(self, each: FileObject) -> str | None:
         return DEFAULT if self._is_whole and each.namespace is UNSAID else each.namespace
 
-    def _only_object(self, meant: Sequence[FileObject], what: str) -> FileObject:
+    def _require_unambiguous_object(self, meant: Sequence[FileObject], what: str) -> FileObject:
         """Return the object that a name refers to; raise Ambiguous if there are different ones."""
         first = meant[0]
         if any(not each.is_named for each in meant):
-            raise UnknownPlace(f"{what}: kustomizations may give the one in {first.file} another name")
+            raise UnknownNamespaceOrName(f"{what}: kustomizations may give the one in {first.file} another name")
         if any(each.value != first.value for each in meant[1:]):
             files = list(dict.fromkeys(each.file for each in meant))
             self._tell(what, files)
@@ -141,10 +141,10 @@ class FileContext:
         return first
 
     def _check_namespaces(self, named: Iterable[FileObject], where: str | None, what: str) -> None:
-        """Raise UnknownPlace if it is not known whether an object is in the namespace."""
+        """Raise UnknownNamespaceOrName if it is not known whether an object is in the namespace."""
         for each in named:
             if (self._namespace_of_object(each) is UNSAID) != (where is UNSAID):
-                raise UnknownPlace(f"{what}: the one in {each.file} may be in another namespace")
+                raise UnknownNamespaceOrName(f"{what}: the one in {each.file} may be in another namespace")
 
     def _objects_by_place(
         self, gvk: GroupVersionKind, layer: FileObjects, namespace: str | None

@@ -54,7 +54,7 @@ class FilesCluster:
         objects = self._objects.get((gvk.group, gvk.kind), {}).values()
         return any(at(obj, ("metadata", "namespace")) for obj in objects) if objects else None
 
-    def synced(self, gvk: GroupVersionKind) -> bool:  # noqa: ARG002 - files hold every kind
+    def is_synced(self, gvk: GroupVersionKind) -> bool:  # noqa: ARG002 - files hold every kind
         """Return True: files are read before the first lookup."""
         return True
 
@@ -66,11 +66,11 @@ class FilesCluster:
         """Return whether the user says that the files hold everything that the cluster has."""
         return self._is_whole
 
-    def elsewhere(self, gvk: GroupVersionKind) -> Sequence[JSON]:  # noqa: ARG002 - of every kind
+    def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:  # noqa: ARG002 - of every kind
         """Return nothing: there is nothing beside this view."""
         return ()
 
-    def place(self, obj: JSON) -> str:
+    def file_of_object(self, obj: JSON) -> str:
         """Return the file of an object, "" if it is not known."""
         return self._files.get(id(obj), "")
 

@@ -24,7 +24,7 @@ class WatchTimes:
     slack_s: float = 10.0
     retry_s: float = 300.0
 
-    def lasting(self) -> int:
+    def random_timeout_s(self) -> int:
         """Return a random `timeoutSeconds` for the next watch, from `least_s` to half as much again."""
         return random.randint(self.least_s, self.least_s * 3 // 2)  # noqa: S311 - spreads load, hides nothing
 

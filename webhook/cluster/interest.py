@@ -55,7 +55,7 @@ class Interest:
         return self.gvk.group, self.gvk.kind
 
     @property
-    def is_metadata(self) -> bool:
+    def reads_only_metadata(self) -> bool:
         """Return whether only fields of metadata are read."""
         return self.fields is not None and all(path.partition(".")[0] == "metadata" for path in self.fields)
 
@@ -71,7 +71,7 @@ class Interest:
             self.kind == other.kind
             and not self.only
             and self.scope.covers(other.scope)
-            and covers_interest(self.fields, other.fields)
+            and includes_all_fields(self.fields, other.fields)
         )
 
 
@@ -80,7 +80,7 @@ def interest_in_fields(gvk: GroupVersionKind, *fields: str) -> Interest:
     return Interest(gvk, frozenset(fields))
 
 
-def covers_interest(fields: Fields, wanted: Fields) -> bool:
+def includes_all_fields(fields: Fields, wanted: Fields) -> bool:
     """Return whether the first fields include all wanted ones."""
     if fields is None or wanted is None:
         return fields is None
@@ -101,7 +101,7 @@ def combine_interests(interests: Iterable[Interest]) -> tuple[Interest, ...]:
     kinds: dict[tuple[str, str], list[Interest]] = {}
     for each in joined.values():
         kinds.setdefault(each.kind, []).append(each)
-    return tuple(each for of_kind in kinds.values() for each in _with_joined_names(_without_covered(of_kind)))
+    return tuple(each for of_kind in kinds.values() for each in _merge_named_interests(_without_covered(of_kind)))
 
 
 def _sort_key(interest: Interest) -> tuple[object, ...]:
@@ -122,7 +122,7 @@ def _union_of_fields(one: Fields, other: Fields) -> Fields:
     return frozenset(path for path in both if not _includes_field(both - {path}, path))
 
 
-def _with_joined_names(interests: Sequence[Interest]) -> Iterator[Interest]:
+def _merge_named_interests(interests: Sequence[Interest]) -> Iterator[Interest]:
     """Yield the interests, with many names joined into watches of their namespaces."""
     named = [each for each in interests if each.scope.name]
     if len(named) > MOST_NAMED:

@@ -47,7 +47,7 @@ def read_kustomization(file: str, value: JSON) -> Kustomization | None:
     folder = posixpath.dirname(file)
     taken = tuple(dict.fromkeys(path for field in _TAKEN for path in _paths_of_entries(folder, value.get(field))))
     components = tuple(_paths_of_entries(folder, value.get("components")))
-    patches = tuple(_paths_of_entries(folder, [_patch_file(each) for each in _patch_entries(value)]))
+    patches = tuple(_paths_of_entries(folder, [_file_of_patch(each) for each in _patch_entries(value)]))
     return Kustomization(
         folder=folder, taken=taken, naming=_naming_of_kustomization(value), components=components, patches=patches
     )
@@ -73,7 +73,7 @@ def _patch_entries(value: Mapping[str, JSON]) -> Iterator[JSON]:
         yield from _list_or_empty(value.get(field))
 
 
-def _patch_file(patch: JSON) -> JSON:
+def _file_of_patch(patch: JSON) -> JSON:
     """Return the file of a patch: `path`, or the entry itself, which may also be the text of a patch."""
     return patch.get("path") if isinstance(patch, dict) else patch
 
@@ -95,31 +95,33 @@ class Kustomizations:
 
     def __init__(self, every: Iterable[Kustomization]) -> None:
         listed = {each.folder: each for each in every}
-        self._by_folder: Final = {folder: _with_components(each, listed) for folder, each in listed.items()}
+        self._by_folder: Final = {
+            folder: _consider_naming_of_components(each, listed) for folder, each in listed.items()
+        }
         self._patches: Final = frozenset(path for each in listed.values() for path in each.patches)
         self._takers: Final[dict[str, list[str]]] = {}
         for each in self._by_folder.values():
             for path in each.taken:
                 self._takers.setdefault(path, []).append(each.folder)
 
-    def root(self, file: str) -> str | None:
+    def outermost_kustomization_of_file(self, file: str) -> str | None:
         """Return the folder of the outermost kustomization that certainly uses a file; None if there is none, or
         several.
         """
-        above, seen = self._only_user_of(file), dict[str, None]()
+        above, seen = self._only_kustomization_using(file), dict[str, None]()
         while above is not None and above not in seen:
             seen[above] = None
-            above = self._only_user_of(above)
+            above = self._only_kustomization_using(above)
         return [*seen][-1] if seen else None
 
-    def files(self, root: str) -> Mapping[str, NameChanges]:
+    def files_of_kustomization(self, root: str) -> Mapping[str, NameChanges]:
         """Return the files that a kustomization uses, itself or through others, and the names of their objects."""
         files: dict[str, NameChanges] = {}
         waiting, seen = [(root, self._naming_above(root), frozenset((root,)))], set[tuple[str, NameChanges]]()
         while waiting:
             folder, outer, above = waiting.pop()
             taker = self._by_folder[folder]
-            naming = taker.naming.inside(outer)
+            naming = taker.naming.combine_with_outer(outer)
             if (folder, naming) in seen:  # by another way, with the same names
                 continue
             seen.add((folder, naming))
@@ -130,7 +132,7 @@ class Kustomizations:
                     files[path] = UNKNOWN
         return files
 
-    def is_ambiguous(self, file: str) -> bool:
+    def is_naming_ambiguous(self, file: str) -> bool:
         """Return whether several kustomizations use a file, one of which may name its objects differently."""
         takers = self._takers.get(file, ())
         return len(takers) > 1 and any(
@@ -141,7 +143,7 @@ class Kustomizations:
         """Return whether a file is merged into the objects of others, and not used as objects of its own."""
         return file in self._patches and file not in self._takers
 
-    def _only_user_of(self, path: str) -> str | None:
+    def _only_kustomization_using(self, path: str) -> str | None:
         takers = self._takers.get(path, ())
         return takers[0] if len(takers) == 1 else None
 
@@ -164,7 +166,7 @@ class Kustomizations:
                     yield taker
 
 
-def _with_components(of: Kustomization, others: Mapping[str, Kustomization]) -> Kustomization:
+def _consider_naming_of_components(of: Kustomization, others: Mapping[str, Kustomization]) -> Kustomization:
     """Return the kustomization; with unknown names if one of its components sets names or cannot be read."""
     if all(each in others and others[each].naming == AS_WRITTEN for each in of.components):
         return of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webhook.attributes import JSON, GroupVersionKind
-from webhook.cluster.lookup import Cluster, place_of
+from webhook.cluster.lookup import Cluster, namespace_and_name
 
 
 class LayeredCluster:
@@ -33,7 +33,7 @@ class LayeredCluster:
         below, above = self._then.list(gvk, namespace, labels), self._first.list(gvk, namespace, labels)
         if not below or not above:  # mostly: then nothing is walked
             return above or below
-        merged = {place_of(obj): obj for obj in (*below, *above)}
+        merged = {namespace_and_name(obj): obj for obj in (*below, *above)}
         return [obj for _, obj in sorted(merged.items(), key=lambda item: item[0])]
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
@@ -45,9 +45,9 @@ class LayeredCluster:
         known = self._then.is_namespaced(gvk), self._first.is_namespaced(gvk)
         return None if known == (None, None) else True in known
 
-    def synced(self, gvk: GroupVersionKind) -> bool:
+    def is_synced(self, gvk: GroupVersionKind) -> bool:
         """Return whether both views answer lookups of this kind."""
-        return self._first.synced(gvk) and self._then.synced(gvk)
+        return self._first.is_synced(gvk) and self._then.is_synced(gvk)
 
     def revision(self, gvk: GroupVersionKind) -> object:
         """Return the revisions of both views."""
@@ -57,10 +57,10 @@ class LayeredCluster:
         """Return whether one of the two views is whole."""
         return self._first.is_whole() or self._then.is_whole()
 
-    def elsewhere(self, gvk: GroupVersionKind) -> Sequence[JSON]:
+    def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:
         """Return the objects of other files of both views."""
-        return (*self._first.elsewhere(gvk), *self._then.elsewhere(gvk))
+        return (*self._first.objects_in_other_files(gvk), *self._then.objects_in_other_files(gvk))
 
-    def place(self, obj: JSON) -> str:
+    def file_of_object(self, obj: JSON) -> str:
         """Return the file of an object, from the view that has it."""
-        return self._first.place(obj) or self._then.place(obj)
+        return self._first.file_of_object(obj) or self._then.file_of_object(obj)

@@ -19,7 +19,7 @@ WAIT_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class WatchedCluster:
-    """The live view and its readiness."""
+    """A live view of a cluster, and whether it can answer lookups yet."""
 
     cluster: WatchCluster
 
@@ -40,26 +40,28 @@ class WatchedCluster:
         """
         cluster = WatchCluster(connect_to_cluster(kubeconfig), interests, log, most_bytes=most_bytes)
         cluster.start()
-        if not cluster.wait(WAIT_S):
+        if not cluster.wait_until_synced(WAIT_S):
             log.warning("not synced yet", kinds=sorted(gvk.kind for gvk in cluster.failures()))
         return cls(cluster)
 
-    def hold(self, interests: Iterable[Interest]) -> None:
+    def replace_interests(self, interests: Iterable[Interest]) -> None:
         """Watch exactly these objects from now on."""
         self.cluster.watch(interests)
 
-    def unsettled(self) -> str:
+    def why_not_ready(self) -> str:
         """Return why reviews cannot be answered yet: kinds of which nothing is known; "" if they can.
 
         Bindings choose namespaces: a server that never read these denies whatever a policy fails closed about. Where
         rights are missing, it must not be asked, so that the webhook configuration's failurePolicy decides.
         """
-        return self.cluster.why_never_listed(NAMESPACE) if self.cluster.wait(0) else self.failures()
+        return (
+            self.cluster.why_never_listed(NAMESPACE) if self.cluster.wait_until_synced(0) else self.describe_failures()
+        )
 
-    def failures(self) -> str:
+    def describe_failures(self) -> str:
         """Return which kinds cannot be looked up, and why; policies that need them report "not evaluated"."""
         kinds: dict[str, list[str]] = {}
         for gvk, reason in self.cluster.failures().items():
             kinds.setdefault(reason, []).append(gvk.kind)
         told = [f"{', '.join(dict.fromkeys(names))}: {reason}" for reason, names in kinds.items()]
-        return "; ".join(filter(None, (*told, self.cluster.not_held())))
+        return "; ".join(filter(None, (*told, self.cluster.describe_dropped_objects())))

@@ -13,7 +13,7 @@ from typing import Final
 
 from webhook.attributes import JSON, GroupVersionKind, GroupVersionResource
 from webhook.cluster.connection import Connection, ServerRefused
-from webhook.cluster.discovery import ServedResource, group_root
+from webhook.cluster.discovery import ServedResource, api_path_of_group_version
 
 PAGE: Final = 250
 """How many objects one page has: an API server holds all of them at once, and each has up to 1.5 MB."""
@@ -94,7 +94,7 @@ def _groups_with_versions(connection: Connection) -> Iterator[tuple[str, Sequenc
 
 
 def _listable_kinds(connection: Connection, group: str, version: str) -> Iterator[ServedKind]:
-    root = group_root(group, version)
+    root = api_path_of_group_version(group, version)
     try:
         resources = connection.get(root, {}).get("resources") or []
     except ServerRefused as error:

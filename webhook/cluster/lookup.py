@@ -43,7 +43,7 @@ class Cluster(Protocol):
         """
         ...
 
-    def synced(self, gvk: GroupVersionKind) -> bool:
+    def is_synced(self, gvk: GroupVersionKind) -> bool:
         """Return whether lookups of this kind are answered, which is after the first list."""
         ...
 
@@ -55,16 +55,16 @@ class Cluster(Protocol):
         """Return whether a missing object certainly does not exist: true for a live cluster, false for a few files."""
         ...
 
-    def place(self, obj: JSON) -> str:
+    def file_of_object(self, obj: JSON) -> str:
         """Return the file of an object of this view, "" for one of a live cluster."""
         ...
 
-    def elsewhere(self, gvk: GroupVersionKind) -> Sequence[JSON]:
+    def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:
         """Return objects in other files of the same tree, which may be in this cluster; () in a live cluster."""
         ...
 
 
-def place_of(obj: JSON) -> tuple[str, str]:
+def namespace_and_name(obj: JSON) -> tuple[str, str]:
     """Return namespace and name of an object, "" for each that is not set."""
     return at(obj, ("metadata", "namespace"), ""), at(obj, ("metadata", "name"), "")
 

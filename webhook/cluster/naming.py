@@ -36,7 +36,7 @@ class NameChanges:
     suffix: str = ""
     is_known: bool = True
 
-    def inside(self, outer: NameChanges) -> NameChanges:
+    def combine_with_outer(self, outer: NameChanges) -> NameChanges:
         """Return the naming if another kustomization uses the result; its namespace takes precedence."""
         return NameChanges(
             namespace=outer.namespace or self.namespace,
@@ -45,7 +45,7 @@ class NameChanges:
             is_known=self.is_known and outer.is_known,
         )
 
-    def applied(self, obj: JSON) -> JSON:
+    def apply_to_object(self, obj: JSON) -> JSON:
         """Return an object with its final name; the same object if nothing changes."""
         metadata = obj.get("metadata") if isinstance(obj, dict) else None
         if not self.is_known or not isinstance(metadata, dict) or self == AS_WRITTEN:

@@ -28,7 +28,7 @@ def projection_of_fields(fields: Fields) -> Callable[[JSON], JSON]:
     managers.
     """
     if fields is None:
-        return _whole_object
+        return _without_managed_fields
     tree = _tree_of_fields(fields | _ALWAYS)
     return lambda obj: _kept_fields(obj, tree)
 
@@ -54,7 +54,7 @@ def _kept_fields(value: JSON, tree: Tree) -> JSON:
     return value
 
 
-def _whole_object(obj: JSON) -> JSON:
+def _without_managed_fields(obj: JSON) -> JSON:
     metadata = {key: value for key, value in obj["metadata"].items() if key != _UNREAD}
     return _with_interned_keys({**obj, "metadata": metadata}, 0)
 

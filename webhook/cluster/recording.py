@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.attributes import JSON, GroupVersionKind
-from webhook.cluster.lookup import Cluster, place_of
+from webhook.cluster.lookup import Cluster, namespace_and_name
 from webhook.errors import LookupFailed
 
 Found = tuple[GroupVersionKind, str, str]
@@ -59,12 +59,12 @@ class RecordingCluster:
         self._lists[gvk, namespace] = listed
         return listed
 
-    def every(self) -> Iterator[tuple[GroupVersionKind, str, JSON]]:
+    def recorded_objects(self) -> Iterator[tuple[GroupVersionKind, str, JSON]]:
         """Yield every object that was found or listed, once, with its namespace, by kind, namespace and name."""
         known: dict[Found, JSON] = {}
         for (gvk, asked), objects in self._lists.items():
             for obj in objects:
-                namespace, name = place_of(obj)
+                namespace, name = namespace_and_name(obj)
                 known[gvk, namespace or asked or "", name] = obj
         known.update(self.objects)
         for gvk, namespace, name in sorted(known, key=lambda key: (key[0].kind, key[0].group, *key[1:])):
@@ -74,9 +74,9 @@ class RecordingCluster:
         """Return whether objects of a kind have namespaces, from the other view."""
         return self._view.is_namespaced(gvk)
 
-    def synced(self, gvk: GroupVersionKind) -> bool:
+    def is_synced(self, gvk: GroupVersionKind) -> bool:
         """Return whether the other view answers lookups of this kind."""
-        return self._view.synced(gvk)
+        return self._view.is_synced(gvk)
 
     def revision(self, gvk: GroupVersionKind) -> object:
         """Return the revision of the other view."""
@@ -86,10 +86,10 @@ class RecordingCluster:
         """Return whether the other view is whole."""
         return self._view.is_whole()
 
-    def elsewhere(self, gvk: GroupVersionKind) -> Sequence[JSON]:
+    def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:
         """Return objects of other files, which is recorded nowhere."""
-        return self._view.elsewhere(gvk)
+        return self._view.objects_in_other_files(gvk)
 
-    def place(self, obj: JSON) -> str:
+    def file_of_object(self, obj: JSON) -> str:
         """Return the file of an object, from the other view."""
-        return self._view.place(obj)
+        return self._view.file_of_object(obj)

@@ -88,7 +88,7 @@ class Reflector:
             lines.stop()
         if (before := self.before) is not None:
             before.stop()
-        self._store.leave()
+        self._store.stop_counting_memory()
 
     @property
     def is_synced(self) -> bool:
@@ -106,10 +106,10 @@ class Reflector:
         return before._answering_reflector if before is not None and self._store.objects is None else self  # noqa: SLF001
 
     @property
-    def changes(self) -> int:
+    def change_count(self) -> int:
         """Return how many changes there were to the objects that lookups return."""
         before = self.before
-        return self._store.changes + (before.changes if before is not None else self._earlier)
+        return self._store.changes + (before.change_count if before is not None else self._earlier)
 
     def get(self, namespace: str, name: str) -> JSON | None:
         """Return the object, or None when there is none. Raises LookupFailed."""
@@ -119,8 +119,8 @@ class Reflector:
             raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
         held = objects.get((namespace if answering.is_namespaced else "", name))
         if held is None:
-            answering._require_held(namespace)  # noqa: SLF001 - of the same class
-        return self._object_or_none(held, f"{namespace}/{name}")
+            answering._require_complete_namespace(namespace)  # noqa: SLF001 - of the same class
+        return self._refuse_too_large_object(held, f"{namespace}/{name}")
 
     def list(self, namespace: str | None) -> Sequence[JSON]:
         """Return the objects of a namespace or of all. Raises LookupFailed."""
@@ -128,18 +128,18 @@ class Reflector:
         if answering._store.objects is None:  # noqa: SLF001 - of the same class
             raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
         listed = answering._store.list(namespace if answering.is_namespaced else None)  # noqa: SLF001 - of the same class
-        answering._require_held(namespace)  # noqa: SLF001 - of the same class
+        answering._require_complete_namespace(namespace)  # noqa: SLF001 - of the same class
         if self._keeps_objects_of_all_namespaces:
             for obj in listed:
-                self._object_or_none(obj, f"in {namespace}")
+                self._refuse_too_large_object(obj, f"in {namespace}")
         return listed
 
     @property
-    def not_held(self) -> frozenset[str]:
+    def dropped_namespaces(self) -> frozenset[str]:
         """Return the namespaces whose objects exist and are not held."""
         return self._answering_reflector._store.not_held  # noqa: SLF001 - of the same class
 
-    def _require_held(self, namespace: str | None) -> None:
+    def _require_complete_namespace(self, namespace: str | None) -> None:
         """Raise LookupFailed where the objects of a namespace, or with None of any, exist and are not held."""
         missing = self._store.not_held
         if missing and self.is_namespaced and (namespace is None or namespace in missing):
@@ -149,7 +149,7 @@ class Reflector:
             fix = "delete some of them, bound them by a ResourceQuota, or raise the setting"
             raise LookupFailed(f"{self.interest.gvk.kind} of {where} are not held: {told}; {fix}")
 
-    def _object_or_none(self, obj: JSON, where: str) -> JSON:
+    def _refuse_too_large_object(self, obj: JSON, where: str) -> JSON:
         if isinstance(obj, _TooLargeObject):
             told = f"it has {obj.size_bytes} bytes and more than {LARGEST_WHOLE} are not held: make it smaller"
             raise LookupFailed(f"{self.interest.gvk.kind} {where}: {told}")
@@ -222,7 +222,7 @@ class Reflector:
         """Drop the previous reflector, because this one can answer alone now."""
         before = self.before
         if before is not None:
-            self._earlier = before.changes  # first: whoever counts meanwhile counts them once
+            self._earlier = before.change_count  # first: whoever counts meanwhile counts them once
             self.before = None
             before.stop()
 
@@ -237,12 +237,12 @@ class Reflector:
         self.listed_at = monotonic()
         self._store.begin_list()
         path, selectors = resource.path(self.interest.scope.namespace), {**self._query_of_scope(), "limit": PAGE}
-        accept = METADATA_LIST if self.interest.is_metadata else WHOLE
+        accept = METADATA_LIST if self.interest.reads_only_metadata else WHOLE
         query = selectors
         while True:
             page = self.connection.page(path, query, accept)
             for item in page:
-                if self._is_in_scope(place := _place_of_object(item)):
+                if self._is_in_scope(place := _namespace_and_name_of_object(item)):
                     self._store.add_listed(place, self._kept_fields_of_object(item, resource))
             version, more = page.metadata["resourceVersion"], page.metadata.get("continue")
             if not more:
@@ -270,7 +270,7 @@ class Reflector:
         """Watch from a resourceVersion on; resume a broken stream, and return when it is too old (410), or when
         objects that did not fit may fit by now.
         """
-        while not self._stopped.is_set() and not self._may_fit_by_now():
+        while not self._stopped.is_set() and not self._should_retry_dropped_objects():
             try:
                 for event in self._events_of_watch(resource, version):
                     version = self._apply_event(event, resource)
@@ -282,7 +282,7 @@ class Reflector:
             except LookupFailed as error:
                 self._note_failure_and_wait(error)
 
-    def _may_fit_by_now(self) -> bool:
+    def _should_retry_dropped_objects(self) -> bool:
         return bool(self._store.not_held) and monotonic() - self.listed_at > self.times.retry_s
 
     def _events_of_watch(self, resource: ServedResource, version: str) -> Iterator[JSON]:
@@ -292,9 +292,9 @@ class Reflector:
             "watch": "true",
             "resourceVersion": version,
             "allowWatchBookmarks": "true",
-            "timeoutSeconds": str(lasting_s := self.times.lasting()),
+            "timeoutSeconds": str(lasting_s := self.times.random_timeout_s()),
         }
-        accept = METADATA if self.interest.is_metadata else WHOLE
+        accept = METADATA if self.interest.reads_only_metadata else WHOLE
         path = resource.path(self.interest.scope.namespace)
         self._lines = self.connection.stream(path, query, lasting_s + self.times.slack_s, accept)
         begun = self.heard_at = monotonic()
@@ -313,7 +313,9 @@ class Reflector:
     def _apply_event(self, event: JSON, resource: ServedResource) -> str:
         """Apply one event to the store, and return the resourceVersion to go on from."""
         changed = event["object"]
-        if event["type"] in ("ADDED", "MODIFIED", "DELETED") and self._is_in_scope(place := _place_of_object(changed)):
+        if event["type"] in ("ADDED", "MODIFIED", "DELETED") and self._is_in_scope(
+            place := _namespace_and_name_of_object(changed)
+        ):
             if event["type"] == "DELETED":
                 self._store.drop(place)
             else:
@@ -321,5 +323,5 @@ class Reflector:
         return str(changed["metadata"]["resourceVersion"])
 
 
-def _place_of_object(obj: JSON) -> Place:
+def _namespace_and_name_of_object(obj: JSON) -> Place:
     return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]

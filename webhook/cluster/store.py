@@ -37,7 +37,7 @@ class ObjectStore:
         self._listing: dict[Place, JSON] | None = None
         self._listing_not_held: set[str] = set()
 
-    def known(self, place: Place, obj: JSON) -> JSON:
+    def reuse_equal_object(self, place: Place, obj: JSON) -> JSON:
         """Return the stored object if it equals this one, else this one."""
         held = (self.objects or {}).get(place)
         return held if held is not None and _is_same_json(held, obj) else obj
@@ -56,13 +56,13 @@ class ObjectStore:
         namespace = place[0]
         if namespace in self._listing_not_held:
             return
-        kept = self.known(place, obj)
+        kept = self.reuse_equal_object(place, obj)
         size = bytes_of_object(kept)
         with self._memory.lock:
             if (again := self._listing.get(place)) is not None:  # a page that was read twice
                 size -= bytes_of_object(again)
             self._listing[place] = kept
-            self._memory.add(self, namespace, size)
+            self._memory.add_bytes(self, namespace, size)
 
     def end_list(self) -> None:
         """Replace all objects by those of the list."""
@@ -79,7 +79,7 @@ class ObjectStore:
     def put(self, place: Place, obj: JSON) -> None:
         """Add an object, or replace the one of its name."""
         assert self.objects is not None
-        kept, held = self.known(place, obj), self.objects.get(place)
+        kept, held = self.reuse_equal_object(place, obj), self.objects.get(place)
         if kept is held:
             return
         size = bytes_of_object(kept) - (bytes_of_object(held) if held is not None else 0)
@@ -88,7 +88,7 @@ class ObjectStore:
                 return
             self.objects[place] = kept
             self.changes += 1
-            self._memory.add(self, place[0], size)
+            self._memory.add_bytes(self, place[0], size)
 
     def drop(self, place: Place) -> None:
         """Remove an object."""
@@ -96,7 +96,7 @@ class ObjectStore:
         with self._memory.lock:
             if (held := self.objects.pop(place, None)) is not None:
                 self.changes += 1
-                self._memory.add(self, place[0], -bytes_of_object(held))
+                self._memory.add_bytes(self, place[0], -bytes_of_object(held))
 
     def clear(self) -> None:
         """Remove all objects, of which nobody knows anything any more."""
@@ -105,13 +105,15 @@ class ObjectStore:
             self.objects, self.not_held = None, frozenset()
             self.changes += 1
 
-    def leave(self) -> None:
-        """Count for the view no more: the watch has ended, and its objects go with the reviews that still read them."""
+    def stop_counting_memory(self) -> None:
+        """Take the objects out of the view's count of memory, because the watch has ended; reviews may still read them.
+        the watch has ended, and its objects go with the reviews that still read them.
+        """
         with self._memory.lock:
             self._memory.forget_all(self)
         self._memory = ViewMemory()
 
-    def let_go(self, namespace: str) -> None:
+    def drop_namespace(self, namespace: str) -> None:
         """Drop the objects of a namespace, and answer from now on that they are not held."""
         if self._listing is not None:
             self._listing_not_held.add(namespace)

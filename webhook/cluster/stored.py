@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from webhook.attributes import JSON, NAMESPACE, Attributes, GroupVersionKind, Operation
-from webhook.cluster.lookup import Cluster, place_of
+from webhook.cluster.lookup import Cluster, namespace_and_name
 from webhook.errors import LookupFailed
 
 _OPERATIONS: Final = frozenset((Operation.CREATE, Operation.UPDATE, Operation.DELETE))
@@ -28,12 +28,12 @@ def view_before_request(cluster: Cluster, attributes: Attributes) -> Cluster:
     except LookupFailed:  # nobody holds objects of this kind, or not yet
         return cluster
     old = None if attributes.operation is Operation.CREATE else attributes.old_object
-    if (held is None and old is None) or _says_nothing_else(held, old):
+    if (held is None and old is None) or _is_part_of_object(held, old):
         return cluster
-    return ClusterWithChange(cluster, (kind.group, kind.kind), (namespace, name), held, old)
+    return ClusterBeforeChange(cluster, (kind.group, kind.kind), (namespace, name), held, old)
 
 
-class ClusterWithChange:
+class ClusterBeforeChange:
     """A view in which one object has another value, or does not exist."""
 
     def __init__(
@@ -66,7 +66,7 @@ class ClusterWithChange:
         if (gvk.group, gvk.kind) != self._kind or namespace not in (None, self._place[0]):
             return listed
         kept = [obj for obj in listed if obj is not self._held]
-        return kept if self._old is None else sorted((*kept, self._old), key=place_of)
+        return kept if self._old is None else sorted((*kept, self._old), key=namespace_and_name)
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
         """Return the view's answer.
@@ -76,31 +76,31 @@ class ClusterWithChange:
         """
         return self._view.is_namespaced(gvk)
 
-    def synced(self, gvk: GroupVersionKind) -> bool:
+    def is_synced(self, gvk: GroupVersionKind) -> bool:
         """Return whether the other view answers lookups of this kind."""
-        return self._view.synced(gvk)
+        return self._view.is_synced(gvk)
 
     def is_whole(self) -> bool:
         """Return whether the other view is whole."""
         return self._view.is_whole()
 
-    def elsewhere(self, gvk: GroupVersionKind) -> Sequence[JSON]:
+    def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:
         """Return objects of other files."""
-        return self._view.elsewhere(gvk)
+        return self._view.objects_in_other_files(gvk)
 
-    def place(self, obj: JSON) -> str:
+    def file_of_object(self, obj: JSON) -> str:
         """Return the view's file of an object."""
-        return self._view.place(obj)
+        return self._view.file_of_object(obj)
 
     def revision(self, gvk: GroupVersionKind) -> object:
         """Return the view's revision; for the kind of the object this view, which never changes."""
         return self if (gvk.group, gvk.kind) == self._kind else self._view.revision(gvk)
 
 
-def _says_nothing_else(held: JSON | None, old: JSON | None) -> bool:
+def _is_part_of_object(held: JSON | None, old: JSON | None) -> bool:
     """Return whether the held object is a part of the old one, because a view keeps only fields that are read."""
     if held is None or old is None:
         return held is old
     if isinstance(held, dict) and isinstance(old, dict):
-        return all(name in old and _says_nothing_else(each, old[name]) for name, each in held.items())
+        return all(name in old and _is_part_of_object(each, old[name]) for name, each in held.items())
     return bool(held == old)

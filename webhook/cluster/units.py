@@ -22,8 +22,8 @@ Unit: TypeAlias = tuple[str, str]
 """The kind of a group of files, `kustomization`, `chart`, `folder` or `file`, and its path."""
 
 
-class FileUnits:
-    """The files of a tree and their units, each file by its normal path (`normal`)."""
+class FilesAppliedTogether:
+    """The files of a tree and their units, each file by its normalized path (`normalize_path`)."""
 
     def __init__(self, documents: Mapping[str, list[JSON]]) -> None:
         """Group the files of a tree into units. `documents` are the YAML documents of each file."""
@@ -39,37 +39,41 @@ class FileUnits:
             if unit[0] == "kustomization":  # a file that no kustomization takes may still be meant for those beside it
                 self._listed.setdefault(("folder", posixpath.dirname(file)), []).append(file)
 
-    def of(self, file: str) -> Unit:
+    def unit_of_file(self, file: str) -> Unit:
         """Return the unit that a file belongs to."""
         return self._units[file]
 
-    def naming(self, file: str) -> NameChanges:
+    def name_changes_of_file(self, file: str) -> NameChanges:
         """Return how the names of a file's objects change when the file is applied, as by a namePrefix."""
         kind, path = self._units[file]
         if kind == "kustomization":
             return self._files_used_by_kustomization(path)[file]
-        return UNKNOWN if self._kustomizations.is_ambiguous(file) else AS_WRITTEN
+        return UNKNOWN if self._kustomizations.is_naming_ambiguous(file) else AS_WRITTEN
 
     def is_patch(self, file: str) -> bool:
         """Return whether the objects of a file are patches, which a kustomization merges."""
         return self._kustomizations.is_patch(file)
 
-    def files(self, unit: Unit) -> Mapping[str, NameChanges]:
+    def files_of_unit(self, unit: Unit) -> Mapping[str, NameChanges]:
         """Return the files that are applied together, with the names of their objects."""
         kind, path = unit
         if kind == "kustomization":
             return {
                 file: naming for file, naming in self._files_used_by_kustomization(path).items() if file in self._units
             }
-        return {file: self.naming(file) for file in self._listed[unit]}
+        return {file: self.name_changes_of_file(file) for file in self._listed[unit]}
 
     def _files_used_by_kustomization(self, root: str) -> Mapping[str, NameChanges]:
         if root not in self._taken:
-            self._taken[root] = self._kustomizations.files(root)
+            self._taken[root] = self._kustomizations.files_of_kustomization(root)
         return self._taken[root]
 
     def _find_unit(self, file: str) -> Unit:
-        root, chart, folder = self._kustomizations.root(file), charts.chart_of(Path(file)), posixpath.dirname(file)
+        root, chart, folder = (
+            self._kustomizations.outermost_kustomization_of_file(file),
+            charts.find_chart_of_template(Path(file)),
+            posixpath.dirname(file),
+        )
         if root is not None:
             return "kustomization", root
         if chart:

@@ -54,17 +54,17 @@ class OutageLog:
 
     def log_begin(self, error: ServerUnreachable) -> None:
         """Log that the API server is away, unless that was logged before."""
-        if self._changes_state(to=True):
+        if self._set_is_away(to=True):
             with suppress(OSError, ValueError):  # a log that nobody can write to is not a watch's to mend
                 self._log.warning("API server unreachable", error=str(error))
 
     def log_end(self) -> None:
         """Log that the API server is back, if it was away."""
-        if self._changes_state(to=False):
+        if self._set_is_away(to=False):
             with suppress(OSError, ValueError):
                 self._log.info("API server reachable again")
 
-    def _changes_state(self, *, to: bool) -> bool:
+    def _set_is_away(self, *, to: bool) -> bool:
         if self._is_away is to:  # as nearly always
             return False
         with self._lock:

@@ -18,10 +18,10 @@ PLACE_BYTES: Final = 320
 """Bytes of an object beside its values: namespace and name, its places in two tables."""
 
 
-class Keeper(Protocol):
-    """Keeps the objects of one watch."""
+class EvictableStore(Protocol):
+    """A store of one watch's objects, which can drop those of a namespace."""
 
-    def let_go(self, namespace: str) -> None:
+    def drop_namespace(self, namespace: str) -> None:
         """Drop the objects of a namespace, and answer from now on that they are not held."""
         ...
 
@@ -43,10 +43,11 @@ class ViewMemory:
         self.lock = threading.RLock()
         self.bytes = 0
         self.dropped = 0
-        self._namespaces: dict[str, dict[Keeper, int]] = {}
+        self._namespaces: dict[str, dict[EvictableStore, int]] = {}
 
-    def add(self, keeper: Keeper, namespace: str, size: int) -> None:
-        """Count bytes that a watch keeps more of a namespace, or less; the caller has the lock.
+    def add_bytes(self, keeper: EvictableStore, namespace: str, size: int) -> None:
+        """Add bytes, negative ones where objects went, to those that a watch keeps of a namespace; the caller has the
+        lock. the caller has the lock.
 
         What exceeds the bound is let go, which may be what was just added.
         """
@@ -60,35 +61,37 @@ class ViewMemory:
             if not sizes:
                 del self._namespaces[namespace]
         while self.most_bytes is not None and self.bytes > self.most_bytes:
-            self._let_largest_go()
+            self._drop_largest_namespace()
 
-    def forget(self, keeper: Keeper, namespace: str) -> None:
-        """Count nothing of a namespace for a watch any more; the caller has the lock."""
+    def forget_namespace(self, keeper: EvictableStore, namespace: str) -> None:
+        """Remove the bytes of a namespace from those that are counted for a watch; the caller has the lock. the caller
+        has the lock.
+        """
         sizes = self._namespaces.get(namespace, {})
         self.bytes -= sizes.pop(keeper, 0)
         if not sizes:
             self._namespaces.pop(namespace, None)
 
-    def forget_all(self, keeper: Keeper) -> None:
-        """Count nothing for a watch any more; the caller has the lock."""
+    def forget_all(self, keeper: EvictableStore) -> None:
+        """Remove all bytes that are counted for a watch; the caller has the lock. the caller has the lock."""
         for namespace in [name for name, sizes in self._namespaces.items() if keeper in sizes]:
-            self.forget(keeper, namespace)
+            self.forget_namespace(keeper, namespace)
 
-    def _let_largest_go(self) -> None:
+    def _drop_largest_namespace(self) -> None:
         namespace = max(self._namespaces, key=lambda name: sum(self._namespaces[name].values()))
         sizes = self._namespaces[namespace]
         keeper = max(sizes, key=sizes.__getitem__)
-        keeper.let_go(namespace)
-        self.forget(keeper, namespace)
+        keeper.drop_namespace(namespace)
+        self.forget_namespace(keeper, namespace)
         self.dropped += 1
 
 
 def bytes_of_object(obj: JSON) -> int:
     """Return how many bytes an object takes in a view, whose keys are shared by all objects."""
-    return PLACE_BYTES + sum(map(getsizeof, _values(obj)))
+    return PLACE_BYTES + sum(map(getsizeof, _all_nested_values(obj)))
 
 
-def _values(json: JSON) -> Iterator[JSON]:
+def _all_nested_values(json: JSON) -> Iterator[JSON]:
     waiting = [json]
     while waiting:
         value = waiting.pop()

@@ -13,8 +13,8 @@ from typing import Final
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.connection import Connection
 from webhook.cluster.freshness import DEFAULT_TIMES, WatchTimes, describe_staleness
-from webhook.cluster.interest import Interest, combine_interests, covers_interest
-from webhook.cluster.lookup import describe_lookup, place_of
+from webhook.cluster.interest import Interest, combine_interests, includes_all_fields
+from webhook.cluster.lookup import describe_lookup, namespace_and_name
 from webhook.cluster.reflector import Reflector
 from webhook.cluster.unreachable import OutageLog
 from webhook.cluster.view_memory import ViewMemory
@@ -93,7 +93,7 @@ class WatchCluster:
             interest, self._connection, self._log, self._outages, self._backoff_s, before, self._times, self.memory
         )
 
-    def wait(self, timeout_s: float, clock: Callable[[], float] = time.monotonic) -> bool:
+    def wait_until_synced(self, timeout_s: float, clock: Callable[[], float] = time.monotonic) -> bool:
         """Wait until everything is synced or known not to be served; return False when the time is over."""
         end = clock() + timeout_s
         return all(each.settled.wait(max(0.0, end - clock())) for each in self._reflectors.values())
@@ -113,9 +113,11 @@ class WatchCluster:
         unread = (each.failure for each in self._reflectors.values() if each.interest.gvk == gvk and not each.is_synced)
         return next(unread, "")
 
-    def not_held(self) -> str:
+    def describe_dropped_objects(self) -> str:
         """Return which kinds of which namespaces are not held because they are too large; "" if all are."""
-        missing = {(each.interest.gvk.kind, name) for each in self._reflectors.values() for name in each.not_held}
+        missing = {
+            (each.interest.gvk.kind, name) for each in self._reflectors.values() for name in each.dropped_namespaces
+        }
         listed = ", ".join(f"{kind} of `{name}`" for kind, name in sorted(missing)[:_SHOWN])
         more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
         return f"not held, too large for --view-memory: {listed}{more}" if missing else ""
@@ -126,7 +128,7 @@ class WatchCluster:
         return max((each.age_s for each in self._reflectors.values()), default=0.0)
 
     @property
-    def failed(self) -> int:
+    def failure_count(self) -> int:
         """Return how many lists and watches have failed since the start."""
         return self._failed + sum(each.failed for each in self._reflectors.values())
 
@@ -163,7 +165,7 @@ class WatchCluster:
                 is_all = not scope.name and scope.namespace in ("", namespace) and not each.interest.only
                 if is_all and scope.labels == wanted:
                     listed = each.list(namespace)
-                    return _with_objects_held_by_name(listed, reflectors, namespace) if wanted else listed
+                    return _add_objects_watched_by_name(listed, reflectors, namespace) if wanted else listed
         raise LookupFailed(f"{gvk.kind} list: {_UNWATCHED}")
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool:
@@ -178,7 +180,7 @@ class WatchCluster:
             raise LookupFailed(f"{gvk.kind}: {reflectors[0].failure}")
         return known.is_namespaced
 
-    def synced(self, gvk: GroupVersionKind) -> bool:
+    def is_synced(self, gvk: GroupVersionKind) -> bool:
         """Return whether the objects of this kind were listed, so that lookups are answered."""
         reflectors = self._kinds.get((gvk.group, gvk.kind), ())
         return bool(reflectors) and all(each.is_synced for each in reflectors)
@@ -186,17 +188,17 @@ class WatchCluster:
     def revision(self, gvk: GroupVersionKind) -> object:
         """Return the watches of the kind, and how often their objects have changed."""
         reflectors = self._kinds.get((gvk.group, gvk.kind), ())
-        return reflectors, sum([each.changes for each in reflectors])
+        return reflectors, sum([each.change_count for each in reflectors])
 
     def is_whole(self) -> bool:
         """Return True: a watched object that is missing does not exist; lookups of others fail."""
         return True
 
-    def elsewhere(self, gvk: GroupVersionKind) -> Sequence[JSON]:  # noqa: ARG002 - of every kind
+    def objects_in_other_files(self, gvk: GroupVersionKind) -> Sequence[JSON]:  # noqa: ARG002 - of every kind
         """Return nothing: there is nothing beside this view."""
         return ()
 
-    def place(self, obj: JSON) -> str:  # noqa: ARG002 - of every object
+    def file_of_object(self, obj: JSON) -> str:  # noqa: ARG002 - of every object
         """Return "": objects of a live cluster come from no file."""
         return ""
 
@@ -210,15 +212,15 @@ class WatchCluster:
 def _covers_interest(known: Interest, wanted: Interest) -> bool:
     """Return whether the objects of one interest answer another: the same objects, with no fewer fields."""
     same = (known.kind, known.scope, known.only) == (wanted.kind, wanted.scope, wanted.only)
-    return same and covers_interest(known.fields, wanted.fields)
+    return same and includes_all_fields(known.fields, wanted.fields)
 
 
-def _with_objects_held_by_name(
+def _add_objects_watched_by_name(
     listed: Sequence[JSON], reflectors: Sequence[Reflector], namespace: str | None
 ) -> Sequence[JSON]:
     """Return the selected objects and those that are watched by name, because each hides one of files (layered.py)."""
     named = [obj for each in reflectors if each.interest.scope.name for obj in each.list(namespace)]
     if not named:
         return listed
-    places = {place_of(obj): obj for obj in (*named, *listed)}
+    places = {namespace_and_name(obj): obj for obj in (*named, *listed)}
     return tuple(places[place] for place in sorted(places))

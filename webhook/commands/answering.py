@@ -14,7 +14,7 @@ from typing import Any, Final
 from webhook.admission.fixtures import attributes_of_fixture
 from webhook.admission.review import answer_request
 from webhook.attributes import Phase
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.connection import Connection, ServerRefused
 from webhook.cluster.files import FilesCluster
 from webhook.export.lockout import Namespaces
@@ -44,7 +44,7 @@ def _restricted_pod_with_device(resource: str) -> dict[str, Any]:
     }
 
 
-def problem_of_dry_run_answer(
+def check_answer_to_dry_run_pod(
     connection: Connection, ours: Sequence[WebhookConfiguration], namespaces: Namespaces, *, is_changed: bool
 ) -> Iterator[str]:
     """Yield the problem with the answer to a dry run; nothing if it came in time.
@@ -110,9 +110,9 @@ def _warnings_about_duration(took_s: float, waits_s: int) -> Iterator[str]:
         )
 
 
-def translates_gpu_alone(loaded: PolicySet) -> bool:
+def translates_gpu_in_empty_cluster(loaded: PolicySet) -> bool:
     """Return whether the policies translate `gpu` in a cluster of which nothing is known."""
-    view = AssumedNamespaces(FilesCluster(()))
+    view = ClusterWithAssumedNamespaces(FilesCluster(()))
     patch = answer_request(
         attributes_of_fixture(_restricted_pod_with_device("gpu")), loaded, view, phase=Phase.MUTATE
     ).patch

@@ -9,22 +9,22 @@ import typer
 
 from webhook import assembly
 from webhook.commands import live_options, options, ray_audit, report_options
-from webhook.commands.audit_files import FilesAudit, assembled_with, results_of_processes
+from webhook.commands.audit_files import FilesAudit, assemble_policies_and_files, create_process_auditor
 from webhook.commands.audit_live import LiveAudit
 from webhook.commands.audit_part import PartAudit, PartOptions
 from webhook.commands.audit_report import AuditReport
 from webhook.commands.audit_totals import AuditTotals
 from webhook.commands.audited_objects import Reviewed
-from webhook.commands.git_changes import Changes
+from webhook.commands.git_changes import GitChanges
 from webhook.commands.ray_work import AuditWork
-from webhook.commands.rendering import render_into_tree
+from webhook.commands.rendering import replace_by_rendered_objects
 from webhook.document_stream import DocumentStream
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.policy.policy_set import PolicySet
 from webhook.settings.reporting import ReportSettings
 
 
-@options.with_settings(
+@options.add_settings_flags(
     ReportSettings,
     *("config", "policies", "only", "context", "context_is_whole", "workloads", "cel_engine", "kubernetes_version"),
     "docs_address",
@@ -110,12 +110,12 @@ def command(
         publish=publish,
         fails_only=fails_only,
     )
-    flags.check(path, settings)
+    flags.check_flag_combinations(path, settings)
     report = AuditReport(chosen, write_baseline, is_verbose=verbose)
-    given = report_options.Given(rules=rule, skip=skip, min_severity=min_severity, baseline=baseline)
+    given = report_options.ReportFlags(rules=rule, skip=skip, min_severity=min_severity, baseline=baseline)
 
     def totals_of(policies: PolicySet) -> AuditTotals:
-        options.tell_policies(settings, policies)
+        options.print_policy_notes(settings, policies)
         filters = report_options.report_filters(given, settings, policies)
         return AuditTotals(filters, settings.configuration, fail_on=fail_on, requires_input=require_input)
 
@@ -123,7 +123,7 @@ def command(
         details, scope = ReviewOptions(advice=advice, is_stored=as_ != "create"), flags.scope()
         assembled = assembly.assemble_policies_and_context(settings, unbound=unbound)
         totals = totals_of(assembled.policies)
-        with live_options.live_cluster(assembled.policies, kubeconfig) as cluster:
+        with live_options.open_live_cluster(assembled.policies, kubeconfig) as cluster:
             live_audit = LiveAudit(
                 assembled,
                 cluster,
@@ -131,33 +131,37 @@ def command(
                 reviewed=as_ or "stored",
                 details=details,
                 address=settings.docs_address,
-                contents=flags.contents(report.contents),
+                contents=flags.contents_with_published(report.required_contents),
             )
-            return report.write(live_audit, totals, flags.publisher(cluster, live_audit.read))
+            return report.audit_and_report(live_audit, totals, flags.publisher(cluster, live_audit.read))
     named = path or []
     ray_audit.refuse_other_options(ray, named=named, render=is_rendered, changed_since=changed_since)
-    changes = Changes(changed_since, named) if changed_since else None
-    listing = ray_audit.listing_of(ray)
+    changes = GitChanges(changed_since, named) if changed_since else None
+    listing = ray_audit.listing_function_for(ray)
     with (
         closing(DocumentStream(named, exclude or (), include or (), listing=listing)) as stream,
-        ray_audit.cluster_of(ray if stream.sources else "", jobs) as workers,
+        ray_audit.connect_to_ray_if_given(ray if stream.sources else "", jobs) as workers,
     ):
-        problems = (*stream.problems, *(render_into_tree(stream, named) if is_rendered else ()))
-        index = ray_audit.index_on_ray(workers, stream) if workers else lambda each: each.indexed(stream.parts())
-        assembled = assembled_with(settings, stream, index, unbound=unbound)
+        problems = (*stream.problems, *(replace_by_rendered_objects(stream, named) if is_rendered else ()))
+        index = (
+            ray_audit.create_ray_indexer(workers, stream) if workers else lambda each: each.index_parts(stream.parts())
+        )
+        assembled = assemble_policies_and_files(settings, stream, index, unbound=unbound)
         totals = totals_of(assembled.policies)
         how = PartOptions(
             reviewed=as_ or "create",
             details=ReviewOptions(advice=advice, is_stored=as_ == "stored"),
             address=settings.docs_address,
-            contents=report.contents,
+            contents=report.required_contents,
             encoder=report.encoder(report_options.report_filters(given, settings, assembled.policies)),
         )
         audit = PartAudit(assembled, how, changes)
         results = (
-            ray_audit.results_on_ray(workers, AuditWork(assembled, how), stream)
+            ray_audit.create_ray_auditor(workers, AuditWork(assembled, how), stream)
             if workers
-            else results_of_processes(audit, stream, jobs or 1)
+            else create_process_auditor(audit, stream, jobs or 1)
         )
         totals.add_problems(problems)
-        return report.write(FilesAudit(audit, assembled, stream, named, settings=settings, results=results), totals)
+        return report.audit_and_report(
+            FilesAudit(audit, assembled, stream, named, settings=settings, results=results), totals
+        )

@@ -9,7 +9,7 @@ from webhook import assembly, submitted
 from webhook.assembly import ReviewAssembly
 from webhook.cluster.files import FilesCluster
 from webhook.commands.audit_index import AuditIndex, Indexer, indexer_of
-from webhook.commands.audit_part import PartAudit, PartResult, Stop
+from webhook.commands.audit_part import PartAudit, PartResult, StopSignal
 from webhook.commands.audit_totals import AuditTotals
 from webhook.commands.job_demands import queue_trees
 from webhook.commands.ordered_work import results_in_order
@@ -21,20 +21,20 @@ from webhook.settings.shared import Settings
 
 Index: TypeAlias = Callable[[Indexer], AuditIndex]
 """Runs an indexer over all files."""
-Results: TypeAlias = Callable[[Stop], Iterable[tuple[PartResult, Iterable[Finding]]]]
+Results: TypeAlias = Callable[[StopSignal], Iterable[tuple[PartResult, Iterable[Finding]]]]
 """Audits all parts of the files: each with its findings, which have to be read before the next part."""
 
 
-def results_of_processes(audit: PartAudit, stream: DocumentStream, jobs: int) -> Results:
-    """Return what audits files in so many processes of this machine."""
+def create_process_auditor(audit: PartAudit, stream: DocumentStream, jobs: int) -> Results:
+    """Return a function that audits files in that many processes of this machine."""
 
-    def in_this_process(stop: Stop) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
+    def in_this_process(stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
         for part in stream.parts():
             result = PartResult()
             yield result, audit.findings(part, result, stop)
 
-    def in_several(_stop: Stop) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
-        return ((result, result.findings) for result in results_in_order(audit.audited, stream.parts(), jobs))
+    def in_several(_stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
+        return ((result, result.findings) for result in results_in_order(audit.audit_part, stream.parts(), jobs))
 
     return in_several if jobs > 1 else in_this_process
 
@@ -70,11 +70,11 @@ class FilesAudit:
         """Return how many bytes there are to read."""
         return self._stream.size_bytes()
 
-    def parts(self, stop: Stop) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
+    def parts_with_findings(self, stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
         """Yield each part of the input with its findings, which have to be read before the next part."""
         for result, findings in self._results(stop):
             yield result, findings
-            self._assembled.files.tell(result.differing, result.recorded)
+            self._assembled.files.add_differences(result.differing, result.recorded)
 
     def queue_trees(self, demands: Demands) -> Sequence[QueueTrees]:
         """Return the queues of the files and of the context with what jobs would take."""
@@ -83,12 +83,14 @@ class FilesAudit:
     def finish(self, totals: AuditTotals, *, is_interrupted: bool) -> None:
         """Report what a person should know about the files."""
         if not is_interrupted:
-            totals.add_nothing(self._named, self._stream)
+            totals.report_lack_of_objects(self._named, self._stream)
         notes = submitted.notes_on_context(self._assembled.files, self._settings)
         totals.finish(self._named, notes, is_interrupted=is_interrupted)
 
 
-def assembled_with(settings: Settings, stream: DocumentStream, index: Index, *, unbound: bool) -> ReviewAssembly:
+def assemble_policies_and_files(
+    settings: Settings, stream: DocumentStream, index: Index, *, unbound: bool
+) -> ReviewAssembly:
     """Return the policies, and the objects of the files that policies look up.
 
     Args:

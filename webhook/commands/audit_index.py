@@ -19,7 +19,7 @@ from webhook.admission import fixtures
 from webhook.attributes import CRD, JSON
 from webhook.cluster import kustomizations
 from webhook.cluster.candidates import NAMELESS
-from webhook.cluster.controllers import DEPLOYMENT, may_state_release, stated_releases
+from webhook.cluster.controllers import DEPLOYMENT, find_releases_in_document, may_state_release
 from webhook.cluster.interest import Interest
 from webhook.cluster.naming import group_kind
 from webhook.document_stream import SourcePart
@@ -62,7 +62,7 @@ class Indexer:
     kinds: frozenset[tuple[str, str]]
     is_whole: bool
 
-    def indexed(self, parts: Iterable[SourcePart]) -> AuditIndex:
+    def index_parts(self, parts: Iterable[SourcePart]) -> AuditIndex:
         """Return the index of parts."""
         looks = _pattern_for_kinds({kind for _, kind in self.kinds})
         groups = frozenset(group for group, _, _ in read_removed_versions())
@@ -84,7 +84,7 @@ class Indexer:
                 if not fixtures.is_review_or_request(each.value):
                     looked_up.files[each.source] = None
                     is_looked_up = is_kustomization or _group_kind_or_empty(each.value) in kinds
-                    if is_looked_up or next(stated_releases(each.source, each.value), None) is not None:
+                    if is_looked_up or next(find_releases_in_document(each.source, each.value), None) is not None:
                         looked_up.objects.append((each.source, each.value))
         return looked_up
 

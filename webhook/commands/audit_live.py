@@ -19,16 +19,16 @@ from webhook.attributes import JSON, NAMESPACE, Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.cluster.connection import Connection
 from webhook.cluster.live_objects import PAGE, ServedKind, objects_of_kind, served_kinds
-from webhook.commands.audit_part import PartResult, Stop
+from webhook.commands.audit_part import PartResult, StopSignal
 from webhook.commands.audit_totals import AuditTotals
-from webhook.commands.audited_objects import ObjectAudit, Reviewed, decisions_of, qualified
+from webhook.commands.audited_objects import ObjectAudit, Reviewed, decisions_of, qualified_kind
 from webhook.commands.job_demands import add_demand, queue_trees
 from webhook.errors import CallError, ConfigurationError, LookupFailed, Problem
 from webhook.evaluation.review_options import ReviewOptions
-from webhook.export.webhook_rules import wishes
+from webhook.export.webhook_rules import matched_resources_of_policies
 from webhook.policy.policy_set import PolicySet
-from webhook.report.finding import Finding, Place, findings, subject
-from webhook.report.formats import FINDINGS_AND_PASSES, Contents
+from webhook.report.finding import Finding, Place, findings_of_object, subject_of_request
+from webhook.report.formats import FINDINGS_AND_PASSES, RequiredContents
 from webhook.report.queued_jobs import Demands, QueueTrees
 from webhook.report.rule import Rules, rules
 
@@ -94,7 +94,7 @@ class LiveAudit:
         reviewed: Reviewed,
         details: ReviewOptions,
         address: str = "",
-        contents: Contents = FINDINGS_AND_PASSES,
+        contents: RequiredContents = FINDINGS_AND_PASSES,
     ) -> None:
         self.rules: Rules = rules(assembled.policies, address)
         self._audit = ObjectAudit(assembled.policies, reviewed, details)
@@ -104,7 +104,7 @@ class LiveAudit:
         self._table = assembled.table
         self.read: set[tuple[str, str]] = set()
 
-    def parts(self, stop: Stop) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
+    def parts_with_findings(self, stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
         """Yield groups of objects of one kind with their findings, which have to be read before the next group."""
         phases = (Phase.VALIDATE,) if self._audit.reviewed == "stored" else tuple(Phase)
         wanted = {pair for phase in phases for pair in _resources_of_policies(self._audit.policies, phase)}
@@ -114,7 +114,7 @@ class LiveAudit:
             yield PartResult(problems=[Problem(message=str(error), file=CLUSTER)]), ()
             return
         for kind in kinds:
-            yield from self._of_kind(kind, stop)
+            yield from self._audit_kind(kind, stop)
 
     def queue_trees(self, demands: Demands) -> Sequence[QueueTrees]:
         """Return the queues of the cluster with what jobs would take."""
@@ -124,25 +124,25 @@ class LiveAudit:
         """Report what a person should know about the cluster."""
         totals.finish((CLUSTER,), (), is_interrupted=is_interrupted)
 
-    def _of_kind(self, kind: ServedKind, stop: Stop) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
-        read = self._objects(kind)
+    def _audit_kind(self, kind: ServedKind, stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
+        read = self._list_objects_in_scope(kind)
         while True:
             result = PartResult()
             try:
                 first = next(read, None)
             except LookupFailed as error:
-                result.problems.append(_unreadable(kind, str(error)))
+                result.problems.append(_problem_of_unreadable_kind(kind, str(error)))
                 yield result, ()
                 return
             if first is None:
                 self.read.add((kind.kind.group, kind.kind.kind))
                 return
             page = chain((first,), islice(read, PAGE - 1))
-            yield result, self._findings(kind, takewhile(lambda _: not stop.is_set, page), result)
+            yield result, self._audit_page(kind, takewhile(lambda _: not stop.is_set, page), result)
             if result.problems:
                 return
 
-    def _objects(self, kind: ServedKind) -> Iterator[JSON]:
+    def _list_objects_in_scope(self, kind: ServedKind) -> Iterator[JSON]:
         """Yield the objects of a kind in the scope; cluster-scoped kinds have none in a namespace."""
         scope = self._scope
         if scope.namespaces and not kind.resource.is_namespaced:
@@ -151,40 +151,42 @@ class LiveAudit:
             listed = objects_of_kind(self._cluster.connection, kind, namespace=namespace, selector=scope.selector)
             yield from (obj for obj in listed if scope.shard.has(_uid_of_object(obj)))
 
-    def _findings(self, kind: ServedKind, page: Iterable[JSON], result: PartResult) -> Iterator[Finding]:
+    def _audit_page(self, kind: ServedKind, page: Iterable[JSON], result: PartResult) -> Iterator[Finding]:
         try:
             for obj in page:
                 result.entries += 1
-                yield from self._of_object(kind, obj, result)
+                yield from self._audit_object(kind, obj, result)
         except LookupFailed as error:
-            result.problems.append(_unreadable(kind, str(error)))
+            result.problems.append(_problem_of_unreadable_kind(kind, str(error)))
 
-    def _of_object(self, kind: ServedKind, obj: JSON, result: PartResult) -> Iterator[Finding]:
+    def _audit_object(self, kind: ServedKind, obj: JSON, result: PartResult) -> Iterator[Finding]:
         try:
             attributes = _request_for_object(obj, kind)
         except CallError as error:
-            result.problems.append(_unreadable(kind, error.message))
+            result.problems.append(_problem_of_unreadable_kind(kind, error.message))
             return
-        outcome = self._audit.outcome(attributes, self._cluster.view)
+        outcome = self._audit.run_policies_on_object(attributes, self._cluster.view)
         decisions = decisions_of(outcome)
         if self._contents.queues:
             add_demand(result.demands, attributes, outcome, self._cluster.view, self._table)
         if not decisions:
-            result.unasked[qualified(attributes.kind)] += 1
+            result.unasked[qualified_kind(attributes.kind)] += 1
         where = "/".join(filter(None, (attributes.namespace, kind.resource.plural, attributes.name)))
         passes = None if self._contents.passes else result.passes
-        made = findings(decisions, subject(attributes), lambda _: Place(file=where), self.rules, passes=passes)
-        result.exceptions.update(finding.exception for finding in made if finding.exception)
+        made = findings_of_object(
+            decisions, subject_of_request(attributes), lambda _: Place(file=where), self.rules, passes=passes
+        )
+        result.exceptions.update(finding.exception_reason for finding in made if finding.exception_reason)
         yield from made
 
 
-def _unreadable(kind: ServedKind, why: str) -> Problem:
-    return Problem(message=f"{qualified(kind.kind)}: {why}", file=CLUSTER)
+def _problem_of_unreadable_kind(kind: ServedKind, why: str) -> Problem:
+    return Problem(message=f"{qualified_kind(kind.kind)}: {why}", file=CLUSTER)
 
 
 def _resources_of_policies(policies: PolicySet, phase: Phase) -> Iterator[tuple[str, str]]:
     """Yield the resources that the policies of a phase apply to, without sub-resources."""
-    for _, wish in wishes(policies, phase):
+    for _, wish in matched_resources_of_policies(policies, phase):
         if "/" not in wish.resource:
             yield wish.group, wish.resource
 

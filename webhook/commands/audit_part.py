@@ -15,16 +15,16 @@ from webhook import assembly, charts, document_stream, documents, submitted
 from webhook.admission import fixtures
 from webhook.admission.kind_names import kind_mistake
 from webhook.attributes import JSON
-from webhook.commands.audited_objects import ObjectAudit, Reviewed, decisions_of, qualified
-from webhook.commands.git_changes import Changes
+from webhook.commands.audited_objects import ObjectAudit, Reviewed, decisions_of, qualified_kind
+from webhook.commands.git_changes import GitChanges
 from webhook.commands.job_demands import add_demand
 from webhook.commands.repeated_keys import RULE, RepeatedKeys
 from webhook.document_stream import SourcePart
 from webhook.errors import CallError, Problem
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.report.filters import Filters
-from webhook.report.finding import Finding, Place, Result, findings, subject
-from webhook.report.formats import FINDINGS_AND_PASSES, Contents, writers_of_findings
+from webhook.report.finding import Finding, Place, Result, findings_of_object, subject_of_request
+from webhook.report.formats import FINDINGS_AND_PASSES, RequiredContents, writers_of_findings
 from webhook.report.queued_jobs import Demand, QueueKey
 from webhook.report.rule import RuleName, Rules, rules
 from webhook.report.writer import SkippedDocument
@@ -66,7 +66,7 @@ class PartResult:
     is_undecided: bool = False
 
 
-class Stop(Protocol):
+class StopSignal(Protocol):
     """Tells whether to stop."""
 
     @property
@@ -76,7 +76,7 @@ class Stop(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class LineEncoder:
+class FindingLineEncoder:
     """Writes findings as lines in the process that found them, so that the main process only copies text.
 
     Args:
@@ -89,7 +89,7 @@ class LineEncoder:
 
     def encode(self, result: PartResult) -> None:
         """Replace the findings of a part by their lines and sums."""
-        kept = [each for each in result.findings if self.filters.keep(each)]
+        kept = [each for each in result.findings if self.filters.allows_finding(each)]
         result.results = Counter(each.result for each in kept if not each.is_advice)
         result.is_undecided = any(each.is_undecided for each in kept)
         writers = writers_of_findings()
@@ -111,15 +111,15 @@ class PartOptions:
     reviewed: Reviewed
     details: ReviewOptions
     address: str = ""
-    contents: Contents = FINDINGS_AND_PASSES
-    encoder: LineEncoder | None = None
+    contents: RequiredContents = FINDINGS_AND_PASSES
+    encoder: FindingLineEncoder | None = None
 
 
 class PartAudit:
     """Audits parts with the same policies and the same view of the cluster."""
 
     def __init__(
-        self, assembled: assembly.ReviewAssembly, options: PartOptions, changes: Changes | None = None
+        self, assembled: assembly.ReviewAssembly, options: PartOptions, changes: GitChanges | None = None
     ) -> None:
         """Args: the policies; how objects are reviewed; None for all objects."""
         self.rules: Rules = {**rules(assembled.policies, options.address), RULE.id: RULE}
@@ -133,7 +133,7 @@ class PartAudit:
         self._contents = options.contents
         self._encoder = options.encoder
 
-    def audited(self, part: SourcePart) -> PartResult:
+    def audit_part(self, part: SourcePart) -> PartResult:
         """Audit one part of the input and return it with all of its findings, or with their lines."""
         result = PartResult()
         result.findings = tuple(self.findings(part, result))
@@ -141,24 +141,24 @@ class PartAudit:
             self._encoder.encode(result)
         return result
 
-    def findings(self, part: SourcePart, result: PartResult, stop: Stop | None = None) -> Iterator[Finding]:
+    def findings(self, part: SourcePart, result: PartResult, stop: StopSignal | None = None) -> Iterator[Finding]:
         """Yield the findings of a part one after the other, and fill the result, until `stop` is set."""
         inputs = document_stream.read_documents_of_part(part)
         result.size_bytes = part.part.size_bytes
         keys = RepeatedKeys(inputs, self._is_object)
-        self._tell(inputs, keys, result)
+        self._add_messages(inputs, keys, result)
         for each in inputs.documents:
             if stop is not None and stop.is_set:
                 break
             yield from self._findings_of_document(each, keys, result)
-        result.skipped[:0] = map(_not_a_manifest, inputs.others)
-        result.differing, result.recorded = self._files.take_new_findings()
+        result.skipped[:0] = map(_skipped_document_of_problem, inputs.others)
+        result.differing, result.recorded = self._files.pop_new_differences()
 
-    def _tell(self, inputs: documents.InputDocuments, keys: RepeatedKeys, result: PartResult) -> None:
+    def _add_messages(self, inputs: documents.InputDocuments, keys: RepeatedKeys, result: PartResult) -> None:
         """Add the messages about a part before its objects are audited."""
         result.files = inputs.files
         result.templates = inputs.templates
-        result.problems += (*inputs.problems, *assembly.param_problems(self._policies, inputs))
+        result.problems += (*inputs.problems, *assembly.check_rule_names_in_params(self._policies, inputs))
         result.warnings += map(str, keys.elsewhere)
         for each in inputs.documents:
             if mistake := kind_mistake(each.value, self._table):
@@ -166,7 +166,7 @@ class PartAudit:
         noted = {
             note: str(each.place())
             for each in reversed(inputs.documents)
-            if (note := fixtures.note_on_fixture(each.value))
+            if (note := fixtures.note_on_v1beta1_review(each.value))
         }
         result.notes = noted
 
@@ -189,20 +189,22 @@ class PartAudit:
             return
         result.entries += 1
         attributes = sent.attributes
-        outcome = self._audit.outcome(attributes, sent.cluster)
+        outcome = self._audit.run_policies_on_object(attributes, sent.cluster)
         decisions = decisions_of(outcome)
         if self._contents.queues:
             add_demand(result.demands, attributes, outcome, sent.cluster, self._table)
         if not decisions:
-            result.unasked[qualified(attributes.kind)] += 1
+            result.unasked[qualified_kind(attributes.kind)] += 1
         inside = fixtures.object_path(each.value)
-        about = subject(attributes)
+        about = subject_of_request(attributes)
         passes = None if self._contents.passes else result.passes
         made = (
             *keys.findings(each, attributes),
-            *findings(decisions, about, each.locator(inside), self.rules, each.lines(inside), passes=passes),
+            *findings_of_object(
+                decisions, about, each.locator(inside), self.rules, each.line_finder(inside), passes=passes
+            ),
         )
-        result.exceptions.update(finding.exception for finding in made if finding.exception)
+        result.exceptions.update(finding.exception_reason for finding in made if finding.exception_reason)
         yield from made
 
     def _is_object(self, value: JSON) -> bool:
@@ -214,7 +216,7 @@ class PartAudit:
         return True
 
 
-def _not_a_manifest(problem: Problem) -> SkippedDocument:
+def _skipped_document_of_problem(problem: Problem) -> SkippedDocument:
     """Return a skipped document for a file that cannot be read and does not look like a manifest."""
     place = Place(file=problem.file, line=problem.line, column=problem.column)
     return SkippedDocument(place=place, why=f"not a Kubernetes manifest: {problem.message}", is_half=False)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Protocol
 
 from webhook.commands import output
-from webhook.commands.audit_part import LineEncoder, PartResult, Stop
+from webhook.commands.audit_part import FindingLineEncoder, PartResult, StopSignal
 from webhook.commands.audit_totals import AuditTotals
 from webhook.commands.interrupts import EXIT_CODE, Interrupts
 from webhook.commands.progress import Progress
-from webhook.commands.publishing import Publisher
+from webhook.commands.publishing import ReportPublisher
 from webhook.report import baseline, formats
 from webhook.report.filters import Filters
 from webhook.report.finding import Finding
@@ -21,7 +21,7 @@ from webhook.report.rule import Rules
 from webhook.report.writer import Writer
 
 
-class Audited(Protocol):
+class AuditSource(Protocol):
     """The source of an audit: files, or a cluster. `size_bytes` is 0 if the size is not known."""
 
     @property
@@ -34,7 +34,7 @@ class Audited(Protocol):
         """Return how many bytes there are to read."""
         ...
 
-    def parts(self, stop: Stop) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
+    def parts_with_findings(self, stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
         """Yield each part with its findings, which have to be read before the next part."""
         ...
 
@@ -56,45 +56,47 @@ class AuditReport:
         self._writes_baseline = write_baseline is not None
         self._is_verbose = is_verbose
         if write_baseline is not None:
-            self._writers = {**self._writers, "baseline": baseline.Findings}
+            self._writers = {**self._writers, "baseline": baseline.BaselineWriter}
             self._outputs = (*self._outputs, output.Output("baseline", str(write_baseline)))
 
     @property
-    def contents(self) -> formats.Contents:
+    def required_contents(self) -> formats.RequiredContents:
         """Return what the outputs have to say."""
-        return formats.contents({each.format for each in self._outputs})
+        return formats.contents_required_by_formats({each.format for each in self._outputs})
 
-    def encoder(self, filters: Filters) -> LineEncoder | None:
+    def encoder(self, filters: Filters) -> FindingLineEncoder | None:
         """Return what writes the findings in the processes that find them; None where an output or a baseline needs
         to see them one after the other.
         """
         names = {each.format for each in self._outputs}
         is_possible = names <= formats.LINE_FORMATS and not filters.baseline
-        return LineEncoder(tuple(sorted(names)), filters) if is_possible else None
+        return FindingLineEncoder(tuple(sorted(names)), filters) if is_possible else None
 
-    def write(self, audited: Audited, totals: AuditTotals, publisher: Publisher | None = None) -> int:
+    def audit_and_report(
+        self, audited: AuditSource, totals: AuditTotals, publisher: ReportPublisher | None = None
+    ) -> int:
         """Audit, report, publish, and return the exit code."""
         waits = sys.stdout.isatty() and sys.stderr.isatty()  # so that the bar and the report do not mix
         told = output.Report(self._outputs, self._writers, audited.rules, waits=waits)
         with Interrupts() as interrupts, told as report:
             with Progress(audited.size_bytes, "objects") as bar:
-                for result, findings in audited.parts(interrupts):
-                    for finding in totals.reported(findings):
-                        report.entry(finding)
+                for result, findings in audited.parts_with_findings(interrupts):
+                    for finding in totals.filter_and_count_findings(findings):
+                        report.write_entry(finding)
                         if publisher is not None:
-                            publisher.add(finding)
+                            publisher.add_finding(finding)
                     report.add_texts(result.texts)
-                    totals.add(result)
+                    totals.add_part(result)
                     bar.advance(result.size_bytes, result.entries)
                     if interrupts.is_set:
                         break
             audited.finish(totals, is_interrupted=interrupts.is_set)
             if publisher is not None:
-                totals.add_problems(publisher.end(is_interrupted=interrupts.is_set))
-                sys.stderr.write(f"note: {publisher.told}\n")
+                totals.add_problems(publisher.finish_and_remove_stale_reports(is_interrupted=interrupts.is_set))
+                sys.stderr.write(f"note: {publisher.summary}\n")
             if interrupts.is_set:
                 sys.stderr.write(f"error: interrupted after {totals.entries} objects; the report has these alone\n")
-            queues = audited.queue_trees(totals.demands) if self.contents.queues else ()
+            queues = audited.queue_trees(totals.demands) if self.required_contents.queues else ()
             report.end(totals.totals(is_verbose=self._is_verbose, queues=queues))
         code = totals.exit_code()
         if interrupts.is_set:

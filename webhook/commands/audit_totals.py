@@ -13,7 +13,7 @@ from webhook.configuration.model import FailOn
 from webhook.configuration.read import NO_FILE, ConfigurationFile
 from webhook.document_stream import DocumentStream
 from webhook.errors import Problem
-from webhook.report.filters import ALL, Filtering, Filters
+from webhook.report.filters import ALL, Filters, FindingFilter
 from webhook.report.finding import Finding, Result
 from webhook.report.queued_jobs import Demand, QueueKey, QueueTrees
 from webhook.report.writer import SkippedDocument, Totals
@@ -46,7 +46,7 @@ class AuditTotals:
         self._configuration = configuration
         self._fail_on = fail_on or configuration.value.report.fail_on
         self._requires_input = requires_input
-        self._filtering = Filtering(filters)
+        self._filtering = FindingFilter(filters)
         self._exceptions: set[str] = set()
         self._files = 0
         self._results: Counter[Result] = Counter()
@@ -58,14 +58,14 @@ class AuditTotals:
         self._noted: set[str] = set()
         self._templates: dict[str, charts.ChartTemplate] = {}
 
-    def reported(self, findings: Iterable[Finding]) -> Iterator[Finding]:
+    def filter_and_count_findings(self, findings: Iterable[Finding]) -> Iterator[Finding]:
         """Yield the findings that are reported, and count them. They must come in the order of the input."""
-        for finding in filter(self._filtering.keeps, findings):
+        for finding in filter(self._filtering.is_reported, findings):
             self._results[finding.result] += not finding.is_advice
             self._is_undecided |= finding.is_undecided
             yield finding
 
-    def add(self, part: PartResult) -> None:
+    def add_part(self, part: PartResult) -> None:
         """Count a part, and report its problems."""
         self.entries += part.entries
         self._unchanged += part.unchanged
@@ -78,20 +78,20 @@ class AuditTotals:
         for key, demand in part.demands.items():
             self.demands.setdefault(key, Demand()).add(demand)
         self._results[Result.PASS] += sum(
-            count for name, count in part.passes.items() if self._filtering.keeps_passes(name)
+            count for name, count in part.passes.items() if self._filtering.counts_passes_of_rule(name)
         )
         self._templates.update((each.file, each) for each in part.templates)
         self.add_problems(part.problems)
-        self._say(f"warning: {warning}" for warning in part.warnings)
-        self._say(f"note: {place}: {note}" for note, place in part.notes.items() if note not in self._noted)
+        self._print_to_stderr(f"warning: {warning}" for warning in part.warnings)
+        self._print_to_stderr(f"note: {place}: {note}" for note, place in part.notes.items() if note not in self._noted)
         self._noted.update(part.notes)
 
     def add_problems(self, problems: Sequence[Problem]) -> None:
         """Count and report problems of input that cannot be read."""
         self._problems += problems
-        self._say(f"error: {problem}" for problem in problems)
+        self._print_to_stderr(f"error: {problem}" for problem in problems)
 
-    def add_nothing(self, named: Sequence[str], stream: DocumentStream) -> None:
+    def report_lack_of_objects(self, named: Sequence[str], stream: DocumentStream) -> None:
         """Report that the files had no objects, or nothing but templates, if that is so and is not wanted."""
         if self.entries or self._unchanged or self._problems or self._requires_input is False:
             return
@@ -99,7 +99,7 @@ class AuditTotals:
             some = f"{counted(len(self._skipped), 'document')} without a Kubernetes object"
             message = f"no object could be audited: {some} (--no-require-input accepts that)"
             self._lacks_input = True
-            self._say([f"error: {Problem(message=message, file=' '.join(named))}"])
+            self._print_to_stderr([f"error: {Problem(message=message, file=' '.join(named))}"])
         else:
             read = documents.InputDocuments(
                 documents=(),
@@ -116,30 +116,30 @@ class AuditTotals:
         if self._requires_input and not self.entries and not self._problems and not self._lacks_input:
             self.add_problems([Problem(message="--require-input: no object was found", file=" ".join(named))])
         if self._unchanged:
-            self._say([f"note: {counted(self._unchanged, 'object')} unchanged and not audited"])
+            self._print_to_stderr([f"note: {counted(self._unchanged, 'object')} unchanged and not audited"])
         if not self._unchanged and not is_interrupted:
-            self._say(f"note: {each}" for each in self._stale())
+            self._print_to_stderr(f"note: {each}" for each in self._stale_baseline_and_exceptions())
         if template := charts.summarize_templates(tuple(self._templates.values())):
-            self._say([f"note: {template}"])
-        self._say(f"note: {each}" for each in notes)
+            self._print_to_stderr([f"note: {template}"])
+        self._print_to_stderr(f"note: {each}" for each in notes)
 
     def exit_code(self) -> int:
         """Return the exit code: unreadable input, failures, undecided results, or none of these."""
         failing = {"deny": (Result.FAIL,), "warn": (Result.FAIL, Result.WARN), "never": ()}[self._fail_on]
         if self._problems or self._lacks_input:
             if count := self._results[Result.FAIL] + self._results[Result.WARN]:
-                self._say([f"note: {counted(count, 'finding')} in what could be read"])
+                self._print_to_stderr([f"note: {counted(count, 'finding')} in what could be read"])
             return _UNREADABLE
         if any(self._results[each] for each in failing):
             return 1
         return 3 if self._is_undecided and self._fail_on != "never" else 0
 
-    def _stale(self) -> Iterator[str]:
+    def _stale_baseline_and_exceptions(self) -> Iterator[str]:
         """Yield findings of the baseline that are gone, and exceptions that nothing needed."""
         if gone := [about for known, about in self._baseline.items() if known not in self._filtering.known]:
             yield f"--baseline: {counted(len(gone), 'finding')} found no more, first {gone[0]}: write the file anew"
         for number, each in enumerate(self._configuration.value.exceptions):
-            if each.expires >= current_day() and each.described not in self._exceptions:
+            if each.expires >= current_day() and each.description not in self._exceptions:
                 told = f"nothing here needs this exception of {each.owner}"
                 yield str(self._configuration.problem(("exceptions", number), told))
 
@@ -158,7 +158,7 @@ class AuditTotals:
         )
 
     @staticmethod
-    def _say(lines: Iterable[str]) -> None:
+    def _print_to_stderr(lines: Iterable[str]) -> None:
         sys.stderr.write(terminal.lines(lines))
 
 

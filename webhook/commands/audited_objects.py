@@ -26,10 +26,10 @@ class ObjectAudit:
     reviewed: Reviewed
     details: ReviewOptions
 
-    def outcome(self, attributes: Attributes, cluster: Cluster) -> PhasesOutcome:
+    def run_policies_on_object(self, attributes: Attributes, cluster: Cluster) -> PhasesOutcome:
         """Return what the policies make of an object."""
         if self.reviewed == "stored":
-            attributes = as_submitted(attributes)
+            attributes = without_scheduled_node(attributes)
         door = LocalAnswerer(policies=self.policies, cluster=cluster, options=self.details)
         return run_phases(attributes, _PHASES[self.reviewed], door)
 
@@ -39,7 +39,7 @@ def decisions_of(outcome: PhasesOutcome) -> Sequence[tuple[Phase, Decision]]:
     return (*outcome.decisions, *outcome.further)
 
 
-def as_submitted(attributes: Attributes) -> Attributes:
+def without_scheduled_node(attributes: Attributes) -> Attributes:
     """Return a stored Pod without the node that the scheduler wrote, because rules about spec.nodeName are for
     users.
     """
@@ -50,6 +50,6 @@ def as_submitted(attributes: Attributes) -> Attributes:
     return replace(attributes, object={**attributes.object, "spec": kept})
 
 
-def qualified(kind: GroupVersionKind) -> str:
+def qualified_kind(kind: GroupVersionKind) -> str:
     """Return the kind with its API group as kubectl writes it: `Pod`, `Workflow.argoproj.io`."""
     return f"{kind.kind}.{kind.group}" if kind.group else kind.kind

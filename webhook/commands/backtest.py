@@ -12,7 +12,7 @@ import typer
 
 from webhook import assembly, log_lines, object_store, terminal
 from webhook.commands import options, output, ray_audit
-from webhook.commands.backtest_part import BacktestPart, PartCounts
+from webhook.commands.backtest_part import PartBacktester, PartCounts
 from webhook.commands.backtest_report import backtest_json, backtest_text
 from webhook.commands.interrupts import EXIT_CODE, Interrupts
 from webhook.commands.ordered_work import results_in_order
@@ -27,7 +27,7 @@ FORMATS: Final = ("text", "json")
 _UNREADABLE: Final = 2
 
 
-@options.with_settings(
+@options.add_settings_flags(
     Settings,
     "config",
     "policies",
@@ -70,13 +70,15 @@ def command(
     """
     outputs = output.parse_outputs(chosen, FORMATS)
     ray_audit.refuse_other_options(ray, named=log)
-    files, problems = object_store.list_logs(log, log_lines.log_files) if ray else log_lines.log_files(log)
+    files, problems = (
+        object_store.list_log_files_of_places(log, log_lines.list_log_files) if ray else log_lines.list_log_files(log)
+    )
     sets = _policy_sets_to_compare(settings, against or (), unbound=unbound)
-    backtest = BacktestPart(sets)
-    total = backtest.counted(LogPart(""))
+    backtest = PartBacktester(sets)
+    total = backtest.count_part(LogPart(""))
     _print_problems(problems)
     with (
-        ray_audit.cluster_of(ray if files else "", jobs) as cluster,
+        ray_audit.connect_to_ray_if_given(ray if files else "", jobs) as cluster,
         Progress(_size_of_files(files), "requests") as bar,
         Interrupts() as interrupts,
     ):
@@ -104,18 +106,18 @@ def _policy_sets_to_compare(
 ) -> dict[str, assembly.ReviewAssembly]:
     """Return the policies, and those that they are compared with; name both on stderr."""
     sets = {"policies": assembly.assemble_policies_and_context(settings, unbound=unbound)}
-    options.tell_policies(settings, sets["policies"].policies)
+    options.print_policy_notes(settings, sets["policies"].policies)
     if against:
         other = replace(settings, only=tuple(against))
         sets["against"] = assembly.assemble_policies_and_context(other, unbound=unbound)
-        sys.stderr.write(terminal.lines([f"note: --against: {assembly.describe_named_sets(other)}"]))
+        sys.stderr.write(terminal.lines([f"note: --against: {assembly.describe_policy_sets_in_use(other)}"]))
         options.warn_of_unbound(sets["against"].policies)
     return sets
 
 
-def _count_parts(backtest: BacktestPart, files: Sequence[str], jobs: int) -> Iterator[PartCounts]:
-    parts = (part for file in files for part in log_lines.log_parts(file))
-    return map(backtest.counted, parts) if jobs == 1 else results_in_order(backtest.counted, parts, jobs)
+def _count_parts(backtest: PartBacktester, files: Sequence[str], jobs: int) -> Iterator[PartCounts]:
+    parts = (part for file in files for part in log_lines.read_log_parts(file))
+    return map(backtest.count_part, parts) if jobs == 1 else results_in_order(backtest.count_part, parts, jobs)
 
 
 def _problem_of_nothing_reviewed(files: Sequence[str], total: PartCounts) -> tuple[Problem, ...]:

@@ -13,10 +13,10 @@ from webhook import assembly
 from webhook.admission.audit_event import EventWithoutRequest, request_of_audit_event
 from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.attributes import Attributes
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.errors import Problem
 from webhook.log_lines import LogPart
-from webhook.report.finding import Finding, Place, Result, findings, subject
+from webhook.report.finding import Finding, Place, Result, findings_of_object, subject_of_request
 from webhook.report.rule import Rules, rules
 
 MOST_NAMES: Final = 10_000
@@ -48,7 +48,7 @@ class RuleCount:
 
 
 @dataclass(slots=True)
-class SideCounts:
+class PolicySetCounts:
     """The counts of one set of policies."""
 
     denied: int = 0
@@ -58,7 +58,7 @@ class SideCounts:
     namespaces: Counter[str] = field(default_factory=Counter)
     users: Counter[str] = field(default_factory=Counter)
 
-    def add(self, other: SideCounts) -> None:
+    def add(self, other: PolicySetCounts) -> None:
         """Add the counts of a later part."""
         self.denied += other.denied
         self.warned += other.warned
@@ -87,7 +87,7 @@ class PartCounts:
     problems: list[Problem] = field(default_factory=list)
     broken: int = 0
     broken_lines: list[Problem] = field(default_factory=list)
-    sides: dict[Side, SideCounts] = field(default_factory=dict)
+    sides: dict[Side, PolicySetCounts] = field(default_factory=dict)
     changed: dict[str, RuleCount] = field(default_factory=dict)
 
     def add(self, other: PartCounts) -> None:
@@ -100,31 +100,31 @@ class PartCounts:
         self.broken += other.broken
         self.broken_lines += other.broken_lines[: MOST_BROKEN_LINES - len(self.broken_lines)]
         for side, counts in other.sides.items():
-            self.sides.setdefault(side, SideCounts()).add(counts)
+            self.sides.setdefault(side, PolicySetCounts()).add(counts)
         for name, count in other.changed.items():
             self.changed.setdefault(name, RuleCount()).add(count)
 
 
-class BacktestPart:
+class PartBacktester:
     """Evaluates each set of policies on each request."""
 
     def __init__(self, sets: Mapping[Side, assembly.ReviewAssembly]) -> None:
         self._sets = {
-            side: (each.policies, AssumedNamespaces(each.files.view()), rules(each.policies))
+            side: (each.policies, ClusterWithAssumedNamespaces(each.files.cluster_view_of_file()), rules(each.policies))
             for side, each in sets.items()
         }
 
-    def counted(self, part: LogPart) -> PartCounts:
+    def count_part(self, part: LogPart) -> PartCounts:
         """Return the counts of a part."""
-        counts = PartCounts(sides={side: SideCounts() for side in self._sets}, read_bytes=part.read_bytes)
+        counts = PartCounts(sides={side: PolicySetCounts() for side in self._sets}, read_bytes=part.read_bytes)
         if part.problem is not None:
             counts.problems.append(part.problem)
         for number, line in enumerate(part.lines, part.first):
             if line.strip():
-                self._line(line, Place(file=part.file, line=number), counts)
+                self._count_line(line, Place(file=part.file, line=number), counts)
         return counts
 
-    def _line(self, line: bytes, place: Place, counts: PartCounts) -> None:
+    def _count_line(self, line: bytes, place: Place, counts: PartCounts) -> None:
         counts.events += 1
         try:
             attributes = request_of_audit_event(line)
@@ -137,15 +137,17 @@ class BacktestPart:
         except (ValueError, msgspec.MsgspecError, RecursionError) as error:
             counts.broken += 1
             if counts.broken <= MOST_BROKEN_LINES:
-                message = f"not an audit event: {_reason(error)}"
+                message = f"not an audit event: {_reason_of_error(error)}"
                 counts.broken_lines.append(Problem(message=message, file=place.file, line=place.line))
             return
         counts.requests += 1
-        denied = {side: self._judge(side, attributes, place, counts.sides[side]) for side in self._sets}
+        denied = {side: self._evaluate_and_count(side, attributes, place, counts.sides[side]) for side in self._sets}
         if len(denied) > 1:
-            _count_differing_denials(denied, f"{place} {subject(attributes)}", counts.changed)
+            _count_differing_denials(denied, f"{place} {subject_of_request(attributes)}", counts.changed)
 
-    def _judge(self, side: Side, attributes: Attributes, place: Place, counts: SideCounts) -> Mapping[str, Finding]:
+    def _evaluate_and_count(
+        self, side: Side, attributes: Attributes, place: Place, counts: PolicySetCounts
+    ) -> Mapping[str, Finding]:
         """Count what a set does to a request, and return the findings that deny it, by rule."""
         policies, cluster, known = self._sets[side]
         outcome = run_phases(attributes, "auto", LocalAnswerer(policies=policies, cluster=cluster))
@@ -172,7 +174,7 @@ def _findings_of_decisions(
     attributes: Attributes, decisions: Sequence[object], place: Place, known: Rules
 ) -> Sequence[Finding]:
     """Return the findings about a request, passes aside."""
-    return findings(decisions, subject(attributes), lambda _path: place, known, passes=Counter())  # type: ignore[arg-type]
+    return findings_of_object(decisions, subject_of_request(attributes), lambda _path: place, known, passes=Counter())  # type: ignore[arg-type]
 
 
 def _count_differing_denials(
@@ -188,7 +190,7 @@ def _count_differing_denials(
         changed.setdefault(f"{word}: {name}", RuleCount()).add(one)
 
 
-def _reason(error: Exception) -> str:
+def _reason_of_error(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "nested too many levels deep"
     text = str(error).removeprefix("JSON is malformed: ")

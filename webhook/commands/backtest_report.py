@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from webhook import terminal
-from webhook.commands.backtest_part import PartCounts, RuleCount, SideCounts
+from webhook.commands.backtest_part import PartCounts, PolicySetCounts, RuleCount
 from webhook.wording import counted
 
 _MOST: Final = 20
@@ -34,17 +34,17 @@ def backtest_json(counts: PartCounts) -> str:
         **sides,
         **({"changed": _rules_as_json(counts.changed)} if len(sides) > 1 else {}),
     }
-    return f"{terminal.exact_json(json.dumps(made, ensure_ascii=False, indent=2))}\n"
+    return f"{terminal.escape_json_text(json.dumps(made, ensure_ascii=False, indent=2))}\n"
 
 
-def _side_as_json(counts: SideCounts) -> dict[str, Any]:
+def _side_as_json(counts: PolicySetCounts) -> dict[str, Any]:
     return {
         "denied": counts.denied,
         "warned": counts.warned,
         "undecided": counts.undecided,
         "rules": _rules_as_json(counts.rules),
-        "namespaces": dict(_counts_in_order(counts.namespaces)),
-        "users": dict(_counts_in_order(counts.users)),
+        "namespaces": dict(_sort_by_count(counts.namespaces)),
+        "users": dict(_sort_by_count(counts.users)),
     }
 
 
@@ -54,7 +54,7 @@ def _rules_as_json(rules: Mapping[str, RuleCount]) -> dict[str, Any]:
 
 def _lines_of_report(counts: PartCounts) -> Iterator[str]:
     for side, each in counts.sides.items():
-        yield from _answers_of_side(_TITLES[side], each)
+        yield from _lines_of_side(_TITLES[side], each)
         yield ""
     if len(counts.sides) > 1:
         yield from _lines_of_changes(counts.changed)
@@ -66,7 +66,7 @@ def _lines_of_report(counts: PartCounts) -> Iterator[str]:
         yield f"  not read: {counts.broken}"
 
 
-def _answers_of_side(title: str, counts: SideCounts) -> Iterator[str]:
+def _lines_of_side(title: str, counts: PolicySetCounts) -> Iterator[str]:
     undecided = f", {counts.undecided} not decided" if counts.undecided else ""
     yield f"{title} would have denied {counted(counts.denied, 'request')} and warned of {counts.warned}{undecided}"
     for name in _rules_by_effect(counts.rules):
@@ -77,7 +77,7 @@ def _answers_of_side(title: str, counts: SideCounts) -> Iterator[str]:
         yield f"      {rule.message}"
         yield f"      first: {rule.example}"
     for what, names in (("namespace", counts.namespaces), ("user", counts.users)):
-        listed = [f"{name} {number}" for name, number in _counts_in_order(names)[:_MOST]]
+        listed = [f"{name} {number}" for name, number in _sort_by_count(names)[:_MOST]]
         more = [f"{len(names) - _MOST} more (-o json has all)"] if len(names) > _MOST else []
         if listed:
             yield f"  by {what}: {', '.join([*listed, *more])}"
@@ -96,5 +96,5 @@ def _rules_by_effect(rules: Mapping[str, RuleCount]) -> list[str]:
     return sorted(rules, key=lambda name: (-rules[name].denied, -rules[name].warned, name))
 
 
-def _counts_in_order(names: Counter[str]) -> list[tuple[str, int]]:
+def _sort_by_count(names: Counter[str]) -> list[tuple[str, int]]:
     return sorted(names.items(), key=lambda each: (-each[1], each[0]))

@@ -30,7 +30,7 @@ _REFUSED, _FAILED = 2, 3
 _FAREWELLS = frozenset({"exit", "quit", ":q"})
 
 
-@options.with_settings(Settings, "cel_engine", "kubernetes_version")
+@options.add_settings_flags(Settings, "cel_engine", "kubernetes_version")
 def command(
     expression: Annotated[
         str | None, typer.Argument(metavar="EXPRESSION", help="The expression; without one, a prompt on a terminal.")
@@ -122,7 +122,7 @@ def _answer_as_text(answer: Mapping[str, JSON]) -> str:
     if answer.get("phase") == "compile":
         return "\n".join(map(terminal.one_line, str(answer["error"]).split("\n")))
     value = json.dumps(answer.get("value"), ensure_ascii=False)
-    first = terminal.one_line(f"error: {answer['error']}") if "error" in answer else terminal.exact_json(value)
+    first = terminal.one_line(f"error: {answer['error']}") if "error" in answer else terminal.escape_json_text(value)
     return f"{first}\ntype: {answer['type']}\ncost: {answer['cost']}"
 
 

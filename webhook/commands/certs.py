@@ -103,7 +103,8 @@ def show(
         facts = _facts_of_certificates(store)
         if not facts:
             raise CertificateError(
-                f"there is no certificate{_place_of_store(directory, secret)}; make one with `claimgate certs issue`"
+                f"there is no certificate{_describe_store_location(directory, secret)}; "
+                "make one with `claimgate certs issue`"
             )
         typer.echo(
             json.dumps([_facts_as_json(file, one) for file, one in facts], indent=2)
@@ -176,7 +177,8 @@ def inject_bundle(
         bundle = _certificate_store(directory, secret, kubeconfig).read().get(CA)
         if not bundle:
             raise CertificateError(
-                f"there is no ca.crt{_place_of_store(directory, secret)}; make one with `claimgate certs issue`"
+                f"there is no ca.crt{_describe_store_location(directory, secret)}; "
+                "make one with `claimgate certs issue`"
             )
         _inject_bundle_into(configuration, bundle, kubeconfig)
     return 0
@@ -202,7 +204,7 @@ def _certificate_store(directory: Path | None, secret: str, kubeconfig: str | No
     return Secret(namespace, name, _core_api(kubeconfig))
 
 
-def _place_of_store(directory: Path | None, secret: str) -> str:
+def _describe_store_location(directory: Path | None, secret: str) -> str:
     return f" in Secret {secret}" if secret else f" in {directory}"
 
 

@@ -27,10 +27,10 @@ _DEFAULT: Final = "default"
 
 
 @app.command()
-@options.with_settings(Settings)
+@options.add_settings_flags(Settings)
 def show(*, settings: Settings) -> int:
     """Print what holds, and for each setting where that is from: a flag, a variable, the file, or the default."""
-    problem = _report_mistakes(settings)
+    problem = _check_rules_and_exceptions(settings)
     written = settings.configuration.value.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     besides = {key: value for key, value in written.items() if key not in _SETTINGS}
     sys.stdout.write(terminal.lines(_lines_of_settings(settings)))
@@ -45,7 +45,7 @@ def check(
 ) -> int:
     """Say every mistake of a configuration file, with line and column, and which exceptions have expired."""
     settings = read_settings(Settings, {"config": file}, os.environ)
-    code = _report_mistakes(settings)
+    code = _check_rules_and_exceptions(settings)
     where = settings.configuration.path or "no configuration file"
     sys.stdout.write(
         terminal.lines([f"{where}: no mistake found" if settings.configuration.path else f"{where} holds"])
@@ -63,9 +63,9 @@ def print_schema() -> int:
 _SETTINGS: Final = frozenset(("shipped", "policies", "context", "contextIsWhole", "workloads", "kubernetesVersion"))
 
 
-def _report_mistakes(settings: Settings) -> int:
+def _check_rules_and_exceptions(settings: Settings) -> int:
     """Raise the mistakes in the rules that the file names, and print the expired exceptions."""
-    assembly.policies_of_settings(settings, assembly.compile_options(settings))
+    assembly.load_policies_of_settings(settings, assembly.create_compile_options(settings))
     sys.stderr.write(
         terminal.lines(f"warning: {each}" for each in assembly.expired_exceptions(settings, current_day()))
     )
@@ -73,7 +73,7 @@ def _report_mistakes(settings: Settings) -> int:
 
 
 def _lines_of_settings(settings: Settings) -> Iterator[str]:
-    yield f"# policies: {assembly.describe_named_sets(settings)}"
+    yield f"# policies: {assembly.describe_policy_sets_in_use(settings)}"
     for each in declared_settings(Settings):
         value: Any = getattr(settings, each.name)
         shown = each.type.show(value) if value not in (None, ()) else "[]" if each.type.many else "none"

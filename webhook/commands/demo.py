@@ -23,9 +23,9 @@ from webhook import documents, shipped
 from webhook.admission import fixtures
 from webhook.admission.phases import ReviewAnswerer, run_phases
 from webhook.commands import audit, certs
-from webhook.commands.remote import Remote
+from webhook.commands.remote import RemoteWebhook
 from webhook.errors import ConfigurationError
-from webhook.report.text_answers import operation
+from webhook.report.text_answers import patch_operation_as_text
 from webhook.terminal import one_line
 from webhook.workloads import table
 
@@ -141,7 +141,7 @@ def _send_reviews(url: str, ca: Path, reviews: Path) -> None:
     _print_command("replay", str(reviews), "--server", url, "--ca", str(ca))
     inputs = documents.read_documents([reviews])
     row = table.load_table().row
-    with closing(Remote.connect(url, ca)) as door:
+    with closing(RemoteWebhook.connect(url, ca)) as door:
         _print_table(_table_of_rows([_row_of_review(review, door, row) for review in inputs.documents]))
 
 
@@ -157,7 +157,10 @@ def _row_of_review(review: documents.InputDocument, door: ReviewAnswerer, row: f
         one_line(f"denied {denied.reason}" if denied else "allowed"),
         str(denied.code) if denied else "200",
         "\n".join(map(one_line, said)),
-        "\n".join(one_line(operation({**change, "path": _end_of_pointer(change["path"])})) for change in verdict.patch),
+        "\n".join(
+            one_line(patch_operation_as_text({**change, "path": _end_of_pointer(change["path"])}))
+            for change in verdict.patch
+        ),
     )
 
 

@@ -23,7 +23,7 @@ _REPLICAS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ClusterReader:
     """A cluster as this check reads it. Every answer raises LookupFailed."""
 
     connection: Connection
@@ -32,7 +32,7 @@ class Cluster:
         """Return the objects of a list that the API server gave."""
         return list(self.connection.get(path, query).get("items") or ())
 
-    def one(self, path: str) -> dict[str, Any] | None:
+    def get_or_none(self, path: str) -> dict[str, Any] | None:
         """Return an object, or None when there is none."""
         try:
             return dict(self.connection.get(path, {}))
@@ -43,7 +43,7 @@ class Cluster:
 
 
 def steps_before_enforcing(
-    cluster: Cluster, ours: Sequence[WebhookConfiguration], role: Mapping[str, Any], phases: int
+    cluster: ClusterReader, ours: Sequence[WebhookConfiguration], role: Mapping[str, Any], phases: int
 ) -> Iterator[str]:
     """Yield what has to be done before enforcing.
 
@@ -58,16 +58,16 @@ def steps_before_enforcing(
     services = {one.client_config.service: one.client_config.ca_bundle for each in ours for one in each.webhooks}
     for service, bundle in services.items():
         if service is not None:
-            yield from lines_with_name(
-                f"Service {service.namespace}/{service.name}", _missing_of_service(cluster, service)
+            yield from prefix_lines_with_name(
+                f"Service {service.namespace}/{service.name}", _check_service(cluster, service)
             )
-            yield from lines_with_name(
-                f"Secret {service.namespace}/{_SECRET}", _missing_of_certificate(cluster, service, bundle)
+            yield from prefix_lines_with_name(
+                f"Secret {service.namespace}/{_SECRET}", _check_certificate(cluster, service, bundle)
             )
-    yield from lines_with_name(f"ClusterRole {role['metadata']['name']}", _missing_of_role(cluster, role))
+    yield from prefix_lines_with_name(f"ClusterRole {role['metadata']['name']}", _check_applied_role(cluster, role))
 
 
-def lines_with_name(what: str, lacks: Iterator[str]) -> Iterator[str]:
+def prefix_lines_with_name(what: str, lacks: Iterator[str]) -> Iterator[str]:
     """Yield what something lacks, each line with its name; also a line if that cannot be read."""
     try:
         yield from (f"{what}: {each}" for each in lacks)
@@ -75,9 +75,9 @@ def lines_with_name(what: str, lacks: Iterator[str]) -> Iterator[str]:
         yield f"{what}: unknown, because it cannot be read: {error}"
 
 
-def _missing_of_service(cluster: Cluster, service: ServiceReference) -> Iterator[str]:
+def _check_service(cluster: ClusterReader, service: ServiceReference) -> Iterator[str]:
     namespace = service.namespace
-    stored = cluster.one(f"/api/v1/namespaces/{namespace}/services/{service.name}")
+    stored = cluster.get_or_none(f"/api/v1/namespaces/{namespace}/services/{service.name}")
     if stored is None:
         yield "there is none: apply deploy/base"
         return
@@ -96,12 +96,12 @@ def _missing_of_service(cluster: Cluster, service: ServiceReference) -> Iterator
         yield "all replicas run on one node: its end would be the end of all of them; delete one Pod, so that it moves"
 
 
-def _missing_of_certificate(cluster: Cluster, service: ServiceReference, bundle: str) -> Iterator[str]:
+def _check_certificate(cluster: ClusterReader, service: ServiceReference, bundle: str) -> Iterator[str]:
     from certs import CertificateError
     from certs.issue import is_signed_by, read
     from certs.keep import split
 
-    secret = cluster.one(f"/api/v1/namespaces/{service.namespace}/secrets/{_SECRET}")
+    secret = cluster.get_or_none(f"/api/v1/namespaces/{service.namespace}/secrets/{_SECRET}")
     serving = base64.b64decode((secret or {}).get("data", {}).get("tls.crt", ""))
     if not serving:
         maker = "the Deployment claimgate-certificates makes it, and its log says why it did not"
@@ -121,9 +121,9 @@ def _missing_of_certificate(cluster: Cluster, service: ServiceReference, bundle:
         yield f"the certificate is not for {name}: issue it with --service {service.namespace}/{service.name}"
 
 
-def _missing_of_role(cluster: Cluster, role: Mapping[str, Any]) -> Iterator[str]:
+def _check_applied_role(cluster: ClusterReader, role: Mapping[str, Any]) -> Iterator[str]:
     name, api = role["metadata"]["name"], "/apis/rbac.authorization.k8s.io/v1"
-    applied = cluster.one(f"{api}/clusterroles/{name}")
+    applied = cluster.get_or_none(f"{api}/clusterroles/{name}")
     granted = _granted_resources((applied or {}).get("rules") or ())
     lacking = sorted(
         {f"{resource}.{group}".rstrip(".") for group, resource, _ in _granted_resources(role["rules"]) - granted}

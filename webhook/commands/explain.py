@@ -27,7 +27,7 @@ def command(
 
     For rules of your own policies there is `claimgate policies rules --rule ID DIR`.
     """
-    folder = shipped.rule_pages()
+    folder = shipped.rule_pages_folder()
     sys.stdout.write("\n".join(_section_about_rule(folder, each.strip("()")) for each in rule))
     return 0
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from webhook import documents
 from webhook.attributes import JSON
 from webhook.errors import InputError, Problem
-from webhook.manifests.annotations import spelled_out
+from webhook.manifests.annotations import expand_updates_annotation
 from webhook.manifests.claimgate_kinds import is_claimgate_kind, native_manifest
 from webhook.manifests.portability import unexportable_obstacles
 from webhook.paths import get
@@ -45,14 +45,14 @@ def collect_exportable_policies(loaded: PolicySet, version: Version) -> Export:
     Raises:
         InputError: the policies came from standard input, which cannot be read again.
     """
-    collecting = _Collecting(loaded, version, _documents_as_written(loaded.policies))
-    taken = [policy for policy in loaded.policies if collecting.take(policy)]
+    collecting = _ExportCollector(loaded, version, _documents_as_written(loaded.policies))
+    taken = [policy for policy in loaded.policies if collecting.add_policy(policy)]
     manifests = (*collecting.manifests, *_bound_params(taken, loaded))
     return Export(manifests, tuple(collecting.lacking), collecting.rewritten)
 
 
 @dataclass(slots=True)
-class _Collecting:
+class _ExportCollector:
     loaded: PolicySet
     version: Version
     written: Mapping[_Key, JSON]
@@ -60,10 +60,10 @@ class _Collecting:
     lacking: list[str] = field(default_factory=list)
     rewritten: dict[_Key, tuple[str, ...]] = field(default_factory=dict)
 
-    def take(self, policy: Policy) -> bool:
+    def add_policy(self, policy: Policy) -> bool:
         """Add a policy with its bindings, as written or rewritten; add the reason if neither is possible."""
         kind = f"{policy.kind.capitalize()}AdmissionPolicy"
-        own = spelled_out(self.written[kind, policy.name])
+        own = expand_updates_annotation(self.written[kind, policy.name])
         bindings = [self.written[f"{kind}Binding", binding.name] for binding in policy.bindings]
         if hindering := unexportable_obstacles(policy.obstacles, policy.kind):
             self.lacking.append(f"not exported: {policy.name}: {'; '.join(hindering)}")
@@ -73,27 +73,29 @@ class _Collecting:
             if policy.obstacles:
                 self.rewritten[_kind_and_name(own)] = ()
             return True
-        return self._rewrite(policy.name, own, bindings)
+        return self._add_rewritten_policy(policy.name, own, bindings)
 
-    def _rewrite(self, name: str, own: JSON, bindings: Sequence[JSON]) -> bool:
+    def _add_rewritten_policy(self, name: str, own: JSON, bindings: Sequence[JSON]) -> bool:
         from webhook.export.native import rewrite_as_native
-        from webhook.export.native_spec import Unrewritable
+        from webhook.export.native_spec import PolicyRewriteError
 
         try:
             native = rewrite_as_native(own, bindings, self.loaded.table, self.version)
-        except Unrewritable as error:
-            return self._lacks(name, str(error))
+        except PolicyRewriteError as error:
+            return self._note_not_exported(name, str(error))
         others = self.written.keys() - {_kind_and_name(own), *map(_kind_and_name, bindings)}
         if twice := sorted(others & set(map(_kind_and_name, native.manifests))):
             kind, other = twice[0]
-            return self._lacks(name, f"one part would have the name of the {kind} `{other}`: rename that object")
+            return self._note_not_exported(
+                name, f"one part would have the name of the {kind} `{other}`: rename that object"
+            )
         self.manifests += native.manifests
         left_out = tuple(f"{', '.join(kinds)}: {why}" for kinds, why in native.left_out)
         self.lacking += [f"not rewritten: {name} for {each}" for each in left_out]
         self.rewritten[_kind_and_name(own)] = left_out
         return True
 
-    def _lacks(self, name: str, why: str) -> bool:
+    def _note_not_exported(self, name: str, why: str) -> bool:
         self.lacking.append(f"not exported: {name}: its expansion cannot be rewritten: {why}")
         return False
 

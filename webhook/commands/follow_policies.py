@@ -23,22 +23,22 @@ from webhook.commands.live_registration import (
     Grant,
     Manifest,
     Render,
-    allowed,
-    differs,
-    grants,
-    merged,
-    needed,
-    registrable,
+    format_grant,
+    grants_needed_by_policies,
+    grants_of_rules,
+    has_different_webhooks,
+    is_grant_covered,
+    merge_configurations,
     role_rules,
-    shown,
+    split_registrable_policies,
 )
 from webhook.errors import LookupFailed
 from webhook.export.lockout import Danger
 from webhook.export.registrations import webhook_registrations
-from webhook.export.webhook_rules import wishes
-from webhook.live_policies.combine import LivePolicies, combine
+from webhook.export.webhook_rules import matched_resources_of_policies
+from webhook.live_policies.combine import LivePolicies, combine_file_and_stored_policies
 from webhook.live_policies.compile import CompiledObject, Compiler
-from webhook.live_policies.conditions import condition
+from webhook.live_policies.conditions import create_condition
 from webhook.live_policies.objects import StoredPolicies, StoredPolicy
 from webhook.live_policies.status_writer import StatusWriter
 from webhook.manifests.claimgate_kinds import POLICY_BINDING
@@ -64,7 +64,7 @@ _WAIT_S: Final = 10.0
 
 
 @dataclass(slots=True)
-class Follower:
+class PolicyFollower:
     """Keeps one cluster up to date, and stores what it has seen of it.
 
     Attributes:
@@ -89,59 +89,61 @@ class Follower:
     def __post_init__(self) -> None:
         self._writer = StatusWriter(self.connection, MANAGER)
 
-    def follow(self) -> None:
+    def run_until_stopped(self) -> None:
         """Look again and again, until SIGTERM or Ctrl-C."""
-        repeat(self._look_or_complain, EVERY_S)
+        repeat(self._update_or_raise, EVERY_S)
 
-    def _look_or_complain(self) -> None:
+    def _update_or_raise(self) -> None:
         try:
-            self.look()
+            self.update_cluster_once()
         except LookupFailed as error:
             raise CertificateError(str(error)) from None  # what `repeat` says once, and tries again
 
-    def look(self) -> None:
+    def update_cluster_once(self) -> None:
         """Write the registration, rights and status that the stored policies need now.
 
         Raises:
             LookupFailed: the cluster cannot be read or refuses a write.
         """
-        current, role = self._configurations(), self._one(f"{_ROLES}/{ROLE}")
+        current, role = self._current_configurations(), self._get_or_none(f"{_ROLES}/{ROLE}")
         versions = [one["metadata"]["resourceVersion"] for one in (*current, *([role] if role else ()))]
         seen = self.stored.revision(), versions
         if seen != self._seen:
-            self._conditions = tuple(self._decide(current, role))
+            self._conditions = tuple(self._update_registration_and_rights(current, role))
             # rights that this account is given change nothing of what was seen, so it looks again while some lack
             self._seen = None if any(_lacks_rights(each) for _, each in self._conditions) else seen
         self._writer.write(self._conditions)
         if self._writer.error:
             raise LookupFailed(f"status cannot be written: {self._writer.error}")
 
-    def _decide(self, current: Sequence[dict[str, Any]], role: Manifest | None) -> Iterator[_StoredConditions]:
+    def _update_registration_and_rights(
+        self, current: Sequence[dict[str, Any]], role: Manifest | None
+    ) -> Iterator[_StoredConditions]:
         """Write registration and rights where they differ; yield the condition of each stored policy."""
-        live = combine(self.files, self.compiler.compile(self.stored.listed()))
+        live = combine_file_and_stored_policies(self.files, self.compiler.compile(self.stored.list_oldest_first()))
         in_force = {policy.file: policy for policy in live.policies.policies}
         stored = [in_force[each.policy.file] for each in live.objects if each.policy is not None]
-        safe, refused = registrable(live.policies, stored, current, self.render, any_pod=self.any_pod)
+        safe, refused = split_registrable_policies(live.policies, stored, current, self.render, any_pod=self.any_pod)
         wanted = self.render({phase: webhook_registrations(safe, phase, any_pod=self.any_pod) for phase in Phase})
-        for there, made in zip(current, merged(current, wanted), strict=True):
-            if differs(there, made):
-                self._register(there, made)
-        granted = self._allow(live, stored, role)
-        asked = frozenset(policy.file for phase in Phase for policy, _ in wishes(safe, phase))
+        for there, made in zip(current, merge_configurations(current, wanted), strict=True):
+            if has_different_webhooks(there, made):
+                self._replace_webhooks(there, made)
+        granted = self._grant_needed_rights(live, stored, role)
+        asked = frozenset(policy.file for phase in Phase for policy, _ in matched_resources_of_policies(safe, phase))
         missing = {one["kind"] for one in wanted} - {one["kind"] for one in current}
-        self._tell(refused)
-        yield from _registered_conditions(_Look(live, in_force, refused, asked, granted, frozenset(missing)))
+        self._report_unregistered_policies(refused)
+        yield from _registered_conditions(_UpdateResult(live, in_force, refused, asked, granted, frozenset(missing)))
 
-    def _configurations(self) -> list[dict[str, Any]]:
+    def _current_configurations(self) -> list[dict[str, Any]]:
         """Return our present configurations, the validating one first."""
         configurations = []
         for kind in KINDS:
-            one = self._one(f"/apis/{GROUP}/v1/{kind.lower()}s/{quote(self.name, safe='')}")
+            one = self._get_or_none(f"/apis/{GROUP}/v1/{kind.lower()}s/{quote(self.name, safe='')}")
             if one is not None:
                 configurations.append({**one, "kind": kind})
         return configurations
 
-    def _one(self, path: str) -> dict[str, Any] | None:
+    def _get_or_none(self, path: str) -> dict[str, Any] | None:
         try:
             return dict(self.connection.get(path, {}))
         except ServerRefused as refused:
@@ -149,27 +151,29 @@ class Follower:
                 return None
             raise
 
-    def _register(self, there: Manifest, made: Manifest) -> None:
+    def _replace_webhooks(self, there: Manifest, made: Manifest) -> None:
         """Replace the webhooks, unless somebody changed them in between: then the next look does."""
         path = f"/apis/{GROUP}/v1/{there['kind'].lower()}s/{quote(self.name, safe='')}"
         self.connection.patch(path, _patch_that_replaces(there, "/webhooks", made["webhooks"]), MANAGER, _WAIT_S)
         count = counted(len(made["webhooks"]), "webhook")
         _print_line(f"{there['kind']} {self.name}: wrote rules and matchConditions of {count}")
 
-    def _allow(self, live: LivePolicies, stored: Sequence[Policy], role: Manifest | None) -> frozenset[Grant]:
+    def _grant_needed_rights(
+        self, live: LivePolicies, stored: Sequence[Policy], role: Manifest | None
+    ) -> frozenset[Grant]:
         """Allow the server to read what stored policies look up, as far as this account may; return what the server may
         read.
         """
-        base = needed(self.files, self.files.policies)
-        wanted = {each for each in needed(live.policies, stored) if not allowed(each, base)}
+        base = grants_needed_by_policies(self.files, self.files.policies)
+        wanted = {each for each in grants_needed_by_policies(live.policies, stored) if not is_grant_covered(each, base)}
         if role is None:
             return base
-        there = grants(role.get("rules") or ())
+        there = grants_of_rules(role.get("rules") or ())
         may_say = {each for each in sorted(wanted)[:_MOST_QUESTIONS] if each in there or self._may_read(each)}
         if may_say != there:
             change = _patch_that_replaces(role, "/rules", role_rules(may_say))
             self.connection.patch(f"{_ROLES}/{ROLE}", change, MANAGER, _WAIT_S)
-            _print_line(f"ClusterRole {ROLE}: allows {', '.join(map(shown, sorted(may_say))) or 'nothing'}")
+            _print_line(f"ClusterRole {ROLE}: allows {', '.join(map(format_grant, sorted(may_say))) or 'nothing'}")
         return base | may_say
 
     def _may_read(self, grant: Grant) -> bool:
@@ -183,7 +187,7 @@ class Follower:
                 return False
         return True
 
-    def _tell(self, refused: Mapping[str, Sequence[Danger]]) -> None:
+    def _report_unregistered_policies(self, refused: Mapping[str, Sequence[Danger]]) -> None:
         """Report policies that are not registered, once each time that begins."""
         told = {f"{place}: not registered: {each[0].harm}" for place, each in refused.items()}
         for line in sorted(told - self._told):
@@ -203,7 +207,7 @@ def _patch_that_replaces(there: Manifest, path: str, value: Any) -> list[dict[st
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _UpdateResult:
     """The result of one look: `asked` are the places of registered policies, `missing` the kinds of absent
     configurations.
     """
@@ -220,7 +224,7 @@ def _lacks_rights(conditions: Sequence[Mapping[str, Any]]) -> bool:
     return any(each["reason"] == _MISSING_RIGHTS for each in conditions)
 
 
-def _registered_conditions(outcome: _Look) -> Iterator[_StoredConditions]:
+def _registered_conditions(outcome: _UpdateResult) -> Iterator[_StoredConditions]:
     """Yield the condition Registered of each stored policy."""
     for each in outcome.live.objects:
         if each.stored.kind != POLICY_BINDING:
@@ -228,7 +232,7 @@ def _registered_conditions(outcome: _Look) -> Iterator[_StoredConditions]:
             yield each.stored, (made,)
 
 
-def _registered_condition(compiled: CompiledObject, outcome: _Look) -> dict[str, Any]:
+def _registered_condition(compiled: CompiledObject, outcome: _UpdateResult) -> dict[str, Any]:
     if compiled.policy is None:
         return _false_condition("NotInForce", "it is not in force: see condition Compiled")
     policy = outcome.in_force[compiled.policy.file]
@@ -247,18 +251,20 @@ def _registered_condition(compiled: CompiledObject, outcome: _Look) -> dict[str,
             "NoConfiguration", f"there is no {' and no '.join(sorted(outcome.missing))}: apply deploy/base"
         )
     if lacking := sorted(
-        each for each in needed(outcome.live.policies, [policy]) if not allowed(each, outcome.granted)
+        each
+        for each in grants_needed_by_policies(outcome.live.policies, [policy])
+        if not is_grant_covered(each, outcome.granted)
     ):
         return _false_condition(_MISSING_RIGHTS, _sentence_about_lacking_rights(lacking))
-    return condition("Registered", holds=True, reason="Registered", message=_sentence_about_resources(policy))
+    return create_condition("Registered", holds=True, reason="Registered", message=_sentence_about_resources(policy))
 
 
 def _false_condition(reason: str, message: str) -> dict[str, Any]:
-    return condition("Registered", holds=False, reason=reason, message=message)
+    return create_condition("Registered", holds=False, reason=reason, message=message)
 
 
 def _sentence_about_lacking_rights(grants_of_policy: Iterable[Grant]) -> str:
-    names = ", ".join(map(shown, grants_of_policy))
+    names = ", ".join(map(format_grant, grants_of_policy))
     fix = "add it to ClusterRole claimgate-grantable, or bind what `claimgate webhook-config --live --rbac` prints"
     return f"it looks up {names}, which the server may not read, so it fails as its failurePolicy says: {fix}"
 

@@ -15,7 +15,7 @@ from webhook.errors import ConfigurationError
 _TIMEOUT_S: Final = 60.0
 
 
-class Changes:
+class GitChanges:
     """Compares the files of a work tree with a revision.
 
     An object is unchanged where its file had an equal one at that revision, wherever it stood in it. A file that moved
@@ -36,15 +36,15 @@ class Changes:
         for name in named:
             if name == "-":
                 raise ConfigurationError("--changed-since: standard input has no revisions; name files or folders")
-            self._commit(Path(name) if Path(name).is_dir() else Path(name).parent)
+            self._commit_of_revision(Path(name) if Path(name).is_dir() else Path(name).parent)
 
     def is_changed(self, each: documents.InputDocument) -> bool:
         """Return whether an object is new or differs from the revision."""
         if self._before[0] != each.source:
-            self._before = each.source, self._digests(each.source)
+            self._before = each.source, self._digests_at_revision(each.source)
         return _digest_of_value(each.value) not in self._before[1]
 
-    def _commit(self, folder: Path) -> str:
+    def _commit_of_revision(self, folder: Path) -> str:
         """Return the commit of the revision in the work tree of a folder."""
         if folder not in self._roots:
             if self._revision.startswith("-"):
@@ -58,12 +58,14 @@ class Changes:
             self._roots[folder] = asked.decode().strip()
         return self._roots[folder]
 
-    def _digests(self, source: str) -> frozenset[bytes]:
+    def _digests_at_revision(self, source: str) -> frozenset[bytes]:
         """Return the digests of the objects that a file had at the revision; none if it did not exist."""
         file = Path(source)
         if not file.is_file():
             return frozenset()
-        text = _git_output(file.parent, "show", "--end-of-options", f"{self._commit(file.parent)}:./{file.name}")
+        text = _git_output(
+            file.parent, "show", "--end-of-options", f"{self._commit_of_revision(file.parent)}:./{file.name}"
+        )
         if text is None:
             return frozenset()
         read = documents.documents_of_text(text.decode(errors="replace"), source)

@@ -14,7 +14,9 @@ EXIT_CODE: Final = 130
 
 
 class Interrupts:
-    """Notes the first SIGINT while it is open; the second one ends the command at once."""
+    """Records the first SIGINT while the context is open; the second one ends the command at once. the second one ends
+    the command at once.
+    """
 
     def __init__(self) -> None:
         self.is_set = False
@@ -22,7 +24,7 @@ class Interrupts:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._note)
+            self._before = signal.signal(signal.SIGINT, self._handle_sigint)
         return self
 
     def __exit__(
@@ -31,6 +33,6 @@ class Interrupts:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
 
-    def _note(self, _number: int, _frame: FrameType | None) -> None:
+    def _handle_sigint(self, _number: int, _frame: FrameType | None) -> None:
         self.is_set = True
         signal.signal(signal.SIGINT, self._before)

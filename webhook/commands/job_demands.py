@@ -16,7 +16,7 @@ from webhook.errors import EvaluationError, LookupFailed
 from webhook.evaluation.typed_input import is_mistyped
 from webhook.facts.kueue.configuration import KINDS
 from webhook.facts.kueue.overview import read_queue_overview
-from webhook.facts.resource_units import amount_in_units
+from webhook.facts.resource_units import parse_amount_in_kueue_units
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.facts.volcano.gang_resources import requests_of_gang
@@ -24,7 +24,7 @@ from webhook.facts.volcano.overview import read_volcano_overview
 from webhook.facts.volcano.sent_job import read_job
 from webhook.facts.volcano_objects.kinds import JOB
 from webhook.quantity import Quantity
-from webhook.report.finding import subject
+from webhook.report.finding import subject_of_request
 from webhook.report.queued_jobs import Demand, QueuedJob, QueueKey, QueueTrees
 from webhook.workloads.table import Table
 
@@ -66,14 +66,14 @@ def add_demand(
         return  # the policies that ask the same say why
     for key, amounts, note in asked:
         told = ", ".join(filter(None, (denied, note)))
-        demands.setdefault(key, Demand()).add_job(QueuedJob(str(subject(attributes)), amounts, told))
+        demands.setdefault(key, Demand()).add_job(QueuedJob(str(subject_of_request(attributes)), amounts, told))
 
 
 def queue_trees(cluster: Cluster, demands: Mapping[QueueKey, Demand]) -> tuple[QueueTrees, ...]:
     """Return the trees of the schedulers that have queues, or jobs in queues."""
     kueue = QueueTrees("Kueue", read_queue_overview(ClusterView(cluster, "")), demands)
     volcano = QueueTrees("Volcano", read_volcano_overview(ClusterView(cluster, "")), demands)
-    return tuple(trees for trees in (kueue, volcano) if trees.overview.rows or any(trees.unknown()))
+    return tuple(trees for trees in (kueue, volcano) if trees.overview.rows or any(trees.find_unknown_queues()))
 
 
 def _kueue_demands(about: Subject) -> Iterator[tuple[QueueKey, Mapping[str, int], str]]:
@@ -82,7 +82,9 @@ def _kueue_demands(about: Subject) -> Iterator[tuple[QueueKey, Mapping[str, int]
         return
     total: Counter[str] = Counter()
     for pod_set in fact["podSets"]:
-        total.update({name: amount_in_units(name, value) or 0 for name, value in pod_set["requests"].items()})
+        total.update(
+            {name: parse_amount_in_kueue_units(name, value) or 0 for name, value in pod_set["requests"].items()}
+        )
     yield QueueKey("Kueue", about.namespace, fact["queue"]), total, _NOTES.get(fact["verdict"], "")
 
 
@@ -92,6 +94,7 @@ def _volcano_demands(about: Subject) -> Iterator[tuple[QueueKey, Mapping[str, in
         return
     job = about.once(read_job)
     amounts = {
-        name: amount_in_units(name, str(Quantity(value, -3))) or 0 for name, value in requests_of_gang(job).items()
+        name: parse_amount_in_kueue_units(name, str(Quantity(value, -3))) or 0
+        for name, value in requests_of_gang(job).items()
     }
     yield QueueKey("Volcano", "", job.spec.queue), amounts, ""

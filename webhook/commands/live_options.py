@@ -10,15 +10,15 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.connection import connect_to_cluster
 from webhook.cluster.live import WatchedCluster
 from webhook.commands.audit_live import LiveCluster, LiveScope, Shard
-from webhook.commands.publishing import APIS, Publisher, Reports
+from webhook.commands.publishing import APIS, ReportPublisher, Reports
 from webhook.errors import ConfigurationError
 from webhook.logs import Log
 from webhook.policy.policy_set import PolicySet
-from webhook.report.formats import Contents
+from webhook.report.formats import RequiredContents
 from webhook.settings.shared import Settings
 
 Live: TypeAlias = Annotated[
@@ -64,11 +64,11 @@ class LiveFlags:
         """Return whether a cluster is audited, and not files."""
         return self.live or self.kubeconfig is not None
 
-    def contents(self, reported: Contents) -> Contents:
+    def contents_with_published(self, reported: RequiredContents) -> RequiredContents:
         """Return what the audit has to find out for its reports, published ones included."""
         return replace(reported, passes=reported.passes or (self.publish is not None and not self.fails_only))
 
-    def check(self, path: Sequence[str] | None, settings: Settings) -> None:
+    def check_flag_combinations(self, path: Sequence[str] | None, settings: Settings) -> None:
         """Refuse flags that do not go together.
 
         Raises:
@@ -83,12 +83,12 @@ class LiveFlags:
                 raise ConfigurationError("audit: name files or folders, - for stdin, or --live for a cluster")
         elif path:
             raise ConfigurationError("audit: --live audits the cluster: leave out files and folders")
-        elif settings.given & {"context", "context_is_whole"}:
+        elif settings.names_given_by_flags & {"context", "context_is_whole"}:
             raise ConfigurationError("audit: --live has the whole cluster: leave out --context and --context-is-whole")
         if self.fails_only and self.publish is None:
             raise ConfigurationError("--fails-only: says which reports are published: add --publish")
 
-    def publisher(self, cluster: LiveCluster, read: Collection[tuple[str, str]]) -> Publisher | None:
+    def publisher(self, cluster: LiveCluster, read: Collection[tuple[str, str]]) -> ReportPublisher | None:
         """Return the writer of reports into the cluster, None if none are published; reports of unread kinds stay.
 
         Raises:
@@ -97,7 +97,7 @@ class LiveFlags:
         if self.publish is None:
             return None
         api = APIS[self.publish]
-        return Publisher(cluster.connection, api, self.scope(), fails_only=self.fails_only, read=read)
+        return ReportPublisher(cluster.connection, api, self.scope(), fails_only=self.fails_only, read=read)
 
     def scope(self) -> LiveScope:
         """Return the scope of objects to audit.
@@ -110,7 +110,7 @@ class LiveFlags:
 
 
 @contextmanager
-def live_cluster(policies: PolicySet, kubeconfig: Path | None) -> Iterator[LiveCluster]:
+def open_live_cluster(policies: PolicySet, kubeconfig: Path | None) -> Iterator[LiveCluster]:
     """Yield a live cluster with a view of what policies look up.
 
     Raises:
@@ -119,6 +119,6 @@ def live_cluster(policies: PolicySet, kubeconfig: Path | None) -> Iterator[LiveC
     connection = connect_to_cluster(kubeconfig)
     view = WatchedCluster.start(kubeconfig, policies.interests(), Log(level="error"))
     try:
-        yield LiveCluster(connection, AssumedNamespaces(view.cluster))
+        yield LiveCluster(connection, ClusterWithAssumedNamespaces(view.cluster))
     finally:
         view.cluster.close()

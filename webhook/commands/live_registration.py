@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from webhook.attributes import Phase
 from webhook.export.cluster_role import cluster_role
 from webhook.export.lockout import Danger, lockout_dangers
-from webhook.export.registrations import Registered, webhook_registrations
+from webhook.export.registrations import WebhooksOfPhase, webhook_registrations
 from webhook.manifests.webhook_configurations import KINDS, parse_webhook_configuration
 from webhook.policy.compiled import Policy
 from webhook.policy.interests import interests_of_policies
@@ -23,13 +23,13 @@ from webhook.policy.policy_set import PolicySet
 Manifest: TypeAlias = Mapping[str, Any]
 Grant: TypeAlias = tuple[str, str, str]
 """Group, resource and name of objects that may be read; name "" for all."""
-Render: TypeAlias = Callable[[Mapping[Phase, Registered]], Sequence[Manifest]]
+Render: TypeAlias = Callable[[Mapping[Phase, WebhooksOfPhase]], Sequence[Manifest]]
 """Returns configurations of webhooks, as `webhook-config` prints them."""
 DOMAIN: Final = ".claimgate.dev"
 """The end of the names of our webhooks; others in the same configuration are left alone."""
 
 
-def registrable(
+def split_registrable_policies(
     policies: PolicySet, stored: Iterable[Policy], current: Sequence[Manifest], render: Render, *, any_pod: bool
 ) -> tuple[PolicySet, dict[str, tuple[Danger, ...]]]:
     """Return the policies that may be registered, and the dangers of the others by the place of each object.
@@ -47,7 +47,7 @@ def registrable(
         wanted = render({phase: webhook_registrations(kept, phase, any_pod=any_pod) for phase in Phase})
         every = (
             danger
-            for each in merged(current, wanted)
+            for each in merge_configurations(current, wanted)
             for danger in lockout_dangers(parse_webhook_configuration(_with_failure_policy_fail(each)), {})
         )
         return {danger.harm: danger for danger in every}
@@ -80,7 +80,7 @@ def _with_failure_policy_fail(configuration: Manifest) -> dict[str, Any]:
     return {**configuration, "webhooks": [{**one, "failurePolicy": "Fail"} for one in configuration["webhooks"]]}
 
 
-def merged(current: Sequence[Manifest], wanted: Sequence[Manifest]) -> list[dict[str, Any]]:
+def merge_configurations(current: Sequence[Manifest], wanted: Sequence[Manifest]) -> list[dict[str, Any]]:
     """Return the present configurations with the wanted rules and matchConditions.
 
     A configuration that is not there is not made. A new webhook is called and selects like the first one of its
@@ -110,7 +110,7 @@ def _merged_webhook(like: Manifest, wanted: Manifest) -> dict[str, Any]:
     return {**kept, "name": wanted["name"], "rules": wanted["rules"], **conditions}
 
 
-def differs(current: Manifest, wanted: Manifest) -> bool:
+def has_different_webhooks(current: Manifest, wanted: Manifest) -> bool:
     """Return whether something must be written, in whatever order the webhooks are."""
 
     def parts(configuration: Manifest) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def differs(current: Manifest, wanted: Manifest) -> bool:
     return parts(current) != parts(wanted)
 
 
-def grants(rules: Iterable[Mapping[str, Any]]) -> frozenset[Grant]:
+def grants_of_rules(rules: Iterable[Mapping[str, Any]]) -> frozenset[Grant]:
     """Return what rules of a role allow to be watched."""
     return frozenset(
         (group, resource, name)
@@ -132,13 +132,13 @@ def grants(rules: Iterable[Mapping[str, Any]]) -> frozenset[Grant]:
     )
 
 
-def needed(policies: PolicySet, some: Iterable[Policy]) -> frozenset[Grant]:
+def grants_needed_by_policies(policies: PolicySet, some: Iterable[Policy]) -> frozenset[Grant]:
     """Return the grants for what some of the policies of a set look up."""
     looked_up = interests_of_policies(tuple(some), policies.registry, policies.params)
-    return grants(cluster_role("", looked_up, policies.table)["rules"])
+    return grants_of_rules(cluster_role("", looked_up, policies.table)["rules"])
 
 
-def allowed(grant: Grant, granted: Iterable[Grant]) -> bool:
+def is_grant_covered(grant: Grant, granted: Iterable[Grant]) -> bool:
     """Return whether the granted ones cover a grant."""
     group, resource, name = grant
     return any(each in granted for each in ((group, resource, name), (group, resource, "")))
@@ -160,7 +160,7 @@ def role_rules(wanted: Iterable[Grant]) -> list[dict[str, Any]]:
     ]
 
 
-def shown(grant: Grant) -> str:
+def format_grant(grant: Grant) -> str:
     """Return a grant as people write it: `configmaps limits` or `jobsets.jobset.x-k8s.io`."""
     group, resource, name = grant
     return " ".join(filter(None, [f"{resource}.{group}".rstrip("."), name]))

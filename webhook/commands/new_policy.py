@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from webhook import names, terminal
-from webhook.commands.new_policy_text import Choice, files_of_new_policy
+from webhook.commands.new_policy_text import NewPolicyOptions, files_of_new_policy
 from webhook.errors import ConfigurationError
 
 
@@ -28,13 +28,13 @@ def command(
 
     The policy demands the label `team` of Pods; with --mutate it sets it. Change it, and the cases with it.
     """
-    wrong = names.dns1123_subdomain(name)
+    wrong = names.dns1123_subdomain_errors(name)
     if wrong:
         raise ConfigurationError(f"`{name}` cannot be the name of a policy: {wrong[0]}")
     folder = parent / name
     if folder.exists():
         raise ConfigurationError(f"{folder}: exists, and is left as it is: choose another name, or remove it")
-    written = files_of_new_policy(Choice(name=name, expands=expand, mutates=mutate, has_param=param))
+    written = files_of_new_policy(NewPolicyOptions(name=name, expands=expand, mutates=mutate, has_param=param))
     _write_all_files(folder, written)
     lines = [*(f"wrote {folder / each}" for each in written), f"next: claimgate policies check {folder}"]
     sys.stdout.write(terminal.lines([*lines, f"      claimgate test {folder}"]))

@@ -15,7 +15,7 @@ _LABELS: Final = "object.metadata.?labels.orValue({})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class NewPolicyOptions:
     """The kind of policy that is wanted: about pod templates too, one that changes objects, one with a parameter."""
 
     name: str
@@ -29,7 +29,7 @@ class Choice:
         return f"{'Mutating' if self.mutates else 'Validating'}AdmissionPolicy"
 
 
-def files_of_new_policy(choice: Choice) -> Mapping[str, str]:
+def files_of_new_policy(choice: NewPolicyOptions) -> Mapping[str, str]:
     """Return the name and the text of every file of the new policy."""
     written = {"policy.yaml": _text_of_policy(choice), "binding.yaml": _text_of_binding(choice)}
     if choice.has_param:
@@ -37,7 +37,7 @@ def files_of_new_policy(choice: Choice) -> Mapping[str, str]:
     return {name: f"{text}\n" for name, text in {**written, "suite.yaml": _text_of_suite(choice)}.items()}
 
 
-def _text_of_policy(choice: Choice) -> str:
+def _text_of_policy(choice: NewPolicyOptions) -> str:
     what = "Pods get the label team where they have none." if choice.mutates else "Every Pod has the label team."
     lines = [
         "apiVersion: admissionregistration.k8s.io/v1",
@@ -65,11 +65,11 @@ def _text_of_policy(choice: Choice) -> str:
     return "\n".join(lines)
 
 
-def _label_expression(choice: Choice) -> str:
+def _label_expression(choice: NewPolicyOptions) -> str:
     return "params.data.label" if choice.has_param else "'team'"
 
 
-def _lines_of_validation(choice: Choice) -> Iterator[str]:
+def _lines_of_validation(choice: NewPolicyOptions) -> Iterator[str]:
     yield "  validations:"
     yield f'  - expression: "{_label_expression(choice)} in {_LABELS}"'
     if choice.has_param:
@@ -79,7 +79,7 @@ def _lines_of_validation(choice: Choice) -> Iterator[str]:
         yield '    message: "metadata.labels: must have the label team, which names who pays: add it"'
 
 
-def _lines_of_mutation(choice: Choice) -> Iterator[str]:
+def _lines_of_mutation(choice: NewPolicyOptions) -> Iterator[str]:
     label, value = ("params.data.label", "params.data.value") if choice.has_param else ('"team"', '"unassigned"')
     yield "  matchConditions:"
     yield "  - name: has-no-label # so that the change is made once, and what somebody wrote stays"
@@ -91,7 +91,7 @@ def _lines_of_mutation(choice: Choice) -> Iterator[str]:
     yield f"      expression: 'Object{{metadata: Object.metadata{{labels: {{{label}: {value}}}}}}}'"
 
 
-def _text_of_binding(choice: Choice) -> str:
+def _text_of_binding(choice: NewPolicyOptions) -> str:
     lines = [
         "apiVersion: admissionregistration.k8s.io/v1",
         f"kind: {choice.kind}Binding",
@@ -108,7 +108,7 @@ def _text_of_binding(choice: Choice) -> str:
     return "\n".join(lines)
 
 
-def _text_of_params(choice: Choice) -> str:
+def _text_of_params(choice: NewPolicyOptions) -> str:
     lines = ["apiVersion: v1", "kind: ConfigMap", f"metadata: {{name: {choice.name}, namespace: {NAMESPACE}}}", "data:"]
     lines += ["  label: team", *(["  value: unassigned"] if choice.mutates else [])]
     return "\n".join(lines)
@@ -118,7 +118,7 @@ _POD: Final = "{containers: [{name: main, image: example.com/main:1}]}"
 _JOB: Final = "{restartPolicy: Never, containers: [{name: main, image: example.com/main:1}]}"
 
 
-def _text_of_suite(choice: Choice) -> str:
+def _text_of_suite(choice: NewPolicyOptions) -> str:
     cases = [*(_lines_of_mutating_cases(choice) if choice.mutates else _lines_of_validating_cases(choice))]
     head = f"# `claimgate test {choice.name}` runs these cases against the policies of this folder."
     return "\n".join((head, "cases:", *cases))
@@ -140,7 +140,7 @@ def _lines_of_job(labels: str) -> list[str]:
 _OTHER: Final = ["apiVersion: v1", "kind: Service", "metadata: {name: s}", "spec: {ports: [{port: 80}]}"]
 
 
-def _lines_of_validating_cases(choice: Choice) -> Iterator[str]:
+def _lines_of_validating_cases(choice: NewPolicyOptions) -> Iterator[str]:
     told = "metadata.labels: must have the label team, which names who pays: add it"
     denied = ["    allowed: false", f'    message: "{told}"']
     yield from _lines_of_case(
@@ -155,10 +155,10 @@ def _lines_of_validating_cases(choice: Choice) -> Iterator[str]:
         )
     yield from _lines_of_case("a Service is not asked about", _OTHER, ["    allowed: true", "    matched: false"])
     if choice.has_param:
-        yield from _case_without_label(choice)
+        yield from _lines_of_case_without_param_key(choice)
 
 
-def _case_without_label(choice: Choice) -> list[str]:
+def _lines_of_case_without_param_key(choice: NewPolicyOptions) -> list[str]:
     """Return the case of an expression that fails because `params` has no such key."""
     empty = (
         f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {choice.name}, namespace: {NAMESPACE}}}, data: {{}}}}"
@@ -168,7 +168,7 @@ def _case_without_label(choice: Choice) -> list[str]:
     return [name, f"  params: [{empty}]", *lines]
 
 
-def _lines_of_mutating_cases(choice: Choice) -> Iterator[str]:
+def _lines_of_mutating_cases(choice: NewPolicyOptions) -> Iterator[str]:
     added = "{op: add, path: /metadata/labels, value: {team: unassigned}}"
     yield from _lines_of_case(
         "a Pod without the label gets it", _lines_of_pod(""), ["    allowed: true", f"    patch: [{added}]"]

@@ -23,7 +23,7 @@ from webhook.settings.shared import Settings
 
 ReportOutputs: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help=f"{', '.join(formats.names())}; repeatable."),
+    typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help=f"{', '.join(formats.format_names())}; repeatable."),
 ]
 
 Unbound: TypeAlias = Annotated[
@@ -36,9 +36,9 @@ Advice: TypeAlias = Annotated[
 ]
 
 
-def tell_policies(settings: Settings, policies: PolicySet) -> None:
+def print_policy_notes(settings: Settings, policies: PolicySet) -> None:
     """Print the sets of policies, expired exceptions and unbound policies on stderr."""
-    notes = [f"note: {sets}"] if (sets := assembly.describe_policy_sets(settings)) else []
+    notes = [f"note: {sets}"] if (sets := assembly.describe_policy_sets_unless_default(settings)) else []
     warnings = (f"warning: {each}" for each in assembly.expired_exceptions(settings, current_day()))
     sys.stderr.write(terminal.lines((*notes, *warnings)))
     warn_of_unbound(policies)
@@ -53,7 +53,7 @@ _ONE: Mapping[str, Any] = {"text": str | None, "path": Path | None, "switch": bo
 _MANY: Mapping[str, Any] = {"text": list[str] | None, "path": list[Path] | None}
 
 
-def with_settings(kind: type[Settings], *names: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def add_settings_flags(kind: type[Settings], *names: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Give a command flags for settings: the function gets their values as its argument `settings`.
 
     Args:
@@ -100,4 +100,4 @@ def _help_of_setting(each: Setting) -> str:
         notes = [f"default: {each.shown_default}"]
     else:
         notes = []
-    return f"{each.help} [{'; '.join([each.variable, *notes, *['repeatable'] * each.type.many])}]"
+    return f"{each.help} [{'; '.join([each.environment_variable, *notes, *['repeatable'] * each.type.many])}]"

@@ -12,7 +12,7 @@ from typing import Final, Generic, TextIO, TypeAlias, TypeVar, cast
 
 from webhook.errors import ConfigurationError
 from webhook.report.rule import Rules
-from webhook.report.screen import ShowsOn, screen_of
+from webhook.report.screen import ScreenAwareWriter, screen_of
 from webhook.report.writer import Totals, Writer
 
 Text: TypeAlias = Callable[[], str]
@@ -92,8 +92,8 @@ class Report(Generic[Entry]):
         """Args: the outputs; what makes writers; the rules; whether stdout has to wait until the end."""
         made = [(output, writers[output.format]()) for output in _outputs_with_files_first(outputs)]
         for output, writer in made:
-            if not output.file and isinstance(writer, ShowsOn):
-                writer.show_on(screen_of(sys.stdout))
+            if not output.file and isinstance(writer, ScreenAwareWriter):
+                writer.use_screen(screen_of(sys.stdout))
         self._streams = [_Stream(output, writer, rules, waits=waits) for output, writer in made]
         self._gone: BrokenPipeError | None = None
 
@@ -106,13 +106,13 @@ class Report(Generic[Entry]):
         for stream in self._streams:
             stream.close()
 
-    def entry(self, entry: Entry) -> None:
+    def write_entry(self, entry: Entry) -> None:
         """Write one entry to every output; when stdout's reader has gone away, go on with files."""
         for stream in tuple(self._streams):
             try:
-                stream.entry(entry)
+                stream.write_entry(entry)
             except BrokenPipeError as error:
-                self._leave_out(stream, error)
+                self._drop_stream(stream, error)
 
     def add_texts(self, texts: Mapping[str, str]) -> None:
         """Write the text of several entries, by format, to every output of that format."""
@@ -120,7 +120,7 @@ class Report(Generic[Entry]):
             try:
                 stream.write(texts.get(stream.format, ""))
             except BrokenPipeError as error:
-                self._leave_out(stream, error)
+                self._drop_stream(stream, error)
 
     def end(self, totals: Totals) -> None:
         """Write the end to every output.
@@ -132,11 +132,11 @@ class Report(Generic[Entry]):
             try:
                 stream.end(totals)
             except BrokenPipeError as error:
-                self._leave_out(stream, error)
+                self._drop_stream(stream, error)
         if self._gone is not None:
             raise self._gone
 
-    def _leave_out(self, stream: _Stream[Entry], error: BrokenPipeError) -> None:
+    def _drop_stream(self, stream: _Stream[Entry], error: BrokenPipeError) -> None:
         """Write no more to an output whose reader has gone away; raise the error if it was the only one."""
         self._streams.remove(stream)
         if not self._streams:
@@ -155,15 +155,15 @@ class _Stream(Generic[Entry]):
         self._rules = rules
         self._text: TextIO | None = None
 
-    def entry(self, entry: Entry) -> None:
-        text = self._begun()
+    def write_entry(self, entry: Entry) -> None:
+        text = self._open_and_begin_once()
         text.writelines(self._writer.entry(entry))
 
     def write(self, text: str) -> None:
-        self._begun().write(text)
+        self._open_and_begin_once().write(text)
 
     def end(self, totals: Totals) -> None:
-        text = self._begun()
+        text = self._open_and_begin_once()
         text.writelines(self._writer.end(totals))
         if self._waits:
             text.seek(0)
@@ -174,13 +174,13 @@ class _Stream(Generic[Entry]):
         if self._text is not None and self._text is not sys.stdout:
             self._text.close()
 
-    def _begun(self) -> TextIO:
+    def _open_and_begin_once(self) -> TextIO:
         if self._text is None:
-            self._text = self._opened()
+            self._text = self._open_text_file()
             self._text.writelines(self._writer.begin(self._rules))
         return self._text
 
-    def _opened(self) -> TextIO:
+    def _open_text_file(self) -> TextIO:
         """Return the file for the text; the report closes it."""
         if self._file:
             return Path(self._file).open("w", encoding="utf-8")

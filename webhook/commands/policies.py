@@ -24,7 +24,7 @@ Outputs: TypeAlias = Annotated[
 
 
 @app.command("list")
-@options.with_settings(Settings, *policy_folders.SETTINGS)
+@options.add_settings_flags(Settings, *policy_folders.SETTINGS)
 def list_policies(folder: policy_folders.Folders = None, *, chosen: Outputs = None, settings: Settings) -> int:
     """Name every policy, its actions and its file.
 
@@ -41,7 +41,7 @@ def list_policies(folder: policy_folders.Folders = None, *, chosen: Outputs = No
 
 
 @app.command()
-@options.with_settings(Settings, *policy_folders.SETTINGS)
+@options.add_settings_flags(Settings, *policy_folders.SETTINGS)
 def check(
     folder: policy_folders.Folders = None,
     *,
@@ -66,7 +66,7 @@ def check(
     outputs = output.parse_outputs(chosen, FORMATS)
     loaded = _load_named_policies(folder, settings)
     exported = policy_details.rewritten_policies(loaded, settings.kubernetes_version)
-    how = assembly.compile_options(policy_folders.settings_with_named_policies(folder, settings))
+    how = assembly.create_compile_options(policy_folders.settings_with_named_policies(folder, settings))
     described = [policy_details.full_details(policy, loaded, exported, how) for policy in loaded.policies]
     output.write_to_outputs(
         outputs,
@@ -75,7 +75,7 @@ def check(
             "json": lambda: _descriptions_as_json(described),
         },
     )
-    return 1 if loaded.unbound or any(one["fails"] for one in described) else 0
+    return 1 if loaded.unbound_policy_names or any(one["fails"] for one in described) else 0
 
 
 app.command("rules")(rules.command)
@@ -83,7 +83,7 @@ app.command("new")(new_policy.command)
 
 
 @app.command()
-@options.with_settings(Settings, "config", "workloads", "kubernetes_version")
+@options.add_settings_flags(Settings, "config", "workloads", "kubernetes_version")
 def export(folder: policy_folders.Folders = None, *, settings: Settings) -> int:
     """Print what a cluster can take natively.
 
@@ -100,8 +100,8 @@ def export(folder: policy_folders.Folders = None, *, settings: Settings) -> int:
 
 def _load_named_policies(named: Sequence[Path] | None, settings: Settings) -> PolicySet:
     chosen = policy_folders.settings_with_named_policies(named, settings)
-    return assembly.policies_of_settings(chosen, assembly.compile_options(chosen))
+    return assembly.load_policies_of_settings(chosen, assembly.create_compile_options(chosen))
 
 
 def _descriptions_as_json(described: Iterable[dict[str, Any]]) -> str:
-    return terminal.exact_json(json.dumps(list(described), indent=2, ensure_ascii=False)) + "\n"
+    return terminal.escape_json_text(json.dumps(list(described), indent=2, ensure_ascii=False)) + "\n"

@@ -12,15 +12,15 @@ from webhook.errors import InputError
 from webhook.export.webhook_rules import webhook_rules
 from webhook.policy.certain_failures import sentences_about_certain_failures
 from webhook.policy.compiled import Policy
-from webhook.policy.expanded_facts import expanded_facts
+from webhook.policy.expanded_facts import sentences_about_expanded_facts
 from webhook.policy.field_names import undefined_fields
 from webhook.policy.load import Options
 from webhook.policy.policy_set import PolicySet
-from webhook.policy.readability import hard_to_read
+from webhook.policy.readability import reasons_for_poor_readability
 from webhook.policy.unconvertible import unconvertible_resources
-from webhook.policy.worst_case import worst_case
+from webhook.policy.worst_case import worst_case_cost
 from webhook.releases import Release
-from webhook.suites.idempotence import not_idempotent
+from webhook.suites.idempotence import describe_repeated_change
 
 Exported: TypeAlias = Mapping[tuple[str, str], tuple[str, ...]]
 """The policies that `export` rewrites, by kind and name, with what the rewritten ones do not cover."""
@@ -53,7 +53,7 @@ def rewritten_policies(loaded: PolicySet, version: Release) -> Exported:
 def full_details(policy: Policy, loaded: PolicySet, exported: Exported, how: Options) -> dict[str, Any]:
     """Return the data for `check`: also coverage, costs, portability, and probable mistakes."""
     short = brief_details(policy)
-    again = not_idempotent(policy, loaded, how)
+    again = describe_repeated_change(policy, loaded, how)
     left_out = exported.get((short["kind"], policy.name))
     return {
         **short,
@@ -62,18 +62,18 @@ def full_details(policy: Policy, loaded: PolicySet, exported: Exported, how: Opt
         "phase": "mutate" if policy.kind == "mutating" else policy.phase,
         "expands": policy.expands,
         "facts": list(policy.facts),
-        "asksAuthorizer": policy.asks_authorizer,
+        "asksAuthorizer": policy.uses_authorizer,
         "covers": sorted(set(_covered_resources(policy, loaded))),
         "portable": not policy.obstacles,
         "obstacles": list(policy.obstacles),
         "exported": "as it is" if not policy.obstacles else "no" if left_out is None else "rewritten",
         "notRewritten": list(left_out or ()),
-        "worstCase": asdict(worst_case(policy)),
-        "hardToRead": list(hard_to_read(policy)),
+        "worstCase": asdict(worst_case_cost(policy)),
+        "hardToRead": list(reasons_for_poor_readability(policy)),
         "fails": list(sentences_about_certain_failures(policy)),
         "undefinedFields": [each.text for each in undefined_fields(policy) if not each.fails],
         "notIdempotent": [again] if again else [],
-        "expandedFacts": list(expanded_facts(policy, loaded.registry)),
+        "expandedFacts": list(sentences_about_expanded_facts(policy, loaded.registry)),
         "unconvertible": list(unconvertible_resources(policy, loaded)),
         "crashes": list(dict.fromkeys(_api_server_panics(policy))),
     }

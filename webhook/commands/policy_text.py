@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from webhook import terminal
-from webhook.policy.worst_case import WorstCase
+from webhook.policy.worst_case import WorstCaseCost
 from webhook.wording import counted
 
 
@@ -33,7 +33,7 @@ def check_report(described: Sequence[dict[str, Any]], *, verbose: bool) -> str:
     lines = [_sentence_about_all(described)]
     for one in described:
         wrong, details = (
-            [*_lines_about_mistakes(one), *_lines_about_demands(one)],
+            [*_lines_about_mistakes(one), *_lines_about_server_needs(one)],
             list(_lines_about_policy(one)) if verbose else [],
         )
         if wrong or details:
@@ -68,7 +68,7 @@ def _lines_about_mistakes(one: dict[str, Any]) -> Iterator[str]:
     yield from (f"kube-apiserver 1.36 crashes on it and drops the connection: {text}" for text in one["crashes"])
 
 
-def _lines_about_demands(one: dict[str, Any]) -> Iterator[str]:
+def _lines_about_server_needs(one: dict[str, Any]) -> Iterator[str]:
     """Yield what a server needs for a policy, such as a flag or a permission."""
     if one["asksAuthorizer"]:
         role = "`claimgate webhook-config --rbac --authorizer` prints the right that it needs"
@@ -79,7 +79,7 @@ def _lines_about_policy(one: dict[str, Any]) -> Iterator[str]:
     if one["description"]:
         yield one["description"]
     yield f"covers: {_coverage_as_text(one)}"
-    yield f"worst-case cost: {_cost_as_text(WorstCase(**one['worstCase']))}"
+    yield f"worst-case cost: {_cost_as_text(WorstCaseCost(**one['worstCase']))}"
     yield f"portable: {_portability_as_text(one)}"
     yield from (f"hard to read: {text}" for text in one["hardToRead"])
 
@@ -102,8 +102,8 @@ def _coverage_as_text(one: dict[str, Any]) -> str:
     return ", ".join(names) or "nothing"
 
 
-def _cost_as_text(worst: WorstCase) -> str:
-    if worst.is_within:
+def _cost_as_text(worst: WorstCaseCost) -> str:
+    if worst.is_within_limits:
         if worst.most is not None:
             return f"fine: at most {worst.most:,}, whatever the object"
         return f"fine: at most {worst.request:,} for the largest request, of 3 MiB, which is below every limit"

@@ -21,23 +21,23 @@ from webhook.commands.audit_live import CLUSTER, LiveScope
 from webhook.errors import ConfigurationError, LookupFailed, Problem
 from webhook.report.finding import Finding, Result
 from webhook.report.object_report import DIGEST, MANAGED_BY, object_report
-from webhook.report.policyreport import NAME, OPEN_REPORTS, POLICY_REPORT, Api
+from webhook.report.policyreport import NAME, OPEN_REPORTS, POLICY_REPORT, ReportApi
 
 Reports: TypeAlias = Literal["policyreport", "openreports"]
-APIS: Final[Mapping[Reports, Api]] = {"policyreport": POLICY_REPORT, "openreports": OPEN_REPORTS}
+APIS: Final[Mapping[Reports, ReportApi]] = {"policyreport": POLICY_REPORT, "openreports": OPEN_REPORTS}
 WRITES_PER_S: Final = 20.0
 """Writes a second of one run: as many as client-go's QPS of a busy controller."""
 WRITE_S: Final = 10.0
 """Seconds that one write may take."""
 
 
-class Publisher:
+class ReportPublisher:
     """Writes the reports of a run; stops after a write that fails."""
 
     def __init__(
         self,
         connection: Connection,
-        api: Api,
+        api: ReportApi,
         scope: LiveScope,
         *,
         fails_only: bool,
@@ -65,7 +65,9 @@ class Publisher:
         self._wait = wait
         self._kinds = {kind: _served_report_kind(connection, api, kind) for kind in (api.namespaced, api.cluster)}
         try:
-            self._before = {_name_of_report(report): _key_of_stored_report(report) for report in self._reports()}
+            self._before = {
+                _name_of_report(report): _path_owner_and_digest(report) for report in self._previous_reports()
+            }
         except LookupFailed as error:
             raise ConfigurationError(f"--publish: {error}") from None
         self._object: list[Finding] = []
@@ -74,31 +76,31 @@ class Publisher:
         self._counts: Counter[str] = Counter()
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """Return a sentence with the numbers of written, unchanged and removed reports."""
         counts = [f"{self._counts[what]} {what}" for what in ("written", "unchanged", "removed")]
         return f"reports in the cluster: {', '.join(counts)}"
 
-    def add(self, finding: Finding) -> None:
+    def add_finding(self, finding: Finding) -> None:
         """Add a finding; those of one object come one after the other."""
         if self._object and self._object[0].subject != finding.subject:
-            self._publish()
+            self._publish_report_of_object()
         self._object.append(finding)
 
-    def end(self, *, is_interrupted: bool) -> Sequence[Problem]:
+    def finish_and_remove_stale_reports(self, *, is_interrupted: bool) -> Sequence[Problem]:
         """Write the last report, and remove those of objects without findings.
 
         Only a run that saw all objects of its scope knows that; nobody knows what a selector left out.
         """
-        self._publish()
+        self._publish_report_of_object()
         if not is_interrupted and not self._scope.selector:
             for name, (path, owner, _) in self._before.items():
                 if name not in self._published and owner in self._read:
-                    self._write("removed", partial(self._connection.delete, path, WRITE_S))
+                    self._run_write_and_count("removed", partial(self._connection.delete, path, WRITE_S))
         return [Problem(message=f"--publish: {self._failure}", file=CLUSTER)] if self._failure else []
 
-    def _publish(self) -> None:
-        told, self._object = [each for each in self._object if self._tells(each)], []
+    def _publish_report_of_object(self) -> None:
+        told, self._object = [each for each in self._object if self._includes_finding(each)], []
         if not told or not told[0].subject.uid:
             return
         report = object_report(told, self._api)
@@ -107,9 +109,11 @@ class Publisher:
         if name in self._before and self._before[name][2] == digest:
             self._counts["unchanged"] += 1
         else:
-            self._write("written", partial(self._connection.apply, self._path(report), report, NAME, WRITE_S))
+            self._run_write_and_count(
+                "written", partial(self._connection.apply, self._path_of_report(report), report, NAME, WRITE_S)
+            )
 
-    def _write(self, what: str, write: Callable[[], object]) -> None:
+    def _run_write_and_count(self, what: str, write: Callable[[], object]) -> None:
         if self._failure:
             return
         self._wait(1 / WRITES_PER_S)
@@ -119,10 +123,10 @@ class Publisher:
         except LookupFailed as error:
             self._failure = str(error)
 
-    def _tells(self, finding: Finding) -> bool:
+    def _includes_finding(self, finding: Finding) -> bool:
         return not (self._fails_only and finding.result is Result.PASS)
 
-    def _reports(self) -> Iterator[JSON]:
+    def _previous_reports(self) -> Iterator[JSON]:
         """Yield the reports of the scope that earlier runs have written, each for one object."""
         for kind in self._kinds.values():
             if self._scope.namespaces and not kind.resource.is_namespaced:
@@ -135,15 +139,15 @@ class Publisher:
                     if owners[0].get("uid") == _name_of_report(report) and self._scope.shard.has(
                         _name_of_report(report)
                     ):
-                        yield {**report, "path": self._path(report)}
+                        yield {**report, "path": self._path_of_report(report)}
 
-    def _path(self, report: JSON) -> str:
+    def _path_of_report(self, report: JSON) -> str:
         metadata = report["metadata"]
         collection = self._kinds[report["kind"]].resource.path(metadata.get("namespace", ""))
         return f"{collection}/{quote(metadata['name'], safe='')}"
 
 
-def _served_report_kind(connection: Connection, api: Api, kind: str) -> ServedKind:
+def _served_report_kind(connection: Connection, api: ReportApi, kind: str) -> ServedKind:
     group, _, version = api.version.partition("/")
     wanted = GroupVersionKind(group, version, kind)
     try:
@@ -157,7 +161,7 @@ def _name_of_report(report: JSON) -> str:
     return str(report["metadata"]["name"])
 
 
-def _key_of_stored_report(report: JSON) -> tuple[str, tuple[str, str], str]:
+def _path_owner_and_digest(report: JSON) -> tuple[str, tuple[str, str], str]:
     """Return the path of a report, group and kind of its object, and its digest."""
     metadata: dict[str, Any] = report["metadata"]
     owner = metadata["ownerReferences"][0]

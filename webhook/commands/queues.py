@@ -16,7 +16,7 @@ from webhook.commands import output
 from webhook.errors import ConfigurationError, InputError
 from webhook.facts.kueue.objects import QUEUES
 from webhook.facts.kueue.overview import read_queue_overview
-from webhook.facts.queue_overview import Overview
+from webhook.facts.queue_overview import QueueOverview
 from webhook.facts.view import NAMESPACES, ClusterView
 from webhook.logs import Log
 from webhook.report.queue_svg import queue_svg
@@ -68,7 +68,7 @@ def command(
     return int(any(row.obstacles for row in made.rows))
 
 
-def _overview_of_cluster(cluster: Cluster) -> Overview:
+def _overview_of_cluster(cluster: Cluster) -> QueueOverview:
     """Return the queues of a cluster.
 
     Raises:
@@ -76,13 +76,13 @@ def _overview_of_cluster(cluster: Cluster) -> Overview:
     """
     view = ClusterView(cluster, "")
     made = read_queue_overview(view)
-    unknown = {str(each): None for each in view.every_missing_object() if not each.name}
+    unknown = {str(each): None for each in view.all_missing_objects() if not each.name}
     if unknown:
         raise ConfigurationError("\n".join(f"queues: {each}" for each in unknown))
     return made
 
 
-def _overview_of_live_cluster(kubeconfig: Path | None) -> Overview:
+def _overview_of_live_cluster(kubeconfig: Path | None) -> QueueOverview:
     watched = WatchedCluster.start(kubeconfig, (*QUEUES, NAMESPACES), Log(level="error"))
     try:
         return _overview_of_cluster(watched.cluster)

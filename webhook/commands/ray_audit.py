@@ -11,7 +11,7 @@ import typer
 from webhook import object_store, yamlfile
 from webhook.commands.audit_files import Index, Results
 from webhook.commands.audit_index import AuditIndex, Indexer
-from webhook.commands.audit_part import PartResult, Stop
+from webhook.commands.audit_part import PartResult, StopSignal
 from webhook.commands.ray_cluster import RayCluster, connect_to_ray
 from webhook.commands.ray_work import AuditWork, IndexWork, input_files
 from webhook.document_stream import DocumentStream
@@ -41,14 +41,16 @@ Jobs: TypeAlias = Annotated[
 ]
 
 
-def cluster_of(ray: str, jobs: int | None) -> AbstractContextManager[RayCluster | None]:
+def connect_to_ray_if_given(ray: str, jobs: int | None) -> AbstractContextManager[RayCluster | None]:
     """Return a connection to the cluster of --ray; None where the option is not given."""
     return connect_to_ray(ray, jobs) if ray else nullcontext()
 
 
-def listing_of(ray: str) -> Listing:
-    """Return what lists the named files; with --ray these may be addresses."""
-    return object_store.list_manifests if ray else yamlfile.listing
+def listing_function_for(ray: str) -> Listing:
+    """Return the function that lists the named files; with --ray these may be addresses. with --ray these may be
+    addresses.
+    """
+    return object_store.list_manifest_files if ray else yamlfile.listing
 
 
 def refuse_other_options(ray: str, *, named: Sequence[str], **others: object) -> None:
@@ -69,8 +71,8 @@ def refuse_other_options(ray: str, *, named: Sequence[str], **others: object) ->
             raise ConfigurationError(f"--ray: cannot be used together with {flag}; leave one of them out")
 
 
-def index_on_ray(cluster: RayCluster, stream: DocumentStream) -> Index:
-    """Return what finds looked up objects in the files of a stream, in the cluster."""
+def create_ray_indexer(cluster: RayCluster, stream: DocumentStream) -> Index:
+    """Return a function that finds looked up objects in the files of a stream, in the cluster."""
 
     def index(indexer: Indexer) -> AuditIndex:
         whole = AuditIndex()
@@ -81,10 +83,10 @@ def index_on_ray(cluster: RayCluster, stream: DocumentStream) -> Index:
     return index
 
 
-def results_on_ray(cluster: RayCluster, work: AuditWork, stream: DocumentStream) -> Results:
-    """Return what audits the files of a stream in the cluster."""
+def create_ray_auditor(cluster: RayCluster, work: AuditWork, stream: DocumentStream) -> Results:
+    """Return a function that audits the files of a stream in the cluster."""
 
-    def results(_stop: Stop) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
+    def results(_stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
         return ((each, each.findings) for each in cluster.results_in_order(work, input_files(stream)))
 
     return results

@@ -47,12 +47,12 @@ class InputFile:
 class FileWork(Protocol[_Result_co]):
     """Work on one file. It is sent to other machines."""
 
-    def start(self) -> Work[_Result_co]:
+    def prepare_worker(self) -> PreparedFileWork[_Result_co]:
         """Get ready, once for each process."""
         ...
 
 
-class Work(Protocol[_Result_co]):
+class PreparedFileWork(Protocol[_Result_co]):
     """Work that is ready."""
 
     def __call__(self, file: InputFile) -> Iterator[_Result_co]:
@@ -84,7 +84,7 @@ class RayCluster:
         context.enable_progress_bars = False
         context.execution_options.preserve_order = True
         workers = min(self._workers or int(ray.cluster_resources().get("CPU", 1)), len(files))
-        with _errors_in_plain_words():
+        with _ray_errors_as_usage_errors():
             rows = (
                 ray.data.from_items([{"file": pickle.dumps(each)} for each in files], override_num_blocks=len(files))
                 .map_batches(
@@ -108,7 +108,7 @@ class _Worker(Generic[_Result]):
         if version != __version__:
             told = f"a machine of the cluster has claimgate {__version__}, and this one {version}"
             raise ConfigurationError(f"--ray: {told}: install the same release on all of them")
-        self._work: Work[_Result] = pickle.loads(work).start()  # noqa: S301 - sent by who started the command
+        self._work: PreparedFileWork[_Result] = pickle.loads(work).prepare_worker()  # noqa: S301 - sent by who started the command
 
     def __call__(self, batch: dict[str, Any]) -> Iterator[dict[str, list[bytes]]]:
         for file in batch["file"]:
@@ -130,7 +130,7 @@ def connect_to_ray(address: str, workers: int | None) -> Iterator[RayCluster]:
     """
     is_local = address == LOCAL
     if not is_local:
-        _refuse_unreachable(address)
+        _require_reachable_address(address)
     for name, value in {**_ENVIRONMENT, **(_LOOPBACK_ONLY if is_local else {})}.items():
         os.environ.setdefault(name, value)
     import fsspec as _  # noqa: F401 - so that a missing extra is told before anything is started
@@ -165,7 +165,7 @@ def _without_native_stderr() -> Iterator[None]:
         os.close(kept)
 
 
-def _refuse_unreachable(address: str) -> None:
+def _require_reachable_address(address: str) -> None:
     """Try the port of an address, which takes seconds where Ray tries for a minute.
 
     Raises:
@@ -185,7 +185,7 @@ def _refuse_unreachable(address: str) -> None:
 
 
 @contextmanager
-def _errors_in_plain_words() -> Iterator[None]:
+def _ray_errors_as_usage_errors() -> Iterator[None]:
     """Raise what went wrong on a machine of the cluster as an error that a person understands."""
     from ray.exceptions import RayError
 

@@ -10,10 +10,10 @@ from webhook import log_lines, object_store
 from webhook.assembly import ReviewAssembly
 from webhook.commands.audit_index import AuditIndex, Indexer
 from webhook.commands.audit_part import PartAudit, PartOptions, PartResult
-from webhook.commands.backtest_part import BacktestPart, PartCounts, Side
-from webhook.commands.ray_cluster import InputFile, RayCluster, Work
+from webhook.commands.backtest_part import PartBacktester, PartCounts, Side
+from webhook.commands.ray_cluster import InputFile, PreparedFileWork, RayCluster
 from webhook.document_stream import DocumentStream, SourcePart, parts_of_file
-from webhook.file_parts import Files
+from webhook.file_parts import RereadableFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +23,10 @@ class AuditWork:
     assembled: ReviewAssembly
     options: PartOptions
 
-    def start(self) -> Work[PartResult]:
-        """Return what audits the parts of a file."""
+    def prepare_worker(self) -> PreparedFileWork[PartResult]:
+        """Return a function that audits the parts of a file."""
         audit = PartAudit(self.assembled, self.options)
-        return lambda file: map(audit.audited, _parts(file))
+        return lambda file: map(audit.audit_part, _parts_of_input_file(file))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class IndexWork:
 
     indexer: Indexer
 
-    def start(self) -> Work[AuditIndex]:
-        """Return what gives the index of a file."""
-        return lambda file: iter([self.indexer.indexed(_parts(file))])
+    def prepare_worker(self) -> PreparedFileWork[AuditIndex]:
+        """Return a function that gives the index of a file."""
+        return lambda file: iter([self.indexer.index_parts(_parts_of_input_file(file))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,14 @@ class BacktestWork:
 
     sets: Mapping[Side, ReviewAssembly]
 
-    def start(self) -> Work[PartCounts]:
-        """Return what counts the parts of a log."""
-        backtest = BacktestPart(self.sets)
-        return lambda file: map(backtest.counted, log_lines.log_parts(file.name, object_store.open_file))
+    def prepare_worker(self) -> PreparedFileWork[PartCounts]:
+        """Return a function that counts the parts of a log."""
+        backtest = PartBacktester(self.sets)
+        return lambda file: map(backtest.count_part, log_lines.read_log_parts(file.name, object_store.open_file))
 
 
-def _parts(file: InputFile) -> Iterator[SourcePart]:
-    with closing(Files(object_store.open_file)) as files:
+def _parts_of_input_file(file: InputFile) -> Iterator[SourcePart]:
+    with closing(RereadableFiles(object_store.open_file)) as files:
         yield from parts_of_file(files, file.name, is_named=file.is_named)
 
 

@@ -26,14 +26,14 @@ TIMEOUT_S: Final = 10
 """Seconds that an API server waits for a webhook by default (admissionregistration/v1, timeoutSeconds)."""
 
 
-class Remote:
+class RemoteWebhook:
     """A client for a running webhook at an https address."""
 
     def __init__(self, client: httpx.Client) -> None:
         self._client = client
 
     @classmethod
-    def connect(cls, url: str, ca: Path | None) -> Remote:
+    def connect(cls, url: str, ca: Path | None) -> RemoteWebhook:
         """Return a client for the webhook at `url`, whose chain must end in the certificates of `ca`, or in the
         system's.
 

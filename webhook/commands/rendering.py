@@ -24,20 +24,20 @@ _CHART: Final = "Chart.yaml"
 
 
 @dataclass(frozen=True, slots=True)
-class Renderable:
+class RenderableFolder:
     """A folder to render, the command for that, and the folders and files that it is rendered from."""
 
     folder: str
     command: tuple[str, ...]
     parts: frozenset[str]
 
-    def replaces(self, source: str) -> bool:
+    def is_rendered_from(self, source: str) -> bool:
         """Return whether the folder is rendered from a file."""
         path = PurePath(posixpath.normpath(source))
         return any(str(each) in self.parts for each in (path, *path.parents))
 
 
-def find_renderables(named: Sequence[str]) -> list[Renderable]:
+def find_renderables(named: Sequence[str]) -> list[RenderableFolder]:
     """Return the outermost charts of folders, and the kustomizations that no other one uses, in the order of their
     paths.
     """
@@ -48,11 +48,11 @@ def find_renderables(named: Sequence[str]) -> list[Renderable]:
                 chart_folders.append(str(file.parent))
             elif file.name in kustomizations.FILES:
                 kustomized += _kustomization_of_file(file)
-    made = [Renderable(each, ("helm", "template", "release", each), frozenset((each,))) for each in chart_folders]
+    made = [RenderableFolder(each, ("helm", "template", "release", each), frozenset((each,))) for each in chart_folders]
     by_folder = {each.folder: each for each in kustomized}
     taken = {path for each in kustomized for path in each.taken}
     made += [
-        Renderable(root, ("kubectl", "kustomize", root), frozenset(_parts_of_kustomization(root, by_folder)))
+        RenderableFolder(root, ("kubectl", "kustomize", root), frozenset(_parts_of_kustomization(root, by_folder)))
         for root in by_folder.keys() - taken
         if not any(Path(root).is_relative_to(chart) for chart in chart_folders)
     ]
@@ -80,18 +80,18 @@ def _kustomization_of_file(file: Path) -> Iterator[kustomizations.Kustomization]
             yield read
 
 
-def render_into_tree(stream: DocumentStream, named: Sequence[str]) -> tuple[Problem, ...]:
+def replace_by_rendered_objects(stream: DocumentStream, named: Sequence[str]) -> tuple[Problem, ...]:
     """Replace the files of each chart and kustomization by its rendered objects; return the problems."""
     problems: list[Problem] = []
     for each in find_renderables(named):
         try:
-            stream.replace_with_rendered(each.folder, _render_folder(each), each.replaces)
+            stream.replace_with_rendered(each.folder, _render_folder(each), each.is_rendered_from)
         except RuntimeError as error:
             problems.append(Problem(message=str(error), file=each.folder))
     return tuple(problems)
 
 
-def _render_folder(each: Renderable) -> bytes:
+def _render_folder(each: RenderableFolder) -> bytes:
     program = each.command[0]
     if shutil.which(program) is None:
         raise RuntimeError(f"cannot be rendered: `{program}` is not installed or not in PATH")

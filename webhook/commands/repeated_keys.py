@@ -16,7 +16,7 @@ from webhook.decisions import Decision, ValidationAction
 from webhook.errors import Problem as InputProblem
 from webhook.paths import parse_path, path_as_text
 from webhook.problem import Problem
-from webhook.report.finding import Finding, Place, Result, subject
+from webhook.report.finding import Finding, Place, Result, subject_of_request
 from webhook.report.rule import Rule
 
 RULE: Final = Rule(
@@ -97,7 +97,7 @@ def _finding_for_key(problem: InputProblem, each: documents.InputDocument, attri
     return Finding(
         result=Result.WARN,
         rule=RULE,
-        subject=subject(attributes),
+        subject=subject_of_request(attributes),
         place=Place(file=problem.file, line=problem.line, column=problem.column),
         phase=Phase.VALIDATE,
         decision=decision,

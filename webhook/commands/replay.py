@@ -26,7 +26,7 @@ from webhook.paths import get
 from webhook.policy.policy_set import PolicySet
 from webhook.report import formats
 from webhook.report.answer import Answer
-from webhook.report.finding import subject
+from webhook.report.finding import subject_of_request
 from webhook.report.rule import Rules, rules
 from webhook.report.writer import Totals
 from webhook.settings.reporting import ReportSettings
@@ -35,7 +35,7 @@ from webhook.wording import counted
 from webhook.workloads import table
 
 
-@options.with_settings(ReportSettings)
+@options.add_settings_flags(ReportSettings)
 def command(
     fixture: Annotated[
         list[str],
@@ -85,10 +85,13 @@ def command(
     writers = formats.writers_of_answers()
     outputs = output.parse_outputs(chosen, writers)
     if server and (
-        unbound or advice or explain or settings.given & {"policies", "only", "config", "context", "context_is_whole"}
+        unbound
+        or advice
+        or explain
+        or settings.names_given_by_flags & {"policies", "only", "config", "context", "context_is_whole"}
     ):
         wrong = "--policies, --only, --config, --context, --unbound, --advice and --explain"
-        wrong = "--context-is-whole" if "context_is_whole" in settings.given else wrong
+        wrong = "--context-is-whole" if "context_is_whole" in settings.names_given_by_flags else wrong
         told = f"the server has its own objects and policies; leave out {wrong}"
         raise ConfigurationError(f"--server: {told}")
     if record and server:
@@ -100,20 +103,21 @@ def command(
     )
     inputs = documents.read_documents(fixture)
     how = {"unbound": unbound, "explains": explain, "records": record is not None}
-    local = partial(_answers_in_this_process, settings, inputs, details=details, **how)
-    with _answers_of_server(server, ca, settings) if server else local() as asked:
+    local = partial(_local_backend, settings, inputs, details=details, **how)
+    with _server_backend(server, ca, settings) if server else local() as asked:
         replay = Replay(inputs, phase, asked, record)
         with output.Report(outputs, writers, asked.rules) as report:
             for answer in replay.answers():
-                report.entry(answer)
+                report.write_entry(answer)
             report.end(replay.totals())
     sys.stderr.write(terminal.lines(replay.notes()))
     return replay.exit_code(documents.problem_of_nothing_read(fixture, inputs, "review"))
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The function that answers, with what is known about kinds and rules; nothing is known if a server answers.
+class ReplayBackend:
+    """Who answers the reviews of a replay, with the kinds and rules that are known; of a server none are. nothing is
+    known if a server answers.
 
     `sent` gives of a document what is sent, and whom; `problems` are what is wrong with inputs that are params; `notes`
     says in the end what a person should know of the context.
@@ -128,7 +132,7 @@ class Asked:
 
 
 @contextmanager
-def _answers_in_this_process(
+def _local_backend(
     settings: ReportSettings,
     inputs: documents.InputDocuments,
     *,
@@ -136,13 +140,13 @@ def _answers_in_this_process(
     details: ReviewOptions,
     explains: bool,
     records: bool,
-) -> Iterator[Asked]:
+) -> Iterator[ReplayBackend]:
     assembled = assembly.assemble_policies_and_context(
         settings, objects=objects_after_replay(inputs), is_complete=submitted.is_complete(inputs), unbound=unbound
     )
-    options.tell_policies(settings, assembled.policies)
+    options.print_policy_notes(settings, assembled.policies)
     if explains:
-        assembled.policies.prepare()  # so that no policy is said to take the time that it is compiled in
+        assembled.policies.compile_ahead_of_requests()  # so that compiling counts for no policy
     submissions = submitted.Submissions(assembled.files, assembled.table.row)
 
     def sent(document: documents.InputDocument) -> tuple[Attributes, ReviewAnswerer]:
@@ -155,10 +159,10 @@ def _answers_in_this_process(
             explains=explains,
         )
 
-    problems = assembly.param_problems(assembled.policies, inputs)
+    problems = assembly.check_rule_names_in_params(assembled.policies, inputs)
     notes = partial(submitted.notes_on_context, assembled.files, settings)
     known = rules(assembled.policies, settings.docs_address)
-    yield Asked(sent, assembled.table, known, problems, notes, assembled.policies)
+    yield ReplayBackend(sent, assembled.table, known, problems, notes, assembled.policies)
 
 
 def objects_after_replay(inputs: documents.InputDocuments) -> Iterator[tuple[str, JSON]]:
@@ -169,23 +173,23 @@ def objects_after_replay(inputs: documents.InputDocuments) -> Iterator[tuple[str
     for each in inputs.documents:
         obj = get(each.value, fixtures.object_path(each.value))
         if isinstance(obj, dict):
-            yield each.source, submitted.in_namespace(obj, each.value)
+            yield each.source, submitted.object_in_request_namespace(obj, each.value)
 
 
 @contextmanager
-def _answers_of_server(server: str, ca: Path | None, settings: ReportSettings) -> Iterator[Asked]:
-    from webhook.commands.remote import Remote
+def _server_backend(server: str, ca: Path | None, settings: ReportSettings) -> Iterator[ReplayBackend]:
+    from webhook.commands.remote import RemoteWebhook
 
-    with closing(Remote.connect(server, ca)) as door:
+    with closing(RemoteWebhook.connect(server, ca)) as door:
         known = table.load_table(settings.workloads)
-        yield Asked(lambda each: (fixtures.attributes_of_fixture(each.value, known.row), door), known, {})
+        yield ReplayBackend(lambda each: (fixtures.attributes_of_fixture(each.value, known.row), door), known, {})
 
 
 class Replay:
     """One replay: its answers one after the other, and then the totals."""
 
     def __init__(
-        self, inputs: documents.InputDocuments, phase: PhaseName, asked: Asked, record: Path | None = None
+        self, inputs: documents.InputDocuments, phase: PhaseName, asked: ReplayBackend, record: Path | None = None
     ) -> None:
         self._inputs = inputs
         self._phase: PhaseName = phase
@@ -204,7 +208,7 @@ class Replay:
             except CallError as error:
                 self._unreadable.append(_problem_of_document(each, error.message))
                 continue
-            if note := fixtures.note_on_fixture(each.value):
+            if note := fixtures.note_on_v1beta1_review(each.value):
                 self._notes.setdefault(note, f"note: {_problem_of_document(each, note)}")
             if mistake := kind_mistake(get(each.value, fixtures.object_path(each.value)), self._asked.table):
                 told = f"{each.place((*fixtures.object_path(each.value), 'kind'))}: kind: {mistake}"
@@ -278,7 +282,7 @@ def _answer_for_report(
     return Answer(
         place=document.place(),
         index=document.index,
-        subject=subject(attributes),
+        subject=subject_of_request(attributes),
         operation=str(attributes.operation),
         phase=phase,
         verdict=outcome.verdict,

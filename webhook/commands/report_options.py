@@ -22,7 +22,7 @@ def complete_rules(incomplete: str) -> list[str]:
     """Return ids of shipped rules that begin with a text, for completion in a shell."""
     from webhook.facts.registry import SHIPPED
 
-    return [rule for rule in SHIPPED.catalogue(SHIPPED.groups) if rule.startswith(incomplete)]
+    return [rule for rule in SHIPPED.rule_catalogue_of_groups(SHIPPED.check_groups) if rule.startswith(incomplete)]
 
 
 Rules: TypeAlias = Annotated[
@@ -72,7 +72,7 @@ _GROUP: Final = "rule, group or policy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class ReportFlags:
     """The values of the flags."""
 
     rules: Sequence[str] | None
@@ -81,7 +81,7 @@ class Given:
     baseline: Path | None
 
 
-def report_filters(given: Given, settings: Settings, policies: PolicySet) -> Filters:
+def report_filters(given: ReportFlags, settings: Settings, policies: PolicySet) -> Filters:
     """Return the filters: those of flags, then those of the configuration.
 
     Raises:
@@ -93,12 +93,12 @@ def report_filters(given: Given, settings: Settings, policies: PolicySet) -> Fil
     named = known.union(rule.partition("/")[0] for rule in known)
     _refuse_unknown_rules("--rule", given.rules or (), named)
     _refuse_unknown_rules("--skip", given.skip or (), named)
-    known_findings = given.baseline or (file.relative(report.baseline) if report.baseline else None)
+    known_findings = given.baseline or (file.resolve_relative_path(report.baseline) if report.baseline else None)
     return Filters(
         rules=frozenset(given.rules or ()),
         skip=frozenset((*(given.skip or ()), *report.skip)),
         min_severity=given.min_severity or report.min_severity or "",
-        baseline=baseline.read(known_findings) if known_findings else {},
+        baseline=baseline.read_baseline(known_findings) if known_findings else {},
     )
 
 

@@ -16,7 +16,7 @@ from webhook.policy.load import load_policy_set
 from webhook.settings.shared import Settings
 
 
-@options.with_settings(Settings, *policy_folders.SETTINGS)
+@options.add_settings_flags(Settings, *policy_folders.SETTINGS)
 def command(
     folder: policy_folders.Folders = None,
     *,
@@ -46,11 +46,11 @@ def command(
     if (bool(rule), pages is not None, late).count(True) > 1:
         raise ConfigurationError("--rule, --pages and --late exclude each other: give one of them")
     chosen = policy_folders.settings_with_named_policies(folder, settings)
-    places, how = assembly.policy_places(chosen), assembly.compile_options(chosen)
+    places, how = assembly.policy_folders_of_settings(chosen), assembly.create_compile_options(chosen)
     policies = load_policy_set(places, how).policies
     if late:
         sys.stdout.write(
-            late_failures.late_failures_as_markdown(policies, () if folder else late_failures.not_covered())
+            late_failures.late_failures_as_markdown(policies, () if folder else late_failures.read_uncovered_failures())
         )
     elif pages is not None:
         _write_pages(pages, rule_pages.rule_pages(policies, examples(places, how)))

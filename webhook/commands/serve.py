@@ -19,15 +19,15 @@ from webhook.logs import LEVELS, Log
 from webhook.server import memory_bounds
 from webhook.server import private_api as server_api
 from webhook.server.access_reviews import AccessReviews
-from webhook.server.listener import Place
+from webhook.server.listener import ListenerSettings
 from webhook.server.review_endpoint import Limits
 from webhook.server.runtime import ServedState, serve
-from webhook.server.tls import Certificates, Files, key_warning
+from webhook.server.tls import Certificates, TlsFiles, key_warning
 from webhook.server.worker_lane import WorkerLimits
 from webhook.settings.serving import ServerSettings
 
 
-@options.with_settings(ServerSettings)
+@options.add_settings_flags(ServerSettings)
 def command(*, settings: ServerSettings) -> int:
     """Answer AdmissionReviews of an API server over HTTPS, until SIGTERM, SIGHUP or SIGINT.
 
@@ -36,7 +36,7 @@ def command(*, settings: ServerSettings) -> int:
     """
     started = time.perf_counter()
     for used in (server_api, message_texts, regex_api):
-        used.check()
+        used.check_installed_version()
     limits = _server_limits(settings)
     names = _accepted_client_names(settings)
     writer = LogWriter.to_stderr()
@@ -63,7 +63,7 @@ def command(*, settings: ServerSettings) -> int:
     authority = AccessReviews(connect_to_cluster(settings.kubeconfig)) if settings.authorizer else None
     bounds = memory_bounds.memory_bounds_of_process(settings, held.view_bytes)
     bounds.check(memory_bounds.limit(settings))
-    place = Place(
+    place = ListenerSettings(
         host=settings.host,
         port=settings.port,
         tls=certificates,
@@ -114,7 +114,7 @@ def _accepted_client_names(settings: ServerSettings) -> tuple[str, ...]:
     return names
 
 
-def _warn_of_settings(log: Log, files: Files, probe_port: int | None) -> None:
+def _warn_of_settings(log: Log, files: TlsFiles, probe_port: int | None) -> None:
     """Log settings that are allowed but probably not intended."""
     if files.client_ca and probe_port is None:
         problem = "--client-ca requires a certificate of every client, and a kubelet has none: probes of this port fail"
@@ -123,10 +123,10 @@ def _warn_of_settings(log: Log, files: Files, probe_port: int | None) -> None:
         log.warning("the private key is readable by others", reason=warning)
 
 
-def _certificate_files(settings: ServerSettings) -> Files:
+def _certificate_files(settings: ServerSettings) -> TlsFiles:
     if settings.tls_cert is None or settings.tls_key is None:
         advice = "issue a pair with `claimgate certs issue --dir DIR`"
         raise ConfigurationError(
             f"--tls-cert and --tls-key: are required, because an API server calls webhooks over TLS only; {advice}"
         )
-    return Files(certificate=settings.tls_cert, key=settings.tls_key, client_ca=settings.client_ca)
+    return TlsFiles(certificate=settings.tls_cert, key=settings.tls_key, client_ca=settings.client_ca)

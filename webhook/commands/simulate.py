@@ -19,16 +19,16 @@ from webhook.cluster import Cluster
 from webhook.cluster.layered import LayeredCluster
 from webhook.cluster.recording import RecordingCluster
 from webhook.commands import options, output
-from webhook.commands.live_options import live_cluster
+from webhook.commands.live_options import open_live_cluster
 from webhook.errors import CallError, ConfigurationError, InputError, Problem
-from webhook.report.finding import findings, subject
-from webhook.report.records import indented
+from webhook.report.finding import findings_of_object, subject_of_request
+from webhook.report.records import indented_json
 from webhook.report.rule import rules
 from webhook.report.screen import screen_of
 from webhook.settings.reporting import ReportSettings
 from webhook.simulation import text
-from webhook.simulation.asked import asked
-from webhook.simulation.outcome import Moments, Simulation, moments, simulation
+from webhook.simulation.asked import read_job_request
+from webhook.simulation.outcome import Moments, Simulation, failure_moments_by_rule, simulation
 
 FORMATS: Final = ("text", "json")
 Outputs: TypeAlias = Annotated[
@@ -44,7 +44,7 @@ _TEMPLATES: Final = frozenset(
 """Kinds whose objects start nothing by themselves."""
 
 
-@options.with_settings(
+@options.add_settings_flags(
     ReportSettings,
     *("config", "policies", "only", "context", "context_is_whole", "workloads", "cel_engine", "kubernetes_version"),
 )
@@ -72,7 +72,7 @@ def command(
     """
     outputs = output.parse_outputs(chosen, FORMATS)
     is_live = live or kubeconfig is not None
-    if is_live and settings.given & {"context", "context_is_whole"}:
+    if is_live and settings.names_given_by_flags & {"context", "context_is_whole"}:
         raise ConfigurationError("simulate: --live has the whole cluster; leave out --context and --context-is-whole")
     inputs = documents.read_documents([file])
     if problems := (*inputs.problems, *documents.problem_of_nothing_read([file], inputs, "job")):
@@ -84,7 +84,7 @@ def command(
     screen = screen_of(sys.stdout)
     texts = {
         "text": lambda: "\n".join(text.text(each, screen) for each in answers),
-        "json": lambda: indented([text.record(each) for each in answers]) + "\n",
+        "json": lambda: indented_json([text.simulation_as_json(each) for each in answers]) + "\n",
     }
     output.write_to_outputs(outputs, texts)
     return _exit_code_of_answers(answers)
@@ -103,9 +103,9 @@ def _simulations(
     assembled = assembly.assemble_policies_and_context(
         settings, objects=objects, is_complete=submitted.is_complete(inputs)
     )
-    options.tell_policies(settings, assembled.policies)
+    options.print_policy_notes(settings, assembled.policies)
     submissions = submitted.Submissions(assembled.files, assembled.table.row)
-    when = moments(assembled.policies)
+    when = failure_moments_by_rule(assembled.policies)
     with _cluster_of_simulation(assembled, kubeconfig, is_live=is_live) as live_view:
         for each in inputs.documents:
             try:
@@ -115,7 +115,7 @@ def _simulations(
             if _is_simulated_kind(sent.attributes, assembled):
                 cluster = sent.cluster
                 if live_view is not None:
-                    cluster = LayeredCluster(assembled.files.view(each.source), live_view)
+                    cluster = LayeredCluster(assembled.files.cluster_view_of_file(each.source), live_view)
                 attributes = _with_namespace(sent.attributes, namespace)
                 yield _simulate_job(each, attributes, RecordingCluster(cluster), assembled, when)
     sys.stderr.write(terminal.lines(f"note: {each}" for each in submitted.notes_on_context(assembled.files, settings)))
@@ -129,7 +129,7 @@ def _cluster_of_simulation(
     if not is_live:
         yield None
         return
-    with live_cluster(assembled.policies, kubeconfig) as live:
+    with open_live_cluster(assembled.policies, kubeconfig) as live:
         yield live.view
 
 
@@ -156,8 +156,8 @@ def _simulate_job(
 ) -> Simulation:
     """Run one job through both phases, and return the result."""
     outcome = run_phases(attributes, "auto", LocalAnswerer(policies=assembled.policies, cluster=cluster))
-    about = subject(attributes)
-    told = findings(
+    about = subject_of_request(attributes)
+    told = findings_of_object(
         (*outcome.decisions, *outcome.further),
         about,
         document.locator(fixtures.object_path(document.value)),
@@ -169,13 +169,13 @@ def _simulate_job(
         when,
         about=about,
         place=document.place(),
-        asked=asked(attributes, made, cluster, assembled.table),
+        asked=read_job_request(attributes, made, cluster, assembled.table),
         looked_at=cluster,
     )
 
 
 def _exit_code_of_answers(answers: list[Simulation]) -> int:
-    starts = {each.starts for each in answers}
+    starts = {each.can_start for each in answers}
     if False in starts:
         return 1
     return 3 if None in starts else 0

@@ -24,14 +24,14 @@ from webhook.report.finding import Result
 from webhook.report.writer import Totals
 from webhook.settings.shared import Settings
 from webhook.suites import find, golden
-from webhook.suites.case import Case, Entry, Unreadable, run_case
+from webhook.suites.case import Case, Entry, UnreadableCase, run_case
 from webhook.suites.files import Suite
 from webhook.wording import counted
 
 _NONE = "no case found; expected suite.yaml, kyverno-test.yaml, gator Suites, *cases.jsonl or golden folders"
 
 
-@options.with_settings(Settings, "config", "policies", "only", "workloads", "cel_engine", "kubernetes_version")
+@options.add_settings_flags(Settings, "config", "policies", "only", "workloads", "cel_engine", "kubernetes_version")
 def command(
     folder: Annotated[
         list[Path] | None,
@@ -69,20 +69,20 @@ def command(
     """
     writers = formats.writers_of_cases()
     outputs = output.parse_outputs(chosen, writers)
-    named = folder or [Path(shipped.path_as_shown(each)) for each in assembly.policy_places(settings)]
+    named = folder or [Path(shipped.path_as_shown(each)) for each in assembly.policy_folders_of_settings(settings)]
     chosen_cases = _compile_regex(run)
-    how = _How(
-        options=assembly.compile_options(settings),
+    how = _TestOptions(
+        options=assembly.create_compile_options(settings),
         policies=cache(lambda: assembly.read_policy_sources(settings).compile()),
         run=chosen_cases,
         shows_advice=advice,
         is_verbose=verbose,
         updates_golden=update_golden,
     )
-    tests = _Tests(named, how)
+    tests = _TestRun(named, how)
     with output.Report(outputs, writers, {}) as report:
         for result in tests.results():
-            report.entry(result)
+            report.write_entry(result)
         report.end(tests.totals())
     _print_lines([f"note: {counted(count, 'case')}: {note}" for note, count in tests.notes.items()])
     if problems := tests.problems():
@@ -98,7 +98,7 @@ def _compile_regex(text: str) -> re.Pattern[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _How:
+class _TestOptions:
     """How cases are run, and which."""
 
     options: Options
@@ -109,10 +109,10 @@ class _How:
     updates_golden: bool
 
 
-class _Tests:
+class _TestRun:
     """One run of suites: its results one after the other, and then the totals."""
 
-    def __init__(self, named: Sequence[Path], how: _How) -> None:
+    def __init__(self, named: Sequence[Path], how: _TestOptions) -> None:
         self.notes: Counter[str] = Counter()
         self._named = named
         self._how = how
@@ -127,14 +127,14 @@ class _Tests:
         for suite in find.find_suites(self._named):
             ran = False
             for entry in _entries_of_suite(suite, self._how):
-                if not self._how.run.search(entry.id) and not isinstance(entry, Unreadable):
+                if not self._how.run.search(entry.id) and not isinstance(entry, UnreadableCase):
                     self._left_out += 1
                     ran = True
                     continue
-                if isinstance(entry, Unreadable):
+                if isinstance(entry, UnreadableCase):
                     self._problems.extend(entry.problems)
                 result = run_case(entry)
-                if result.result is Result.ERROR and not isinstance(entry, Unreadable):
+                if result.result is Result.ERROR and not isinstance(entry, UnreadableCase):
                     self._problems.append(Problem(message=f"{entry.id}: {result.why}", file=str(suite.file)))
                 self._results[result.result] += 1
                 self.notes.update(result.notes)
@@ -175,7 +175,7 @@ class _Tests:
         return int(require_tests)
 
 
-def _entries_of_suite(suite: Suite, how: _How) -> Iterator[Entry]:
+def _entries_of_suite(suite: Suite, how: _TestOptions) -> Iterator[Entry]:
     """Yield the cases of a suite; a suite that cannot be read is one entry."""
     try:
         if golden.is_golden(suite.file):
@@ -183,7 +183,7 @@ def _entries_of_suite(suite: Suite, how: _How) -> Iterator[Entry]:
         else:
             yield from find.read_suite(suite, how.options)
     except InputError as error:
-        yield Unreadable(id=str(suite.file), suite=str(suite.file), problems=error.problems)
+        yield UnreadableCase(id=str(suite.file), suite=str(suite.file), problems=error.problems)
 
 
 def _problem_of_no_case(suite: Suite) -> Problem:

@@ -21,7 +21,7 @@ from webhook.settings.shared import Settings
 HOST: Final = "127.0.0.1"
 
 
-@options.with_settings(Settings, "config", "policies", "only", "workloads", "kubernetes_version")
+@options.add_settings_flags(Settings, "config", "policies", "only", "workloads", "kubernetes_version")
 def command(
     *,
     port: Annotated[
@@ -45,8 +45,10 @@ def command(
     from webhook.playground.worker import Workers
 
     engine = MeasuredEngine(compiled_engine())
-    how = replace(assembly.compile_options(settings), engine=engine, lazy=not (settings.policies or settings.only))
-    policies = assembly.policies_of_settings(settings, how)
+    how = replace(
+        assembly.create_compile_options(settings), engine=engine, lazy=not (settings.policies or settings.only)
+    )
+    policies = assembly.load_policies_of_settings(settings, how)
     listening = _listening_socket(port)
     bound = listening.getsockname()[1]
     address = f"http://{HOST}:{bound}"

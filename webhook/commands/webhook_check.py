@@ -15,7 +15,7 @@ from webhook.manifests.webhook_configurations import (
     GROUP,
     KINDS,
     WebhookConfiguration,
-    is_configuration,
+    is_webhook_configuration,
     parse_webhook_configuration,
 )
 from webhook.policy.policy_set import PolicySet
@@ -33,10 +33,12 @@ def check_files(named: Sequence[str]) -> int:
     problems = (*inputs.problems, *documents.problem_of_nothing_read(named, inputs, "webhook configuration"))
     if problems:
         raise InputError(*problems)
-    configurations = [parse_webhook_configuration(one.value) for one in inputs.documents if is_configuration(one.value)]
+    configurations = [
+        parse_webhook_configuration(one.value) for one in inputs.documents if is_webhook_configuration(one.value)
+    ]
     if not configurations:
         raise InputError(*(Problem(message="there is no webhook configuration", file=name) for name in named))
-    return _print_and_count([str(danger) for each in configurations for danger in lockout_dangers(each, {})])
+    return _print_and_return_exit_code([str(danger) for each in configurations for danger in lockout_dangers(each, {})])
 
 
 def check_live(kubeconfig: Path | None, name: str, role: Mapping[str, Any], phases: int, loaded: PolicySet) -> int:
@@ -50,10 +52,10 @@ def check_live(kubeconfig: Path | None, name: str, role: Mapping[str, Any], phas
         loaded: the policies.
     """
     from webhook.cluster.connection import connect_to_cluster
-    from webhook.commands.answering import problem_of_dry_run_answer, translates_gpu_alone
-    from webhook.commands.enforcing import Cluster, lines_with_name, steps_before_enforcing
+    from webhook.commands.answering import check_answer_to_dry_run_pod, translates_gpu_in_empty_cluster
+    from webhook.commands.enforcing import ClusterReader, prefix_lines_with_name, steps_before_enforcing
 
-    cluster = Cluster(connect_to_cluster(kubeconfig))
+    cluster = ClusterReader(connect_to_cluster(kubeconfig))
     try:
         namespaces: Namespaces = {
             one["metadata"]["name"]: labels_of(one) for one in cluster.items("/api/v1/namespaces")
@@ -70,11 +72,11 @@ def check_live(kubeconfig: Path | None, name: str, role: Mapping[str, Any], phas
     lines = [str(danger) for each in (*ours, *others) for danger in lockout_dangers(each, namespaces)]
     lacks = list(steps_before_enforcing(cluster, ours, role, phases))
     if not lacks:  # else that would be why no answer comes
-        answers = problem_of_dry_run_answer(
-            cluster.connection, ours, namespaces, is_changed=translates_gpu_alone(loaded)
+        answers = check_answer_to_dry_run_pod(
+            cluster.connection, ours, namespaces, is_changed=translates_gpu_in_empty_cluster(loaded)
         )
-        lacks = list(lines_with_name("answer to a dry run", answers))
-    return _print_and_count([*lacks, *lines])
+        lacks = list(prefix_lines_with_name("answer to a dry run", answers))
+    return _print_and_return_exit_code([*lacks, *lines])
 
 
 def _with_failure_policy_fail(configuration: WebhookConfiguration) -> WebhookConfiguration:
@@ -82,6 +84,6 @@ def _with_failure_policy_fail(configuration: WebhookConfiguration) -> WebhookCon
     return configuration.model_copy(update={"webhooks": webhooks})
 
 
-def _print_and_count(lines: Sequence[str]) -> int:
+def _print_and_return_exit_code(lines: Sequence[str]) -> int:
     sys.stdout.write(terminal.lines(lines or [_FINE]))
     return int(bool(lines))

@@ -23,16 +23,16 @@ from webhook.commands import options
 from webhook.commands.webhook_check import check_files, check_live
 from webhook.errors import ConfigurationError, InputError, LookupFailed, Problem
 from webhook.export.cluster_role import cluster_role
-from webhook.export.registrations import Registered, Webhook, webhook_registrations
+from webhook.export.registrations import Webhook, WebhooksOfPhase, webhook_registrations
 from webhook.export.webhook_rules import WebhookRule
 from webhook.logs import Log
-from webhook.names import dns1123_subdomain
+from webhook.names import dns1123_subdomain_errors
 from webhook.policy.policy_set import PolicySet
 from webhook.settings.shared import Settings
 from webhook.yamlfile import dump
 
 if TYPE_CHECKING:
-    from webhook.commands.follow_policies import Follower
+    from webhook.commands.follow_policies import PolicyFollower
 
 DOMAIN: Final = "claimgate.dev"
 LABELS: Final = {"app.kubernetes.io/name": "claimgate", "app.kubernetes.io/part-of": "claimgate"}
@@ -67,7 +67,7 @@ class Registration:
     object_opt_out: bool = False
 
 
-@options.with_settings(Settings, "config", "policies", "only", "workloads", "cel_engine", "kubernetes_version")
+@options.add_settings_flags(Settings, "config", "policies", "only", "workloads", "cel_engine", "kubernetes_version")
 def command(
     path: Annotated[
         list[str] | None,
@@ -167,7 +167,7 @@ def command(
     )
     loaded = assembly.assemble_policies_and_context(settings).policies
     if watch:
-        _follower_of_policies(settings, kubeconfig, loaded, registration, any_pod=any_pod).follow()
+        _follower_of_policies(settings, kubeconfig, loaded, registration, any_pod=any_pod).run_until_stopped()
         return 0
     if is_live and not check:
         loaded = _policies_with_stored(settings, kubeconfig, loaded)
@@ -181,7 +181,7 @@ def command(
         return check_live(kubeconfig, name, role, len(manifests), loaded)
     if not manifests:
         raise ConfigurationError(_NEVER)
-    sys.stderr.write(terminal.lines(_rules_not_asked_about_pods(wanted)))
+    sys.stderr.write(terminal.lines(_note_of_rules_skipped_for_pods(wanted)))
     sys.stdout.write("---\n".join(dump(manifest) for manifest in manifests))
     return 0
 
@@ -192,38 +192,40 @@ def _policies_with_stored(settings: Settings, kubeconfig: Path | None, loaded: P
     Raises:
         InputError: the cluster cannot be asked.
     """
-    from webhook.live_policies.combine import combine
+    from webhook.live_policies.combine import combine_file_and_stored_policies
     from webhook.live_policies.compile import Compiler
-    from webhook.live_policies.objects import watch
+    from webhook.live_policies.objects import watch_stored_policies
 
-    stored, _ = watch(kubeconfig, Log("error"))
+    stored, _ = watch_stored_policies(kubeconfig, Log("error"))
     try:
-        listed = stored.listed()
+        listed = stored.list_oldest_first()
     except LookupFailed as error:
         raise InputError(Problem(message=f"the cluster cannot be asked: {error}")) from None
-    return combine(loaded, Compiler(assembly.compile_options(settings), may_ask=True).compile(listed)).policies
+    return combine_file_and_stored_policies(
+        loaded, Compiler(assembly.create_compile_options(settings), may_ask=True).compile(listed)
+    ).policies
 
 
 def _follower_of_policies(
     settings: Settings, kubeconfig: Path | None, loaded: PolicySet, registration: Registration, *, any_pod: bool
-) -> Follower:
-    from webhook.commands.follow_policies import Follower
+) -> PolicyFollower:
+    from webhook.commands.follow_policies import PolicyFollower
     from webhook.live_policies.compile import Compiler
-    from webhook.live_policies.objects import watch
+    from webhook.live_policies.objects import watch_stored_policies
 
-    stored, connection = watch(kubeconfig, Log("error"))
-    return Follower(
+    stored, connection = watch_stored_policies(kubeconfig, Log("error"))
+    return PolicyFollower(
         name=registration.name,
         files=loaded,
         stored=stored,
         connection=connection,
-        compiler=Compiler(assembly.compile_options(settings), may_ask=True),
+        compiler=Compiler(assembly.create_compile_options(settings), may_ask=True),
         render=lambda wanted: webhook_configurations(wanted, registration),
         any_pod=any_pod,
     )
 
 
-def _rules_not_asked_about_pods(wanted: Mapping[Phase, Registered]) -> Iterator[str]:
+def _note_of_rules_skipped_for_pods(wanted: Mapping[Phase, WebhooksOfPhase]) -> Iterator[str]:
     """Yield a note with the rules that are not evaluated on every Pod, and how to change that."""
     names = sorted({rule for each in wanted.values() for rules in each.left_out.values() for rule in rules})
     if names:
@@ -231,7 +233,7 @@ def _rules_not_asked_about_pods(wanted: Mapping[Phase, Registered]) -> Iterator[
         yield f"{told}; add --any-pod to have them asked about all"
 
 
-def webhook_configurations(wanted: Mapping[Phase, Registered], registration: Registration) -> list[Manifest]:
+def webhook_configurations(wanted: Mapping[Phase, WebhooksOfPhase], registration: Registration) -> list[Manifest]:
     """Return the configurations, the validating one first; a phase without rules has none.
 
     Args:
@@ -308,7 +310,7 @@ def _client_config(service: str, url: str) -> tuple[Manifest, list[str]]:
 
 def _check_names(flag: str, *names: str) -> None:
     for name in names:
-        if dns1123_subdomain(name):
+        if dns1123_subdomain_errors(name):
             expected = "expected lower case letters, digits, dashes and dots"
             raise ConfigurationError(f"{flag}: `{name}` is not a valid name: {expected}")
 

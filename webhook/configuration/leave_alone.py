@@ -43,7 +43,7 @@ class ObjectExceptions:
         own, self.mistake = _exceptions_of_annotation(configuration, namespace, obj)
         self._valid: Sequence[ExceptionRecord] = [each for each in (*named, *own) if current_day() <= each.expires]
 
-    def of(self, rule: str) -> ExceptionRecord | None:
+    def exception_for_rule(self, rule: str) -> ExceptionRecord | None:
         """Return the exception for a rule."""
         return next((each for each in self._valid if rule in each.rules), None)
 

@@ -68,7 +68,7 @@ class ExceptionRecord(CamelCaseModel):
     expires: dt.date = Field(description="The last day on which it holds, in UTC.")
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """Describe the exception as `excepted until 2027-01-31 by the ml team: the reason`."""
         return f"excepted until {self.expires} by {self.owner}: {self.reason}"
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from webhook import yamlfile
 from webhook.configuration.model import EMPTY, FileConfiguration
 from webhook.errors import InputError, Problem
-from webhook.model_errors import describe_model_error, is_unknown
+from webhook.model_errors import describe_model_error, is_unknown_field_error
 from webhook.paths import FieldPath
 
 NAME: Final = "claimgate.yaml"
@@ -32,7 +32,7 @@ class ConfigurationFile:
         """Return the path of the file."""
         return Path(self.document.file) if self.document else None
 
-    def relative(self, name: str) -> Path:
+    def resolve_relative_path(self, name: str) -> Path:
         """Return the path of a file or folder that the configuration names, from where the file is."""
         return (self.path.parent if self.path else Path()) / name
 
@@ -66,7 +66,7 @@ def _problems_of_error(document: yamlfile.Document, error: ValidationError) -> I
     for mistake in error.errors():
         path = tuple(mistake["loc"])
         text = describe_model_error({**mistake, "msg": mistake["msg"].removeprefix("Value error, ")})
-        hint = _sentence_about_near_fields(path) if is_unknown(mistake) else ""
+        hint = _sentence_about_near_fields(path) if is_unknown_field_error(mistake) else ""
         yield document.problem(path, f"{text}{hint}")
 
 

@@ -28,7 +28,7 @@ def fact_as_cel_value(name: str, target: EvaluationTarget, param: Param, context
         EvaluationError: the object holds patches that cannot be merged.
     """
     try:
-        return context.subject(target, param).result(name)
+        return context.subject(target, param).fact_result(name)
     except PatchError as error:
         raise EvaluationError(f"fact `{name}`: the patches of the object cannot be merged: {error}") from error
 
@@ -93,7 +93,7 @@ def build_activation(
     if not needs.isdisjoint(AUTHORIZER):
         names.update(context.variables.authorizer())
     if "namespaceObject" in needs:
-        names["namespaceObject"] = context.namespace.shown()
+        names["namespaceObject"] = context.namespace.namespace_object_as_cel_value()
     if body.variables:
         names["variables"] = LazyVariables(body.variables, names, budget)
     return names

@@ -92,7 +92,7 @@ class LazyVariables(dict[str, Any]):
         self._spent = 0
         self._idle: list[CostMeter] = []  # of variables that are evaluated; the next one takes one of them
 
-    def again(self) -> int:
+    def max_cost_of_reevaluation(self) -> int:
         """Return the most that evaluating all variables again costs: their cost before, or their limit."""
         return self._spent + (len(self._declared) - self._computed) * PER_CALL_LIMIT
 

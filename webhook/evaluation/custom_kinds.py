@@ -17,7 +17,7 @@ from webhook.patch.schema import is_builtin_group, schema_of_definition
 from webhook.policy.compiled import Policy
 
 
-def definition_of(target: EvaluationTarget, policy: Policy, context: RequestContext) -> JSON:
+def find_crd_of_target(target: EvaluationTarget, policy: Policy, context: RequestContext) -> JSON:
     """Return the definition of a target's kind; None for kinds of Kubernetes, and for kinds without a definition.
 
     None, too, of an object that the policy is asked about although its rules name Pods.

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import EvaluationTarget
-from webhook.policy.candidates import PODS, Candidate, CriteriaIndex
+from webhook.policy.candidates import PODS, Candidate, PrecomputedCriteriaMatch
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.matching import Match, match_request
 from webhook.policy.static_params import Param
@@ -31,27 +31,27 @@ def targets_of(candidate: Candidate, context: RequestContext) -> Sequence[Evalua
     """
     objects = context.objects
     match = _match_of_request(candidate.index, context)
-    targets = [] if match is None else [objects.own(match)]
+    targets = [] if match is None else [objects.own_object_target(match)]
     if candidate.looks_inside:
         targets += matching_targets(candidate.index, _targets_inside_object(candidate.policy, context), context)
     return [
         target
         for target in targets
-        if not target.mismatches or _does_evaluate_mistyped(candidate.policy, target, context)
+        if not target.mismatches or _evaluates_mistyped_object(candidate.policy, target, context)
     ]
 
 
-def _does_evaluate_mistyped(policy: Policy, target: EvaluationTarget, context: RequestContext) -> bool:
+def _evaluates_mistyped_object(policy: Policy, target: EvaluationTarget, context: RequestContext) -> bool:
     """Return whether a policy is evaluated on an object with wrong types; note the object if the policy may
     concern it.
     """
     kind = (target.kind.group, target.kind.kind)
-    if context.policies.registry.concerns(policy.checks, kind, target.object):
+    if context.policies.registry.may_checks_apply_to(policy.checks, kind, target.object):
         context.undecoded.append((target, policy))
     return policy.judges_types
 
 
-def _match_of_request(index: CriteriaIndex, context: RequestContext) -> Match | None:
+def _match_of_request(index: PrecomputedCriteriaMatch, context: RequestContext) -> Match | None:
     """Return how the criteria match the request; None if they do not."""
     sent, namespace = context.objects.sent, context.namespace
     if index.own is None:
@@ -63,27 +63,27 @@ def _match_of_request(index: CriteriaIndex, context: RequestContext) -> Match | 
 def _targets_inside_object(policy: Policy, context: RequestContext) -> Iterator[EvaluationTarget]:
     """Yield the objects inside the request's own that a policy is evaluated on."""
     if policy.reads_resources:
-        yield from context.objects.resources()
+        yield from context.objects.own_object_as_pod_target()
     if policy.expands:
-        yield from context.objects.pods()
+        yield from context.objects.pod_template_targets()
     if policy.reads_patches:
-        yield from context.objects.patches()
+        yield from context.objects.patch_targets()
     if policy.enters:
-        yield from context.objects.inner()
+        yield from context.objects.embedded_targets()
 
 
-def explain_targets(candidate: Candidate, targets: Sequence[EvaluationTarget], context: RequestContext) -> None:
+def record_targets_in_trace(candidate: Candidate, targets: Sequence[EvaluationTarget], context: RequestContext) -> None:
     """Tell the trace, if there is one, which objects a policy and which bindings do not apply to."""
     if (trace := context.options.trace) is not None:
         inside = [*_targets_inside_object(candidate.policy, context)] if candidate.looks_inside else []
-        trace.targets(candidate, inside, targets, context)
+        trace.record_unmatched_targets(candidate, inside, targets, context)
         listed = {id(each.binding) for each in candidate.bindings}
         for binding in candidate.policy.bindings:
             if id(binding) not in listed:
-                trace.bindings(candidate.policy, binding, targets, (), context)
+                trace.record_unmatched_bindings(candidate.policy, binding, targets, (), context)
 
 
-def explain_binding(
+def record_binding_in_trace(
     policy: Policy,
     binding: Binding,
     targets: Sequence[EvaluationTarget],
@@ -94,13 +94,13 @@ def explain_binding(
 ) -> None:
     """Tell the trace, if there is one, which objects a binding does not match, and whether it has no parameter."""
     if (trace := context.options.trace) is not None:
-        trace.bindings(policy, binding, targets, bound, context)
+        trace.record_unmatched_bindings(policy, binding, targets, bound, context)
         if bound and not params:
-            trace.no_param(policy, binding)
+            trace.record_missing_param(policy, binding)
 
 
 def matching_targets(
-    index: CriteriaIndex, targets: Iterable[EvaluationTarget], context: RequestContext
+    index: PrecomputedCriteriaMatch, targets: Iterable[EvaluationTarget], context: RequestContext
 ) -> Sequence[EvaluationTarget]:
     """Return the targets that the criteria of a policy or a binding match.
 
@@ -119,8 +119,8 @@ def matching_targets(
     ]
 
 
-def _does_target_match(index: CriteriaIndex, target: EvaluationTarget, context: RequestContext) -> bool:
-    attributes, namespace = target.seen_by_criteria, context.namespace
+def _does_target_match(index: PrecomputedCriteriaMatch, target: EvaluationTarget, context: RequestContext) -> bool:
+    attributes, namespace = target.attributes_for_criteria, context.namespace
     is_certain = None
     if attributes.resource == attributes.request_resource == PODS:
         is_certain = index.pods

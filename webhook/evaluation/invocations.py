@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhook.errors import AmbiguousObject, BindingError, BudgetExceeded, LookupFailed
-from webhook.evaluation.expansion import explain_binding, explain_targets, matching_targets, targets_of
+from webhook.evaluation.expansion import matching_targets, record_binding_in_trace, record_targets_in_trace, targets_of
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import EvaluationTarget
 from webhook.evaluation.whole_policy import sentence_about_other_version
@@ -61,7 +61,7 @@ def invocations_of_policy(candidate: Candidate, context: RequestContext) -> list
     except BudgetExceeded as error:
         return [UnusablePolicy(policy, None, str(error))]
     if context.options.trace is not None:
-        explain_targets(candidate, targets, context)
+        record_targets_in_trace(candidate, targets, context)
     for binding in candidate.bindings if targets else ():
         runs += _invocations_of_binding(candidate, binding, targets, context)
     return runs
@@ -76,7 +76,7 @@ def _invocations_of_binding(
     policy, binding, index = candidate.policy, candidate_binding.binding, candidate_binding.index
     try:
         bound = targets if index is None else matching_targets(index, targets, context)
-        params = context.params.of(policy, binding) if bound else ()
+        params = context.params.params_of_binding(policy, binding) if bound else ()
     except AmbiguousObject as error:
         return [UnusablePolicy(policy, binding, str(error), is_unknown=True)]
     except (BindingError, LookupFailed) as error:
@@ -84,7 +84,7 @@ def _invocations_of_binding(
     except BudgetExceeded as error:
         return [UnusablePolicy(policy, binding, str(error))]
     if context.options.trace is not None:
-        explain_binding(policy, binding, targets, context, bound=bound, params=params)
+        record_binding_in_trace(policy, binding, targets, context, bound=bound, params=params)
     if not params:
         return ()
     others = [target for target in bound if target.match.conversion not in _REVERSIBLE]

@@ -45,7 +45,7 @@ def do_conditions_hold(
             raise
         unmet = error
     if unmet is not None and context.options.trace is not None:
-        context.options.trace.unmet(unmet)
+        context.options.trace.record_unmet_condition(unmet)
     return unmet is None
 
 
@@ -75,7 +75,7 @@ def first_false_condition(
     """
     budget, left = CostBudget(MATCH_CONDITIONS_BUDGET, context.deadline), len(conditions)
     if context.options.trace is not None:
-        context.options.trace.meter(budget)
+        context.options.trace.count_cost_of_budget(budget)
     errors: list[EvaluationError] = []
     unmet: Condition | None = None
     for condition in conditions:

@@ -46,7 +46,7 @@ def _shortened_list(text: str) -> str:
     Upstream falls back to `message` for every text that is too long. A list whose sentences begin with field paths,
     `spec.a: no; spec.b: no`, says more than that however many mistakes an object has.
     """
-    root, *_ = paths.path_at_start(text[:MAX_BYTES])[0] or ("",)
+    root, *_ = paths.split_off_leading_path(text[:MAX_BYTES])[0] or ("",)
     beginning = f"; {root}"
     head = text.encode("utf-8", "surrogatepass")[: MAX_BYTES - _MORE].decode("utf-8", "ignore")
     end = head.rfind(beginning) if root else -1

@@ -46,18 +46,18 @@ def apply_mutating_policies(
         return attributes.object, ()
     candidates = policies.mutating_for(attributes)
     if context is not None and context.options.trace is not None:
-        context.options.trace.candidates(policies.mutating, candidates, attributes)
+        context.options.trace.record_skipped_policies(policies.mutating, candidates, attributes)
     if not candidates:
         return attributes.object, ()
     run = MutationRun(attributes.object)
     context = context or request_context(policies, attributes, cluster, deadline, authorizer)
-    run.round(policies_that_may_concern(candidates, context), context)
+    run.run_round(policies_that_may_concern(candidates, context), context)
     if run.is_dirty and run.reinvocable and not run.is_denied:
         again = replace(attributes, object=run.object)
         run.only = frozenset(run.reinvocable)
         untold, faults = replace(context.options, trace=None), context.faults  # the first round is explained
         second = request_context(policies, again, cluster, deadline, authorizer, faults=faults, options=untold)
-        run.round(policies_that_may_concern(policies.mutating_for(again), second), second)
+        run.run_round(policies_that_may_concern(policies.mutating_for(again), second), second)
     decisions = tuple(run.decisions.decisions)
     if run.definition is None or not run.is_dirty:
         return run.object, decisions

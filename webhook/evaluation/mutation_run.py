@@ -15,7 +15,7 @@ from webhook.evaluation import mutation_decisions, mutations
 from webhook.evaluation.activation import build_activation
 from webhook.evaluation.contained_fault import contain_fault, is_contained
 from webhook.evaluation.cost_budget import CostBudget
-from webhook.evaluation.custom_kinds import definition_of
+from webhook.evaluation.custom_kinds import find_crd_of_target
 from webhook.evaluation.decision_list import DecisionList
 from webhook.evaluation.invocations import PolicyInvocation, UnusablePolicy, invocations_of_policy
 from webhook.evaluation.match_conditions import do_conditions_hold
@@ -49,15 +49,15 @@ class MutationRun:
     rewriting: TemplateRewriting = field(default_factory=TemplateRewriting)
     definition: JSON = None
 
-    def round(self, candidates: Sequence[Candidate], context: RequestContext) -> None:
+    def run_round(self, candidates: Sequence[Candidate], context: RequestContext) -> None:
         """Match all policies against the object, then run the invocations in order."""
-        self.rewriting.seal()
+        self.rewriting.freeze_copies()
         matched = [each for candidate in candidates for each in _invocations_of_policy(candidate, context)]
         for each in matched:
             if isinstance(each, UnusablePolicy):
                 self._add_decision(mutation_decisions.decision_of_unusable_policy(each))
                 if context.options.trace is not None:
-                    context.options.trace.unusable(each.policy, each.binding, each.text)
+                    context.options.trace.record_unusable_policy(each.policy, each.binding, each.text)
         for each in matched:
             if isinstance(each, PolicyInvocation) and not self.is_aborted:
                 if context.options.trace is None:
@@ -74,7 +74,7 @@ class MutationRun:
             made = self.decisions.decisions[count:]
             return [each for each in made if each.evaluation != "admit" or self.object is not before]
 
-        trace.evaluation(run.policy, run.binding, run.param, run.target, decisions)
+        trace.evaluate_and_record(run.policy, run.binding, run.param, run.target, decisions)
 
     def _run_policy(self, run: PolicyInvocation, context: RequestContext) -> None:
         """Run one policy on one target; an unexpected error becomes an error of that policy."""
@@ -94,7 +94,7 @@ class MutationRun:
         if run.key[:2] in self.stopped:
             return
         if run.target.podset is None or run.target.kind != POD:
-            self.rewriting.seal()
+            self.rewriting.freeze_copies()
         target = refresh_target(run.target, self.object, context.deadline)
         if target is None or not self._do_conditions_hold(run, target, context):
             return
@@ -118,7 +118,7 @@ class MutationRun:
             return False
 
     def _definition_of_kind(self, target: EvaluationTarget, policy: Policy, context: RequestContext) -> JSON:
-        definition = definition_of(target, policy, context)
+        definition = find_crd_of_target(target, policy, context)
         if target.podset is None:
             self.definition = definition
         return definition
@@ -153,7 +153,7 @@ class MutationRun:
         started, change = perf_counter(), run.policy.changes[index]
         budget = CostBudget(RUNTIME_BUDGET, context.deadline)
         if context.options.trace is not None:
-            context.options.trace.meter(budget)
+            context.options.trace.count_cost_of_budget(budget)
         context.deadline.spend(1)
         names = build_activation(run.policy, target, run.param, context, budget)
         with record_origins() as origins:

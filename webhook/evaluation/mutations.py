@@ -54,14 +54,14 @@ def apply_mutation(
         BudgetExceeded: the time is up.
     """
     declared = schema_of_definition(crd, kind.version) if crd else None
-    given = patchvalues.JsonParts(seen.values(), deadline, origins)
+    given = patchvalues.JsonPartTracker(seen.values(), deadline, origins)
     if change.kind == "JSONPatch":
         changed = _patch_object(value, obj, kind, deadline, given)
     else:
         refuse_wrong_type_names(value)
         head = {"apiVersion": obj.get("apiVersion"), "kind": obj.get("kind")}
         wanted = {**patchvalues.apply_configuration_of_value(value, given), **head}
-        deadline.look()  # merging reads no clock
+        deadline.check_clock()  # merging reads no clock
         merged = configuration.apply_configuration(obj, wanted, kind, crd=crd, sent=sent, deadline=deadline)
         if given.has_nil:
             merged = structural.object_as_stored(merged, declared.schema if declared else None, deadline)
@@ -70,7 +70,7 @@ def apply_mutation(
 
 
 def _patch_object(
-    value: Any, obj: JSON, kind: GroupVersionKind, deadline: Deadline, given: patchvalues.JsonParts
+    value: Any, obj: JSON, kind: GroupVersionKind, deadline: Deadline, given: patchvalues.JsonPartTracker
 ) -> JSON:
     operations = [_operation_as_json(each, given) for each in deadline.items_with_clock_checks(value)]
     if not operations:
@@ -84,7 +84,7 @@ def _patch_object(
     return decode_patched_object(patched, obj, kind)
 
 
-def _operation_as_json(value: Struct, given: patchvalues.JsonParts) -> JSON:
+def _operation_as_json(value: Struct, given: patchvalues.JsonPartTracker) -> JSON:
     operation: dict[str, JSON] = {"op": value.get("op", ""), "path": value.get("path", "")}
     if value.get("from"):
         operation["from"] = value["from"]

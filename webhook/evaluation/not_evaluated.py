@@ -32,7 +32,7 @@ def missing_objects_of_fields(
         if name != PROBLEMS:
             result = fact_as_cel_value(name, target, param, context)
             if result.missing:
-                lacking.update(dict.fromkeys(result.lacks(None if WHOLE in fields else fields)))
+                lacking.update(dict.fromkeys(result.missing_objects_of_fields(None if WHOLE in fields else fields)))
     return tuple(lacking)
 
 
@@ -56,7 +56,7 @@ def unchecked_problems(
     values = [(listed, problem_as_cel_value(*listed)) for listed in judged]
     budget = CostBudget(RUNTIME_BUDGET, context.deadline)
     if context.options.trace is not None:
-        context.options.trace.meter(budget)
+        context.options.trace.count_cost_of_budget(budget)
     names = build_activation(policy, target, param, context, budget)
     names[PROBLEMS] = [shown for _, shown in values]
     try:

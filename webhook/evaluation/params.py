@@ -17,11 +17,11 @@ from webhook.cluster.cluster_scoped import is_built_in, is_cluster_scoped
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.layered import LayeredCluster
 from webhook.configuration.model import EMPTY, FileConfiguration
-from webhook.errors import BindingError, UnknownPlace
+from webhook.errors import BindingError, UnknownNamespaceOrName
 from webhook.manifests.label_selectors import labels_of
 from webhook.policy.compiled import Binding, ParamSource, Policy
 from webhook.policy.policy_set import PolicySet
-from webhook.policy.static_params import Param, is_static, param_of
+from webhook.policy.static_params import Param, create_param, is_static
 
 
 class RequestParams:
@@ -37,10 +37,10 @@ class RequestParams:
         self._cluster = cluster
         self._configuration = policies.configuration
         self._shipped = policies.shipped_params
-        self.static = policies.static_params.found_in(cluster)
+        self.static = policies.static_params.params_found_in(cluster)
         self._of_request: dict[Binding, Sequence[Param]] = {}
 
-    def of(self, policy: Policy, binding: Binding) -> Sequence[Param]:
+    def params_of_binding(self, policy: Policy, binding: Binding) -> Sequence[Param]:
         """Return the parameters to evaluate a policy with; () if none is found and the binding allows that.
 
         Raises:
@@ -60,16 +60,16 @@ class RequestParams:
     def _collect_params(self, policy: Policy, binding: Binding) -> Sequence[Param]:
         kind, source = policy.param_kind, binding.param_source
         if kind is None or source is None:
-            return (param_of(binding, None),)
-        objects = self._find_or_ask_files(kind, source)
+            return (create_param(binding, None),)
+        objects = self._find_params_or_shipped_ones(kind, source)
         if not objects and policy.checks:
             objects = ({"apiVersion": kind.api_version, "kind": kind.kind},)  # one that says nothing
         configuration = self._configuration
         if configuration is not EMPTY and kind.kind == "ConfigMap":
             objects = _with_configured_keys(objects, source, configuration, has_checks=bool(policy.checks))
-        return tuple(param_of(binding, obj) for obj in objects)
+        return tuple(create_param(binding, obj) for obj in objects)
 
-    def _find_or_ask_files(self, kind: GroupVersionKind, source: ParamSource) -> Sequence[JSON]:
+    def _find_params_or_shipped_ones(self, kind: GroupVersionKind, source: ParamSource) -> Sequence[JSON]:
         """Return the objects that a reference names; if the request's namespace is unknown, look only at shipped
         objects.
         """
@@ -77,7 +77,7 @@ class RequestParams:
         cluster = self._cluster if shipped is None else LayeredCluster(self._cluster, shipped)
         try:
             return _params_named_or_selected(kind, source, namespace, cluster)
-        except UnknownPlace:
+        except UnknownNamespaceOrName:
             return _params_named_or_selected(kind, source, namespace, shipped or FilesCluster())
 
 

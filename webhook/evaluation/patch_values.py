@@ -34,7 +34,7 @@ from webhook.cel.values import (
 )
 from webhook.deadline import Deadline
 from webhook.errors import PatchError
-from webhook.patch.gotext import NULL, Foreign, NilList, go_syntax_text, plain_go_text
+from webhook.patch.gotext import NULL, NilList, NonJsonValue, go_syntax_text, plain_go_text
 
 _SAFE = 2**53 - 1
 """The largest integer that stays a number; a larger one becomes a text in protobuf's JSON (cel-go int.go,
@@ -48,7 +48,7 @@ class _UnconvertibleField(Exception):
     """The error for a field that cannot be converted; its text becomes the value of the structure around the field."""
 
 
-class JsonParts:
+class JsonPartTracker:
     """Tells by identity which lists and maps are JSON: parts of the objects that an expression reads, and results of
     `+`.
 
@@ -72,7 +72,7 @@ class JsonParts:
             self._ids = self._identities_of_parts()
         return id(value) in self._ids
 
-    def origin(self, value: list[Any]) -> Origin | Literal["given", "values"]:
+    def origin_of_list(self, value: list[Any]) -> Origin | Literal["given", "values"]:
         """Return which Go type a list has."""
         known = self._origins.get(id(value))
         if known is not None:
@@ -91,7 +91,7 @@ class JsonParts:
         return ids
 
 
-def apply_configuration_of_value(value: Struct, given: JsonParts | None = None) -> JSON:
+def apply_configuration_of_value(value: Struct, given: JsonPartTracker | None = None) -> JSON:
     """Return the apply configuration of an `Object{…}`; a value that is not JSON in Go becomes a Foreign or a NilList.
 
     Args:
@@ -102,12 +102,12 @@ def apply_configuration_of_value(value: Struct, given: JsonParts | None = None) 
         PatchError: a field of the object itself cannot be converted.
     """
     try:
-        return _converted_fields(value, given or JsonParts())
+        return _converted_fields(value, given or JsonPartTracker())
     except _UnconvertibleField as error:
         raise PatchError(f"invalid return type: {error}") from None
 
 
-def _converted_fields(value: Struct, given: JsonParts) -> dict[str, JSON]:
+def _converted_fields(value: Struct, given: JsonPartTracker) -> dict[str, JSON]:
     values: dict[str, JSON] = {}
     for name, item in value.items():
         try:
@@ -117,9 +117,9 @@ def _converted_fields(value: Struct, given: JsonParts) -> dict[str, JSON]:
     return values
 
 
-def _converted_field(value: Any, given: JsonParts) -> JSON:
+def _converted_field(value: Any, given: JsonPartTracker) -> JSON:
     kind = type(value)
-    if kind is list and given.origin(value) == "values":
+    if kind is list and given.origin_of_list(value) == "values":
         if not value:
             given.has_nil = True
             return NilList()
@@ -129,14 +129,14 @@ def _converted_field(value: Any, given: JsonParts) -> JSON:
     return _converted_item(value, given)
 
 
-def _converted_item(value: Any, given: JsonParts) -> JSON:
+def _converted_item(value: Any, given: JsonPartTracker) -> JSON:
     """Return a value as an element of a list or a map."""
     kind = type(value)
     if kind is Struct:
         try:
             return _converted_fields(value, given)
         except _UnconvertibleField as error:
-            return Foreign("*types.Err", str(error))
+            return NonJsonValue("*types.Err", str(error))
     if kind is Optional:
         return _converted_item(value.value, given) if value.present else None
     if kind is list:
@@ -146,37 +146,40 @@ def _converted_item(value: Any, given: JsonParts) -> JSON:
     return _converted_scalar(value)
 
 
-def _converted_list(value: list[Any], given: JsonParts) -> JSON:
-    origin = given.origin(value)
+def _converted_list(value: list[Any], given: JsonPartTracker) -> JSON:
+    origin = given.origin_of_list(value)
     if origin == "joined":
         return [_converted_item(item, given) for item in value]
     if origin == "given":
         return to_json(value)
-    quoted = ", ".join(map(_value_as_sharp_v, value))
+    quoted = ", ".join(map(_format_like_percent_sharp_v, value))
     if origin == "texts":
-        return Foreign("[]string", f"[{' '.join(value)}]", f"[]string{{{quoted}}}")
-    return Foreign("[]ref.Val", f"[{' '.join(map(_value_as_v, value))}]", f"[]ref.Val{{{quoted}}}")
+        return NonJsonValue("[]string", f"[{' '.join(value)}]", f"[]string{{{quoted}}}")
+    return NonJsonValue("[]ref.Val", f"[{' '.join(map(_format_like_percent_v, value))}]", f"[]ref.Val{{{quoted}}}")
 
 
-def _converted_map(value: Any) -> Foreign:
-    entries = sorted((_value_as_v(key), key, item) for key, item in map_items(value))
-    quoted = ", ".join(f"{_value_as_sharp_v(key)}:{_value_as_sharp_v(item)}" for _, key, item in entries)
-    shown = " ".join(f"{key}:{_value_as_v(item)}" for key, _, item in entries)
-    return Foreign("map[ref.Val]ref.Val", f"map[{shown}]", f"map[ref.Val]ref.Val{{{quoted}}}")
+def _converted_map(value: Any) -> NonJsonValue:
+    entries = sorted((_format_like_percent_v(key), key, item) for key, item in map_items(value))
+    quoted = ", ".join(
+        f"{_format_like_percent_sharp_v(key)}:{_format_like_percent_sharp_v(item)}" for _, key, item in entries
+    )
+    shown = " ".join(f"{key}:{_format_like_percent_v(item)}" for key, _, item in entries)
+    return NonJsonValue("map[ref.Val]ref.Val", f"map[{shown}]", f"map[ref.Val]ref.Val{{{quoted}}}")
 
 
-def _value_as_v(value: Any) -> str:
+def _format_like_percent_v(value: Any) -> str:
     """Return a cel-go value as %v prints it; a value without a text prints as an address there."""
     if value is None:
         return "0"
     if type(value) is list:
-        return f"[{', '.join(map(_value_as_v, value))}]"
+        return f"[{', '.join(map(_format_like_percent_v, value))}]"
     if type(value) in MAPS and type(value) is not Struct:
-        return f"{{{', '.join(f'{_value_as_v(key)}: {_value_as_v(item)}' for key, item in map_items(value))}}}"
+        format_part = _format_like_percent_v
+        return f"{{{', '.join(f'{format_part(key)}: {format_part(item)}' for key, item in map_items(value))}}}"
     return plain_go_text(_converted_scalar(value))[2:-1]
 
 
-def _value_as_sharp_v(value: Any) -> str:
+def _format_like_percent_sharp_v(value: Any) -> str:
     """Return a cel-go value as %#v prints it."""
     if value is None:
         return "0"
@@ -195,19 +198,19 @@ def _converted_scalar(value: Any) -> JSON:
     if value is None:
         return NULL
     if kind is UInt:
-        return Foreign("uint64", str(int(value)), f"{int(value):#x}")
+        return NonJsonValue("uint64", str(int(value)), f"{int(value):#x}")
     if kind is bytes:
-        return Foreign("[]uint8", f"[{' '.join(map(str, value))}]", f"[]uint8{{{', '.join(map(hex, value))}}}")
+        return NonJsonValue("[]uint8", f"[{' '.join(map(str, value))}]", f"[]uint8{{{', '.join(map(hex, value))}}}")
     if kind is Timestamp:
         shown = str(value)
-        return Foreign(
+        return NonJsonValue(
             "time.Time", f"{shown.replace('T', ' ').removesuffix('Z')} +0000 UTC", _moment_as_go_string(shown)
         )
     if kind is Duration:
-        return Foreign("time.Duration", go_duration(value.nanoseconds), str(value.nanoseconds))
+        return NonJsonValue("time.Duration", go_duration(value.nanoseconds), str(value.nanoseconds))
     if kind is TypeValue:
         return value.name
-    return value if kind in (str, bool, int, float) else Foreign(f"*{type_name(value)}", str(value))
+    return value if kind in (str, bool, int, float) else NonJsonValue(f"*{type_name(value)}", str(value))
 
 
 def _moment_as_go_string(shown: str) -> str:
@@ -239,7 +242,7 @@ def _decimal_of_units(value: int, size: int) -> str:
     return f"{whole}.{fraction:0{digits}d}".rstrip("0").rstrip(".") if fraction else str(whole)
 
 
-def json_value(value: Any, given: JsonParts | None = None) -> JSON:
+def json_value(value: Any, given: JsonPartTracker | None = None) -> JSON:
     """Return the JSON that a value of a JSONPatch becomes.
 
     Raises:
@@ -247,13 +250,13 @@ def json_value(value: Any, given: JsonParts | None = None) -> JSON:
     """
     kind = type(value)
     if kind is Struct:
-        return _converted_structure(value, given or JsonParts())
+        return _converted_structure(value, given or JsonPartTracker())
     if kind is Optional:
         if not value.present:
             raise PatchError(f"{_NOT_JSON}optional.none() dereference")
         return json_value(value.value, given)
     if kind in MAPS:
-        return {_map_key(key): json_value(item, given) for key, item in map_items(value)}
+        return {_map_key_as_text(key): json_value(item, given) for key, item in map_items(value)}
     if kind is list:
         return [json_value(item, given) for item in value]
     if kind in (int, UInt):
@@ -262,10 +265,10 @@ def json_value(value: Any, given: JsonParts | None = None) -> JSON:
         raise PatchError(f"{_NOT_JSON}type conversion not supported for 'type'")
     if value is None or kind in (str, bool, float, bytes, Timestamp, Duration):
         return to_json(value)
-    raise PatchError(f"{_NOT_JSON}type conversion error from '{_library_name(value)}' to '*structpb.Value'")
+    raise PatchError(f"{_NOT_JSON}type conversion error from '{_short_type_name(value)}' to '*structpb.Value'")
 
 
-def _converted_structure(value: Struct, given: JsonParts) -> JSON:
+def _converted_structure(value: Struct, given: JsonPartTracker) -> JSON:
     """Return an `Object{…}` as the JSON of a JSONPatch: structpb.NewStruct accepts only Go's own values."""
     try:
         return _as_protobuf_value(_converted_fields(value, given))
@@ -280,7 +283,7 @@ def _as_protobuf_value(value: JSON) -> JSON:
         return [_as_protobuf_value(item) for item in value]
     if type(value) is int:
         return value if abs(value) <= _SAFE else float(value)
-    if not isinstance(value, Foreign):
+    if not isinstance(value, NonJsonValue):
         return value
     if value.go_type == "uint64":
         return int(value.text)
@@ -289,7 +292,7 @@ def _as_protobuf_value(value: JSON) -> JSON:
     raise PatchError(f"{_NOT_JSON}proto: invalid type: {value.go_type}")
 
 
-def _map_key(key: Any) -> str:
+def _map_key_as_text(key: Any) -> str:
     if isinstance(key, str):
         return key
     if isinstance(key, bool):
@@ -297,6 +300,6 @@ def _map_key(key: Any) -> str:
     raise PatchError(f"{_NOT_JSON}unsupported type conversion from '{type_name(key)}' to string")
 
 
-def _library_name(value: Any) -> str:
+def _short_type_name(value: Any) -> str:
     """Return the last part of a type's name: Quantity for kubernetes.Quantity, IP for net.IP."""
     return type_name(value).rpartition(".")[2]

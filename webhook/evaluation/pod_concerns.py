@@ -16,7 +16,7 @@ from webhook.manifests.annotations import RESOURCE_CONCERNS
 from webhook.policy.candidates import Candidate
 from webhook.typed.pod_parts import CLAIMS, PORTABLE
 from webhook.typed.pods import Pod
-from webhook.typed.view import Reading
+from webhook.typed.view import ReadingContext
 
 _AMOUNTS: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
 """Resources that are not devices."""
@@ -29,39 +29,39 @@ def policies_that_may_concern(candidates: Iterable[Candidate], context: RequestC
     for candidate in candidates:
         if candidate.concerns:
             if present is None:
-                present = _words_of_known_request(context)
+                present = _concerns_of_request_or_all(context)
             if candidate.concerns.isdisjoint(present):
                 if context.options.trace is not None:
-                    context.options.trace.unconcerned(candidate)
+                    context.options.trace.record_unconcerned_pod(candidate)
                 continue
         kept.append(candidate)
     return kept
 
 
-def _words_of_request(context: RequestContext) -> frozenset[str]:
+def _concerns_of_request(context: RequestContext) -> frozenset[str]:
     """Return the words of `concerns` that apply to the Pod or to what it was before an update; all words if its types
     are wrong.
     """
-    target = context.objects.own(context.objects.sent)
+    target = context.objects.own_object_target(context.objects.sent)
     if target.mismatches:
         return RESOURCE_CONCERNS
-    reading = Reading(context.deadline, frozenset(target.omitted), bool(context.objects.typed_own))
+    reading = ReadingContext(context.deadline, frozenset(target.omitted), bool(context.objects.typed_own))
     pod = target.typed_objects.get(Pod)
     if pod is None:
         pod = target.typed_objects[Pod] = Pod.of(target.object, (), reading)
-    words = _words_of_pod(pod)
-    return words if target.old_object is None else words | _words_of_pod(Pod.of(target.old_object, (), reading))
+    words = _concerns_of_pod(pod)
+    return words if target.old_object is None else words | _concerns_of_pod(Pod.of(target.old_object, (), reading))
 
 
-def _words_of_known_request(context: RequestContext) -> frozenset[str]:
+def _concerns_of_request_or_all(context: RequestContext) -> frozenset[str]:
     """Return the words that apply to the Pod; all words if there is no time, so that each failurePolicy decides."""
     try:
-        return _words_of_request(context)
+        return _concerns_of_request(context)
     except BudgetExceeded:
         return RESOURCE_CONCERNS
 
 
-def _words_of_pod(pod: Pod) -> frozenset[str]:
+def _concerns_of_pod(pod: Pod) -> frozenset[str]:
     """Return the words of `concerns` that apply to a Pod."""
     parts, spec = pod.parts, pod.json.get("spec") or {}
     words = {

@@ -43,7 +43,7 @@ def decision_fields_about(problems: Sequence[Problem], policy: Policy) -> Decisi
         "rule": problems[0].code,
         "path": problems[0].path,
         "message": wording.message_of_problems(problems, MAX_BYTES),
-        "severity": min(map(policy.severity_of, codes), key=severity_rank),
+        "severity": min(map(policy.severity_of_rule, codes), key=severity_rank),
         "problems": tuple(problems),
         "missing": tuple(dict.fromkeys([each for problem in problems for each in problem.missing])),
     }
@@ -111,7 +111,7 @@ class _ProblemComparison:
     def _problems_reported_here_alone(self, decision: Decision) -> list[Problem]:
         """Return the problems that this decision alone reports; a repeated warning stays with the first of its kind."""
         rules, left = self._policies[decision.policy].catalogue, []
-        for problem in self._deadline.each(decision.problems):
+        for problem in self._deadline.charge_for_items(decision.problems):
             others = rules[problem.code].yields_to if problem.code in rules else ()
             if any(self._spoken.get((other, problem.path), set()) >= set(decision.actions) for other in others):
                 continue
@@ -131,20 +131,20 @@ def _may_not_deny(decision: Decision) -> bool:
 def _key_of_problem(problem: Problem, decision: Decision) -> tuple[object, ...]:
     """Return a key that equals for the same message about the same field name at any place, with the same actions."""
     field = problem.path.rpartition(".")[2].partition("[")[0]
-    return decision.actions, field, problem.without_path, problem.fix
+    return decision.actions, field, problem.code_found_and_message, problem.fix
 
 
 def _actions_by_place(
     failed: Sequence[Decision], named: Mapping[str, Policy], deadline: Deadline
 ) -> Mapping[_Place, set[ValidationAction]]:
     """Return the places and actions of the rules that other rules yield to."""
-    codes = dict.fromkeys(problem.code for each in failed for problem in deadline.each(each.problems))
+    codes = dict.fromkeys(problem.code for each in failed for problem in deadline.charge_for_items(each.problems))
     catalogues = [policy.catalogue for policy in named.values()]
     rules = (rules[code] for code in codes for rules in catalogues if code in rules)
     wanted = {other for rule in rules for other in rule.yields_to}
     places: dict[_Place, set[ValidationAction]] = {}
     for decision in failed if wanted else ():
-        for place in deadline.each([*_places_of_problems(decision)]):
+        for place in deadline.charge_for_items([*_places_of_problems(decision)]):
             if place[0] in wanted:
                 places.setdefault(place, set()).update(decision.actions)
     return places
@@ -158,5 +158,5 @@ def _places_of_problems(decision: Decision) -> Iterator[_Place]:
         yield from ((each.code, each.path) for each in decision.problems)
         return
     for sentence in decision.message.split("; "):
-        at, _ = paths.path_at_start(sentence)
+        at, _ = paths.split_off_leading_path(sentence)
         yield decision.rule, paths.path_as_text(at)

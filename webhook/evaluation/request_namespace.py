@@ -50,7 +50,7 @@ class RequestNamespace:
             return selector.matches(labels)  # as mostly: another policy has asked for them
         return matches_namespace(selector, self._attributes, self.labels)
 
-    def shown(self) -> JSON:
+    def namespace_object_as_cel_value(self) -> JSON:
         """Return the value of `namespaceObject`: null for Namespaces themselves and for cluster-scoped objects.
 
         Raises:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource
 from webhook.evaluation.conversions import convert_to_version
 from webhook.evaluation.target import EvaluationTarget
-from webhook.evaluation.typed_input import TypedInput, typed_input
+from webhook.evaluation.typed_input import DecodedRequestObjects, decode_request_objects
 from webhook.facts.assumptions import ClusterAssumptions
 from webhook.facts.pods import pod_sets
 from webhook.facts.train_job_pods.installation import installation_with_assumptions
@@ -24,10 +24,10 @@ from webhook.paths import path_as_text
 from webhook.policy.candidates import request_about_pods
 from webhook.policy.matching import Match, match_of_unconverted
 from webhook.releases import Release
-from webhook.schema import Decoded
-from webhook.workloads.embedded import Embedded, embedded_objects
+from webhook.schema import DecodedValue
+from webhook.workloads.embedded import EmbeddedObject, embedded_objects
 from webhook.workloads.podsets import PodSet, patch_templates, pod_templates
-from webhook.workloads.resource_fields import has_resources
+from webhook.workloads.resource_fields import may_have_resources
 from webhook.workloads.table import Table
 
 _Listed: TypeAlias = Callable[[JSON, Table, ClusterView], tuple[PodSet, ...]]
@@ -39,7 +39,7 @@ class RequestObjects:
     `sent` is the request taken as what it is, `typed_own` its own object where an API server has decoded that, else ().
     """
 
-    _decoded: TypedInput | None = None
+    _decoded: DecodedRequestObjects | None = None
     _own: EvaluationTarget | None = None
     _resources: tuple[EvaluationTarget, ...] | None = None
     _pods: tuple[EvaluationTarget, ...] | None = None
@@ -55,10 +55,10 @@ class RequestObjects:
         obj, before = attributes.object, attributes.old_object
         self.typed_own = (EvaluationTarget(attributes, self.sent, obj, before, obj),) if self._is_typed else ()
 
-    def own(self, match: Match) -> EvaluationTarget:
+    def own_object_target(self, match: Match) -> EvaluationTarget:
         """Return the request's own object, in the version that matched."""
         if self._own is None:
-            typed = self.typed_own or (self._decoded_target(self.attributes, self._typed_input(), None),)
+            typed = self.typed_own or (self._decoded_target(self.attributes, self._decoded_request_objects(), None),)
             self._own = typed[0]
         own = self._own
         if match is self.sent:
@@ -68,24 +68,24 @@ class RequestObjects:
         written = now if own.written is own.object else convert_to_version(own.written, match, deadline)
         return EvaluationTarget(own.attributes, match, now, before, written, None, own.mismatches, own.omitted)
 
-    def resources(self) -> tuple[EvaluationTarget, ...]:
+    def own_object_as_pod_target(self) -> tuple[EvaluationTarget, ...]:
         """Return the request's own object for policies about Pods, if it has resources outside its pod templates."""
         if self._resources is None:
             self._resources = ()
-            if has_resources(self.attributes.object, self._table):
-                own = self.own(self.sent)
+            if may_have_resources(self.attributes.object, self._table):
+                own = self.own_object_target(self.sent)
                 target = replace(own, criteria_attributes=request_about_pods(self.attributes))
                 target.subjects, target.typed_objects = own.subjects, own.typed_objects  # it is the same object
                 self._resources = (target,)
         return self._resources
 
-    def pods(self) -> tuple[EvaluationTarget, ...]:
+    def pod_template_targets(self) -> tuple[EvaluationTarget, ...]:
         """Return the pod templates of the request as virtual Pods."""
         if self._pods is None:
             self._pods = self._virtual_pods(pod_sets.list_pod_sets)
         return self._pods
 
-    def patches(self) -> tuple[EvaluationTarget, ...]:
+    def patch_targets(self) -> tuple[EvaluationTarget, ...]:
         """Return the patches of the request for pod templates of other objects, as virtual Pods.
 
         What the installed release of Trainer drops of a patch does not exist, and no policy is asked about it. An API
@@ -97,14 +97,16 @@ class RequestObjects:
         if self._patches is None:
             pods = self._virtual_pods(_patch_templates_of)
             if pods and not self.attributes.is_decoded:
-                release = installation_with_assumptions(self._view.unnoted(), ClusterAssumptions()).release
+                release = installation_with_assumptions(
+                    self._view.copy_without_missing_objects(), ClusterAssumptions()
+                ).release
                 if not self._keeps_all_fields(release):
                     pruned = [self._pruned_target(target, release) for target in pods]
                     pods = tuple(target for target in pruned if target is not None)
             self._patches = pods
         return self._patches
 
-    def inner(self) -> tuple[EvaluationTarget, ...]:
+    def embedded_targets(self) -> tuple[EvaluationTarget, ...]:
         """Return the objects embedded in the request's own, such as those in an AppWrapper."""
         if self._inner is None:
             paced = self._view.deadline.items_with_clock_checks
@@ -113,9 +115,9 @@ class RequestObjects:
             self._inner = tuple(self._inner_target(each, before.get(path)) for path, each in paced(now.items()))
         return self._inner
 
-    def _typed_input(self) -> TypedInput:
+    def _decoded_request_objects(self) -> DecodedRequestObjects:
         if self._decoded is None:
-            self._decoded = typed_input(self.attributes, self._view.deadline)
+            self._decoded = decode_request_objects(self.attributes, self._view.deadline)
         return self._decoded
 
     def _keeps_all_fields(self, release: Release) -> bool:
@@ -148,22 +150,24 @@ class RequestObjects:
             for podset, old in self._view.deadline.items_with_clock_checks(self._template_pairs(of))
             if podset.path
         ]
-        templates = self._typed_input().templates([podset for podset, _ in pairs])
+        templates = self._decoded_request_objects().decode_templates([podset for podset, _ in pairs])
         return tuple(
             self._virtual_pod(podset, template, old) for (podset, old), template in zip(pairs, templates, strict=True)
         )
 
-    def _virtual_pod(self, podset: PodSet, template: Decoded, old: PodSet | None) -> EvaluationTarget:
+    def _virtual_pod(self, podset: PodSet, template: DecodedValue, old: PodSet | None) -> EvaluationTarget:
         """Return one template as a virtual Pod."""
         attributes = self.attributes
         now, written = (None, None) if attributes.object is None else _pods_of_template(podset, template, attributes)
         is_as_written = old is None or bool(template.mismatches)
-        before = old and pod_of(old.template if is_as_written else self._typed_input().old_template(old), attributes)
+        before = old and pod_of_template(
+            old.template if is_as_written else self._decoded_request_objects().old_template(old), attributes
+        )
         virtual = request_about_pods(attributes, object=now, old_object=before, is_decoded=self._is_typed)
         place = podset.name if podset.is_patch else path_as_text(podset.path)  # a patch is named after its place
         return EvaluationTarget(virtual, self.sent, now, before, written, podset, template.mismatches, place=place)
 
-    def _inner_target(self, inner: Embedded, before: Embedded | None) -> EvaluationTarget:
+    def _inner_target(self, inner: EmbeddedObject, before: EmbeddedObject | None) -> EvaluationTarget:
         """Return one embedded object as if it were sent itself."""
         attributes = self.attributes
         group, version = inner.row.group, str(inner.object["apiVersion"]).rpartition("/")[2]
@@ -174,18 +178,20 @@ class RequestObjects:
         virtual = replace(attributes, kind=kind, resource=resource, request_kind=kind, request_resource=resource)
         virtual = replace(virtual, object=written, old_object=old, is_decoded=False)
         place = PodSet(name="", path=inner.path, template=inner.object)
-        return self._decoded_target(virtual, typed_input(virtual, self._view.deadline), place)
+        return self._decoded_target(virtual, decode_request_objects(virtual, self._view.deadline), place)
 
-    def _decoded_target(self, attributes: Attributes, typed: TypedInput, place: PodSet | None) -> EvaluationTarget:
+    def _decoded_target(
+        self, attributes: Attributes, typed: DecodedRequestObjects, place: PodSet | None
+    ) -> EvaluationTarget:
         """Return an object as policies see it; one with wrong types outside its pod templates is not decoded."""
         written, old = attributes.object, attributes.old_object
         templates = pod_templates(written, self._table, self._view.deadline) if typed.mismatches else ()
-        mismatches = typed.own(templates)
+        mismatches = typed.mismatches_outside_templates(templates)
         now, before = (written, old) if mismatches else (typed.object, typed.old_object)
         at = path_as_text(place.path) if place else ""
         if now is not written or before is not old:
             attributes = replace(attributes, object=now, old_object=before)
-        omitted = typed.omitted(templates)
+        omitted = typed.omitted_paths(templates)
         return EvaluationTarget(attributes, self.sent, now, before, written, place, mismatches, omitted, place=at)
 
     def _template_pairs(self, of: _Listed) -> Iterator[tuple[PodSet, PodSet | None]]:
@@ -206,11 +212,11 @@ def _patch_templates_of(obj: JSON, table: Table, view: ClusterView) -> tuple[Pod
     return patch_templates(obj, table, view.deadline)
 
 
-def _pods_of_template(podset: PodSet, template: Decoded, attributes: Attributes) -> tuple[JSON, JSON]:
+def _pods_of_template(podset: PodSet, template: DecodedValue, attributes: Attributes) -> tuple[JSON, JSON]:
     """Return a template as a Pod, decoded and as it is written; one value if both are the same."""
-    written = pod_of(podset.template, attributes)
+    written = pod_of_template(podset.template, attributes)
     is_as_written = bool(template.mismatches) or template.value is podset.template
-    return (written if is_as_written else pod_of(template.value, attributes)), written
+    return (written if is_as_written else pod_of_template(template.value, attributes)), written
 
 
 def _with_namespace(obj: JSON, attributes: Attributes) -> JSON:
@@ -221,7 +227,7 @@ def _with_namespace(obj: JSON, attributes: Attributes) -> JSON:
     return {**obj, "metadata": {**metadata, "namespace": attributes.namespace}}
 
 
-def pod_of(template: JSON, attributes: Attributes) -> JSON:
+def pod_of_template(template: JSON, attributes: Attributes) -> JSON:
     """Return a template as a Pod."""
     metadata = metadata_of(template)
     if attributes.namespace and not metadata.get("namespace"):

@@ -8,9 +8,9 @@ from webhook import paths
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.evaluation.conversions import convert_to_version
-from webhook.evaluation.request_objects import metadata_of, pod_of
+from webhook.evaluation.request_objects import metadata_of, pod_of_template
 from webhook.evaluation.target import EvaluationTarget
-from webhook.evaluation.typed_input import typed_object
+from webhook.evaluation.typed_input import decode_unless_decoded
 
 
 def refresh_target(target: EvaluationTarget, obj: JSON, deadline: Deadline | None = None) -> EvaluationTarget | None:
@@ -26,11 +26,11 @@ def refresh_target(target: EvaluationTarget, obj: JSON, deadline: Deadline | Non
     if template_now is (podset.template.get("spec") if podset.bare else podset.template):
         return target
     now = replace(podset, template=template)
-    return _target_with_object(replace(target, podset=now), pod_of(template, target.attributes), deadline)
+    return _target_with_object(replace(target, podset=now), pod_of_template(template, target.attributes), deadline)
 
 
 def _target_with_object(target: EvaluationTarget, written: JSON, deadline: Deadline | None) -> EvaluationTarget:
-    decoded = typed_object(written, target.kind, target.attributes, deadline or Deadline())
+    decoded = decode_unless_decoded(written, target.kind, target.attributes, deadline or Deadline())
     return replace(target, object=decoded.value, written=written, mismatches=(), omitted=())
 
 
@@ -45,7 +45,7 @@ class TemplateRewriting:
     def __init__(self) -> None:
         self._copies: dict[int, JSON] = {}  # kept alive so that their ids stay theirs
 
-    def seal(self) -> None:
+    def freeze_copies(self) -> None:
         """Leave all copies made so far unchanged from now on."""
         if self._copies:
             self._copies = {}

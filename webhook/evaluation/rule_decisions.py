@@ -23,7 +23,7 @@ from webhook.policy.compiled import Binding, Policy, Validation
 from webhook.policy.static_params import Param
 from webhook.problem import Problem
 from webhook.problems import text as wording
-from webhook.problems.actions import REPORTED, actions_without_denial, within_binding
+from webhook.problems.actions import REPORTED, actions_within_binding, actions_without_denial
 from webhook.problems.declarations import Listed
 
 MOST_PROBLEMS = 1000
@@ -57,19 +57,19 @@ class RuleDecisions:
         self._context = context
         self._started = started
 
-    def admits(self) -> Sequence[Decision]:
+    def admitting_decisions(self) -> Sequence[Decision]:
         """Return the decisions of rules that hold."""
         return decisions_admitted_by_param(self._param, self._target.place)
 
-    def error(self, index: int | None, text: str) -> Decision:
+    def error_decision(self, index: int | None, text: str) -> Decision:
         """Return the decision of a rule that could not be evaluated, or of the policy as a whole."""
         return self._decision_of_rule(index, "error", text)
 
-    def recorded(self, published: Mapping[str, str]) -> Decision:
+    def audit_decision(self, published: Mapping[str, str]) -> Decision:
         """Return the decision with what the policy records in the audit log."""
         return replace(self._decision_of_rule(None, "admit"), audit_annotations=published)
 
-    def denied(self, index: int, rule: Validation, evaluated: object) -> Sequence[Decision]:
+    def denying_decisions(self, index: int, rule: Validation, evaluated: object) -> Sequence[Decision]:
         """Return the decisions of a rule that does not hold; `evaluated` is the value of its messageExpression."""
         listed = self._decisions_for_actions(index, "deny", rule, problems_of_failed_rule(rule, evaluated))
         if listed:
@@ -80,9 +80,9 @@ class RuleDecisions:
             return (made,)
         if decided == "Off" or (decided == "Advice" and not self._context.options.advice):
             return ()
-        return (replace(made, actions=within_binding(decided, made.actions)),)
+        return (replace(made, actions=actions_within_binding(decided, made.actions)),)
 
-    def of_checks(self, reports: Sequence[CheckResults]) -> Sequence[Decision]:
+    def decisions_of_checks(self, reports: Sequence[CheckResults]) -> Sequence[Decision]:
         """Return the decisions of a policy that reports problems of checks: those found, and those that could not be
         checked.
         """
@@ -93,19 +93,19 @@ class RuleDecisions:
             *self._decisions_for_actions(0, "deny", rule, problems),
             *self._decisions_for_actions(0, "unknown", rule, unknown),
         ]
-        return decisions or self.admits()
+        return decisions or self.admitting_decisions()
 
     def _problems_with_actions(self, problems: Iterable[Problem]) -> Sequence[Listed]:
         context = self._context
         return problems_with_actions(problems, self._policy, self._param, context, advice=context.options.advice)
 
-    def unknown(self, index: int, rule: Validation) -> Sequence[Decision]:
+    def unknown_decisions(self, index: int, rule: Validation) -> Sequence[Decision]:
         """Return the decisions of a rule that holds only because objects are missing; () if none was missing."""
         if not rule.facts:
             return ()
         lacking = missing_objects_of_fields(rule, self._target, self._param, self._context)
         if lacking:
-            text = wording.not_evaluated(map(str, lacking))
+            text = wording.not_evaluated_sentence(map(str, lacking))
             return (replace(self._decision_of_rule(index, "unknown", text, rule), missing=tuple(lacking)),)
         return self._unchecked_decisions(index, rule)
 
@@ -126,7 +126,7 @@ class RuleDecisions:
             if problems:
                 decision = self._decision_about_problems(problems, index, evaluation, rule)
                 if action != "Deny":
-                    decision = replace(decision, actions=within_binding(action, decision.actions))
+                    decision = replace(decision, actions=actions_within_binding(action, decision.actions))
                 decisions.append(decision)
         return decisions
 
@@ -135,7 +135,7 @@ class RuleDecisions:
     ) -> Decision:
         """Return a decision about problems, with their paths in the whole object."""
         first = problems[:MOST_PROBLEMS]
-        located = [self._target.locate(problem) for problem in self._context.deadline.each(first)]
+        located = [self._target.locate(problem) for problem in self._context.deadline.charge_for_items(first)]
         return self._decision_of_rule(index, evaluation, rule=rule, about=decision_fields_about(located, self._policy))
 
     def _decision_of_rule(

@@ -83,11 +83,13 @@ def _split_new_and_stored(
     asked = _key_of_decision(decision)
     known = [
         _is_refused_by_claimgate_alone(each, policy, stored.kind) and stored.has_stored(asked, each)
-        for each in deadline.each(decision.problems)
+        for each in deadline.charge_for_items(decision.problems)
     ]
     new = [each for each, is_stored in zip(decision.problems, known, strict=True) if not is_stored]
     passing = [
-        _problem_with_sentence(each) for each, is_stored in zip(decision.problems, known, strict=True) if is_stored
+        _add_sentence_about_stored_problem(each)
+        for each, is_stored in zip(decision.problems, known, strict=True)
+        if is_stored
     ]
     if new:
         yield replace(decision, **decision_fields_about(new, policy)) if passing else decision
@@ -97,7 +99,7 @@ def _split_new_and_stored(
         )
 
 
-def _problem_with_sentence(problem: Problem) -> Problem:
+def _add_sentence_about_stored_problem(problem: Problem) -> Problem:
     return replace(problem, fix=f"{problem.fix}; {SAID}" if problem.fix else SAID)
 
 
@@ -119,17 +121,19 @@ class _StoredProblems:
         self._moved: Counter[tuple[object, ...]] = Counter()
         for decision in decisions:
             asked = _key_of_decision(decision)
-            for problem in deadline.each(decision.problems):
+            for problem in deadline.charge_for_items(decision.problems):
                 self._places[asked, problem.code, problem.path] = problem
-                self._moved[asked, problem.without_path] += 1
+                self._moved[asked, problem.code_found_and_message] += 1
 
     def has_stored(self, asked: _Asked, problem: Problem) -> bool:
         """Return whether the old object has a problem of the new one; each old problem is used once."""
         old = self._places.get((asked, problem.code, problem.path))
-        if old is not None and (old.without_path == problem.without_path or self._is_field_unchanged(problem.path)):
-            self._moved[asked, old.without_path] -= 1
+        if old is not None and (
+            old.code_found_and_message == problem.code_found_and_message or self._is_field_unchanged(problem.path)
+        ):
+            self._moved[asked, old.code_found_and_message] -= 1
             return True
-        words = asked, problem.without_path
+        words = asked, problem.code_found_and_message
         if self._moved[words] <= 0:
             return False
         self._moved[words] -= 1

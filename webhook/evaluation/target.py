@@ -48,7 +48,7 @@ class EvaluationTarget:
     subjects: dict[int, Subject] = field(default_factory=dict, init=False, repr=False)
 
     @property
-    def seen_by_criteria(self) -> Attributes:
+    def attributes_for_criteria(self) -> Attributes:
         """Return the attributes that constraints and bindings match."""
         return self.criteria_attributes or self.attributes
 
@@ -64,13 +64,13 @@ class EvaluationTarget:
         The one place where a sentence is read: the text of a policy that is CEL alone may begin with a field path, as
         the API server's own errors do. What checks say has its path beside it.
         """
-        path, rest = paths.path_at_start(message) if message else ((), "")
+        path, rest = paths.split_off_leading_path(message) if message else ((), "")
         if self.podset is None:
             return paths.path_as_text(path), message
         where = paths.path_as_text(self.podset.locate(path)) if path else self.place
         if not message:
             return where, ""
-        return where, f"{where}{self._with_other_paths(rest)}" if path else f"{where}: {message}"
+        return where, f"{where}{self._reroot_other_paths(rest)}" if path else f"{where}: {message}"
 
     def locate(self, problem: Problem) -> Problem:
         """Return a problem of this object with its path in the whole object."""
@@ -79,7 +79,7 @@ class EvaluationTarget:
         path = self.podset.locate(paths.parse_path(problem.path)) if problem.path else self.podset.path
         return replace(problem, path=paths.path_as_text(path))
 
-    def _with_other_paths(self, text: str) -> str:
+    def _reroot_other_paths(self, text: str) -> str:
         if self.podset is None or self.podset.elsewhere:
             return text
-        return paths.reroot_others(text, paths.path_as_text(self.podset.locate(("spec",))))
+        return paths.replace_spec_prefixes(text, paths.path_as_text(self.podset.locate(("spec",))))

@@ -42,7 +42,9 @@ class ReviewTrace:
         self._budgets: list[tuple[int, CostMeter]] = []
         self._unmet: tuple[Outcome, str] | None = None
 
-    def candidates(self, policies: Iterable[Policy], asked: Sequence[Candidate], attributes: Attributes) -> None:
+    def record_skipped_policies(
+        self, policies: Iterable[Policy], asked: Sequence[Candidate], attributes: Attributes
+    ) -> None:
         """Record the policies of a phase that are not evaluated at all."""
         identities = {id(candidate.policy) for candidate in asked}
         for policy in policies:
@@ -53,7 +55,7 @@ class ReviewTrace:
             elif id(policy) not in identities:
                 self._add_explanation(policy, None, "not registered", _NO_RULE.format(_request_as_text(attributes)))
 
-    def targets(
+    def record_unmatched_targets(
         self,
         candidate: Candidate,
         inside: Sequence[EvaluationTarget],
@@ -63,17 +65,17 @@ class ReviewTrace:
         """Record the objects that a policy does not match; `inside` are those inside the request's own."""
         policy, attributes = candidate.policy, context.attributes
         if not matched and not inside:
-            part = _part_that_does_not_match(policy.criteria, attributes, context.objects.sent, context)
+            part = _unmatched_part_of_criteria(policy.criteria, attributes, context.objects.sent, context)
             is_about_pods = policy.expands and part == _RULES
             self._add_explanation(
-                policy, None, "not matched", _NO_PODS if is_about_pods else _sentence_about_part(part, attributes)
+                policy, None, "not matched", _NO_PODS if is_about_pods else _describe_unmatched_part(part, attributes)
             )
         for target in _targets_not_among(inside, matched):
             self._add_explanation(
                 policy, None, "not matched", _sentence_why_not_matched(policy.criteria, target, context), target.place
             )
 
-    def bindings(
+    def record_unmatched_bindings(
         self,
         policy: Policy,
         binding: Binding,
@@ -86,28 +88,28 @@ class ReviewTrace:
             reason = _sentence_why_not_matched(binding.criteria or Criteria(), target, context)
             self._add_explanation(policy, binding, "not matched", f"binding: {reason}", target.place)
 
-    def no_param(self, policy: Policy, binding: Binding) -> None:
+    def record_missing_param(self, policy: Policy, binding: Binding) -> None:
         """Record that a binding has no parameter, and allows that."""
         self._add_explanation(policy, binding, "no param", "its binding finds no parameter, and allows that")
 
-    def meter(self, budget: CostMeter) -> None:
+    def count_cost_of_budget(self, budget: CostMeter) -> None:
         """Count the cost that is paid from a budget during the current evaluation."""
         self._budgets.append((budget.budget, budget))
 
-    def unmet(self, reason: Condition | EvaluationError) -> None:
+    def record_unmet_condition(self, reason: Condition | EvaluationError) -> None:
         """Record which condition is false, or that one failed under failurePolicy Ignore."""
         if isinstance(reason, Condition):
             self._unmet = "condition is false", f"matchCondition `{reason.name}`"
         else:
             self._unmet = "condition failed", f"failurePolicy is Ignore: {reason}"
 
-    def unconcerned(self, candidate: Candidate) -> None:
+    def record_unconcerned_pod(self, candidate: Candidate) -> None:
         """Record that a Pod has nothing that a policy concerns."""
         named = " or ".join(sorted(candidate.concerns))
         reason = f"annotation `claimgate.dev/concerns`: the pod has no {named}"
         self._add_explanation(candidate.policy, None, "condition is false", reason)
 
-    def evaluation(
+    def evaluate_and_record(
         self,
         policy: Policy,
         binding: Binding,
@@ -153,11 +155,11 @@ class ReviewTrace:
         texts = [", ".join(dict.fromkeys(told[first])), *(f"{o}: {', '.join(dict.fromkeys(told[o]))}" for o in others)]
         return first, "; ".join(texts)
 
-    def forget(self) -> None:
+    def drop_explanations(self) -> None:
         """Drop all explanations, because the review starts again."""
         self.explanations = []
 
-    def unusable(self, policy: Policy, binding: Binding | None, reason: str) -> None:
+    def record_unusable_policy(self, policy: Policy, binding: Binding | None, reason: str) -> None:
         """Record that a policy or a binding cannot be used on this request."""
         self._add_explanation(policy, binding, "error", reason)
 
@@ -202,11 +204,15 @@ def _targets_not_among(
 
 def _sentence_why_not_matched(criteria: Criteria, target: EvaluationTarget, context: RequestContext) -> str:
     """Return a sentence why criteria do not match a target."""
-    attributes = target.seen_by_criteria
-    return _sentence_about_part(_part_that_does_not_match(criteria, attributes, target.match, context), attributes)
+    attributes = target.attributes_for_criteria
+    return _describe_unmatched_part(
+        _unmatched_part_of_criteria(criteria, attributes, target.match, context), attributes
+    )
 
 
-def _part_that_does_not_match(criteria: Criteria, attributes: Attributes, sent: Match, context: RequestContext) -> str:
+def _unmatched_part_of_criteria(
+    criteria: Criteria, attributes: Attributes, sent: Match, context: RequestContext
+) -> str:
     """Return the part of the criteria that does not match; "" if all match."""
     parts: list[str] = []
     try:
@@ -218,7 +224,7 @@ def _part_that_does_not_match(criteria: Criteria, attributes: Attributes, sent: 
     return "".join(parts)
 
 
-def _sentence_about_part(part: str, attributes: Attributes) -> str:
+def _describe_unmatched_part(part: str, attributes: Attributes) -> str:
     return _NO_RULE.format(_request_as_text(attributes)) if part == _RULES else part or _TYPES
 
 

@@ -17,8 +17,8 @@ from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.patch.schema import is_builtin
 from webhook.paths import FieldPath
-from webhook.schema import Decoded, Mismatch, decode, decode_object, named, type_of
-from webhook.schema.kinds import at
+from webhook.schema import DecodedValue, Mismatch, decode, decode_object, kubernetes_type, type_of
+from webhook.schema.kinds import type_at_path
 from webhook.schema.types import Type
 from webhook.workloads.podsets import PodSet
 
@@ -31,13 +31,15 @@ def needs_decoding(attributes: Attributes, kind: GroupVersionKind) -> bool:
     return not (attributes.is_decoded and is_builtin(kind))
 
 
-def typed_object(obj: JSON, kind: GroupVersionKind, attributes: Attributes, deadline: Deadline) -> Decoded:
+def decode_unless_decoded(
+    obj: JSON, kind: GroupVersionKind, attributes: Attributes, deadline: Deadline
+) -> DecodedValue:
     """Return an object of a request, or one inside it, decoded."""
-    return decode_object(obj, kind, deadline) if needs_decoding(attributes, kind) else Decoded(obj)
+    return decode_object(obj, kind, deadline) if needs_decoding(attributes, kind) else DecodedValue(obj)
 
 
 @dataclass(frozen=True, slots=True)
-class TypedInput:
+class DecodedRequestObjects:
     """The object of a request and its former state, decoded; the other fields are about the object."""
 
     attributes: Attributes
@@ -47,14 +49,14 @@ class TypedInput:
     unfilled: tuple[FieldPath, ...] = ()
     deadline: Deadline = field(default_factory=Deadline)
 
-    def own(self, podsets: Iterable[PodSet]) -> tuple[Mismatch, ...]:
+    def mismatches_outside_templates(self, podsets: Iterable[PodSet]) -> tuple[Mismatch, ...]:
         """Return the mismatches outside the pod templates."""
         if not self.mismatches:
             return ()
         places = {podset.path for podset in podsets if podset.path}
         return tuple(each for each in self.mismatches if _place_that_contains(each.at, places) is None)
 
-    def omitted(self, podsets: Iterable[PodSet]) -> tuple[FieldPath, ...]:
+    def omitted_paths(self, podsets: Iterable[PodSet]) -> tuple[FieldPath, ...]:
         """Return the paths where the decoded object lacks something: placeholders, and templates that are not
         decoded.
         """
@@ -64,7 +66,7 @@ class TypedInput:
         broken = (_place_that_contains(each.at, places) for each in self.mismatches)
         return (*self.unfilled, *dict.fromkeys(path for path in broken if path is not None))
 
-    def templates(self, podsets: Sequence[PodSet]) -> tuple[Decoded, ...]:
+    def decode_templates(self, podsets: Sequence[PodSet]) -> tuple[DecodedValue, ...]:
         """Return the templates of the object, decoded; paths of mismatches begin at the template."""
         inside: dict[FieldPath, list[Mismatch]] = {podset.path: [] for podset in podsets}
         for each in self.mismatches:
@@ -77,24 +79,24 @@ class TypedInput:
         """Return a template of the former object, without values of a wrong type."""
         return self._decode_template(podset, self.old_object, ()).value
 
-    def _decode_template(self, podset: PodSet, whole: JSON, inside: Sequence[Mismatch]) -> Decoded:
+    def _decode_template(self, podset: PodSet, whole: JSON, inside: Sequence[Mismatch]) -> DecodedValue:
         kind = self.attributes.kind
         if not needs_decoding(self.attributes, kind):
-            return Decoded(podset.template)
-        if _is_template_type(at(type_of(kind), podset.path)):
+            return DecodedValue(podset.template)
+        if _is_template_type(type_at_path(type_of(kind), podset.path)):
             value = paths.get(whole, podset.path, {})
-            return Decoded(
+            return DecodedValue(
                 {"spec": value} if podset.bare else value,
                 tuple(_mismatch_inside_template(each, podset) for each in inside),
             )
-        return decode(podset.template, named(TEMPLATE), (), self.deadline)
+        return decode(podset.template, kubernetes_type(TEMPLATE), (), self.deadline)
 
 
-def typed_input(attributes: Attributes, deadline: Deadline) -> TypedInput:
+def decode_request_objects(attributes: Attributes, deadline: Deadline) -> DecodedRequestObjects:
     """Return the objects of a request, decoded."""
-    now = typed_object(attributes.object, attributes.kind, attributes, deadline)
-    before = typed_object(attributes.old_object, attributes.kind, attributes, deadline)
-    return TypedInput(attributes, now.value, before.value, now.mismatches, now.unfilled, deadline)
+    now = decode_unless_decoded(attributes.object, attributes.kind, attributes, deadline)
+    before = decode_unless_decoded(attributes.old_object, attributes.kind, attributes, deadline)
+    return DecodedRequestObjects(attributes, now.value, before.value, now.mismatches, now.unfilled, deadline)
 
 
 def is_mistyped(attributes: Attributes, deadline: Deadline) -> bool:
@@ -102,13 +104,15 @@ def is_mistyped(attributes: Attributes, deadline: Deadline) -> bool:
     check.
     """
     try:
-        return attributes.is_decoded and bool(typed_input(replace(attributes, is_decoded=False), deadline).mismatches)
+        return attributes.is_decoded and bool(
+            decode_request_objects(replace(attributes, is_decoded=False), deadline).mismatches
+        )
     except BudgetExceeded:
         return True
 
 
 def _is_template_type(of: Type | None) -> bool:
-    return of is not None and of in (named(TEMPLATE), named(_POD_SPEC))
+    return of is not None and of in (kubernetes_type(TEMPLATE), kubernetes_type(_POD_SPEC))
 
 
 def _place_that_contains(path: FieldPath, places: Iterable[FieldPath]) -> FieldPath | None:

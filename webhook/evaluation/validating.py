@@ -20,7 +20,7 @@ from webhook.errors import AmbiguousObject, BindingError, BudgetExceeded, Evalua
 from webhook.evaluation import undecoded
 from webhook.evaluation.contained_fault import contain_fault, is_contained
 from webhook.evaluation.decision_list import DecisionList, decisions_admitted_by_param
-from webhook.evaluation.expansion import explain_binding, explain_targets, matching_targets, targets_of
+from webhook.evaluation.expansion import matching_targets, record_binding_in_trace, record_targets_in_trace, targets_of
 from webhook.evaluation.match_conditions import do_conditions_hold
 from webhook.evaluation.pod_concerns import policies_that_may_concern
 from webhook.evaluation.repeated_problems import without_repeats
@@ -63,7 +63,7 @@ def validating_decisions(
     trace = context.options.trace if context else None
     if trace is not None:
         of_phase = (policy for policy in policies.validating if policy.phase in (phase, "both"))
-        trace.candidates(of_phase, candidates, attributes)
+        trace.record_skipped_policies(of_phase, candidates, attributes)
     if not candidates:
         return ()
     context = context or request_context(policies, attributes, cluster, deadline, authorizer)
@@ -103,15 +103,15 @@ def _add_decisions_of_policy(candidate: Candidate, context: RequestContext, deci
         targets = (candidate.is_own_alone and objects.typed_own) or targets_of(candidate, context)
     except AmbiguousObject as error:
         decisions.add([undecided_decision(policy, None, str(error))])
-        _explain_error(policy, None, context, error)
+        _record_error_in_trace(policy, None, context, error)
     except (BindingError, LookupFailed) as error:
         decisions.add([decision_of_unusable_policy(policy, None, f"failed to configure policy: {error}")])
-        _explain_error(policy, None, context, error)
+        _record_error_in_trace(policy, None, context, error)
     except BudgetExceeded as error:
         decisions.add(decision_of_interrupted_policy(policy, binding, str(error)) for binding in policy.bindings)
     else:
         if context.options.trace is not None:
-            explain_targets(candidate, targets, context)
+            record_targets_in_trace(candidate, targets, context)
         for candidate_binding in candidate.bindings if targets else ():
             _add_decisions_of_binding(candidate, candidate_binding, targets, context, decisions)
 
@@ -127,16 +127,20 @@ def _add_decisions_of_binding(
     binding, index, trace = candidate_binding.binding, candidate_binding.index, context.options.trace
     try:
         bound = targets if index is None else matching_targets(index, targets, context)
-        params = (context.params.static.get(binding) or context.params.of(candidate.policy, binding)) if bound else ()
+        params = (
+            (context.params.static.get(binding) or context.params.params_of_binding(candidate.policy, binding))
+            if bound
+            else ()
+        )
         if trace is not None:
-            explain_binding(candidate.policy, binding, targets, context, bound=bound, params=params)
+            record_binding_in_trace(candidate.policy, binding, targets, context, bound=bound, params=params)
         for param in params:
             for target in bound if len(bound) == 1 else context.deadline.items_with_clock_checks(bound):
                 if trace is None:
                     judged = _evaluate_on_target(candidate, binding, param, target, context)
                 else:
                     evaluate = partial(_evaluate_on_target, candidate, binding, param, target, context)
-                    judged = trace.evaluation(candidate.policy, binding, param, target, evaluate)
+                    judged = trace.evaluate_and_record(candidate.policy, binding, param, target, evaluate)
                 if judged is param.admits:  # about the object itself, as mostly: there are as many as bindings
                     decisions.decisions += judged
                 elif judged:  # its conditions hold
@@ -145,18 +149,18 @@ def _add_decisions_of_binding(
                         return
     except AmbiguousObject as error:
         decisions.add([undecided_decision(candidate.policy, binding, str(error))])
-        _explain_error(candidate.policy, binding, context, error)
+        _record_error_in_trace(candidate.policy, binding, context, error)
     except (BindingError, LookupFailed) as error:
         decisions.add([decision_of_unusable_policy(candidate.policy, binding, f"failed to configure binding: {error}")])
-        _explain_error(candidate.policy, binding, context, error)
+        _record_error_in_trace(candidate.policy, binding, context, error)
     except BudgetExceeded as error:
         decisions.add([decision_of_interrupted_policy(candidate.policy, binding, str(error))])
 
 
-def _explain_error(policy: Policy, binding: Binding | None, context: RequestContext, error: Exception) -> None:
+def _record_error_in_trace(policy: Policy, binding: Binding | None, context: RequestContext, error: Exception) -> None:
     """Tell the trace, if there is one, that a policy or a binding cannot be used."""
     if context.options.trace is not None:
-        context.options.trace.unusable(policy, binding, str(error))
+        context.options.trace.record_unusable_policy(policy, binding, str(error))
 
 
 def _evaluate_on_target(
@@ -179,8 +183,10 @@ def _evaluate_on_target(
         reported = () if is_plain else problems_of_groups(subject, policy.checks)
         if not reported:
             return decisions_admitted_by_param(param, target.place) if target.place else param.admits
-        return RuleDecisions(policy, binding, param, target, context, started=started).of_checks(reported)
+        return RuleDecisions(policy, binding, param, target, context, started=started).decisions_of_checks(reported)
     except AmbiguousObject as error:
         return [undecided_decision(policy, binding, str(error), param.name)]
     except (EvaluationError, BindingError, LookupFailed) as error:
-        return [RuleDecisions(policy, binding, param, target, context, started=started).error(None, str(error))]
+        return [
+            RuleDecisions(policy, binding, param, target, context, started=started).error_decision(None, str(error))
+        ]

@@ -48,7 +48,7 @@ class Validator:
         self._decisions = RuleDecisions(policy, binding, param, target, context, started=started)
         self._budget = CostBudget(RUNTIME_BUDGET, context.deadline)
         if context.options.trace is not None:
-            context.options.trace.meter(self._budget)
+            context.options.trace.count_cost_of_budget(self._budget)
 
     def decisions(self) -> Sequence[Decision]:
         """Return one decision for each rule, and one for the audit annotations.
@@ -62,12 +62,14 @@ class Validator:
         names = build_activation(self._policy, self._target, self._param, self._context, self._budget)
         results = self._results_of_rules(body.rules, names)
         variables: LazyVariables | None = names.pop("variables", None)
-        texts = self._values_of_messages(results, names, variables.again() if variables is not None else 0)
+        texts = self._values_of_messages(
+            results, names, variables.max_cost_of_reevaluation() if variables is not None else 0
+        )
         decisions: Sequence[Decision]
         if results.count(True) == len(results) and not (texts and isinstance(texts[0], OutOfBudget)):
             decisions = self._decisions_when_all_hold()
         else:
-            admits = self._decisions.admits()
+            admits = self._decisions.admitting_decisions()
             decisions = [
                 decision
                 for index, result in enumerate(results)
@@ -79,10 +81,10 @@ class Validator:
         """Return the decisions when every rule holds; a rule whose facts miss an object is reported as not
         evaluated.
         """
-        admits = self._decisions.admits()
+        admits = self._decisions.admitting_decisions()
         if not (self._policy.facts or self._policy.checks):
             return admits
-        unknown = [self._decisions.unknown(index, rule) for index, rule in enumerate(self._policy.rules)]
+        unknown = [self._decisions.unknown_decisions(index, rule) for index, rule in enumerate(self._policy.rules)]
         if not any(unknown):
             return admits
         return [decision for index, decisions in enumerate(unknown) for decision in decisions or (admits[index],)]
@@ -146,22 +148,22 @@ class Validator:
         rule = self._policy.rules[index]
         text = texts[index] if texts else None
         if isinstance(result, EvaluationError):
-            return (self._decisions.error(index, str(result)),)
+            return (self._decisions.error_decision(index, str(result)),)
         if isinstance(text, OutOfBudget):
-            return (self._decisions.error(index, f"failed messageExpression: {text}"),)
+            return (self._decisions.error_decision(index, f"failed messageExpression: {text}"),)
         if result:
-            return self._decisions.unknown(index, rule) or (admits[index],)
-        return self._decisions.denied(index, rule, text)
+            return self._decisions.unknown_decisions(index, rule) or (admits[index],)
+        return self._decisions.denying_decisions(index, rule, text)
 
     def _audit_decision(self) -> Iterator[Decision]:
         budget = CostBudget(RUNTIME_BUDGET, self._context.deadline)
         if self._context.options.trace is not None:
-            self._context.options.trace.meter(budget)
+            self._context.options.trace.count_cost_of_budget(budget)
         names = build_activation(self._policy, self._target, self._param, self._context, budget)
         published, errors = auditannotations.annotation_values(
             self._policy.audits, names, budget, is_fail=self._policy.is_fail
         )
         for text in errors:
-            yield replace(self._decisions.error(None, text), actions=_DENY)
+            yield replace(self._decisions.error_decision(None, text), actions=_DENY)
         if published:
-            yield self._decisions.recorded(published)
+            yield self._decisions.audit_decision(published)

@@ -27,7 +27,7 @@ _PATIENCE_S: Final = 15
 
 
 @dataclass(frozen=True, slots=True)
-class _Need:
+class _CriticalRequest:
     """A request on which a cluster depends. `namespace` "" for one outside namespaces, OWN for the webhook's own."""
 
     group: str
@@ -39,22 +39,34 @@ class _Need:
 
 _OWN: Final = "its own"
 _NEEDS: Final = (
-    _Need("", "pods", "CREATE", _SYSTEM, "no Pod of kube-system can be created: network, DNS and proxy of a new node"),
-    _Need("", "pods", "CREATE", _OWN, "its own Pods cannot be created again"),
-    _Need("apps", "deployments", "UPDATE", _OWN, "its own Deployment cannot be changed, so no new image can mend it"),
-    _Need("apps", "replicasets", "CREATE", _OWN, "its own Deployment cannot roll out"),
-    _Need("", "secrets", "UPDATE", _OWN, "its own certificate cannot be renewed"),
-    _Need("", "pods/binding", "CREATE", _OWN, "its own Pods cannot be scheduled"),
-    _Need("", "pods/status", "UPDATE", _OWN, "kubelets cannot report that its own Pods run"),
-    _Need("discovery.k8s.io", "endpointslices", "UPDATE", _OWN, "its own Service does not learn of new Pods"),
-    _Need("coordination.k8s.io", "leases", "UPDATE", _LEASES, "nodes cannot renew their leases and become NotReady"),
-    _Need("coordination.k8s.io", "leases", "UPDATE", _SYSTEM, "controllers and schedulers lose their leader"),
-    _Need("", "nodes", "CREATE", "", "no node can join"),
-    _Need("", "nodes/status", "UPDATE", "", "no node can report its state"),
-    _Need("", "namespaces", "UPDATE", "", "no namespace can be labelled, so none can be exempted"),
-    _Need("authentication.k8s.io", "tokenreviews", "CREATE", "", "nobody's token can be checked"),
-    _Need("authorization.k8s.io", "subjectaccessreviews", "CREATE", "", "nobody's rights can be checked"),
-    _Need("certificates.k8s.io", "certificatesigningrequests", "CREATE", "", "no kubelet gets a certificate"),
+    _CriticalRequest(
+        "", "pods", "CREATE", _SYSTEM, "no Pod of kube-system can be created: network, DNS and proxy of a new node"
+    ),
+    _CriticalRequest("", "pods", "CREATE", _OWN, "its own Pods cannot be created again"),
+    _CriticalRequest(
+        "apps", "deployments", "UPDATE", _OWN, "its own Deployment cannot be changed, so no new image can mend it"
+    ),
+    _CriticalRequest("apps", "replicasets", "CREATE", _OWN, "its own Deployment cannot roll out"),
+    _CriticalRequest("", "secrets", "UPDATE", _OWN, "its own certificate cannot be renewed"),
+    _CriticalRequest("", "pods/binding", "CREATE", _OWN, "its own Pods cannot be scheduled"),
+    _CriticalRequest("", "pods/status", "UPDATE", _OWN, "kubelets cannot report that its own Pods run"),
+    _CriticalRequest(
+        "discovery.k8s.io", "endpointslices", "UPDATE", _OWN, "its own Service does not learn of new Pods"
+    ),
+    _CriticalRequest(
+        "coordination.k8s.io", "leases", "UPDATE", _LEASES, "nodes cannot renew their leases and become NotReady"
+    ),
+    _CriticalRequest(
+        "coordination.k8s.io", "leases", "UPDATE", _SYSTEM, "controllers and schedulers lose their leader"
+    ),
+    _CriticalRequest("", "nodes", "CREATE", "", "no node can join"),
+    _CriticalRequest("", "nodes/status", "UPDATE", "", "no node can report its state"),
+    _CriticalRequest("", "namespaces", "UPDATE", "", "no namespace can be labelled, so none can be exempted"),
+    _CriticalRequest("authentication.k8s.io", "tokenreviews", "CREATE", "", "nobody's token can be checked"),
+    _CriticalRequest("authorization.k8s.io", "subjectaccessreviews", "CREATE", "", "nobody's rights can be checked"),
+    _CriticalRequest(
+        "certificates.k8s.io", "certificatesigningrequests", "CREATE", "", "no kubelet gets a certificate"
+    ),
 )
 
 
@@ -107,13 +119,13 @@ def _dangers_of_webhook(webhook: Webhook, namespaces: Namespaces) -> Iterator[tu
             if service is None:
                 continue
             namespace = service.namespace
-        if any(_does_rule_name(rule, need) for rule in webhook.rules) and _selects_namespace(
+        if any(_does_rule_match_request(rule, need) for rule in webhook.rules) and _selects_namespace(
             webhook, namespace, namespaces
         ):
             yield f"while it does not answer, {need.harm}", _fix_for_lockout(need, namespace)
 
 
-def _does_rule_name(rule: NamedRule, need: _Need) -> bool:
+def _does_rule_match_request(rule: NamedRule, need: _CriticalRequest) -> bool:
     """Return whether a rule names a request; one for named objects is for few."""
     if rule.resource_names or rule.scope == ("Cluster" if need.namespace else "Namespaced"):
         return False
@@ -134,7 +146,7 @@ def _selects_namespace(webhook: Webhook, namespace: str, namespaces: Namespaces)
     return chosen.matches(namespaces.get(namespace, {NAME_LABEL: namespace}))
 
 
-def _fix_for_lockout(need: _Need, namespace: str) -> str:
+def _fix_for_lockout(need: _CriticalRequest, namespace: str) -> str:
     if not namespace:
         return f"leave {need.resource} out of its rules, or set failurePolicy to Ignore"
     return f"exclude namespace {namespace} in its namespaceSelector, or set failurePolicy to Ignore"

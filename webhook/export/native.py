@@ -16,8 +16,8 @@ from webhook.attributes import JSON
 from webhook.cel import compiled_engine
 from webhook.cel.library.declaration import Version
 from webhook.export import native_spec as nativespec
-from webhook.export.native_spec import Unrewritable
-from webhook.manifests.annotations import PREFIX, spelled_out
+from webhook.export.native_spec import PolicyRewriteError
+from webhook.manifests.annotations import PREFIX, expand_updates_annotation
 from webhook.manifests.models import parse_manifest
 from webhook.policy.compile import compile_policy
 from webhook.workloads.podsets import OF_RUNTIME
@@ -29,7 +29,7 @@ _SELECTS = "its objectSelector selects by the labels of a pod, which the selecto
 
 
 @dataclass(frozen=True, slots=True)
-class Native:
+class NativePolicies:
     """What a policy became. left_out: kinds, as kubectl names their resources, and why they are not covered."""
 
     manifests: tuple[JSON, ...]
@@ -37,15 +37,15 @@ class Native:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _KindGroup:
     """Kinds that one policy can speak of. suffix: of its name."""
 
     suffix: str
     rows: tuple[Row, ...]
-    spec: Callable[[nativespec.Original], JSON]
+    spec: Callable[[nativespec.ParsedPolicySpec], JSON]
 
 
-def rewrite_as_native(policy: JSON, bindings: Sequence[JSON], table: Table, version: Version) -> Native:
+def rewrite_as_native(policy: JSON, bindings: Sequence[JSON], table: Table, version: Version) -> NativePolicies:
     """Make the native policies and bindings of a validating policy whose only obstacle is that it expands.
 
     Args:
@@ -58,14 +58,14 @@ def rewrite_as_native(policy: JSON, bindings: Sequence[JSON], table: Table, vers
         Unrewritable: nothing of the expansion can be kept.
 
     """
-    policy = spelled_out(policy)
+    policy = expand_updates_annotation(policy)
     spec = policy["spec"]
     for each in (spec["matchConstraints"], *(_match_resources_of_binding(binding) for binding in bindings)):
         if any((each.get("objectSelector") or {}).values()):
-            raise Unrewritable(_SELECTS)
+            raise PolicyRewriteError(_SELECTS)
     table = _table_with_patches(table) if _policy_reads_patches(policy) else table
     deletes = any(
-        "DELETE" in _operations_with_templates(rule)
+        "DELETE" in _operations_without_connect(rule)
         for rule in _rules_about_pods(spec["matchConstraints"], "resourceRules")
     )
     original = nativespec.parse_expressions(spec, version, deletes=deletes)
@@ -73,9 +73,9 @@ def rewrite_as_native(policy: JSON, bindings: Sequence[JSON], table: Table, vers
     for group in _groups_of_kinds(table):
         try:
             made += _policies_for_group(policy, bindings, group, original, version)
-        except Unrewritable as error:
+        except PolicyRewriteError as error:
             left_out.append((tuple(map(_qualified_resource, group.rows)), str(error)))
-    return Native(tuple(made), tuple(left_out))
+    return NativePolicies(tuple(made), tuple(left_out))
 
 
 def _policy_reads_patches(policy: JSON) -> bool:
@@ -115,7 +115,7 @@ def _kinds_left_out(table: Table) -> Iterator[tuple[tuple[str, ...], str]]:
         yield tuple(map(_qualified_resource, mixed)), "they hold both pod templates and pod specs"
 
 
-def _groups_of_kinds(table: Table) -> Iterator[_Group]:
+def _groups_of_kinds(table: Table) -> Iterator[_KindGroup]:
     """Yield the kinds of the table that hold templates, grouped by where these stand."""
     fixed: dict[tuple[str, ...], list[Row]] = {}
     several: dict[str, list[Row]] = {}
@@ -128,21 +128,21 @@ def _groups_of_kinds(table: Table) -> Iterator[_Group]:
         else:
             several.setdefault("pod-specs" if "podSpec" in embeds else "templates", []).append(row)
     for (place, *_), rows in fixed.items():
-        yield _Group(place.replace(".", "-").lower(), tuple(rows), _spec_writer_for_one_template(rows[0]))
+        yield _KindGroup(place.replace(".", "-").lower(), tuple(rows), _spec_writer_for_one_template(rows[0]))
     for suffix, rows in several.items():
-        yield _Group(suffix, tuple(rows), _spec_writer_for_several_templates(rows))
+        yield _KindGroup(suffix, tuple(rows), _spec_writer_for_several_templates(rows))
 
 
-def _spec_writer_for_one_template(row: Row) -> Callable[[nativespec.Original], JSON]:
-    return lambda original: nativespec.spec_with_one_template(original, row.podSets[0])
+def _spec_writer_for_one_template(row: Row) -> Callable[[nativespec.ParsedPolicySpec], JSON]:
+    return lambda original: nativespec.rewrite_spec_for_one_template(original, row.podSets[0])
 
 
-def _spec_writer_for_several_templates(rows: Sequence[Row]) -> Callable[[nativespec.Original], JSON]:
-    return lambda original: nativespec.spec_with_several_templates(original, rows)
+def _spec_writer_for_several_templates(rows: Sequence[Row]) -> Callable[[nativespec.ParsedPolicySpec], JSON]:
+    return lambda original: nativespec.rewrite_spec_for_several_templates(original, rows)
 
 
 def _policies_for_group(
-    policy: JSON, bindings: Sequence[JSON], group: _Group, original: nativespec.Original, version: Version
+    policy: JSON, bindings: Sequence[JSON], group: _KindGroup, original: nativespec.ParsedPolicySpec, version: Version
 ) -> Iterator[JSON]:
     """Yield the policy for one group of kinds, with its bindings; nothing where its rules leave no operation."""
     constraints = _constraints_for_kinds(policy["spec"]["matchConstraints"], group.rows)
@@ -163,10 +163,10 @@ def _raise_api_server_errors(manifest: JSON, version: Version) -> None:
     """Raise what the API server would say against a policy."""
     _, errors = compile_policy(parse_manifest(manifest), compiled_engine(), version)  # type: ignore[arg-type]
     for error in errors:
-        raise Unrewritable(str(error).partition("\n")[0])
+        raise PolicyRewriteError(str(error).partition("\n")[0])
 
 
-def _binding_for_group(binding: JSON, policy: str, group: _Group) -> JSON | None:
+def _binding_for_group(binding: JSON, policy: str, group: _KindGroup) -> JSON | None:
     """Return a binding for another policy; None where it names resources, and pods are not among them."""
     spec, resources = {**binding["spec"], "policyName": policy}, _match_resources_of_binding(binding)
     if resources:
@@ -203,11 +203,11 @@ def _rules_about_pods(constraints: Mapping[str, JSON], key: str) -> Iterator[JSO
         groups, versions = set(rule.get("apiGroups") or ()), set(rule.get("apiVersions") or ())
         resources = set(rule.get("resources") or ())
         is_about_pods = groups & {"", "*"} and versions & {"v1", "*"} and resources & {"pods", "*", "pods/*", "*/*"}
-        if is_about_pods and _operations_with_templates(rule):
+        if is_about_pods and _operations_without_connect(rule):
             yield rule
 
 
-def _operations_with_templates(rule: JSON) -> list[str]:
+def _operations_without_connect(rule: JSON) -> list[str]:
     """Return the operations under which templates are expanded: nobody connects to a workload."""
     operations = rule.get("operations") or ()
     return [each for each in _EVERY if each in operations or "*" in operations]
@@ -222,7 +222,7 @@ def _rules_for_kinds(rule: JSON, rows: Sequence[Row]) -> Iterator[JSON]:
         yield {
             "apiGroups": [group],
             "apiVersions": list(versions),
-            "operations": _operations_with_templates(rule),
+            "operations": _operations_without_connect(rule),
             "resources": resources,
             **kept,
         }

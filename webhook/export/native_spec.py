@@ -21,20 +21,20 @@ from webhook.cel.syntax.parser import parse
 from webhook.cel.syntax.text import source_text, string_literal
 from webhook.cel.syntax.tree import Call, Has, Ident, Literal, Node, Select, children
 from webhook.export import template_expressions as templates
-from webhook.paths import reroot_others
+from webhook.paths import replace_spec_prefixes
 from webhook.workloads.rows import PodSetRule, Row
 
 _GLOBALS = frozenset({"object", "oldObject", "request", "params", "namespaceObject", "authorizer", "variables"})
 _DEEPEST = 200  # Python's stack bears three times that
 
 
-class Unrewritable(Exception):
-    """Why a policy cannot be said about pod templates in the API server's own terms."""
+class PolicyRewriteError(Exception):
+    """Raised for a policy whose expressions cannot be rewritten for pod templates."""
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
-    """Names that the expressions of a policy leave free."""
+class UnusedVariableNames:
+    """Variable names that no expression of the policy uses."""
 
     pod: str
     old: str
@@ -44,7 +44,7 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Original:
+class ParsedPolicySpec:
     """A policy's spec with its expressions read.
 
     uses_old: some expression reads `oldObject`. names_namespace: some may read the namespace in a Pod's metadata.
@@ -53,23 +53,25 @@ class Original:
 
     spec: JSON
     read: Callable[[str], Node]
-    names: Names
+    names: UnusedVariableNames
     uses_old: bool
     names_namespace: bool
     drops_nulls: bool
     deletes: bool
 
     @property
-    def subject(self) -> str:
+    def workload_expression(self) -> str:
         """Return CEL for the object that holds the templates: on DELETE the old one."""
         return "dyn(object == null ? oldObject : object)" if self.deletes else "dyn(object)"
 
-    def pod(self, template: str, *, bare: bool) -> str:
+    def virtual_pod_expression(self, template: str, *, bare: bool) -> str:
         """Return CEL for the virtual Pod of a template, with what the policy may read of it."""
-        return templates.pod_expression(template, bare=bare, named=self.names_namespace, drops_nulls=self.drops_nulls)
+        return templates.virtual_pod_expression_of_template(
+            template, bare=bare, named=self.names_namespace, drops_nulls=self.drops_nulls
+        )
 
 
-def parse_expressions(spec: JSON, version: tuple[int, int], *, deletes: bool) -> Original:
+def parse_expressions(spec: JSON, version: tuple[int, int], *, deletes: bool) -> ParsedPolicySpec:
     """Read the expressions of a policy that has been compiled.
 
     Raises:
@@ -79,16 +81,16 @@ def parse_expressions(spec: JSON, version: tuple[int, int], *, deletes: bool) ->
     environment = Environment(version=version)
     trees = [parse(expression, environment) for expression in _all_expressions(spec)]
     if any(rewrite.nesting_depth(tree) > _DEEPEST for tree in trees):
-        raise Unrewritable(f"an expression is nested more than {_DEEPEST} levels deep")
+        raise PolicyRewriteError(f"an expression is nested more than {_DEEPEST} levels deep")
     if hidden := sorted(_GLOBALS & {name for tree in trees for name in rewrite.macro_bound_names(tree)}):
-        raise Unrewritable(f"a macro has a variable `{hidden[0]}`, which hides that of the policy")
+        raise PolicyRewriteError(f"a macro has a variable `{hidden[0]}`, which hides that of the policy")
     taken = frozenset(name for tree in trees for name in rewrite.all_names(tree))
     if any(name.startswith(".") and name[1:] in _GLOBALS for name in taken):
-        raise Unrewritable("an expression has a name that begins with a dot")
-    return Original(
+        raise PolicyRewriteError("an expression has a name that begins with a dot")
+    return ParsedPolicySpec(
         spec=spec,
         read=partial(parse, environment=environment),
-        names=_free_names(taken | _GLOBALS, spec),
+        names=_choose_unused_names(taken | _GLOBALS, spec),
         uses_old="oldObject" in taken,
         names_namespace=any(map(_may_read_namespace, trees)),
         drops_nulls=environment.is_macro_call("transformMap", 4, member=True),
@@ -106,7 +108,7 @@ def _all_expressions(spec: JSON) -> Iterator[str]:
         yield each["valueExpression"]
 
 
-def _free_names(taken: frozenset[str], spec: JSON) -> Names:
+def _choose_unused_names(taken: frozenset[str], spec: JSON) -> UnusedVariableNames:
     used = {*taken, *(each["name"] for each in spec.get("variables") or ())}
 
     def free(name: str) -> str:
@@ -120,7 +122,7 @@ def _free_names(taken: frozenset[str], spec: JSON) -> Names:
     for each in spec.get("variables") or ():
         used.discard(each["name"]) if each["name"] not in taken else None
         local[each["name"]] = free(each["name"])
-    return Names(pod, old, template, message, local)
+    return UnusedVariableNames(pod, old, template, message, local)
 
 
 def _may_read_namespace(tree: Node) -> bool:
@@ -129,12 +131,12 @@ def _may_read_namespace(tree: Node) -> bool:
     """
     if isinstance(tree, Ident):
         return tree.name in ("object", "oldObject")
-    if _never_fails(tree):
+    if _reads_no_namespace(tree):
         return False
     return any(map(_may_read_namespace, children(tree)))
 
 
-def _never_fails(node: Node) -> bool:
+def _reads_no_namespace(node: Node) -> bool:
     if isinstance(node, Call) and node.function in ("_==_", "_!=_"):
         kinds = {type(each) for each in node.arguments}
         return kinds == {Ident, Literal}
@@ -146,13 +148,13 @@ def _never_fails(node: Node) -> bool:
     return isinstance(inner, Select) and isinstance(inner.operand, Ident) and node.field != "namespace"
 
 
-def spec_with_one_template(policy: Original, rule: PodSetRule) -> JSON:
-    """Return the spec for kinds whose only template is at the place of this rule."""
+def rewrite_spec_for_one_template(policy: ParsedPolicySpec, rule: PodSetRule) -> JSON:
+    """Return the spec rewritten for kinds that have one pod template, at the path of this rule."""
     names, at = policy.names, string_literal(rule.template)
     seen = partial(_virtual_pod_expression, policy, rule)
     objects = {"object": seen("dyn(object)"), "oldObject": seen("dyn(oldObject)")}
     local = {"object": names.pod, "oldObject": names.old}
-    as_variable = {name: _select_node("variables", each) for name, each in local.items()}
+    as_variable = {name: _build_select_node("variables", each) for name, each in local.items()}
     as_name = {name: Ident(0, each) for name, each in local.items()}
 
     def condition(written: str) -> str:
@@ -171,19 +173,22 @@ def spec_with_one_template(policy: Original, rule: PodSetRule) -> JSON:
         )
 
     def messages(each: JSON) -> JSON:
-        made = {"message": _message_with_path(_static_message(each), rule)}
+        made = {"message": _message_with_template_path(_static_message_of_validation(each), rule)}
         if each.get("messageExpression"):
-            made["messageExpression"] = _message_expression_with_path(
+            made["messageExpression"] = _message_expression_with_template_path(
                 policy, speak(each["messageExpression"]), '""', at, rule.embeds
             )
         return made
 
     spec = policy.spec
     variables = [{"name": local[name], "expression": objects[name]} for name in objects]
-    return _joined_spec(
+    return _replace_parts_of_spec(
         spec,
         conditions=[
-            {"name": "has-pod-template", "expression": templates.exists_expression(policy.subject, rule)},
+            {
+                "name": "has-pod-template",
+                "expression": templates.template_exists_expression(policy.workload_expression, rule),
+            },
             *({**each, "expression": condition(each["expression"])} for each in spec.get("matchConditions") or ()),
         ],
         variables=[
@@ -200,97 +205,104 @@ def spec_with_one_template(policy: Original, rule: PodSetRule) -> JSON:
     )
 
 
-def _virtual_pod_expression(policy: Original, rule: PodSetRule, value: str) -> str:
+def _virtual_pod_expression(policy: ParsedPolicySpec, rule: PodSetRule, value: str) -> str:
     """Return CEL for the virtual Pod in an object, null where the object has not the template."""
-    pod = policy.pod("t", bare=rule.embeds == "podSpec")
-    exists, template = templates.exists_expression(value, rule), templates.field_expression(value, rule.template)
+    pod = policy.virtual_pod_expression("t", bare=rule.embeds == "podSpec")
+    exists, template = (
+        templates.template_exists_expression(value, rule),
+        templates.field_expression(value, rule.template),
+    )
     return f"{exists} ? [{template}].map(t, {pod})[0] : dyn(null)"
 
 
-def spec_with_several_templates(policy: Original, rows: Sequence[Row]) -> JSON:
-    """Return the spec for kinds with any number of templates; all of them PodSpecs, or all of them templates.
+def rewrite_spec_for_several_templates(policy: ParsedPolicySpec, rows: Sequence[Row]) -> JSON:
+    """Return the spec rewritten for kinds with any number of templates, which are all PodSpecs or all PodTemplates. all
+    of them PodSpecs, or all of them templates.
 
     Raises:
         Unrewritable: what is said of one template cannot be said of all.
     """
-    return _Several(policy, rows).spec()
+    return _SeveralTemplatesRewriter(policy, rows).rewritten_spec()
 
 
-class _Several:
-    def __init__(self, policy: Original, rows: Sequence[Row]) -> None:
+class _SeveralTemplatesRewriter:
+    def __init__(self, policy: ParsedPolicySpec, rows: Sequence[Row]) -> None:
         self._policy = policy
         self._names = policy.names
         self._embeds = rows[0].podSets[0].embeds
         template = policy.names.template
-        self._objects = {"object": _select_node(template, "pod"), "oldObject": _select_node(template, "old")}
+        self._objects = {
+            "object": _build_select_node(template, "pod"),
+            "oldObject": _build_select_node(template, "old"),
+        }
         trees = {each["name"]: policy.read(each["expression"]) for each in policy.spec.get("variables") or ()}
         self._inliner = rewrite.VariableInliner(trees, policy.names.variables)
-        self._all = self._listed(rows)
+        self._all = self._template_list_expression(rows)
         self._holds = " && ".join(
-            f"({self._templates_of_kind(each['expression'])})" for each in policy.spec.get("matchConditions") or ()
+            f"({self._rewrite_expression(each['expression'])})" for each in policy.spec.get("matchConditions") or ()
         )
 
-    def spec(self) -> JSON:
+    def rewritten_spec(self) -> JSON:
         spec, name = self._policy.spec, self._names.template
         if spec.get("auditAnnotations"):
-            raise Unrewritable("an audit annotation has one value, not one for each template")
+            raise PolicyRewriteError("an audit annotation has one value, not one for each template")
         condition = f"{self._all}.exists({name}, {self._holds})"
-        return _joined_spec(
+        return _replace_parts_of_spec(
             spec,
             conditions=[{"name": "some-pod-template", "expression": condition}] if self._holds else [],
             variables=[{"name": "templates", "expression": self._all}],
-            validations=list(map(self._validation, spec.get("validations") or ())),
+            validations=list(map(self._rewrite_validation, spec.get("validations") or ())),
             audits=[],
         )
 
-    def _listed(self, rows: Sequence[Row]) -> str:
+    def _template_list_expression(self, rows: Sequence[Row]) -> str:
         """Return CEL for a list of maps with `at`, `pod` and `old`, one for each template."""
         policy, bare = self._policy, self._embeds == "podSpec"
-        pod = policy.pod("e.template", bare=bare)
+        pod = policy.virtual_pod_expression("e.template", bare=bare)
         now = f"object == null ? dyn(null) : {pod}" if policy.deletes else pod
-        listed = templates.templates_expression(policy.subject, rows)
+        listed = templates.templates_expression(policy.workload_expression, rows)
         if not policy.uses_old:
             return f'{listed}.map(e, {{"at": dyn(e.at), "pod": {now}}})'
         same = "before.filter(b, b.name == e.name)"
-        last = policy.pod("l[l.size() - 1].template", bare=bare)
+        last = policy.virtual_pod_expression("l[l.size() - 1].template", bare=bare)
         old = f"[{same}].map(l, l.size() == 0 ? dyn(null) : {last})[0]"
         entry = f'{{"at": dyn(e.at), "pod": {now}, "old": {old}}}'
         return f"[{templates.templates_expression('dyn(oldObject)', rows)}].map(before, {listed}.map(e, {entry}))[0]"
 
-    def _templates_of_kind(self, written: str) -> str:
+    def _rewrite_expression(self, written: str) -> str:
         tree = self._policy.read(written)
-        if any(isinstance(each, Ident) and each.name == "variables" for each in _nodes_outside_variables(tree)):
-            raise Unrewritable("an expression uses `variables` without selecting a variable by its name")
+        if any(isinstance(each, Ident) and each.name == "variables" for each in _nodes_except_variable_reads(tree)):
+            raise PolicyRewriteError("an expression uses `variables` without selecting a variable by its name")
         try:
             return source_text(_with_replaced_names(self._inliner.inline(tree), self._objects))
         except rewrite.RewriteTooLong:
-            raise Unrewritable("its variables refer to each other too often to be written out") from None
+            raise PolicyRewriteError("its variables refer to each other too often to be written out") from None
 
-    def _validation(self, each: JSON) -> JSON:
-        name, rule = self._names.template, self._templates_of_kind(each["expression"])
+    def _rewrite_validation(self, each: JSON) -> JSON:
+        name, rule = self._names.template, self._rewrite_expression(each["expression"])
         asked = f"{self._holds} ? {rule} : true" if self._holds else rule
         first = f"variables.templates.filter({name}, !({asked}))[0]"
-        at, fixed = f"string({name}.at)", string_literal(_static_message(each))
-        said = _message_expression_at(_static_message(each), at, self._embeds)
+        at, fixed = f"string({name}.at)", string_literal(_static_message_of_validation(each))
+        said = _static_message_expression_at_path(_static_message_of_validation(each), at, self._embeds)
         if each.get("messageExpression"):
-            said = _message_expression_with_path(
-                self._policy, self._templates_of_kind(each["messageExpression"]), said, at, self._embeds
+            said = _message_expression_with_template_path(
+                self._policy, self._rewrite_expression(each["messageExpression"]), said, at, self._embeds
             )
         return {
             **each,
             "expression": f"variables.templates.all({name}, {asked})",
-            "message": _static_message(each),
+            "message": _static_message_of_validation(each),
             "messageExpression": f"[{first}].map({name}, {said})[0]" if fixed else "",
         }
 
 
-def _nodes_outside_variables(tree: Node) -> Iterator[Node]:
+def _nodes_except_variable_reads(tree: Node) -> Iterator[Node]:
     """Yield the nodes of a tree without those of `variables.name`."""
     if rewrite.variable_read_by(tree):
         return
     yield tree
     for child in children(tree):
-        yield from _nodes_outside_variables(child)
+        yield from _nodes_except_variable_reads(child)
 
 
 def _with_replaced_names(tree: Node, given: Mapping[str, Node]) -> Node:
@@ -298,11 +310,11 @@ def _with_replaced_names(tree: Node, given: Mapping[str, Node]) -> Node:
     return rewrite.replace_nodes(tree, lambda node: given.get(node.name) if isinstance(node, Ident) else None)
 
 
-def _select_node(name: str, field: str) -> Node:
+def _build_select_node(name: str, field: str) -> Node:
     return Select(0, Ident(0, name), field)
 
 
-def _joined_spec(spec: JSON, *, conditions: JSON, variables: JSON, validations: JSON, audits: JSON) -> JSON:
+def _replace_parts_of_spec(spec: JSON, *, conditions: JSON, variables: JSON, validations: JSON, audits: JSON) -> JSON:
     made = {
         "matchConditions": conditions,
         "variables": variables,
@@ -313,32 +325,36 @@ def _joined_spec(spec: JSON, *, conditions: JSON, variables: JSON, validations: 
     return {**kept, **{key: value for key, value in made.items() if value}}
 
 
-def _static_message(each: JSON) -> str:
+def _static_message_of_validation(each: JSON) -> str:
     """Return what a validation says without messageExpression (messages.message)."""
     return str(each.get("message") or "").strip() or f"failed expression: {each['expression'].strip()}"
 
 
-def _message_with_path(message: str, rule: PodSetRule) -> str:
-    path, rest = paths.path_at_start(message)
+def _message_with_template_path(message: str, rule: PodSetRule) -> str:
+    path, rest = paths.split_off_leading_path(message)
     if not path:
         return f"{rule.template}: {message}"
     inner = path if rule.embeds != "podSpec" else path[1:] if path[0] == "spec" else ()
     spec = rule.template if rule.embeds == "podSpec" else f"{rule.template}.spec"
-    return paths.path_as_text((*paths.parse_path(rule.template), *inner)) + reroot_others(rest, spec)
+    return paths.path_as_text((*paths.parse_path(rule.template), *inner)) + replace_spec_prefixes(rest, spec)
 
 
-def _message_expression_at(message: str, at: str, embeds: str) -> str:
+def _static_message_expression_at_path(message: str, at: str, embeds: str) -> str:
     """Return a validation's message as CEL, for a template whose path is itself an expression."""
-    path, rest = paths.path_at_start(message)
+    path, rest = paths.split_off_leading_path(message)
     inner = path if embeds != "podSpec" else path[1:] if path[:1] == ("spec",) else ()
     behind = paths.path_as_text(inner)
     joined = f".{behind}{rest}" if behind and not behind.startswith("[") else f"{behind}{rest}"
-    further = templates.others(at, bare=embeds == "podSpec") if path and "spec." in rest else ""
+    further = (
+        templates.replace_calls_for_further_paths(at, bare=embeds == "podSpec") if path and "spec." in rest else ""
+    )
     return f"{at} + {string_literal(joined if path else f': {message}')}{further}"
 
 
-def _message_expression_with_path(policy: Original, written: str, instead: str, at: str, embeds: str) -> str:
+def _message_expression_with_template_path(
+    policy: ParsedPolicySpec, written: str, instead: str, at: str, embeds: str
+) -> str:
     """Return a messageExpression with the template's path; `instead` is said where it gives no message."""
     name = policy.names.message
-    said = templates.message_at_template(name, at, bare=embeds == "podSpec")
+    said = templates.message_with_path_expression(name, at, bare=embeds == "podSpec")
     return f'[({written}).trim()].map({name}, {name} == "" || {name}.contains("\\n") ? {instead} : {said})[0]'

@@ -13,7 +13,12 @@ from typing import Final, NamedTuple
 
 from webhook.attributes import Phase
 from webhook.export.concerns import concerns_condition
-from webhook.export.webhook_rules import WebhookRule, Wish, merge_resources, wishes
+from webhook.export.webhook_rules import (
+    MatchedResource,
+    WebhookRule,
+    matched_resources_of_policies,
+    merge_into_webhook_rules,
+)
 from webhook.policy.compiled import Policy
 from webhook.policy.policy_set import PolicySet
 
@@ -27,8 +32,10 @@ NOT_A_MIRROR: Final = (
 """A kubelet shows its static Pods to the API server as mirror Pods: they run already."""
 
 
-class Place(NamedTuple):
-    """Where pods stand in some kinds of Kubernetes: of the object `o`, with the metadata of their templates."""
+class PodLocation(NamedTuple):
+    """CEL for the PodSpec and the metadata of the pods in objects of some kinds; the object is `o`. of the object `o`,
+    with the metadata of their templates.
+    """
 
     name: str
     spec: str
@@ -39,8 +46,8 @@ class Place(NamedTuple):
 _TEMPLATE: Final = "o.?spec.?template"
 _CRON: Final = "o.?spec.?jobTemplate"
 PLACES: Final = (
-    Place("pods", "o.?spec", ("o.?metadata",), frozenset((("", "pods"),))),
-    Place(
+    PodLocation("pods", "o.?spec", ("o.?metadata",), frozenset((("", "pods"),))),
+    PodLocation(
         "templates",
         f"{_TEMPLATE}.?spec",
         ("o.?metadata", f"{_TEMPLATE}.?metadata"),
@@ -52,13 +59,13 @@ PLACES: Final = (
             )
         ),
     ),
-    Place(
+    PodLocation(
         "cronjobs",
         f"{_CRON}.?spec.?template.?spec",
         ("o.?metadata", f"{_CRON}.?metadata", f"{_CRON}.?spec.?template.?metadata"),
         frozenset((("batch", "cronjobs"),)),
     ),
-    Place(
+    PodLocation(
         "podtemplates",
         "o.?template.?spec",
         ("o.?metadata", "o.?template.?metadata"),
@@ -78,14 +85,16 @@ class Webhook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Registered:
-    """What is registered for a phase. `left_out`: policies with the rules that are about any Pod, and are not asked."""
+class WebhooksOfPhase:
+    """The webhooks of a phase; `left_out` are policies with rules about any Pod, which no webhook asks about.
+    `left_out`: policies with the rules that are about any Pod, and are not asked.
+    """
 
     webhooks: tuple[Webhook, ...]
     left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def webhook_registrations(policies: PolicySet, phase: Phase, *, any_pod: bool = False) -> Registered:
+def webhook_registrations(policies: PolicySet, phase: Phase, *, any_pod: bool = False) -> WebhooksOfPhase:
     """Return the webhooks of a phase, the one without conditions first.
 
     Args:
@@ -93,38 +102,38 @@ def webhook_registrations(policies: PolicySet, phase: Phase, *, any_pod: bool = 
         phase: the phase.
         any_pod: ask also about Pods and workloads that only rules about any Pod have something to say of.
     """
-    wanted = wishes(policies, phase)
+    wanted = matched_resources_of_policies(policies, phase)
     if any("*" in (wish.group, wish.resource) or wish.resource.startswith("*/") for _, wish in wanted):
-        return Registered(webhooks=_single_webhook(wanted))
-    general: set[Wish] = {wish for _, wish in wanted if (wish.group, wish.resource) not in _COMMON}
+        return WebhooksOfPhase(webhooks=_webhook_without_conditions(wanted))
+    general: set[MatchedResource] = {wish for _, wish in wanted if (wish.group, wish.resource) not in _COMMON}
     special: list[Webhook] = []
     for place in PLACES:
         listed = [(policy, wish) for policy, wish in wanted if (wish.group, wish.resource) in place.resources]
         unconditional = {
-            (wish.group, wish.resource) for policy, wish in listed if _is_about_any(policy, any_pod=any_pod)
+            (wish.group, wish.resource) for policy, wish in listed if _needs_no_match_condition(policy, any_pod=any_pod)
         }
         general |= {wish for _, wish in listed if (wish.group, wish.resource) in unconditional}
-        special += _registrations_of_place(
+        special += _webhooks_of_pod_location(
             place, [each for each in listed if (each[1].group, each[1].resource) not in unconditional]
         )
     left_out = {} if any_pod else {policy.name: policy.any_pod for policy, _ in wanted if policy.any_pod}
-    rules = merge_resources(general)
-    return Registered(webhooks=(*([Webhook(name="", rules=rules)] if rules else ()), *special), left_out=left_out)
+    rules = merge_into_webhook_rules(general)
+    return WebhooksOfPhase(webhooks=(*([Webhook(name="", rules=rules)] if rules else ()), *special), left_out=left_out)
 
 
-def _single_webhook(wanted: Iterable[tuple[Policy, Wish]]) -> tuple[Webhook, ...]:
-    rules = merge_resources({wish for _, wish in wanted})
+def _webhook_without_conditions(wanted: Iterable[tuple[Policy, MatchedResource]]) -> tuple[Webhook, ...]:
+    rules = merge_into_webhook_rules({wish for _, wish in wanted})
     return (Webhook(name="", rules=rules),) if rules else ()
 
 
-def _is_about_any(policy: Policy, *, any_pod: bool) -> bool:
+def _needs_no_match_condition(policy: Policy, *, any_pod: bool) -> bool:
     return not (policy.concerns or policy.any_pod) or bool(any_pod and policy.any_pod)
 
 
-def _registrations_of_place(place: Place, listed: list[tuple[Policy, Wish]]) -> Iterator[Webhook]:
+def _webhooks_of_pod_location(place: PodLocation, listed: list[tuple[Policy, MatchedResource]]) -> Iterator[Webhook]:
     words = sorted({word for policy, _ in listed for word in policy.concerns})
     concerned = concerns_condition(words, place.spec, place.metadata)
-    rules = merge_resources({wish for policy, wish in listed if set(policy.concerns) - {"custom-kinds"}})
+    rules = merge_into_webhook_rules({wish for policy, wish in listed if set(policy.concerns) - {"custom-kinds"}})
     if rules and concerned != "false":
         mirror = (NOT_A_MIRROR,) if place.name == "pods" else ()
         yield Webhook(name=place.name, rules=rules, conditions=(*mirror, ("concerns-a-policy", concerned)))

@@ -43,12 +43,14 @@ def _optional_steps(path: str) -> str:
     )
 
 
-def exists_expression(value: str, rule: PodSetRule) -> str:
+def template_exists_expression(value: str, rule: PodSetRule) -> str:
     """Return CEL that says whether an object has the template of a rule with a fixed path."""
-    return " && ".join((f"type({field_expression(value, rule.template)}) == map", *_guards_of_rule(value, rule)))
+    return " && ".join(
+        (f"type({field_expression(value, rule.template)}) == map", *_condition_expressions_of_rule(value, rule))
+    )
 
 
-def _guards_of_rule(value: str, rule: PodSetRule) -> list[str]:
+def _condition_expressions_of_rule(value: str, rule: PodSetRule) -> list[str]:
     guards = [f"({_is_set_expression(value, rule.when)})"] if rule.when else []
     return [*guards, f"!({_is_set_expression(value, rule.unless)})"] if rule.unless else guards
 
@@ -57,7 +59,7 @@ def _is_set_expression(value: str, path: str) -> str:
     return f"{field_expression(value, path)} != null && {field_expression(value, path)} != false"
 
 
-def pod_expression(template: str, *, bare: bool, named: bool, drops_nulls: bool) -> str:
+def virtual_pod_expression_of_template(template: str, *, bare: bool, named: bool, drops_nulls: bool) -> str:
     """Return CEL for the virtual Pod of a template.
 
     Args:
@@ -86,62 +88,69 @@ def templates_expression(value: str, rows: Iterable[Row]) -> str:
     for row in rows:
         for rule in row.podSets:
             kinds.setdefault(rule, []).append(f"{row.group}/{row.kind}")
-    parts = [f"({_is_one_of(names)} ? {_places_expression(value, rule)} : [])" for rule, names in kinds.items()]
+    parts = [
+        f"({_kind_is_one_of_expression(names)} ? {_templates_of_rule_expression(value, rule)} : [])"
+        for rule, names in kinds.items()
+    ]
     return f"({' + '.join(parts)}).filter(e, type(e.template) == map)"
 
 
-def _is_one_of(kinds: Sequence[str]) -> str:
+def _kind_is_one_of_expression(kinds: Sequence[str]) -> str:
     return f'request.kind.group + "/" + request.kind.kind in [{", ".join(map(string_literal, kinds))}]'
 
 
-def _places_expression(value: str, rule: PodSetRule) -> str:
+def _templates_of_rule_expression(value: str, rule: PodSetRule) -> str:
     each = _EACH.search(rule.template)
     if each is None:
-        entry = _entry_expression(
+        entry = _template_entry_expression(
             string_literal(rule.template), string_literal(rule.name), field_expression("o", rule.template)
         )
-        guards = " && ".join(_guards_of_rule("o", rule))
+        guards = " && ".join(_condition_expressions_of_rule("o", rule))
         return f"[{value}]{f'.filter(o, {guards})' if guards else ''}.map(o, {entry})"
     before, after = rule.template[: each.start()], rule.template[each.end() :].lstrip(".")
     if _EACH.search(after):
-        return _nested_places_expression(value, before, replace(rule, template=after))
+        return _nested_templates_expression(value, before, replace(rule, template=after))
     listed, rest = f"{value}{_optional_steps(before)}", string_literal(f".{after}") if after else '""'
     template = field_expression("e", after)
-    some = "".join(f"{guard}, " for guard in [" && ".join(_guards_of_rule("e", rule))] if guard)
+    some = "".join(f"{guard}, " for guard in [" && ".join(_condition_expressions_of_rule("e", rule))] if guard)
     if each[0] == "[]":
         name = f"string(e{_optional_steps(rule.named)}.optFlatMap(v, optional.ofNonZeroValue(v)).orValue(i))"
         at = f'{string_literal(f"{before}[")} + string(i) + "]" + {rest}'
-        entry = _entry_expression(at, _name_of_template(rule, name), template)
-        return f"{_only_of_kind_expression(listed, 'list', '[]')}.transformList(i, e, {some}{entry})"
+        entry = _template_entry_expression(at, _template_name_expression(rule, name), template)
+        return f"{_value_of_type_or_empty_expression(listed, 'list', '[]')}.transformList(i, e, {some}{entry})"
     key = f'(string(i).matches({string_literal(_KEY)}) ? "." + string(i) : "[\\"" + string(i) + "\\"]")'
-    entry = _entry_expression(
-        f"{string_literal(before)} + {key} + {rest}", _name_of_template(rule, "string(i).lowerAscii()"), template
+    entry = _template_entry_expression(
+        f"{string_literal(before)} + {key} + {rest}",
+        _template_name_expression(rule, "string(i).lowerAscii()"),
+        template,
     )
-    return f"{_only_of_kind_expression(listed, 'map', '{}')}.transformList(i, e, {some}{entry})"
+    return f"{_value_of_type_or_empty_expression(listed, 'map', '{}')}.transformList(i, e, {some}{entry})"
 
 
-def _nested_places_expression(value: str, before: str, rule: PodSetRule) -> str:
+def _nested_templates_expression(value: str, before: str, rule: PodSetRule) -> str:
     """Return CEL for the templates in a list inside each element of a list, which are named by their place."""
     at = f'{string_literal(f"{before}[")} + string(n) + "]." + string(p.at)'
-    inner = f"({_places_expression('dyn(q)', rule)}).map(p, {_entry_expression(at, at, 'p.template')})"
-    listed = _only_of_kind_expression(f"{value}{_optional_steps(before)}", "list", "[]")
+    inner = (
+        f"({_templates_of_rule_expression('dyn(q)', rule)}).map(p, {_template_entry_expression(at, at, 'p.template')})"
+    )
+    listed = _value_of_type_or_empty_expression(f"{value}{_optional_steps(before)}", "list", "[]")
     return f"{listed}.transformList(n, q, {inner}).flatten()"
 
 
-def _name_of_template(rule: PodSetRule, name: str) -> str:
+def _template_name_expression(rule: PodSetRule, name: str) -> str:
     return f"{name} + {string_literal(f'-{rule.name}')}" if rule.name else name
 
 
-def _only_of_kind_expression(value: str, kind: str, empty: str) -> str:
+def _value_of_type_or_empty_expression(value: str, kind: str, empty: str) -> str:
     """Return CEL for an optional value that counts as empty unless it is of a kind."""
     return f"{value}.optFlatMap(v, type(v) == {kind} ? optional.of(v) : optional.none()).orValue(dyn({empty}))"
 
 
-def _entry_expression(at: str, name: str, template: str) -> str:
+def _template_entry_expression(at: str, name: str, template: str) -> str:
     return f'{{"at": dyn({at}), "name": dyn({name}), "template": dyn({template})}}'
 
 
-def message_at_template(message: str, at: str, *, bare: bool) -> str:
+def message_with_path_expression(message: str, at: str, *, bare: bool) -> str:
     """Return CEL that puts a template's path before the path in a message about a virtual Pod, or before the message.
 
     Further paths that it names, as in `…; spec.x: …`, get it too.
@@ -151,14 +160,14 @@ def message_at_template(message: str, at: str, *, bare: bool) -> str:
         at: an expression, the path of the template.
         bare: the template is a PodSpec, whose path stands for `spec`.
     """
-    further = others(at, bare=bare)
+    further = replace_calls_for_further_paths(at, bare=bare)
     joined = f'"." + {message}{further}'
     if bare:
         joined = f'({message}.startsWith("spec") ? {message}.substring(4){further} : ": " + {message})'
     return f'{at} + ({message}.matches({string_literal(PATH)}) ? {joined} : ": " + {message})'
 
 
-def others(at: str, *, bare: bool) -> str:
+def replace_calls_for_further_paths(at: str, *, bare: bool) -> str:
     """Return the calls that put the template's path before further paths in a text; expansion.py does the same."""
     spec = "." if bare else ".spec."
     return "".join(f'.replace("{before}spec.", "{before}" + {at} + "{spec}")' for before in _BEFORE_OTHERS)

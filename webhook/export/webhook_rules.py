@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from webhook.attributes import Operation, Phase
 from webhook.policy.compiled import Policy
 from webhook.policy.matching import ResourceRule
-from webhook.policy.policy_set import PolicySet, covers_pods, holders
+from webhook.policy.policy_set import PolicySet, covers_pods, kinds_with_embedded_objects
 from webhook.workloads.table import Table
 
 _MUTABLE = (Operation.CREATE, Operation.UPDATE, Operation.CONNECT)
@@ -30,7 +30,7 @@ class WebhookRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class MatchedResource:
     """One resource, with one version and operation, that a policy matches."""
 
     group: str
@@ -44,30 +44,30 @@ def webhook_rules(policies: PolicySet, phase: Phase) -> tuple[WebhookRule, ...]:
     """Return the rules of one phase, sorted; resources that share group, versions, operations and scope share a
     rule.
     """
-    return merge_resources({wish for _, wish in wishes(policies, phase)})
+    return merge_into_webhook_rules({wish for _, wish in matched_resources_of_policies(policies, phase)})
 
 
-def wishes(policies: PolicySet, phase: Phase) -> tuple[tuple[Policy, Wish], ...]:
-    """Return what the policies that webhook configurations name match in a phase."""
+def matched_resources_of_policies(policies: PolicySet, phase: Phase) -> tuple[tuple[Policy, MatchedResource], ...]:
+    """Return each policy that a webhook serves in a phase with each resource, version and operation that it matches."""
     asked = [policy for policy in policies.validating if policy.phase in (phase.value, "both")]
     called = [policy for policy in asked if policy.bindings and policy.is_registered]
-    pairs = [(policy, wish) for policy in called for wish in _wishes_of_policy(policy, policies.table)]
+    pairs = [(policy, wish) for policy in called for wish in _matched_resources_of_policy(policy, policies.table)]
     if phase is Phase.MUTATE:
         changing = (policy for policy in policies.mutating if policy.bindings)
-        every = ((policy, wish) for policy in changing for wish in _wishes_of_policy(policy, policies.table))
+        every = ((policy, wish) for policy in changing for wish in _matched_resources_of_policy(policy, policies.table))
         pairs += ((policy, wish) for policy, wish in every if wish.operation in _MUTABLE)
     return tuple(pairs)
 
 
-def _wishes_of_policy(policy: Policy, table: Table) -> Iterator[Wish]:
+def _matched_resources_of_policy(policy: Policy, table: Table) -> Iterator[MatchedResource]:
     for rule in policy.criteria.rules:
         operations = tuple(Operation) if rule.operations is None else tuple(rule.operations)
-        for group, version, resource, scope in _named_resources(rule, policy, table):
+        for group, version, resource, scope in _resources_of_rule(rule, policy, table):
             for operation in operations:
-                yield Wish(group, version, resource, str(operation), scope)
+                yield MatchedResource(group, version, resource, str(operation), scope)
 
 
-def _named_resources(rule: ResourceRule, policy: Policy, table: Table) -> Iterator[tuple[str, str, str, str]]:
+def _resources_of_rule(rule: ResourceRule, policy: Policy, table: Table) -> Iterator[tuple[str, str, str, str]]:
     groups = ("*",) if rule.groups is None else tuple(rule.groups)
     versions = ("*",) if rule.versions is None else tuple(rule.versions)
     for resource, sub in rule.resources:
@@ -77,18 +77,20 @@ def _named_resources(rule: ResourceRule, policy: Policy, table: Table) -> Iterat
         for row in table.rows:
             yield from ((row.group, version, row.resource, "*") for version in row.versions)
     if policy.enters:
-        for row in holders(rule, table):
+        for row in kinds_with_embedded_objects(rule, table):
             yield from ((row.group, version, row.resource, "*") for version in row.versions)
 
 
-def merge_resources(wishes: Iterable[Wish]) -> tuple[WebhookRule, ...]:
-    """Return rules for some resources."""
+def merge_into_webhook_rules(wishes: Iterable[MatchedResource]) -> tuple[WebhookRule, ...]:
+    """Return webhook rules that match these resources; resources with equal groups, versions, operations and scope
+    share a rule.
+    """
     operations: dict[tuple[str, str, str, str], set[str]] = {}
     for wish in wishes:
         operations.setdefault((wish.group, wish.version, wish.resource, wish.scope), set()).add(wish.operation)
     versions: dict[tuple[str, str, str, tuple[str, ...]], set[str]] = {}
     for (group, version, resource, scope), names in operations.items():
-        versions.setdefault((group, resource, scope, _operation_names(names)), set()).add(version)
+        versions.setdefault((group, resource, scope, _wildcard_or_operations(names)), set()).add(version)
     resources: dict[tuple[str, tuple[str, ...], str, tuple[str, ...]], set[str]] = {}
     for (group, resource, scope, verbs), numbers in versions.items():
         resources.setdefault((group, _wildcard_or_names(numbers), scope, verbs), set()).add(resource)
@@ -99,7 +101,7 @@ def merge_resources(wishes: Iterable[Wish]) -> tuple[WebhookRule, ...]:
     return tuple(sorted(merged))
 
 
-def _operation_names(names: set[str]) -> tuple[str, ...]:
+def _wildcard_or_operations(names: set[str]) -> tuple[str, ...]:
     return ("*",) if len(names) == len(Operation) else tuple(op.value for op in Operation if op.value in names)
 
 

@@ -11,7 +11,7 @@ from webhook import releases
 from webhook.attributes import JSON
 from webhook.errors import LookupFailed
 from webhook.releases import Release
-from webhook.user_cache import UserCache
+from webhook.user_cache import TwoGenerationCache
 
 KUEUE: Final[Release] = (0, 19)
 TRAINER: Final[Release] = (2, 3)
@@ -74,8 +74,10 @@ def read_assumptions(param: JSON, name: str = "its parameter") -> ClusterAssumpt
     return assumed
 
 
-_READ: Final[UserCache[tuple[tuple[tuple[str, str], ...], str], ClusterAssumptions | None]] = UserCache(1 << 20)
-_EQUAL: Final[UserCache[ClusterAssumptions, ClusterAssumptions | None]] = UserCache(1 << 20)
+_READ: Final[TwoGenerationCache[tuple[tuple[tuple[str, str], ...], str], ClusterAssumptions | None]] = (
+    TwoGenerationCache(1 << 20)
+)
+_EQUAL: Final[TwoGenerationCache[ClusterAssumptions, ClusterAssumptions | None]] = TwoGenerationCache(1 << 20)
 """The same value for equal ones, so that facts are computed once for all policies that assume the same."""
 _RESOURCES: Final = ("resource.", "vendor.")
 _CONFIGURATION: Final = "controller_manager_config.yaml"
@@ -94,14 +96,14 @@ def _assumptions_from_texts(told: tuple[tuple[str, str], ...], name: str) -> Clu
         trainer=_read_release("trainer", texts, name),
         device_claims=texts["dynamicResourceAllocation"] == "true" if "dynamicResourceAllocation" in texts else None,
         resources=tuple((key, text) for key, text in told if key == "resource" or key.startswith(_RESOURCES)),
-        feature_gates=frozenset(_gates_switched_on(texts.get("featureGates", ""))),
+        feature_gates=frozenset(_enabled_feature_gates(texts.get("featureGates", ""))),
         kueue=kueue or _DEFAULTS.kueue,
         knows_kueue=kueue is not None,
         kueue_configuration=texts.get(_CONFIGURATION, ""),
     )
 
 
-def _gates_switched_on(gates: str) -> Iterator[str]:
+def _enabled_feature_gates(gates: str) -> Iterator[str]:
     """Yield the names that a list such as `A=true, B, C=false` switches on."""
     for each in gates.split(","):
         name, _, value = each.strip().partition("=")
@@ -116,7 +118,7 @@ def _read_release(of: str, texts: Mapping[str, str], name: str) -> Release | Non
     text = texts.get(of, "")
     release = releases.parse_release(text.strip())
     if text and release is None:
-        example = releases.shown(_EXAMPLES[of])
+        example = releases.release_as_text(_EXAMPLES[of])
         told = f"the policy cannot be asked: data.{of} of {name} is `{text}`"
         raise LookupFailed(f"{told}: write a release such as {example} there")
     return release

@@ -77,7 +77,7 @@ WORK: Final = 10
 
 
 def problems_of_groups(subject: Subject, groups: Iterable[str]) -> list[CheckResults]:
-    """Return what the checks of some groups say of an object, where they say something; raise as `checked`."""
+    """Return the results of the checks of some groups, without empty ones. raise as `checked`."""
     reported = []
     for group in groups:
         result = problems_of_group(group, subject)
@@ -105,10 +105,10 @@ def _run_checks_of_group(group: str, checks: Iterable[Check], subject: Subject) 
     until = subject.deadline
     until.left -= WORK  # as `spend`, without a call
     if until.left < 0:
-        until.look()
+        until.check_clock()
     try:
         for each in checks:
-            if each.of_pods_with and _is_pod_without_parts(each.of_pods_with, subject):
+            if each.of_pods_with and _is_pod_with_none_of_parts(each.of_pods_with, subject):
                 continue
             if each.when is not None:
                 is_about = subject.results.get(each.when)  # as `once`, without a call: groups share what they ask
@@ -129,7 +129,7 @@ def _run_checks_of_group(group: str, checks: Iterable[Check], subject: Subject) 
     )
 
 
-def _is_pod_without_parts(parts: frozenset[str], subject: Subject) -> bool:
+def _is_pod_with_none_of_parts(parts: frozenset[str], subject: Subject) -> bool:
     """Return whether an object is a Pod that has none of some parts (typed/pod_parts.py)."""
     if subject.group_kind != POD:
         return False

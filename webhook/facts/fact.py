@@ -30,9 +30,9 @@ class FactResult:
     value: JSON
     missing: Missing = field(default_factory=dict)
 
-    def lacks(self, fields: Iterable[str] | None = None) -> tuple[MissingObject, ...]:
-        """Return the objects that were missing for some of the fact's own fields, or for any of them: each
-        object once.
+    def missing_objects_of_fields(self, fields: Iterable[str] | None = None) -> tuple[MissingObject, ...]:
+        """Return the missing objects because of which these fields, or any field, could not be computed; each object
+        once. each object once.
         """
         wanted = self.missing if fields is None else ("", *fields)
         return tuple(dict.fromkeys(each for name in wanted for each in self.missing.get(name, ())))

@@ -10,7 +10,7 @@ from webhook.typed.deployments import Deployment
 
 def installed_release(view: ClusterView, controller: Controller) -> Release | None:
     """Return the release; None where there is no such Deployment, or its image has no tag that is a release."""
-    held = view.peek(Deployment.gvk, controller.place.namespace, controller.place.name)
+    held = view.get_without_noting(Deployment.gvk, controller.place.namespace, controller.place.name)
     for container in Deployment.of(held).spec.template.spec.containers:
         release = release_of_image(container.image, controller)
         if release is not None:

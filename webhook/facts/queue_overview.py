@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from webhook.facts.resource_units import amount_in_kueue_units
+from webhook.facts.resource_units import format_amount_in_kueue_units
 
 Kind: TypeAlias = Literal["Cohort", "ClusterQueue", "LocalQueue", "Queue"]
 """The kinds of Kueue, and Volcano's Queue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Amount:
+class QueueResourceAmounts:
     """The amounts of a resource in a queue: thousandths of cpu, units of everything else.
 
     Args:
@@ -34,13 +34,13 @@ class Amount:
     most: int
     used: int
 
-    def shown(self, value: int | None) -> str | None:
+    def format_as_quantity(self, value: int | None) -> str | None:
         """Return one of its numbers as a quantity."""
-        return None if value is None else amount_in_kueue_units(self.resource, value)
+        return None if value is None else format_amount_in_kueue_units(self.resource, value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class QueueRow:
     """A Cohort, a ClusterQueue, a LocalQueue, or a Queue of Volcano.
 
     Args:
@@ -56,12 +56,12 @@ class Row:
     namespace: str = ""
     parent: str = ""
     depth: int = 0
-    amounts: tuple[Amount, ...] = ()
+    amounts: tuple[QueueResourceAmounts, ...] = ()
     obstacles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Overview:
+class QueueOverview:
     """The rows of all queues, the unused flavors, and the number of Workloads with quota.
 
     Args:
@@ -70,6 +70,6 @@ class Overview:
         workloads: how many Workloads with reserved quota say what is in use; None where the status of the queues does.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[QueueRow, ...]
     unused_flavors: tuple[str, ...] = ()
     workloads: int | None = None

@@ -17,7 +17,7 @@ _READ: Final = ("kueue", "volcano")
 """What a label or an annotation that one of the checks reads has in its key: kueue.x-k8s.io, scheduling.volcano.sh."""
 
 
-def changes_what_is_read(subject: Subject) -> bool:
+def changes_fields_that_checks_read(subject: Subject) -> bool:
     """Return whether an object is new, or differs from its old state in more than its status and its bookkeeping."""
     if not subject.object or not subject.old_object:
         return True

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.attributes import JSON
 from webhook.facts.fact import Fact
 from webhook.facts.packages import PACKAGES, FactPackage
-from webhook.problems.catalogue import Catalogue, LazyCatalogue, catalogue_of_rules, rules_of
+from webhook.problems.catalogue import Catalogue, LazyCatalogue, catalogue_of_rules, rules_of_modules
 from webhook.problems.rule import Rule
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class FactRegistry:
         object.__setattr__(self, "fact_names", tuple(name for package in self.packages for name in package.facts))
 
     @property
-    def groups(self) -> tuple[str, ...]:
+    def check_groups(self) -> tuple[str, ...]:
         """Return every group of checks."""
         return tuple(group for package in self.packages for group in package.groups)
 
@@ -69,16 +69,16 @@ class FactRegistry:
                 self._of_kinds[kind, is_deleted] = table
         return table
 
-    def judges_types(self, groups: tuple[str, ...]) -> bool:
-        """Return whether checks of these groups are asked about objects that are not of their types."""
+    def has_checks_of_field_types(self, groups: tuple[str, ...]) -> bool:
+        """Return whether any of these groups has checks of objects whose fields are of the wrong type."""
         return any(package.judges_types and not set(groups).isdisjoint(package.groups) for package in self.packages)
 
-    def concerns(self, groups: tuple[str, ...], kind: tuple[str, str], obj: JSON) -> bool:
+    def may_checks_apply_to(self, groups: tuple[str, ...], kind: tuple[str, str], obj: JSON) -> bool:
         """Return whether checks of some groups may be about an object of a group and kind, of its types or not."""
         checks = [check for group in groups for check in self.checks(group) if check.is_about(kind, is_deleted=False)]
         return not checks or any(check.concerns is None or check.concerns(obj) for check in checks)
 
-    def catalogue(self, groups: tuple[str, ...]) -> Catalogue:
+    def rule_catalogue_of_groups(self, groups: tuple[str, ...]) -> Catalogue:
         """Return the rules of some groups, whose modules are imported when somebody looks for a rule.
 
         Looking for one raises InputError for every mistake in them, and for an id that several rules have.
@@ -103,7 +103,7 @@ class ChecksOfKind(dict[str, "tuple[Check, ...]"]):
         self[group] = about
         return about
 
-    def parts_of_pods(self, groups: Iterable[str]) -> frozenset[str]:
+    def pod_parts_that_checks_need(self, groups: Iterable[str]) -> frozenset[str]:
         """Return what a Pod must have any of, for checks of groups to be asked; () if some are asked of any Pod."""
         parts = [check.of_pods_with for group in groups for check in self[group]]
         return frozenset().union(*parts) if all(parts) else frozenset()
@@ -132,7 +132,7 @@ def _import_catalogue(packages: tuple[FactPackage, ...], groups: tuple[str, ...]
 
 def rules_of_package(package: FactPackage) -> tuple[Rule, ...]:
     """Import the modules with a package's rules and return the rules."""
-    return rules_of(*map(import_module, package.rule_modules))
+    return rules_of_modules(*map(import_module, package.rule_modules))
 
 
 SHIPPED: Final = FactRegistry(PACKAGES)

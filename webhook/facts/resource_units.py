@@ -12,15 +12,15 @@ from webhook.quantity import Quantity
 _BYTES: Final = ("memory", "ephemeral-storage")
 
 
-def amount_in_units(resource: str, value: JSON) -> int | None:
+def parse_amount_in_kueue_units(resource: str, value: JSON) -> int | None:
     """Return a quantity in Kueue's units: thousandths of cpu, units of everything else, rounded up; None for none."""
-    read = quantity.read(value)
+    read = quantity.read_quantity_or_none(value)
     if read is None:
         return None
     return read.milli_value() if resource == "cpu" else read.value()
 
 
-def amount_in_kueue_units(resource: str, value: int) -> str:
+def format_amount_in_kueue_units(resource: str, value: int) -> str:
     """Write an amount of a resource in Kueue's units, without its name: `1500m`, `40Gi`, `24`."""
     if resource == "cpu":
         return str(Quantity(value, -3))
@@ -29,15 +29,15 @@ def amount_in_kueue_units(resource: str, value: int) -> str:
     return str(value)
 
 
-def amount_with_resource(resource: str, value: int) -> str:
+def format_amount_with_resource_name(resource: str, value: int) -> str:
     """Write an amount of a resource in Kueue's units, with its name: `24 nvidia.com/gpu`."""
-    return f"{amount_in_kueue_units(resource, value)} {resource}"
+    return f"{format_amount_in_kueue_units(resource, value)} {resource}"
 
 
 def cpu_count(resources: JSON) -> int:
     """Return how many CPUs, rounded up, the requests name unless it is zero, else the limits."""
     for side in ("requests", "limits"):
-        cpus = quantity.read(get(resources, (side, "cpu")))
+        cpus = quantity.read_quantity_or_none(get(resources, (side, "cpu")))
         if cpus is not None and cpus.sign() > 0:
             return cpus.value()
     return 0

@@ -23,7 +23,7 @@ from webhook.paths import FieldPath
 from webhook.schema import Mismatch, decode_object
 from webhook.typed.objects import Metadata, Object
 from webhook.typed.pods import Pod
-from webhook.typed.view import Reading
+from webhook.typed.view import ReadingContext
 from webhook.workloads.table import Table
 
 _T = TypeVar("_T")
@@ -91,23 +91,23 @@ class Subject:
         """Return the namespace of the request, "" for cluster-scoped objects."""
         return self.attributes.namespace
 
-    def view(self) -> ClusterView:
+    def cluster_view(self) -> ClusterView:
         """Return the cluster as seen from the object's namespace, with nothing noted as missing yet."""
-        return self.cluster.unnoted()
+        return self.cluster.copy_without_missing_objects()
 
     def typed(self, kind: type[Whole]) -> Whole:
         """Return the object with typed fields; it is false on DELETE."""
         known = self.typed_objects.get(kind)
         if known is None:
-            reading = Reading(self.deadline, self.omitted, self.is_decoded)
+            reading = ReadingContext(self.deadline, self.omitted, self.is_decoded)
             known = self.typed_objects[kind] = kind.of(self.object, (), reading)
         typed: Whole = known
         return typed
 
     @property
-    def reading(self) -> Reading:
-        """Return how typed objects read the object, and what follows from it."""
-        return Reading(self.deadline, self.omitted)
+    def reading_context(self) -> ReadingContext:
+        """Return the context in which typed objects read the object: its deadline and its omitted fields."""
+        return ReadingContext(self.deadline, self.omitted)
 
     @property
     def metadata(self) -> Metadata:
@@ -116,13 +116,13 @@ class Subject:
 
     def typed_old(self, kind: type[Whole]) -> Whole:
         """Return the old object with typed fields; it is false where there was none."""
-        return kind.of(self.old_object, (), Reading(self.deadline))
+        return kind.of(self.old_object, (), ReadingContext(self.deadline))
 
     def fact(self, name: str) -> JSON:
         """Return the value of a fact of the object."""
-        return self.result(name).value
+        return self.fact_result(name).value
 
-    def result(self, name: str) -> FactResult:
+    def fact_result(self, name: str) -> FactResult:
         """Return a fact of the object, with what it could not be computed from.
 
         Raises:
@@ -137,17 +137,19 @@ class Subject:
             until = self.deadline
             until.left -= WORK  # as `spend`, without a call; asked again once the time is up, a result costs nothing
             if until.left < 0:
-                until.look()
+                until.check_clock()
             known = self.results[compute] = compute(self)
         result: _T = known
         return result
 
-    def inner(self, obj: JSON) -> Subject:
+    def subject_of_inner_object(self, obj: JSON) -> Subject:
         """Return the subject for an object inside this one, decoded as if it stood alone."""
         group, version, kind = (*str(obj["apiVersion"]).rpartition("/")[::2], str(obj["kind"]))
-        return self.about(decode_object(obj, GroupVersionKind(group, version, kind), self.deadline).value)
+        return self.subject_of_other_object(
+            decode_object(obj, GroupVersionKind(group, version, kind), self.deadline).value
+        )
 
-    def about(
+    def subject_of_other_object(
         self, obj: JSON, attributes: Attributes | None = None, template_of: GroupVersionKind | None = None
     ) -> Subject:
         """Return the subject for another decoded object in the same cluster, with the request's attributes unless

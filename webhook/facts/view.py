@@ -21,7 +21,7 @@ from webhook.problem import MissingObject
 from webhook.similar_names import nearest_name
 from webhook.typed.collections import Items
 from webhook.typed.objects import Object
-from webhook.typed.view import Reading
+from webhook.typed.view import ReadingContext
 
 CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class _SeenObjects:
 
 @dataclass(slots=True)
 class ClusterView:
-    """Lookups in one namespace, and until when there may be any.
+    """Lookups in the cluster, as seen from one namespace, until a deadline.
 
     `noted` collects what was not there by the fields of the fact that needed it, of which `fields` is asked now.
     """
@@ -58,19 +58,21 @@ class ClusterView:
     noted: dict[str, dict[MissingObject, None]] = field(default_factory=dict)
     _seen: _SeenObjects = field(default_factory=_SeenObjects)
 
-    def unnoted(self) -> ClusterView:
-        """Return the same view with nothing noted yet: for a fact of its own, or for what no fact is to say."""
+    def copy_without_missing_objects(self) -> ClusterView:
+        """Return a copy of the view that has noted no missing objects. for a fact of its own, or for what no fact is to
+        say.
+        """
         return ClusterView(self.cluster, self.namespace, self.deadline, _seen=self._seen)
 
-    def of(self, *fields: str) -> ClusterView:
+    def for_fields(self, *fields: str) -> ClusterView:
         """Return the same view for lookups that only some fields need."""
         return ClusterView(self.cluster, self.namespace, self.deadline, fields, self.noted, self._seen)
 
-    def missing(self) -> Missing:
+    def missing_objects_by_field(self) -> Missing:
         """Return the objects that were not there, by field."""
         return {name: tuple(objects) for name, objects in self.noted.items()}
 
-    def every_missing_object(self) -> tuple[MissingObject, ...]:
+    def all_missing_objects(self) -> tuple[MissingObject, ...]:
         """Return the objects that were not there, whatever field needed them."""
         return tuple(each for objects in self.noted.values() for each in objects)
 
@@ -87,26 +89,34 @@ class ClusterView:
             result = self._look_up_object(gvk, namespace, name)
         except LookupFailed as failure:
             self._seen.failed.add(gvk)
-            self.note(MissingObject(kind=gvk.kind, namespace=namespace, name=name, why=f"not looked up: {failure}"))
+            self.note_missing(
+                MissingObject(kind=gvk.kind, namespace=namespace, name=name, why=f"not looked up: {failure}")
+            )
             return None
         if result is None:
-            self.note(MissingObject(kind=gvk.kind, namespace=namespace, name=name))
+            self.note_missing(MissingObject(kind=gvk.kind, namespace=namespace, name=name))
         return result
 
     def find(self, kind: type[Whole], name: str, *, namespaced: bool = True, namespace: str | None = None) -> Whole:
         """Find an object as `get` does, and return it with typed fields; false where it is absent or nobody can say."""
         obj = self.get(kind.gvk, name, namespaced=namespaced, namespace=namespace)
-        return kind.of(obj, (), Reading(self.deadline))
+        return kind.of(obj, (), ReadingContext(self.deadline))
 
-    def every(self, kind: type[Whole]) -> Items[Whole]:
+    def list_typed_in_all_namespaces(self, kind: type[Whole]) -> Items[Whole]:
         """List objects as `objects` does, with typed fields."""
-        reading = Reading(self.deadline)
-        return Items([kind(obj, (), reading) for obj in self.deadline.each(self.objects(kind.gvk))], self.deadline)
+        reading = ReadingContext(self.deadline)
+        return Items(
+            [
+                kind(obj, (), reading)
+                for obj in self.deadline.charge_for_items(self.list_json_in_all_namespaces(kind.gvk))
+            ],
+            self.deadline,
+        )
 
-    def list(self, kind: type[Whole], namespace: str | None = None) -> Items[Whole]:
+    def list_typed(self, kind: type[Whole], namespace: str | None = None) -> Items[Whole]:
         """List objects as `all` does, with typed fields."""
-        reading = Reading(self.deadline)
-        listed = self.deadline.each(self.all(kind.gvk, namespace))
+        reading = ReadingContext(self.deadline)
+        listed = self.deadline.charge_for_items(self.list_json(kind.gvk, namespace))
         return Items([kind.of(obj, (), reading) for obj in listed], self.deadline)
 
     def _look_up_object(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON:
@@ -116,7 +126,7 @@ class ClusterView:
             known = objects[key] = self.cluster.get(gvk, namespace, name)
         return known
 
-    def all(self, gvk: GroupVersionKind, namespace: str | None = None) -> Sequence[JSON]:
+    def list_json(self, gvk: GroupVersionKind, namespace: str | None = None) -> Sequence[JSON]:
         """List the objects of a namespace, or of all; none where nobody can say, which `missing` then explains.
 
         Raises nothing; the same sequence for the same question until the cluster changes, so that what is made of it
@@ -127,10 +137,12 @@ class ClusterView:
             return self.cluster.list(gvk, namespace)
         except LookupFailed as failure:
             self._seen.failed.add(gvk)
-            self.note(MissingObject(kind=gvk.kind, name="", namespace=namespace or "", why=f"not looked up: {failure}"))
+            self.note_missing(
+                MissingObject(kind=gvk.kind, name="", namespace=namespace or "", why=f"not looked up: {failure}")
+            )
             return ()
 
-    def peek(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
+    def get_without_noting(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
         """Return the object, or None where it is not there or nobody can say; nothing is noted."""
         self.deadline.left -= 1
         try:
@@ -148,7 +160,7 @@ class ClusterView:
             self._seen.failed.add(gvk)
             return False
 
-    def objects(self, gvk: GroupVersionKind) -> Sequence[JSON]:
+    def list_json_in_all_namespaces(self, gvk: GroupVersionKind) -> Sequence[JSON]:
         """List all objects of a kind in every namespace, none where nobody can say: for what is near, or elsewhere."""
         listed = self._seen.lists.get(gvk)
         if listed is None:
@@ -173,28 +185,28 @@ class ClusterView:
         """Return whether a cluster-scoped object does not exist; what nobody knows is noted."""
         return self.get(kind, name, namespaced=False) is None and self.is_whole(kind)
 
-    def named(self, kind: GroupVersionKind, name: str, namespace: str = "") -> str:
+    def name_with_file(self, kind: GroupVersionKind, name: str, namespace: str = "") -> str:
         """Name an object that a message rests on, with its file where it is one of a file: "Queue `a` in
         queues.yaml".
         """
-        return f"{kind.kind} `{name}`{self.origin(self.peek(kind, namespace, name))}"
+        return f"{kind.kind} `{name}`{self.file_of_object_as_text(self.get_without_noting(kind, namespace, name))}"
 
-    def origin(self, obj: JSON) -> str:
+    def file_of_object_as_text(self, obj: JSON) -> str:
         """Say where an object of a file stands: " in queues.yaml"; "" for one of a live cluster."""
-        file = self.cluster.place(obj) if obj else ""
+        file = self.cluster.file_of_object(obj) if obj else ""
         return f" in {file}" if file else ""
 
-    def origins(self, objects: Sequence[JSON]) -> str:
+    def files_of_objects_as_text(self, objects: Sequence[JSON]) -> str:
         """Say where some objects of files stand: " in nodes.yaml and 2 other files"; "" for those of a live cluster."""
-        files = dict.fromkeys(filter(None, map(self.cluster.place, self.deadline.each(objects))))
+        files = dict.fromkeys(filter(None, map(self.cluster.file_of_object, self.deadline.charge_for_items(objects))))
         if not files:
             return ""
         first, *others = files
         more = f" and {len(others)} other file{'s' * (len(others) > 1)}" if others else ""
         return f" in {first}{more}"
 
-    def note(self, *missing: MissingObject) -> None:
-        """Remember what could not be found out, for the fields that are asked."""
+    def note_missing(self, *missing: MissingObject) -> None:
+        """Note objects that could not be found, for the fields that are being computed."""
         for name in self.fields:
             self.noted.setdefault(name, {}).update(dict.fromkeys(missing))
 

@@ -34,12 +34,12 @@ class LivePolicies:
     objects: tuple[CompiledObject, ...] = ()
     unbound: frozenset[str] = frozenset()
 
-    def failing(self) -> tuple[str, ...]:
+    def failing_object_names(self) -> tuple[str, ...]:
         """Return the objects with errors, as `ValidatingPolicy/name`."""
         return tuple(f"{each.stored.kind}/{each.stored.name}" for each in self.objects if each.errors)
 
 
-def combine(files: PolicySet, compiled: Iterable[CompiledObject]) -> LivePolicies:
+def combine_file_and_stored_policies(files: PolicySet, compiled: Iterable[CompiledObject]) -> LivePolicies:
     """Combine the policies of files and of stored objects into one set.
 
     Args:
@@ -50,7 +50,7 @@ def combine(files: PolicySet, compiled: Iterable[CompiledObject]) -> LivePolicie
         **{(VALIDATING, policy.name): policy for policy in files.validating},
         **{(MUTATING, policy.name): policy for policy in files.mutating},
     }
-    objects = tuple(_out_of_force_if_name_is_taken(each, of_files) for each in compiled)
+    objects = tuple(_deactivate_if_name_is_taken(each, of_files) for each in compiled)
     stored = {(NATIVE[each.stored.kind], each.stored.name): each.policy for each in objects if each.policy}
     every = {**of_files, **stored}
     bound: dict[Key, list[Binding]] = {}
@@ -59,18 +59,18 @@ def combine(files: PolicySet, compiled: Iterable[CompiledObject]) -> LivePolicie
         if each.binding is not None:
             key = each.bound_kind, each.binding.policy
             bound.setdefault(key, []).append(each.binding)
-            if key not in every and not _is_shadowed_policy(key, objects):
+            if key not in every and not _has_stored_object_of_policy(key, objects):
                 unbound.add(each.stored.name)
     policies = replace(
         files,
-        validating=_policies_in_order(VALIDATING, every, bound),
-        mutating=_policies_in_order(MUTATING, every, bound),
+        validating=_sorted_policies_with_bindings(VALIDATING, every, bound),
+        mutating=_sorted_policies_with_bindings(MUTATING, every, bound),
     )
     return LivePolicies(policies, objects, frozenset(unbound))
 
 
-def _out_of_force_if_name_is_taken(compiled: CompiledObject, of_files: Mapping[Key, Policy]) -> CompiledObject:
-    """Return the object, out of force where its name is taken."""
+def _deactivate_if_name_is_taken(compiled: CompiledObject, of_files: Mapping[Key, Policy]) -> CompiledObject:
+    """Return the object without its policy or binding, and with an error, if the files have one of the same name."""
     kind, name = compiled.stored.kind, compiled.stored.name
     if compiled.policy is not None and (NATIVE[kind], name) in of_files:
         return replace(compiled, policy=None, errors=(f"metadata.name: {_TAKEN}",), reason="NameTaken")
@@ -86,12 +86,12 @@ def _out_of_force_if_name_is_taken(compiled: CompiledObject, of_files: Mapping[K
     return compiled
 
 
-def _is_shadowed_policy(key: Key, objects: Iterable[CompiledObject]) -> bool:
-    """Return whether there is an object of that policy, which is not in force."""
+def _has_stored_object_of_policy(key: Key, objects: Iterable[CompiledObject]) -> bool:
+    """Return whether there is a stored object for the policy, in force or not."""
     return any((NATIVE.get(each.stored.kind), each.stored.name) == key for each in objects)
 
 
-def _policies_in_order(
+def _sorted_policies_with_bindings(
     kind: str, every: Mapping[Key, Policy], bound: Mapping[Key, list[Binding]]
 ) -> tuple[Policy, ...]:
     """Return the policies of a kind in the order of their names, with their own bindings and stored ones."""

@@ -12,15 +12,15 @@ from time import thread_time
 from typing import Final
 
 from webhook.errors import CelError
-from webhook.live_policies.compile_budget import MOST_S, MOST_S_TOGETHER, CompileBudget, CompileTimeSpent
+from webhook.live_policies.compile_budget import MOST_S, MOST_S_TOGETHER, CompileTimeExceededError, TimeLimitedEngine
 from webhook.live_policies.objects import StoredPolicy
-from webhook.manifests.claimgate_kinds import parse_claimgate_kind, written_path
+from webhook.manifests.claimgate_kinds import parse_claimgate_kind, path_in_claimgate_object
 from webhook.manifests.field_errors import FieldError
 from webhook.manifests.models import MutatingPolicyManifest, ShapeError, ValidatingPolicyManifest
 from webhook.paths import path_as_text
 from webhook.policy.compile import compile_policy
 from webhook.policy.compile_binding import compile_binding
-from webhook.policy.compiled import Binding, Condition, Deferred, Expression, MatchConditions, Policy
+from webhook.policy.compiled import Binding, Condition, DeferredPart, Expression, MatchConditions, Policy
 from webhook.policy.load import Options, chosen_engine
 
 MOST_OBJECTS: Final = 400
@@ -54,7 +54,9 @@ class CompiledObject:
 
 
 class Compiler:
-    """Compiles what is new of the stored objects; what did not change stays the same value."""
+    """Compiles stored objects, and reuses the results of those that have not changed. what did not change stays the
+    same value.
+    """
 
     def __init__(self, options: Options, *, may_ask: bool, clock: Callable[[], float] = thread_time) -> None:
         """Begin with nothing compiled.
@@ -65,7 +67,7 @@ class Compiler:
             clock: processor seconds of the thread that compiles.
         """
         self._options = options
-        self._budget = CompileBudget(chosen_engine(options.engine), clock)
+        self._budget = TimeLimitedEngine(chosen_engine(options.engine), clock)
         self._may_ask = may_ask
         self._kept: dict[bytes, CompiledObject] = {}
 
@@ -78,10 +80,10 @@ class Compiler:
         made: dict[bytes, CompiledObject] = {}
         listed: list[CompiledObject] = []
         size = 0
-        self._budget.begin()
+        self._budget.start_timer_of_all_objects()
         for each in stored:
-            length = len(each.text())
-            if beyond := _reason_beyond_bounds(len(made) + 1, length, size + length):
+            length = len(each.canonical_text())
+            if beyond := _explain_exceeded_bound(len(made) + 1, length, size + length):
                 listed.append(CompiledObject(stored=each, errors=(beyond,), reason="TooMuch"))
                 continue
             size += length
@@ -90,29 +92,29 @@ class Compiler:
             if not kept and self._budget.is_spent:
                 listed.append(CompiledObject(stored=each, errors=(_TOO_SLOW_TOGETHER,), reason="TooSlow"))
                 continue  # nothing is kept: it may have time when an older one is gone
-            made[digest] = replace(kept, stored=each) if kept else self._compile(each)
+            made[digest] = replace(kept, stored=each) if kept else self._compile_object_catching_errors(each)
             listed.append(made[digest])
         self._kept = made
         return tuple(listed)
 
-    def _compile(self, stored: StoredPolicy) -> CompiledObject:
-        self._budget.begin_object()
+    def _compile_object_catching_errors(self, stored: StoredPolicy) -> CompiledObject:
+        self._budget.start_timer_of_object()
         try:
-            return self._compiled(stored)
-        except CompileTimeSpent:
+            return self._compile_object(stored)
+        except CompileTimeExceededError:
             return CompiledObject(stored=stored, errors=(_TOO_SLOW,), reason="TooSlow")
         except Exception as error:  # noqa: BLE001 - a fault of ours over one object must not take the others away
             told = f"claimgate failed on this object ({type(error).__name__}): report it with the object"
             return CompiledObject(stored=stored, errors=(told,), reason="InternalError")
 
-    def _compiled(self, stored: StoredPolicy) -> CompiledObject:
+    def _compile_object(self, stored: StoredPolicy) -> CompiledObject:
         try:
             manifest = parse_claimgate_kind(stored.value)
         except ShapeError as error:
             told = tuple(f"{path_as_text(path)}: {text}" for path, text in error.problems)
             return CompiledObject(stored=stored, errors=told, reason="WrongShape")
         if isinstance(manifest, ValidatingPolicyManifest | MutatingPolicyManifest):
-            return self._policy(stored, manifest)
+            return self._compile_policy(stored, manifest)
         binding, errors = compile_binding(manifest, _kind_and_name(stored))
         kind = manifest.kind.removesuffix("Binding")
         if errors:
@@ -121,7 +123,7 @@ class Compiler:
             )
         return CompiledObject(stored=stored, binding=binding, bound_kind=kind)
 
-    def _policy(
+    def _compile_policy(
         self, stored: StoredPolicy, manifest: ValidatingPolicyManifest | MutatingPolicyManifest
     ) -> CompiledObject:
         options = self._options
@@ -132,7 +134,7 @@ class Compiler:
         except CelError as error:  # what no expression may be, such as one too deep to be read
             return CompiledObject(stored=stored, errors=(f"spec: {error}",), reason="Invalid")
         told = _distinct_error_texts(errors)
-        if policy.asks_authorizer and not self._may_ask:
+        if policy.uses_authorizer and not self._may_ask:
             told += ("asks `authorizer`, which the server does not answer: start it with --authorizer",)
         if not told:
             return CompiledObject(stored=stored, policy=policy)
@@ -145,7 +147,7 @@ class Compiler:
         )
 
 
-def _reason_beyond_bounds(count: int, size: int, together: int) -> str:
+def _explain_exceeded_bound(count: int, size: int, together: int) -> str:
     """Say why an object is not compiled: what it would exceed, or ""."""
     if count > MOST_OBJECTS:
         return f"there are more than {MOST_OBJECTS} policies and bindings, and older ones count first: delete some"
@@ -164,7 +166,10 @@ def _distinct_error_texts(errors: Sequence[FieldError]) -> tuple[str, ...]:
     return tuple(
         dict.fromkeys(
             "\n".join(
-                [str(replace(each, path=written_path(each.path))), *(f"hint: {line}" for line in _hints_of_error(each))]
+                [
+                    str(replace(each, path=path_in_claimgate_object(each.path))),
+                    *(f"hint: {line}" for line in _hints_of_error(each)),
+                ]
             )
             for each in errors
         )
@@ -187,7 +192,7 @@ def _as_failing_policy(policy: Policy, errors: Sequence[str]) -> Policy:
     gate = MatchConditions(conditions=(Condition("compiles", Expression("", error=text)),))
     return replace(
         policy,
-        gate=Deferred(lambda: gate),
+        gate=DeferredPart(lambda: gate),
         param_kind=None,
         facts=(),
         checks=(),

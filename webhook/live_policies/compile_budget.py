@@ -21,11 +21,11 @@ MOST_S_TOGETHER: Final = 5.0
 """Of all objects that are compiled in one go, as at a start; an API server waits about as long for a replica."""
 
 
-class CompileTimeSpent(Exception):
+class CompileTimeExceededError(Exception):
     """The time to compile an object, or all of them, is spent."""
 
 
-class CompileBudget:
+class TimeLimitedEngine:
     """An engine that compiles as another one does until the time for one object, or for all, is spent."""
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = thread_time) -> None:
@@ -39,12 +39,12 @@ class CompileBudget:
         """Return the name of the engine that compiles."""
         return self._engine.name
 
-    def begin(self) -> None:
-        """Begin with objects that are compiled in one go."""
+    def start_timer_of_all_objects(self) -> None:
+        """Start the time limit for all objects of one run."""
         self._began = self._clock()
 
-    def begin_object(self) -> None:
-        """Begin with one object."""
+    def start_timer_of_object(self) -> None:
+        """Start the time limit for one object."""
         self._object_began = self._clock()
 
     @property
@@ -63,8 +63,8 @@ class CompileBudget:
         """Compile an expression as the engine does.
 
         Raises:
-            CompileTimeSpent: the time is spent.
+            CompileTimeExceededError: the time is spent.
         """
         if self.is_spent or self._clock() - self._object_began > MOST_S:
-            raise CompileTimeSpent
+            raise CompileTimeExceededError
         return self._engine.compile(expression, environment, expects=expects, deadline=deadline)

@@ -21,7 +21,7 @@ _LONGEST: Final = 8000
 _FIELDS: Final = ("status", "reason", "message", "observedGeneration")
 
 
-def conditions(compiled: CompiledObject, live: LivePolicies) -> tuple[dict[str, Any], ...]:
+def conditions_of_object(compiled: CompiledObject, live: LivePolicies) -> tuple[dict[str, Any], ...]:
     """Return the conditions of one object, without their times."""
     stored = compiled.stored
     made = [_compiled_condition(compiled)]
@@ -32,14 +32,16 @@ def conditions(compiled: CompiledObject, live: LivePolicies) -> tuple[dict[str, 
     return tuple({**each, "observedGeneration": stored.generation} for each in made)
 
 
-def condition(name: str, holds: bool, reason: str, message: str) -> dict[str, Any]:
+def create_condition(name: str, holds: bool, reason: str, message: str) -> dict[str, Any]:
     """Return one condition of a status (metav1.Condition), as far as it does not depend on the object."""
     cut = message if len(message) <= _LONGEST else f"{message[:_LONGEST]} …"
     return {"type": name, "status": "True" if holds else "False", "reason": reason, "message": cut}
 
 
-def timed(wanted: Iterable[Mapping[str, Any]], stored: StoredPolicy, now: str) -> list[dict[str, Any]]:
-    """Return the conditions with the time of their last change: that which is stored where the status is the same."""
+def add_transition_times(wanted: Iterable[Mapping[str, Any]], stored: StoredPolicy, now: str) -> list[dict[str, Any]]:
+    """Return the conditions with the time of their last change, which is the stored one where the status is the same.
+    that which is stored where the status is the same.
+    """
     known = stored_conditions(stored)
     return [
         {
@@ -52,8 +54,8 @@ def timed(wanted: Iterable[Mapping[str, Any]], stored: StoredPolicy, now: str) -
     ]
 
 
-def is_stored(wanted: Iterable[Mapping[str, Any]], stored: StoredPolicy) -> bool:
-    """Return whether the status of the object says this already, whatever times it has."""
+def has_stored_conditions(wanted: Iterable[Mapping[str, Any]], stored: StoredPolicy) -> bool:
+    """Return whether the stored status has these conditions already, apart from their times."""
     known = stored_conditions(stored)
     return all(
         each["type"] in known and all(known[each["type"]].get(name) == each.get(name) for name in _FIELDS)
@@ -69,9 +71,9 @@ def stored_conditions(stored: StoredPolicy) -> dict[str, JSON]:
 def _compiled_condition(compiled: CompiledObject) -> dict[str, Any]:
     errors = compiled.errors
     if errors:
-        return condition("Compiled", holds=False, reason=compiled.reason, message=_errors_as_text(compiled))
+        return create_condition("Compiled", holds=False, reason=compiled.reason, message=_errors_as_text(compiled))
     what = "the binding is valid" if compiled.stored.kind == POLICY_BINDING else "every expression compiles"
-    return condition("Compiled", holds=True, reason="Compiled", message=what)
+    return create_condition("Compiled", holds=True, reason="Compiled", message=what)
 
 
 def _errors_as_text(compiled: CompiledObject) -> str:
@@ -89,8 +91,8 @@ def _bound_condition(compiled: CompiledObject, live: LivePolicies) -> dict[str, 
     kind, name = compiled.bound_kind.replace("Admission", ""), compiled.binding.policy
     if compiled.stored.name in live.unbound:
         missing = f"spec.policyName: there is no {kind} `{name}`: apply it, or correct the name"
-        return condition("Bound", holds=False, reason="PolicyNotFound", message=missing)
-    return condition("Bound", holds=True, reason="PolicyFound", message=f"it binds {kind} `{name}`")
+        return create_condition("Bound", holds=False, reason="PolicyNotFound", message=missing)
+    return create_condition("Bound", holds=True, reason="PolicyFound", message=f"it binds {kind} `{name}`")
 
 
 def _portable_condition(compiled: CompiledObject) -> dict[str, Any]:
@@ -100,11 +102,11 @@ def _portable_condition(compiled: CompiledObject) -> dict[str, Any]:
     export = f"kubectl get {resource} -o yaml > policy.yaml; claimgate policies export policy.yaml"
     hindering = unexportable_obstacles(policy.obstacles, policy.kind)
     if hindering:
-        return condition("Portable", holds=False, reason="NeedsClaimgate", message="; ".join(hindering))
-    return condition("Portable", holds=True, reason="Portable", message=f"the native policy: {export}")
+        return create_condition("Portable", holds=False, reason="NeedsClaimgate", message="; ".join(hindering))
+    return create_condition("Portable", holds=True, reason="Portable", message=f"the native policy: {export}")
 
 
-def wanted_conditions(live: LivePolicies) -> Iterator[tuple[StoredPolicy, tuple[dict[str, Any], ...]]]:
+def conditions_of_all_objects(live: LivePolicies) -> Iterator[tuple[StoredPolicy, tuple[dict[str, Any], ...]]]:
     """Yield each stored object with its conditions."""
     for each in live.objects:
-        yield each.stored, conditions(each, live)
+        yield each.stored, conditions_of_object(each, live)

@@ -65,32 +65,34 @@ class StoredPolicy:
         """Return a key that sorts the oldest object first, the same for every replica."""
         return str(get(self.value, ("metadata", "creationTimestamp"), "")), self.kind, self.name
 
-    def text(self) -> str:
+    def canonical_text(self) -> str:
         """Return the text that the object is compiled from: the same text compiles to the same policy."""
         read = [self.kind, self.name, self.value["metadata"].get("annotations"), self.value.get("spec")]
         return json.dumps(read, sort_keys=True, ensure_ascii=False)
 
     def digest(self) -> bytes:
         """Return a hash of the text."""
-        return sha256(self.text().encode(errors="replace")).digest()
+        return sha256(self.canonical_text().encode(errors="replace")).digest()
 
 
 class StoredPolicies:
-    """The view of the three kinds: what is there, and whether anybody can say."""
+    """The policies and bindings that the API server stores, as a view of the cluster has them. what is there, and
+    whether anybody can say.
+    """
 
     def __init__(self, view: Cluster) -> None:
         """Args: view: it holds INTERESTS."""
         self._view = view
 
-    def listed(self) -> tuple[StoredPolicy, ...]:
+    def list_oldest_first(self) -> tuple[StoredPolicy, ...]:
         """Return all objects, the oldest first; none of a kind that the API server does not serve.
 
         Raises:
             LookupFailed: nobody can say what there is.
         """
-        return tuple(sorted(map(StoredPolicy, self._values()), key=lambda each: each.age_order))
+        return tuple(sorted(map(StoredPolicy, self._list_objects_of_all_kinds()), key=lambda each: each.age_order))
 
-    def _values(self) -> Iterator[JSON]:
+    def _list_objects_of_all_kinds(self) -> Iterator[JSON]:
         for gvk in GVKS:
             try:
                 yield from self._view.list(gvk, None)
@@ -99,24 +101,24 @@ class StoredPolicies:
                     raise
 
     def revision(self) -> object:
-        """Return a value that differs whenever the objects differ."""
+        """Return a value that changes whenever an object changes."""
         return tuple(self._view.revision(gvk) for gvk in GVKS)
 
-    def unsettled(self) -> str:
+    def explain_unknown_objects(self) -> str:
         """Say why it is not known which objects there are, or return ""; kinds that are not served have none."""
         try:
-            self.listed()
+            self.list_oldest_first()
         except LookupFailed as error:
             return str(error)
         return ""
 
-    def absent(self) -> str:
+    def explain_kinds_not_served(self) -> str:
         """Say which kinds are not installed, or return ""."""
-        unserved = [gvk.kind for gvk in GVKS if not self._view.synced(gvk)]
-        return f"{', '.join(unserved)}: {NOT_SERVED}" if unserved and not self.unsettled() else ""
+        unserved = [gvk.kind for gvk in GVKS if not self._view.is_synced(gvk)]
+        return f"{', '.join(unserved)}: {NOT_SERVED}" if unserved and not self.explain_unknown_objects() else ""
 
 
-def watch(kubeconfig: Path | None, log: Log) -> tuple[StoredPolicies, Connection]:
+def watch_stored_policies(kubeconfig: Path | None, log: Log) -> tuple[StoredPolicies, Connection]:
     """Watch the objects and wait for the first lists; return them, and a connection to write their status.
 
     Raises:
@@ -125,10 +127,10 @@ def watch(kubeconfig: Path | None, log: Log) -> tuple[StoredPolicies, Connection
     connection = connect_to_cluster(kubeconfig)
     view = WatchCluster(connection, INTERESTS, log)
     view.start()
-    view.wait(WAIT_S)
+    view.wait_until_synced(WAIT_S)
     return StoredPolicies(view), connection
 
 
-def now() -> str:
+def current_timestamp() -> str:
     """Return the present time as conditions have it."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -18,8 +18,8 @@ from urllib.parse import quote
 from webhook.attributes import JSON
 from webhook.cluster.connection import ServerRefused
 from webhook.errors import LookupFailed
-from webhook.live_policies.conditions import is_stored, timed
-from webhook.live_policies.objects import StoredPolicy, now
+from webhook.live_policies.conditions import add_transition_times, has_stored_conditions
+from webhook.live_policies.objects import StoredPolicy, current_timestamp
 from webhook.manifests.claimgate_kinds import API_VERSION, GROUP, VERSION
 from webhook.workloads.plurals import plural_of_kind
 
@@ -34,8 +34,8 @@ _WRITE_S: Final = 10.0
 Conditions = Sequence[Mapping[str, Any]]
 
 
-class Writer(Protocol):
-    """What writes parts of objects."""
+class ObjectApplier(Protocol):
+    """A connection that applies parts of objects."""
 
     def apply(self, path: str, body: JSON, manager: str, read_s: float) -> JSON:
         """Apply part of an object by server-side apply; raise LookupFailed."""
@@ -43,7 +43,7 @@ class Writer(Protocol):
 
 
 @dataclass(slots=True)
-class _Attempt:
+class _StatusWriteAttempt:
     """What is to be written of one object, how often it was, and when it may be again."""
 
     wanted: Conditions
@@ -53,7 +53,7 @@ class _Attempt:
 
 @dataclass(slots=True)
 class StatusWriter:
-    """The conditions of one field manager. Used by one thread at a time.
+    """Writes the conditions of one field manager. Used by one thread at a time.
 
     Attributes:
         manager: the field manager; conditions of others stay.
@@ -61,29 +61,29 @@ class StatusWriter:
         written: how many writes there were.
     """
 
-    connection: Writer
+    connection: ObjectApplier
     manager: str
     clock: Callable[[], float] = time.monotonic
     spread: Callable[[], float] = lambda: random.uniform(0, SPREAD_S)  # noqa: S311 - spreads load, hides nothing
     error: str = ""
     written: int = 0
-    _attempts: dict[str, _Attempt] = field(default_factory=dict)
+    _attempts: dict[str, _StatusWriteAttempt] = field(default_factory=dict)
 
     def write(self, wanted: Iterable[tuple[StoredPolicy, Conditions]]) -> None:
-        """Write what the stored objects do not say yet, as far as the bounds let it."""
-        attempts: dict[str, _Attempt] = {}
+        """Write the conditions that the stored objects do not have yet, within the limits on writes and retries."""
+        attempts: dict[str, _StatusWriteAttempt] = {}
         left = MOST_WRITES
         for stored, conditions in wanted:
             attempt = self._attempts.get(stored.uid)
             if attempt is None or attempt.wanted != conditions:
-                attempt = _Attempt(conditions, self.clock() + self.spread())
+                attempt = _StatusWriteAttempt(conditions, self.clock() + self.spread())
             attempts[stored.uid] = attempt
-            if left and not is_stored(conditions, stored) and self.clock() >= attempt.not_before:
+            if left and not has_stored_conditions(conditions, stored) and self.clock() >= attempt.not_before:
                 left -= 1
-                self._try(stored, attempt)
+                self._try_to_write_status(stored, attempt)
         self._attempts = attempts
 
-    def _try(self, stored: StoredPolicy, attempt: _Attempt) -> None:
+    def _try_to_write_status(self, stored: StoredPolicy, attempt: _StatusWriteAttempt) -> None:
         first, longest = AGAIN_S
         attempt.writes += 1
         attempt.not_before = self.clock() + min(first * 2 ** min(attempt.writes - 1, 20), longest)
@@ -106,5 +106,5 @@ def _status_path_and_body(stored: StoredPolicy, conditions: Conditions) -> tuple
         "apiVersion": API_VERSION,
         "kind": stored.kind,
         "metadata": {"name": stored.name, "uid": stored.uid},
-        "status": {"conditions": timed(conditions, stored, now())},
+        "status": {"conditions": add_transition_times(conditions, stored, current_timestamp())},
     }

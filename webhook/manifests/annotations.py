@@ -56,7 +56,7 @@ labels and finalizers may still change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class AnnotationSettings:
     """What a policy's annotations say; defaults where they say nothing.
 
     `missing` is what becomes of a rule that cannot be evaluated because an object that it needs is not there.
@@ -84,7 +84,7 @@ class Settings:
 
 def read_annotations(
     annotations: Mapping[str, str], known_facts: tuple[str, ...], known_checks: tuple[str, ...] = ()
-) -> tuple[Settings, tuple[FieldError, ...]]:
+) -> tuple[AnnotationSettings, tuple[FieldError, ...]]:
     """Read the annotations of this project; others are left alone."""
     own = {key.removeprefix(PREFIX): text.strip() for key, text in annotations.items() if key.startswith(PREFIX)}
     facts, checks, words = (_comma_separated(own.get(name, "")) for name in ("facts", "checks", "expand"))
@@ -110,7 +110,7 @@ def read_annotations(
     ]
     phase, missing = own.get("phase", "validate"), own.get("missing", "admit")
     return (
-        Settings(
+        AnnotationSettings(
             expands="pods" in words,
             enters="objects" in words,
             reads_patches="patches" in words,
@@ -131,7 +131,7 @@ def read_annotations(
     )
 
 
-def spelled_out(manifest: JSON) -> JSON:
+def expand_updates_annotation(manifest: JSON) -> JSON:
     """Return the manifest of a policy with the matchCondition that its annotation `updates` stands for."""
     annotations = manifest["metadata"].get("annotations") or {}
     if f"{PREFIX}updates" not in annotations:

@@ -180,7 +180,7 @@ def parse_claimgate_kind(value: JSON) -> Manifest:
     return parse_manifest(native_manifest(value))
 
 
-def written_path(path: FieldPath) -> FieldPath:
+def path_in_claimgate_object(path: FieldPath) -> FieldPath:
     """Return where something stands in the object, whose place in the native manifest is given."""
     if path[:2] == ("metadata", "annotations") and len(path) > 2 and path[2] in _WRITTEN:
         return ("spec", _WRITTEN[str(path[2])])
@@ -196,7 +196,7 @@ def _without_nulls_and_status(value: JSON) -> Any:
         _MODELS[value["kind"]].model_validate(kept)
     except ValidationError as error:
         raise shape_error(error) from None
-    problems = [*_errors_of_annotations(kept), *_errors_of_actions(kept)]
+    problems = [*_errors_of_annotations(kept), *_errors_of_validation_actions(kept)]
     if problems:
         raise ShapeError(tuple(problems))
     return kept
@@ -212,7 +212,7 @@ def _errors_of_annotations(value: JSON) -> list[tuple[FieldPath, str]]:
     ]
 
 
-def _errors_of_actions(value: JSON) -> list[tuple[FieldPath, str]]:
+def _errors_of_validation_actions(value: JSON) -> list[tuple[FieldPath, str]]:
     spec = value["spec"]
     if value["kind"] == POLICY_BINDING and spec.get("policyKind") == MUTATING_POLICY and "validationActions" in spec:
         return [(("spec", "validationActions"), "a MutatingPolicy has none: remove the field")]

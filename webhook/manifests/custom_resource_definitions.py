@@ -178,14 +178,14 @@ def _structural_schema(schema: Schema, name: str, models: dict[str, Schema]) -> 
         if name in _ITEM_ENUMS:
             made["items"]["enum"] = list(_ITEM_ENUMS[name])
     elif schema["type"] == "string":
-        made |= {"enum": list(_ENUMS[name])} if name in _ENUMS else {"maxLength": _longest_text(name)}
+        made |= {"enum": list(_ENUMS[name])} if name in _ENUMS else {"maxLength": _max_text_length(name)}
     return made
 
 
 def _schema_of_object(schema: Schema, models: dict[str, Schema]) -> Schema:
     if "properties" not in schema:
         return {
-            "additionalProperties": {"type": "string", "maxLength": _longest_text("")},
+            "additionalProperties": {"type": "string", "maxLength": _max_text_length("")},
             "maxProperties": MOST_ENTRIES,
         }
     fields = {name: _structural_schema(each, name, models) for name, each in schema["properties"].items()}
@@ -193,7 +193,7 @@ def _schema_of_object(schema: Schema, models: dict[str, Schema]) -> Schema:
     return {**({"required": required} if required else {}), "properties": fields}
 
 
-def _longest_text(name: str) -> int:
+def _max_text_length(name: str) -> int:
     return LONGEST_EXPRESSION if name in _EXPRESSIONS else 1024
 
 

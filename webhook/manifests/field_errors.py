@@ -64,7 +64,7 @@ def internal_error(path: FieldPath, detail: str) -> FieldError:
     return FieldError(path, f"Internal error: {detail}")
 
 
-def too_many(path: FieldPath, count: int, limit: int) -> FieldError:
+def too_many_error(path: FieldPath, count: int, limit: int) -> FieldError:
     """Return the error of a list that is too long."""
     return FieldError(path, f"Too many: {count}: must have at most {limit} items")
 

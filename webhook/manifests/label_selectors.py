@@ -34,7 +34,9 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """All requirements together; none of them selects everything."""
+    """A label selector: labels must meet all its requirements; without requirements it matches everything. none of them
+    selects everything.
+    """
 
     requirements: tuple[Requirement, ...] = ()
 

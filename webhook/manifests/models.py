@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from webhook.attributes import JSON
-from webhook.model_errors import describe_model_error, is_unknown
+from webhook.model_errors import describe_model_error, is_unknown_field_error
 from webhook.paths import FieldPath
 
 GROUP = "admissionregistration.k8s.io"
@@ -261,7 +261,7 @@ def without_nulls(value: JSON) -> JSON:
 
 def _path_and_message(error: Any) -> tuple[FieldPath, str]:
     path: FieldPath = tuple(error["loc"])
-    if is_unknown(error):
+    if is_unknown_field_error(error):
         return path, f"unknown field `{path[-1]}`{_sentence_with_suggestion(path)}"
     return path, describe_model_error(error)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webhook.manifests.annotations import PREFIX, Settings
+from webhook.manifests.annotations import PREFIX, AnnotationSettings
 from webhook.manifests.models import MutatingPolicyManifest, PolicyManifest
 from webhook.manifests.validation import OWN_REASONS
 
@@ -26,7 +26,7 @@ def unexportable_obstacles(of_policy: Sequence[str], kind: str) -> tuple[str, ..
     )
 
 
-def export_obstacles(manifest: PolicyManifest, settings: Settings) -> tuple[str, ...]:
+def export_obstacles(manifest: PolicyManifest, settings: AnnotationSettings) -> tuple[str, ...]:
     """Return why the API server would refuse the policy or take it for something else; () for a portable one."""
     texts = []
     if settings.facts:
@@ -49,7 +49,7 @@ def export_obstacles(manifest: PolicyManifest, settings: Settings) -> tuple[str,
     return tuple(texts)
 
 
-def names_pods(manifest: PolicyManifest) -> bool:
+def matches_pods(manifest: PolicyManifest) -> bool:
     """Say whether a resource rule of the policy covers pods of the core group."""
     rules = manifest.spec.match_constraints.resource_rules if manifest.spec.match_constraints else []
     return any(

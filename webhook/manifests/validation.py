@@ -17,7 +17,7 @@ from webhook.manifests.field_errors import (
     forbidden_error,
     invalid_error,
     required_error,
-    too_many,
+    too_many_error,
     unsupported_error,
 )
 from webhook.manifests.models import (
@@ -58,7 +58,7 @@ def metadata_errors(value: Metadata, path: FieldPath = ("metadata",)) -> Errors:
     if not value.name:
         yield required_error((*path, "name"), "name or generateName is required")
     else:
-        yield from _errors_of_name((*path, "name"), value.name, names.dns1123_subdomain)
+        yield from _errors_of_name((*path, "name"), value.name, names.dns1123_subdomain_errors)
     if value.namespace:
         yield forbidden_error((*path, "namespace"), "not allowed on this type")
 
@@ -73,19 +73,19 @@ def policy_head_errors(spec: PolicySpec, path: FieldPath) -> Errors:
     if spec.failure_policy not in FAILURE_POLICIES:
         yield unsupported_error((*path, "failurePolicy"), spec.failure_policy, FAILURE_POLICIES)
     if spec.param_kind is not None:
-        yield from param_kind(spec.param_kind, (*path, "paramKind"))
+        yield from param_kind_errors(spec.param_kind, (*path, "paramKind"))
     where = (*path, "matchConstraints")
     if spec.match_constraints is None:
         yield required_error(where)
         return
-    yield from match_resources(spec.match_constraints, where)
+    yield from match_resources_errors(spec.match_constraints, where)
     if not spec.match_constraints.resource_rules:
         yield required_error((*where, "resourceRules"))
     if isinstance(spec, MutatingSpec):
-        yield from mutating_operations(spec.match_constraints, where)
+        yield from mutating_operations_errors(spec.match_constraints, where)
 
 
-def mutating_operations(resources: MatchResources, path: FieldPath) -> Errors:
+def mutating_operations_errors(resources: MatchResources, path: FieldPath) -> Errors:
     """Refuse mutation on DELETE: there is no object to change."""
     for rule in resources.resource_rules:
         for operation in rule.operations:
@@ -93,7 +93,7 @@ def mutating_operations(resources: MatchResources, path: FieldPath) -> Errors:
                 yield unsupported_error((*path, "resourceRules", "operations"), operation, MUTATING_OPERATIONS)
 
 
-def param_kind(value: ParamKind, path: FieldPath) -> Errors:
+def param_kind_errors(value: ParamKind, path: FieldPath) -> Errors:
     """Check apiVersion and kind of the parameters."""
     where = (*path, "apiVersion")
     group, _, version = value.api_version.rpartition("/")
@@ -102,20 +102,20 @@ def param_kind(value: ParamKind, path: FieldPath) -> Errors:
     elif "/" in group:
         yield invalid_error(where, value.api_version, f"unexpected GroupVersion string: {value.api_version}")
     else:
-        if group and (complaints := names.dns1123_subdomain(group)):
+        if group and (complaints := names.dns1123_subdomain_errors(group)):
             yield invalid_error(where, group, ",".join(complaints))
         if not version:
             yield invalid_error(where, value.api_version, "version must be specified")
-        elif complaints := names.dns1035_label(version):
+        elif complaints := names.dns1035_label_errors(version):
             yield invalid_error(where, version, ",".join(complaints))
     if not value.kind:
         yield required_error((*path, "kind"))
-    elif complaints := names.dns1035_label(value.kind.lower()):
+    elif complaints := names.dns1035_label_errors(value.kind.lower()):
         text = f"may have mixed case, but should otherwise match: {','.join(complaints)}"
         yield invalid_error((*path, "kind"), value.kind, text)
 
 
-def match_resources(value: MatchResources, path: FieldPath) -> Errors:
+def match_resources_errors(value: MatchResources, path: FieldPath) -> Errors:
     """Check matchConstraints or matchResources."""
     if value.match_policy not in MATCH_POLICIES:
         yield unsupported_error((*path, "matchPolicy"), value.match_policy, MATCH_POLICIES)
@@ -132,8 +132,8 @@ def selector_errors(labels: LabelSelector | None, path: FieldPath) -> Errors:
     if labels is None:
         return
     for key, value in sorted(labels.match_labels.items()):
-        yield from _errors_of_name((*path, "matchLabels"), key, names.qualified_name)
-        yield from _errors_of_name((*path, "matchLabels"), value, names.label_value)
+        yield from _errors_of_name((*path, "matchLabels"), key, names.qualified_name_errors)
+        yield from _errors_of_name((*path, "matchLabels"), value, names.label_value_errors)
     for index, requirement in enumerate(labels.match_expressions):
         yield from _errors_of_requirement(requirement, (*path, "matchExpressions", index))
 
@@ -149,15 +149,15 @@ def _errors_of_requirement(requirement: LabelSelectorRequirement, path: FieldPat
             )
     else:
         yield invalid_error((*path, "operator"), requirement.operator, "not a valid selector operator")
-    yield from _errors_of_name((*path, "key"), requirement.key, names.qualified_name)
+    yield from _errors_of_name((*path, "key"), requirement.key, names.qualified_name_errors)
     for index, value in enumerate(requirement.values):
-        yield from _errors_of_name((*path, "values", index), value, names.label_value)
+        yield from _errors_of_name((*path, "values", index), value, names.label_value_errors)
 
 
 def named_rule_errors(rule: NamedRule, path: FieldPath) -> Errors:
     """Check one rule: names, operations, groups, versions, resources, scope."""
     for index, name in enumerate(rule.resource_names):
-        yield from _errors_of_name((*path, "resourceNames", index), name, names.path_segment)
+        yield from _errors_of_name((*path, "resourceNames", index), name, names.path_segment_errors)
         if name in rule.resource_names[:index]:
             yield duplicate_error((*path, "resourceNames", index), name)
     yield from _errors_of_wildcard(rule.operations, (*path, "operations"), "operations")
@@ -169,7 +169,7 @@ def named_rule_errors(rule: NamedRule, path: FieldPath) -> Errors:
     for index, version in enumerate(rule.api_versions):
         if not version:
             yield required_error((*path, "apiVersions", index))
-    yield from _resources(rule.resources, (*path, "resources"))
+    yield from _errors_of_resources(rule.resources, (*path, "resources"))
     if rule.scope is not None and rule.scope not in SCOPES:
         yield unsupported_error((*path, "scope"), rule.scope, SCOPES)
 
@@ -181,7 +181,7 @@ def _errors_of_wildcard(values: list[str], path: FieldPath, what: str) -> Errors
         yield invalid_error(path, values, f"if '*' is present, must not specify other {what}")
 
 
-def _resources(resources: list[str], path: FieldPath) -> Errors:
+def _errors_of_resources(resources: list[str], path: FieldPath) -> Errors:
     if not resources:
         yield required_error(path)
     whole: set[str] = set()
@@ -206,24 +206,24 @@ def _resources(resources: list[str], path: FieldPath) -> Errors:
         yield invalid_error(path, resources, text)
 
 
-def condition_names(value: Sequence[MatchCondition], path: FieldPath, index: int) -> Errors:
+def condition_name_errors(value: Sequence[MatchCondition], path: FieldPath, index: int) -> Errors:
     """Check the name of the condition at an index."""
     name = value[index].name
     if not name:
         yield required_error((*path, index, "name"))
     else:
-        yield from _errors_of_name((*path, index, "name"), name, names.qualified_name)
+        yield from _errors_of_name((*path, index, "name"), name, names.qualified_name_errors)
     if name and any(name == earlier.name for earlier in value[:index]):
         yield duplicate_error((*path, index, "name"), name)
 
 
-def condition_count(value: Sequence[MatchCondition], path: FieldPath) -> Errors:
+def condition_count_errors(value: Sequence[MatchCondition], path: FieldPath) -> Errors:
     """Refuse more than 64 conditions."""
     if len(value) > MAX_CONDITIONS:
-        yield too_many(path, len(value), MAX_CONDITIONS)
+        yield too_many_error(path, len(value), MAX_CONDITIONS)
 
 
-def variable_name(value: Variable, path: FieldPath) -> Errors:
+def variable_name_errors(value: Variable, path: FieldPath) -> Errors:
     """Check the name of a variable."""
     if not value.name.strip():
         yield required_error((*path, "name"), "name is not specified")
@@ -231,7 +231,7 @@ def variable_name(value: Variable, path: FieldPath) -> Errors:
         yield invalid_error((*path, "name"), value.name, "must be a valid CEL identifier")
 
 
-def validation_texts(value: ValidationManifest, path: FieldPath) -> Errors:
+def validation_message_and_reason_errors(value: ValidationManifest, path: FieldPath) -> Errors:
     """Check message and reason of a validation."""
     message = value.message.strip()
     if value.message and not message:
@@ -242,7 +242,7 @@ def validation_texts(value: ValidationManifest, path: FieldPath) -> Errors:
         yield unsupported_error((*path, "reason"), value.reason, REASONS)
 
 
-def reinvocation_policy(spec: MutatingSpec, path: FieldPath) -> Errors:
+def reinvocation_policy_errors(spec: MutatingSpec, path: FieldPath) -> Errors:
     """Check reinvocationPolicy of a mutating policy."""
     if not spec.reinvocation_policy:
         yield required_error((*path, "reinvocationPolicy"))
@@ -250,20 +250,20 @@ def reinvocation_policy(spec: MutatingSpec, path: FieldPath) -> Errors:
         yield unsupported_error((*path, "reinvocationPolicy"), spec.reinvocation_policy, REINVOCATION_POLICIES)
 
 
-def audit_key(policy: str, key: str, path: FieldPath) -> Errors:
+def audit_annotation_key_errors(policy: str, key: str, path: FieldPath) -> Errors:
     """Check the key of an audit annotation: `<policy>/<key>` is a qualified name."""
     if not policy:
         yield invalid_error((*path, "key"), key, "requires metadata.name be non-empty")
     else:
-        yield from _errors_of_name((*path, "key"), f"{policy}/{key}", names.qualified_name)
+        yield from _errors_of_name((*path, "key"), f"{policy}/{key}", names.qualified_name_errors)
 
 
-def param_ref(value: ParamRef | None, path: FieldPath, *, needs_action: bool = True) -> Errors:
+def param_ref_errors(value: ParamRef | None, path: FieldPath, *, needs_action: bool = True) -> Errors:
     """Check paramRef of a binding; v1alpha1 sets parameterNotFoundAction by itself."""
     if value is None:
         return
     if value.name:
-        yield from _errors_of_name((*path, "name"), value.name, names.path_segment)
+        yield from _errors_of_name((*path, "name"), value.name, names.path_segment_errors)
         if value.selector is not None:
             yield forbidden_error((*path, "name"), "name and selector are mutually exclusive")
     if value.selector is not None:
@@ -280,15 +280,15 @@ def param_ref(value: ParamRef | None, path: FieldPath, *, needs_action: bool = T
         yield unsupported_error(where, value.parameter_not_found_action, ("Deny", "Allow"))
 
 
-def policy_name(name: str, path: FieldPath) -> Errors:
+def policy_name_errors(name: str, path: FieldPath) -> Errors:
     """Check policyName of a binding."""
     if not name:
         yield required_error((*path, "policyName"))
     else:
-        yield from _errors_of_name((*path, "policyName"), name, names.dns1123_subdomain)
+        yield from _errors_of_name((*path, "policyName"), name, names.dns1123_subdomain_errors)
 
 
-def validation_actions(spec: ValidatingBindingSpec, path: FieldPath) -> Errors:
+def validation_actions_errors(spec: ValidatingBindingSpec, path: FieldPath) -> Errors:
     """Check validationActions of a binding."""
     value = spec.validation_actions
     for index, action in enumerate(value):

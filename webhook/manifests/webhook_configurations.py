@@ -20,11 +20,11 @@ GROUP: Final = "admissionregistration.k8s.io"
 KINDS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 
 
-class _Read(BaseModel):
+class _WebhookModel(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, frozen=True, extra="ignore")
 
 
-class ServiceReference(_Read):
+class ServiceReference(_WebhookModel):
     """Where in the cluster the webhook is."""
 
     namespace: str
@@ -32,7 +32,7 @@ class ServiceReference(_Read):
     port: int = 443
 
 
-class WebhookClientConfig(_Read):
+class WebhookClientConfig(_WebhookModel):
     """How the webhook is called: by a Service or an address, and which certificates are trusted, base64."""
 
     service: ServiceReference | None = None
@@ -40,7 +40,7 @@ class WebhookClientConfig(_Read):
     ca_bundle: str = ""
 
 
-class Webhook(_Read):
+class Webhook(_WebhookModel):
     """One webhook, with the defaults of the API server."""
 
     name: str
@@ -53,21 +53,21 @@ class Webhook(_Read):
     match_conditions: list[MatchCondition] = []
 
 
-class Named(_Read):
+class ConfigurationMetadata(_WebhookModel):
     """The name of a configuration, and how an API server counts its changes."""
 
     name: str = ""
 
 
-class WebhookConfiguration(_Read):
+class WebhookConfiguration(_WebhookModel):
     """A configuration of either kind."""
 
     kind: str
-    metadata: Named = Field(default_factory=Named)
+    metadata: ConfigurationMetadata = Field(default_factory=ConfigurationMetadata)
     webhooks: list[Webhook] = []
 
 
-def is_configuration(value: JSON) -> bool:
+def is_webhook_configuration(value: JSON) -> bool:
     """Return whether an object says of itself that it is a webhook configuration."""
     return isinstance(value, dict) and value.get("kind") in KINDS and value.get("apiVersion") == f"{GROUP}/v1"
 

@@ -50,7 +50,7 @@ def apply_configuration(
     """
     node = schema_of_kind(gvk, crd)
     until = deadline or Deadline()
-    if problems := tuple(_Validation(until).problems(configuration, node, "")):
+    if problems := tuple(_SchemaValidation(until).find_problems(configuration, node, "")):
         raise PatchError(
             f"error applying patch: failed to convert patch object to typed object: {_join_problems(problems)}"
         )
@@ -60,17 +60,19 @@ def apply_configuration(
             "error applying patch: invalid ApplyConfiguration: "
             f"may not mutate atomic arrays, maps or structs: {', '.join(atomics)}"
         )
-    if crd is not None and (problems := tuple(_Validation(until, of_document=True).problems(document, node, "", sent))):
+    if crd is not None and (
+        problems := tuple(_SchemaValidation(until, of_document=True).find_problems(document, node, "", sent))
+    ):
         raise PatchError(
             f"error applying patch: failed to convert original object to typed object: {_join_problems(problems)}"
         )
     try:
         return _merge_values(document, configuration, node, "")
-    except _Misfit as error:
+    except _MergeError as error:
         raise PatchError(f"error applying patch: failed to merge patch: {error}") from None
 
 
-class _Misfit(Exception):
+class _MergeError(Exception):
     """The error for a value of the document that cannot be merged with its counterpart in the configuration."""
 
 
@@ -89,13 +91,13 @@ def _shape_fitting_value(shape: Shape, value: JSON) -> Shape:
         return Shape(map=shape.map) if shape.map else shape
     if isinstance(value, list):
         return Shape(list=shape.list) if shape.list else shape
-    if value is None or isinstance(value, gotext.Foreign):
+    if value is None or isinstance(value, gotext.NonJsonValue):
         return shape
     return Shape(scalar=shape.scalar) if shape.scalar else shape
 
 
 @dataclass(frozen=True, slots=True)
-class _Validation:
+class _SchemaValidation:
     """Finds values of a configuration, or of an object, that do not fit the schema; an object may have duplicates.
 
     An unknown field that was sent with the object is left out sooner or later, and is no problem.
@@ -104,7 +106,7 @@ class _Validation:
     deadline: Deadline
     of_document: bool = False
 
-    def problems(self, value: JSON, node: Node, path: str, sent: JSON = None) -> Iterator[str]:
+    def find_problems(self, value: JSON, node: Node, path: str, sent: JSON = None) -> Iterator[str]:
         """Yield the problems of a value, in the order of the API server."""
         if value is None:  # that of JSON; CEL's is a Foreign, which no field accepts
             return
@@ -113,7 +115,7 @@ class _Validation:
             if not isinstance(value, dict):
                 yield _text_with_path(path, f"expected map, got {gotext.plain_go_text(value)}")
             else:
-                yield from self._members(value, shape.map, path, sent)
+                yield from self._problems_of_members(value, shape.map, path, sent)
         elif shape.scalar:
             if not _is_of_scalar_type(shape.scalar, value):
                 word, show = _SCALAR_WORDS[shape.scalar]
@@ -122,9 +124,9 @@ class _Validation:
             yield _text_with_path(path, f"expected list, got {gotext.plain_go_text(value)}")
         else:
             assert shape.list is not None
-            yield from self._items(value, shape.list, path)
+            yield from self._problems_of_items(value, shape.list, path)
 
-    def _members(self, value: dict[str, JSON], shape: MapShape, path: str, sent: JSON) -> Iterator[str]:
+    def _problems_of_members(self, value: dict[str, JSON], shape: MapShape, path: str, sent: JSON) -> Iterator[str]:
         self.deadline.spend(1 + len(value))
         for name, inner in value.items():
             node = shape.fields.get(name, shape.other)
@@ -134,9 +136,9 @@ class _Validation:
                     continue
                 yield _text_with_path(f"{path}.{name}", "field not declared in schema")
                 return  # upstream looks no further in this map
-            yield from self.problems(inner, node, f"{path}.{name}", before)
+            yield from self.find_problems(inner, node, f"{path}.{name}", before)
 
-    def _items(self, value: list[JSON], shape: ListShape, path: str) -> Iterator[str]:
+    def _problems_of_items(self, value: list[JSON], shape: ListShape, path: str) -> Iterator[str]:
         self.deadline.spend(1 + len(value))
         seen: set[Key] = set()
         for index, item in enumerate(value):
@@ -144,14 +146,14 @@ class _Validation:
             if shape.is_associative:
                 try:
                     key = _key_of_item(item, shape)
-                except _Misfit as error:
+                except _MergeError as error:
                     yield _text_with_path(path, f"element {index}: {error}")
                     return
                 place = f"{path}{_key_as_text(key)}"
                 if key in seen and not self.of_document:
                     yield _text_with_path(path, f"duplicate entries for key {_key_as_text(key)}")
                 seen.add(key)
-            yield from self.problems(item, shape.element, place, item)
+            yield from self.find_problems(item, shape.element, place, item)
 
 
 def _is_of_scalar_type(scalar: str, value: JSON) -> bool:
@@ -165,7 +167,7 @@ def _is_of_scalar_type(scalar: str, value: JSON) -> bool:
 
 
 _SCALAR_WORDS: Final = {
-    "numeric": ("expected numeric (int or float)", gotext.type_name),
+    "numeric": ("expected numeric (int or float)", gotext.go_type_name),
     "string": ("expected string", gotext.go_syntax_text),
     "boolean": ("expected boolean", gotext.plain_go_text),
     "untyped": ("expected any scalar", gotext.plain_go_text),
@@ -200,22 +202,22 @@ def _merge_values(old: JSON, new: JSON, node: Node, path: str) -> JSON:
     if old is not None and new is not None and _shape_fitting_value(shape, old) != of_new:
         return new  # a value of another form, which the schema allows too, is replaced
     if of_new.map:
-        return _merge_maps(_map_or_misfit(old, "lhs", path), _map_or_misfit(new, "rhs", path), of_new.map, path)
+        return _merge_maps(_require_map(old, "lhs", path), _require_map(new, "rhs", path), of_new.map, path)
     if of_new.list:
-        return _merge_lists(_list_or_misfit(old, "lhs", path), _list_or_misfit(new, "rhs", path), of_new.list, path)
+        return _merge_lists(_require_list(old, "lhs", path), _require_list(new, "rhs", path), of_new.list, path)
     return new
 
 
-def _map_or_misfit(value: JSON, side: str, path: str) -> dict[str, JSON] | None:
+def _require_map(value: JSON, side: str, path: str) -> dict[str, JSON] | None:
     if value is None or isinstance(value, dict):
         return value
-    raise _Misfit(_text_with_path(path, f"{side}: expected map, got {gotext.plain_go_text(value)}"))
+    raise _MergeError(_text_with_path(path, f"{side}: expected map, got {gotext.plain_go_text(value)}"))
 
 
-def _list_or_misfit(value: JSON, side: str, path: str) -> list[JSON] | None:
+def _require_list(value: JSON, side: str, path: str) -> list[JSON] | None:
     if value is None or isinstance(value, list):
         return value
-    raise _Misfit(_text_with_path(path, f"{side}: expected list, got {gotext.plain_go_text(value)}"))
+    raise _MergeError(_text_with_path(path, f"{side}: expected list, got {gotext.plain_go_text(value)}"))
 
 
 def _merge_maps(old: dict[str, JSON] | None, new: dict[str, JSON] | None, shape: MapShape, path: str) -> JSON:
@@ -303,28 +305,28 @@ def _order_of_merged_list(mine: list[Key], theirs: list[Key]) -> Iterator[tuple[
 def _key_of_item_at(item: JSON, shape: ListShape, path: str, index: int) -> Key:
     try:
         return _key_of_item(item, shape)
-    except _Misfit as error:
-        raise _Misfit(_text_with_path(path, f"element {index}: {error}")) from None
+    except _MergeError as error:
+        raise _MergeError(_text_with_path(path, f"element {index}: {error}")) from None
 
 
 def _key_of_item(item: JSON, shape: ListShape) -> Key:
     """Return the identity of an item; absent keys have their defaults."""
     if not shape.keys:
         if isinstance(item, dict):
-            raise _Misfit("associative list without keys has an element that's a map type")
+            raise _MergeError("associative list without keys has an element that's a map type")
         if isinstance(item, list):
-            raise _Misfit("not supported: associative list with lists as elements")
+            raise _MergeError("not supported: associative list with lists as elements")
         if item is None:
-            raise _Misfit("associative list without keys has an element that's an explicit null")
+            raise _MergeError("associative list without keys has an element that's an explicit null")
         return ("", gotext.identity_of_item(item))
     if not isinstance(item, dict):
         kind = "a null element" if item is None else "non-map elements"
-        raise _Misfit(f"associative list with keys may not have {kind}")
+        raise _MergeError(f"associative list with keys may not have {kind}")
     known = {**(shape.defaults or {}), **item}
     key = tuple((name, gotext.identity_of_item(known[name])) for name in sorted(shape.keys) if name in known)
     if not key:
         names = " ".join(f'"{name}"' for name in shape.keys)
-        raise _Misfit(
+        raise _MergeError(
             f"associative list with keys has an element that omits all key fields [{names}] "
             "(and doesn't have default values for any key fields)"
         )

@@ -17,7 +17,7 @@ _UNDEFINED: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class NonJsonValue:
     """A value that is not JSON for the API server: its Go type, its text, and its text with %#v."""
 
     go_type: str
@@ -25,7 +25,7 @@ class Foreign:
     sharp: str = ""
 
 
-NULL: Final = Foreign("structpb.NullValue", "NULL_VALUE", "0")
+NULL: Final = NonJsonValue("structpb.NullValue", "NULL_VALUE", "0")
 """CEL's null, which no field accepts."""
 
 
@@ -33,9 +33,9 @@ class NilList(list[JSON]):
     """An empty list that CEL created: Go's nil slice, which is written as null in JSON."""
 
 
-def type_name(value: JSON) -> str:
+def go_type_name(value: JSON) -> str:
     """Return the Go type of a value, as %T prints it."""
-    if isinstance(value, Foreign):
+    if isinstance(value, NonJsonValue):
         return value.go_type
     names: dict[type, str] = {
         str: "string",
@@ -51,18 +51,18 @@ def type_name(value: JSON) -> str:
 
 def plain_go_text(value: JSON) -> str:
     """Return the value inside its wrapper as %v prints it: `&{x}`."""
-    return f"&{{{_text_as_v(value)}}}"
+    return f"&{{{_go_percent_v_text(value)}}}"
 
 
-def _text_as_v(value: JSON) -> str:
-    if isinstance(value, Foreign):
+def _go_percent_v_text(value: JSON) -> str:
+    if isinstance(value, NonJsonValue):
         return value.text
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
-        return f"[{' '.join(map(_text_as_v, value))}]"
+        return f"[{' '.join(map(_go_percent_v_text, value))}]"
     if isinstance(value, dict):
-        return f"map[{' '.join(f'{key}:{_text_as_v(value[key])}' for key in sorted(value))}]"
+        return f"map[{' '.join(f'{key}:{_go_percent_v_text(value[key])}' for key in sorted(value))}]"
     if isinstance(value, float):
         return _shortest_number_text(value)
     return "<nil>" if value is None else str(value)
@@ -70,29 +70,29 @@ def _text_as_v(value: JSON) -> str:
 
 def go_syntax_text(value: JSON) -> str:
     """Return the value inside its wrapper as %#v prints it: `&value.valueUnstructured{Value:5}`."""
-    return f"&value.valueUnstructured{{Value:{_text_as_sharp_v(value)}}}"
+    return f"&value.valueUnstructured{{Value:{_go_percent_sharp_v_text(value)}}}"
 
 
-def _text_as_sharp_v(value: JSON) -> str:
-    if isinstance(value, Foreign):
+def _go_percent_sharp_v_text(value: JSON) -> str:
+    if isinstance(value, NonJsonValue):
         return value.sharp or value.text
     if isinstance(value, str):
         return f'"{value}"'
     if isinstance(value, NilList):
         return "[]interface {}(nil)"
     if isinstance(value, list):
-        return f"[]interface {{}}{{{', '.join(map(_text_as_sharp_v, value))}}}"
+        return f"[]interface {{}}{{{', '.join(map(_go_percent_sharp_v_text, value))}}}"
     if isinstance(value, dict):
-        entries = (f"{_text_as_sharp_v(key)}:{_text_as_sharp_v(value[key])}" for key in sorted(value))
+        entries = (f"{_go_percent_sharp_v_text(key)}:{_go_percent_sharp_v_text(value[key])}" for key in sorted(value))
         return f"map[string]interface {{}}{{{', '.join(entries)}}}"
-    return "interface {}(nil)" if value is None else _text_as_v(value)
+    return "interface {}(nil)" if value is None else _go_percent_v_text(value)
 
 
 def identity_of_item(value: JSON) -> Hashable:
     """Return the key by which items of a list are compared: 1 equals 1.0, and all Foreign values are equal."""
     if isinstance(value, bool | list | dict):
         return type(value), _text_of_identity(value)
-    return _UNDEFINED if isinstance(value, Foreign) else value
+    return _UNDEFINED if isinstance(value, NonJsonValue) else value
 
 
 def text_of_identity(value: Any) -> str:
@@ -107,9 +107,9 @@ def _text_of_identity(value: Any) -> str:
         return f"[{','.join(map(_text_of_identity, value))}]"
     if isinstance(value, dict):
         return "".join(f"{name}={_text_of_identity(value[name])}" for name in sorted(value))
-    if value is _UNDEFINED or isinstance(value, Foreign):
+    if value is _UNDEFINED or isinstance(value, NonJsonValue):
         return "{{undefined}}"
-    return "null" if value is None else _text_as_v(value)
+    return "null" if value is None else _go_percent_v_text(value)
 
 
 def _shortest_number_text(value: float) -> str:

@@ -37,7 +37,7 @@ def apply_operations(document: JSON, operations: Sequence[Operation], deadline: 
     """
     if not isinstance(operations, Sequence) or not all(isinstance(operation, Mapping) for operation in operations):
         raise PatchError("a JSON patch must be a list of operations, each an object with op and path")
-    patched = _Patched(document)
+    patched = _PatchedDocument(document)
     for operation in (deadline or Deadline()).items_with_clock_checks(operations):
         kind = _member_as_text(operation, "op")
         act = _ACTIONS.get(kind or "")
@@ -47,20 +47,20 @@ def apply_operations(document: JSON, operations: Sequence[Operation], deadline: 
     return patched.root
 
 
-class _Patched:
+class _PatchedDocument:
     """A document during a patch. Containers that change are copied once."""
 
     def __init__(self, root: JSON) -> None:
         self.root = root
         self.own: dict[int, JSON] = {}  # copies made here, kept alive so that their ids stay theirs
 
-    def find(self, path: str, missing: str, *, for_change: bool) -> tuple[JSON, str]:
+    def find_container_and_last_step(self, path: str, missing: str, *, for_change: bool) -> tuple[JSON, str]:
         """Return the container of the path's last step, and that step."""
         steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]]
         if not steps or not isinstance(self.root, dict | list):
             raise PatchError(f"{missing}: missing value")
         if for_change:
-            self.root = self.owned(self.root)
+            self.root = self.copy_unless_copied(self.root)
         container = self.root
         for step in steps[:-1]:
             try:
@@ -71,11 +71,11 @@ class _Patched:
             if not isinstance(inner, dict | list):
                 raise PatchError(f"{missing}: missing value")
             if for_change:
-                inner = container[key] = self.owned(inner)
+                inner = container[key] = self.copy_unless_copied(inner)
             container = inner
         return container, steps[-1]
 
-    def owned(self, container: JSON) -> JSON:
+    def copy_unless_copied(self, container: JSON) -> JSON:
         """Return the container if it is a copy already, else a copy of it."""
         if id(container) not in self.own:
             container = container.copy()
@@ -155,21 +155,21 @@ def _path_member(operation: Operation, kind: str, member: str = "path") -> str:
     return path
 
 
-def _apply_add(patched: _Patched, operation: Operation) -> None:
+def _apply_add(patched: _PatchedDocument, operation: Operation) -> None:
     path = _path_member(operation, "add")
     missing = f'add operation does not apply: doc is missing path: "{path}"'
-    container, step = patched.find(path, missing, for_change=True)
+    container, step = patched.find_container_and_last_step(path, missing, for_change=True)
     _insert_value(container, step, operation.get("value"), f"error in add for path: '{path}'")
 
 
-def _apply_remove(patched: _Patched, operation: Operation) -> None:
+def _apply_remove(patched: _PatchedDocument, operation: Operation) -> None:
     path = _path_member(operation, "remove")
     missing = f'remove operation does not apply: doc is missing path: "{path}"'
-    container, step = patched.find(path, missing, for_change=True)
+    container, step = patched.find_container_and_last_step(path, missing, for_change=True)
     _delete_value(container, step, f"error in remove for path: '{path}'")
 
 
-def _apply_replace(patched: _Patched, operation: Operation) -> None:
+def _apply_replace(patched: _PatchedDocument, operation: Operation) -> None:
     path, value = _path_member(operation, "replace"), operation.get("value")
     if path == "":
         if not isinstance(value, dict | list):
@@ -177,7 +177,7 @@ def _apply_replace(patched: _Patched, operation: Operation) -> None:
         patched.root = value
         return
     missing = f"replace operation does not apply: doc is missing path: {path}"
-    container, step = patched.find(path, missing, for_change=True)
+    container, step = patched.find_container_and_last_step(path, missing, for_change=True)
     try:
         key = _key_or_index(container, step)
     except PatchError:
@@ -186,38 +186,38 @@ def _apply_replace(patched: _Patched, operation: Operation) -> None:
     container[key] = value
 
 
-def _apply_move(patched: _Patched, operation: Operation) -> None:
+def _apply_move(patched: _PatchedDocument, operation: Operation) -> None:
     source = _path_member(operation, "move", "from")
     missing = f"move operation does not apply: doc is missing from path: {source}"
-    container, step = patched.find(source, missing, for_change=True)
+    container, step = patched.find_container_and_last_step(source, missing, for_change=True)
     value = _value_at_step(container, step, f"error in move for path: '{step}'")
     _delete_value(container, step, f"error in move for path: '{step}'")
     path = _path_member(operation, "move")
     missing = f"move operation does not apply: doc is missing destination path: {path}"
-    container, step = patched.find(path, missing, for_change=True)
+    container, step = patched.find_container_and_last_step(path, missing, for_change=True)
     _insert_value(container, step, value, f"error in move for path: '{path}'")
 
 
-def _apply_copy(patched: _Patched, operation: Operation) -> None:
+def _apply_copy(patched: _PatchedDocument, operation: Operation) -> None:
     source = _path_member(operation, "copy", "from")
     missing = f"copy operation does not apply: doc is missing from path: {source}"
-    container, step = patched.find(source, missing, for_change=False)
+    container, step = patched.find_container_and_last_step(source, missing, for_change=False)
     value = _value_at_step(container, step, f"error in copy for from: '{source}'")
     path = _path_member(operation, "copy")
     missing = f"copy operation does not apply: doc is missing destination path: {path}"
-    container, step = patched.find(path, missing, for_change=True)
+    container, step = patched.find_container_and_last_step(path, missing, for_change=True)
     _insert_value(container, step, value, "error while adding value during copy")
     if id(value) in patched.own:  # what stands in two places now is nobody's to change, nor what is in it
         patched.own.clear()
 
 
-def _apply_test(patched: _Patched, operation: Operation) -> None:
+def _apply_test(patched: _PatchedDocument, operation: Operation) -> None:
     path, expected = _path_member(operation, "test"), operation.get("value")
     if path == "":
         current = patched.root
     else:
         missing = f"test operation does not apply: is missing path: {path}"
-        container, step = patched.find(path, missing, for_change=False)
+        container, step = patched.find_container_and_last_step(path, missing, for_change=False)
         current = _value_at_step(container, step, f"error in test for path: '{path}'")
     if not equal_as_json(current, expected):
         raise FailedTest(f"testing value {path} failed: test failed")

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.paths import get
-from webhook.same import Same
+from webhook.same import IdentityKey
 
 Node: TypeAlias = Any
 """A node of the table; None if no field is allowed."""
@@ -63,7 +63,7 @@ _SPECIAL: Final[Mapping[str, Node]] = {
 _OPEN: Final[Node] = {"fields": {"apiVersion": "string", "kind": "string", "metadata": _METADATA}, "map": DEDUCED}
 
 
-class _Inline(dict[str, Any]):
+class _InlineNode(dict[str, Any]):
     """A node inside another one of the table, with its shape once that is computed."""
 
     __slots__ = ("shape",)
@@ -73,7 +73,7 @@ class _Inline(dict[str, Any]):
 @cache
 def _schema_table() -> Any:
     text = (Path(__file__).parent / "listkeys.json").read_text(encoding="utf-8")
-    return json.loads(text, object_hook=_Inline)
+    return json.loads(text, object_hook=_InlineNode)
 
 
 def schema_of_kind(gvk: GroupVersionKind, crd: JSON = None) -> Node:
@@ -102,12 +102,12 @@ def shape_of_node(node: Node) -> Shape:
     """Return the shape that a node describes."""
     if isinstance(node, str):
         return _shape_of_name(node)
-    if isinstance(node, _Inline):
+    if isinstance(node, _InlineNode):
         return _shape_of_inline_node(node)
-    return node.shape() if isinstance(node, Declared) else _compute_shape(node)
+    return node.shape() if isinstance(node, DeclaredSchemaNode) else _compute_shape(node)
 
 
-def _shape_of_inline_node(node: _Inline) -> Shape:
+def _shape_of_inline_node(node: _InlineNode) -> Shape:
     try:
         return node.shape
     except AttributeError:
@@ -145,7 +145,7 @@ def _compute_shape(node: Mapping[str, Node]) -> Shape:
 
 def _defaults_of_keys(element: Node) -> Mapping[str, JSON]:
     """Return the defaults of the fields that serve as keys."""
-    if isinstance(element, Declared):
+    if isinstance(element, DeclaredSchemaNode):
         return element.defaults()
     if isinstance(element, str):
         element = _node_of_name(element) if element.startswith("#") else {}
@@ -153,7 +153,7 @@ def _defaults_of_keys(element: Node) -> Mapping[str, JSON]:
     return defaults
 
 
-class Declared:
+class DeclaredSchemaNode:
     """A node of an OpenAPI schema in a CustomResourceDefinition; its shape is computed when it is needed.
 
     `keeps_unknown`: the schema around it keeps fields that nobody declares.
@@ -170,7 +170,7 @@ class Declared:
     def shape(self) -> Shape:
         """Return the kinds of value that the node allows."""
         if self._shape is None:
-            self._shape = self._made()
+            self._shape = self._compute_shape_of_schema()
         return self._shape
 
     def defaults(self) -> Mapping[str, JSON]:
@@ -178,60 +178,60 @@ class Declared:
         properties = self._schema.get("properties") or {}
         return {name: inner["default"] for name, inner in properties.items() if "default" in inner}
 
-    def _made(self) -> Shape:
+    def _compute_shape_of_schema(self) -> Shape:
         kind = self._schema.get("type", "")
         if kind == "object":
-            return Shape(map=self._members())
+            return Shape(map=self._map_shape())
         if kind == "array":
-            return Shape(list=self._items())
+            return Shape(list=self._list_shape())
         if kind == "string":
             return Shape("string" if self._schema.get("format", "") in {"", "byte"} else "untyped")
         if kind in _SCALARS:
             return Shape(_SCALARS[kind])
-        return Shape("untyped", self._items(), self._members())
+        return Shape("untyped", self._list_shape(), self._map_shape())
 
-    def _members(self) -> MapShape:
+    def _map_shape(self) -> MapShape:
         properties = self._schema.get("properties") or {}
-        fields = {name: self._inner(inner) for name, inner in properties.items()}
+        fields = {name: self._child_node(inner) for name, inner in properties.items()}
         if self._is_root:
             fields |= _OPEN["fields"]
         others, other = self._schema.get("additionalProperties"), None
         if isinstance(others, dict):
-            other = self._inner(others)
+            other = self._child_node(others)
         elif others is True or (others is None and (self._keeps_unknown or not properties)):
             other = DEDUCED
         return MapShape(fields, other, self._schema.get("x-kubernetes-map-type") == "atomic")
 
-    def _items(self) -> ListShape:
-        element = self._inner(self._schema["items"]) if "items" in self._schema else UNTYPED
+    def _list_shape(self) -> ListShape:
+        element = self._child_node(self._schema["items"]) if "items" in self._schema else UNTYPED
         kind = self._schema.get("x-kubernetes-list-type")
         keys = tuple(self._schema.get("x-kubernetes-list-map-keys", ())) if kind == "map" else ()
         return ListShape(element, bool(keys) or kind == "set", keys, _defaults_of_keys(element) if keys else None)
 
-    def _inner(self, schema: JSON) -> Node:
-        return Declared(schema, keeps_unknown=self._keeps_unknown)
+    def _child_node(self, schema: JSON) -> Node:
+        return DeclaredSchemaNode(schema, keeps_unknown=self._keeps_unknown)
 
 
 _SCALARS: Final = {"integer": "numeric", "number": "numeric", "boolean": "boolean"}
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class CrdVersionSchema:
     """The schema and the node of one version in a CustomResourceDefinition."""
 
     schema: JSON
     node: Node
 
 
-def schema_of_definition(crd: JSON, version: str) -> Definition | None:
+def schema_of_definition(crd: JSON, version: str) -> CrdVersionSchema | None:
     """Return the definition of a version, the same value for the same object; None if it has no schema."""
-    return _definition_of_version(Same(crd), version)
+    return _definition_of_version(IdentityKey(crd), version)
 
 
 @lru_cache(maxsize=64)
-def _definition_of_version(crd: Same, version: str) -> Definition | None:
+def _definition_of_version(crd: IdentityKey, version: str) -> CrdVersionSchema | None:
     for each in get(crd.held, ("spec", "versions"), []):
         schema = get(each, ("schema", "openAPIV3Schema"))
         if each.get("name") == version and schema:
-            return Definition(schema, Declared(schema, is_root=True))
+            return CrdVersionSchema(schema, DeclaredSchemaNode(schema, is_root=True))
     return None

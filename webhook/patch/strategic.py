@@ -39,7 +39,7 @@ _NO_DIRECTIVE: Final = f"write the list in full, or use {_DIRECTIVE}"
 _FOLLOWED: Final = f"remove {_DIRECTIVE} to merge the two, or write replace or delete"
 
 
-class Unmergeable(PatchError):
+class UnmergeableError(PatchError):
     """The error for a patch that cannot be merged, with the fix."""
 
     def __init__(self, message: str, fix: str) -> None:
@@ -48,7 +48,7 @@ class Unmergeable(PatchError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Index:
+class _ItemIndex:
     """The positions of a list's items, as growing numbers with gaps for new items between them.
 
     Args:
@@ -59,12 +59,12 @@ class _Index:
     numbers: list[int]
     by_key: dict[Any, int | None]
 
-    def place(self, number: int) -> int:
+    def position_of_item(self, number: int) -> int:
         """Return the position of the item with a number."""
         return bisect_left(self.numbers, number)
 
 
-class Indexes:
+class ListIndexes:
     """The indexes of merged lists by merge key, kept from one patch to the next.
 
     An item keeps its number while others are put before and after it, so that nothing is numbered again for them.
@@ -73,9 +73,9 @@ class Indexes:
     __slots__ = ("_lists",)
 
     def __init__(self) -> None:
-        self._lists: dict[int, tuple[list[JSON], _Index]] = {}
+        self._lists: dict[int, tuple[list[JSON], _ItemIndex]] = {}
 
-    def take(self, listed: list[JSON], key: str, name: str, deadline: Deadline) -> _Index:
+    def remove_index_of_list(self, listed: list[JSON], key: str, name: str, deadline: Deadline) -> _ItemIndex:
         """Remove and return the index of a list, for the caller that replaces the list."""
         known = self._lists.pop(id(listed), None)
         if known is not None:
@@ -84,23 +84,23 @@ class Indexes:
         numbers, by_key = [*range(0, len(listed) * _GAP, _GAP)], dict[Any, int | None]()
         for number, identity in zip(numbers, _keys_of_items(listed, key, name), strict=True):
             by_key[identity] = None if identity in by_key else number
-        return _Index(numbers, by_key)
+        return _ItemIndex(numbers, by_key)
 
-    def keep(self, listed: list[JSON], index: _Index) -> None:
+    def store_index_of_list(self, listed: list[JSON], index: _ItemIndex) -> None:
         """Store the index of a list."""
         self._lists[id(listed)] = listed, index
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
+class _MergeContext:
     """The deadline of one merge, and the indexes of its lists."""
 
     deadline: Deadline
-    indexes: Indexes
+    indexes: ListIndexes
 
 
 def merge_patch(
-    original: JSON, patch: JSON, root: Root, deadline: Deadline | None = None, indexes: Indexes | None = None
+    original: JSON, patch: JSON, root: Root, deadline: Deadline | None = None, indexes: ListIndexes | None = None
 ) -> JSON:
     """Return the original with the patch merged into it; neither is changed.
 
@@ -115,24 +115,25 @@ def merge_patch(
         Unmergeable: the patch is no object, lacks a merge key, or holds a directive that cannot be followed.
     """
     if not isinstance(patch, dict) or not isinstance(original, dict | None):
-        raise Unmergeable(f"a strategic merge patch of {root} must be an object laid over an object", "write an object")
-    walk = _Walk(deadline or Deadline(), indexes or Indexes())
-    return _merge_map(original or {}, patch, tags_of(root), walk)
+        message = f"a strategic merge patch of {root} must be an object laid over an object"
+        raise UnmergeableError(message, "write an object")
+    walk = _MergeContext(deadline or Deadline(), indexes or ListIndexes())
+    return _merge_map(original or {}, patch, merge_tags_of_type(root), walk)
 
 
 @cache
-def _tagged_types() -> Mapping[str, Tags]:
+def _read_merge_tags() -> Mapping[str, Tags]:
     text = (Path(__file__).parent / "listkeys.json").read_text(encoding="utf-8")
     types: Mapping[str, Tags] = json.loads(text)["merge"]
     return types
 
 
-def tags_of(name: str | None) -> Tags:
+def merge_tags_of_type(name: str | None) -> Tags:
     """Return the tagged fields of a type; none if the type has no such lists."""
-    return _tagged_types().get(name or "", {})
+    return _read_merge_tags().get(name or "", {})
 
 
-def _merge_map(original: dict[str, JSON], patch: dict[str, JSON], tags: Tags, walk: _Walk) -> dict[str, JSON]:
+def _merge_map(original: dict[str, JSON], patch: dict[str, JSON], tags: Tags, walk: _MergeContext) -> dict[str, JSON]:
     walk.deadline.spend(len(patch) + 1)
     directive = patch.get(_DIRECTIVE)
     if directive == "replace":
@@ -140,11 +141,11 @@ def _merge_map(original: dict[str, JSON], patch: dict[str, JSON], tags: Tags, wa
     if directive == "delete":
         return {}
     if directive is not None:
-        raise Unmergeable(f"the patch has `{_DIRECTIVE}: {directive}`, which must be replace or delete", _FOLLOWED)
-    merged = _retained(original, patch)
+        raise UnmergeableError(f"the patch has `{_DIRECTIVE}: {directive}`, which must be replace or delete", _FOLLOWED)
+    merged = _apply_retain_keys(original, patch)
     for name, value in patch.items():
         if name.startswith(_REFUSED):
-            raise Unmergeable(f"the directive `{name}` is not supported", _NO_DIRECTIVE)
+            raise UnmergeableError(f"the directive `{name}` is not supported", _NO_DIRECTIVE)
         if value is None:
             merged.pop(name, None)
         elif name != _RETAIN:
@@ -152,7 +153,7 @@ def _merge_map(original: dict[str, JSON], patch: dict[str, JSON], tags: Tags, wa
     return merged
 
 
-def _retained(original: dict[str, JSON], patch: dict[str, JSON]) -> dict[str, JSON]:
+def _apply_retain_keys(original: dict[str, JSON], patch: dict[str, JSON]) -> dict[str, JSON]:
     """Return the original's fields that `$retainKeys` keeps; all without it."""
     if _RETAIN not in patch:
         return dict(original)
@@ -161,14 +162,14 @@ def _retained(original: dict[str, JSON], patch: dict[str, JSON]) -> dict[str, JS
     known = {name for name in kept if isinstance(name, str)} if isinstance(kept, list) else None
     if known is None or not known.issuperset(named):
         fix = f"list all fields that are set next to {_RETAIN}, or remove {_RETAIN}"
-        raise Unmergeable(f"`{_RETAIN}` must be a list of every field that is set next to it", fix)
+        raise UnmergeableError(f"`{_RETAIN}` must be a list of every field that is set next to it", fix)
     return {name: value for name, value in original.items() if name in known}
 
 
-def _merge_field(merged: dict[str, JSON], name: str, value: JSON, tags: Tags, walk: _Walk) -> None:
+def _merge_field(merged: dict[str, JSON], name: str, value: JSON, tags: Tags, walk: _MergeContext) -> None:
     old, tag = merged.get(name), tags.get(name, {})
     if isinstance(value, dict) and isinstance(old, dict):
-        merged[name] = _merge_map(old, value, tags_of(tag.get("type")), walk)
+        merged[name] = _merge_map(old, value, merge_tags_of_type(tag.get("type")), walk)
     elif isinstance(value, list) and isinstance(old, list):
         merged[name] = _merge_list(old, value, tag, name, walk)
     elif isinstance(value, dict) and _DIRECTIVE in value:
@@ -196,7 +197,7 @@ def _is_directive(value: JSON) -> bool:
     return isinstance(value, dict) and _DIRECTIVE in value
 
 
-def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str, walk: _Walk) -> list[JSON]:
+def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str, walk: _MergeContext) -> list[JSON]:
     walk.deadline.spend(len(original) // _COPIED + len(patch))  # that of the patch is looked into
     key = tag.get("merge")
     if key is None:
@@ -205,13 +206,13 @@ def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str, w
         walk.deadline.spend(len(original) // 10)
         both = list(dict.fromkeys([*original, *patch]))
         return _items_in_merged_order(both, patch, original, lambda item: item)
-    kept, given = _after_delete_directives(original, patch, key, name)
-    index = walk.indexes.take(kept, key, name, walk.deadline)
+    kept, given = _apply_delete_directives(original, patch, key, name)
+    index = walk.indexes.remove_index_of_list(kept, key, name, walk.deadline)
     asked = _keys_of_items(given, key, name)
     if any(index.by_key.get(identity, 0) is None for identity in asked):
-        return _merge_duplicates(kept, list(zip(asked, given, strict=True)), tag, name, walk)
-    stood = {each: index.place(number) for each in asked if (number := index.by_key.get(each)) is not None}
-    merged, fields = dict[Any, JSON](), tags_of(tag.get("type"))
+        return _merge_with_duplicates(kept, list(zip(asked, given, strict=True)), tag, name, walk)
+    stood = {each: index.position_of_item(number) for each in asked if (number := index.by_key.get(each)) is not None}
+    merged, fields = dict[Any, JSON](), merge_tags_of_type(tag.get("type"))
     for identity, item in zip(asked, walk.deadline.items_with_clock_checks(given), strict=True):
         if identity in merged:
             merged[identity] = _merge_map(merged[identity], item, fields, walk)
@@ -219,29 +220,27 @@ def _merge_list(original: list[JSON], patch: list[JSON], tag: Tags, name: str, w
             merged[identity] = _merge_map(kept[stood[identity]], item, fields, walk)
         else:
             merged[identity] = _without_directives(item)
-    return _merged_in_order(kept, merged, stood, index, walk)
+    return _order_merged_items_by_index(kept, merged, stood, index, walk)
 
 
-def _merged_in_order(
-    kept: list[JSON], merged: dict[Any, JSON], stood: dict[Any, int], index: _Index, walk: _Walk
+def _order_merged_items_by_index(
+    kept: list[JSON], merged: dict[Any, JSON], stood: dict[Any, int], index: _ItemIndex, walk: _MergeContext
 ) -> list[JSON]:
-    """Return the patch's items in its order, with the original's other items before those that they preceded, as
-    _ordered does.
-    """
+    """Return the patch's items in its order, each after the original's other items that preceded it."""
     taken = sorted(stood.values())
-    others, woven = _Others(kept, taken), _Woven()
+    others, woven = _RemainingItems(kept, taken), _MergedListBuilder()
     for identity, item in merged.items():
         if identity in stood:
-            others.move(woven, stood[identity])
-        woven.add(identity, item)
-    others.move(woven, len(kept))
-    numbers = woven.numbers(index.numbers, taken)
-    if woven.is_numbered(numbers, index.by_key):
-        walk.indexes.keep(woven.items, _Index(numbers, index.by_key))
+            others.move_items_before(woven, stood[identity])
+        woven.append_patch_item(identity, item)
+    others.move_items_before(woven, len(kept))
+    numbers = woven.number_items_with_gaps(index.numbers, taken)
+    if woven.fit_patch_numbers_into_gaps(numbers, index.by_key):
+        walk.indexes.store_index_of_list(woven.items, _ItemIndex(numbers, index.by_key))
     return woven.items
 
 
-class _Woven:
+class _MergedListBuilder:
     """A list that is built from groups of a patch's items and slices of another list."""
 
     __slots__ = ("_added", "_slices", "items")
@@ -251,19 +250,19 @@ class _Woven:
         self._slices: list[tuple[int, slice]] = []
         self._added: list[tuple[int, list[Any]]] = []
 
-    def add(self, identity: Any, item: JSON) -> None:
+    def append_patch_item(self, identity: Any, item: JSON) -> None:
         """Append an item of the patch."""
         if not self._added or self._added[-1][0] + len(self._added[-1][1]) < len(self.items):
             self._added.append((len(self.items), []))
         self._added[-1][1].append(identity)
         self.items.append(item)
 
-    def extend(self, items: list[JSON], part: slice) -> None:
+    def append_slice(self, items: list[JSON], part: slice) -> None:
         """Append a slice of the other list."""
         self._slices.append((len(self.items), part))
         self.items += items[part]
 
-    def numbers(self, known: list[int], taken: list[int]) -> list[int]:
+    def number_items_with_gaps(self, known: list[int], taken: list[int]) -> list[int]:
         """Return the numbers of the other list, with gaps for the items of the patch in place of those in `taken`."""
         first, added = self._added[0] if self._added else (0, [])
         if len(self._added) <= 1 and (not taken or (taken[0], taken[-1]) == (first, first + len(taken) - 1)):
@@ -274,7 +273,7 @@ class _Woven:
             made[place : place + part.stop - part.start] = known[part]
         return made
 
-    def is_numbered(self, numbers: list[int], by_key: dict[Any, int | None]) -> bool:
+    def fit_patch_numbers_into_gaps(self, numbers: list[int], by_key: dict[Any, int | None]) -> bool:
         """Give each item of the patch a number within its gap; return whether all gaps were large enough."""
         for first, added in self._added:
             end, steps = first + len(added), len(added) + 1
@@ -288,7 +287,7 @@ class _Woven:
         return True
 
 
-class _Others:
+class _RemainingItems:
     """The items of a list except those at some places, which are handed out from the left in slices."""
 
     __slots__ = ("_at", "_items", "_left_out", "_next")
@@ -298,26 +297,28 @@ class _Others:
         self._left_out = left_out
         self._at = self._next = 0
 
-    def move(self, into: _Woven, end: int) -> None:
+    def move_items_before(self, into: _MergedListBuilder, end: int) -> None:
         """Hand out the items before a place that were not handed out yet."""
         while self._next < len(self._left_out) and self._left_out[self._next] < end:
             place = self._left_out[self._next]
-            self._hand(into, place)
+            self._move_slice(into, place)
             self._at, self._next = place + 1, self._next + 1
         if end > self._at:
-            self._hand(into, end)
+            self._move_slice(into, end)
             self._at = end
 
-    def _hand(self, into: _Woven, end: int) -> None:
+    def _move_slice(self, into: _MergedListBuilder, end: int) -> None:
         if end > self._at:
-            into.extend(self._items, slice(self._at, end))
+            into.append_slice(self._items, slice(self._at, end))
 
 
-def _merge_duplicates(kept: list[JSON], given: list[tuple[Any, JSON]], tag: Tags, name: str, walk: _Walk) -> list[JSON]:
+def _merge_with_duplicates(
+    kept: list[JSON], given: list[tuple[Any, JSON]], tag: Tags, name: str, walk: _MergeContext
+) -> list[JSON]:
     """Merge a list in which the original has one of the patch's items twice, which no API server stores."""
     key = tag["merge"]
     before = _keys_of_items(kept, key, name)
-    places, merged, fields = _first_positions(before), list(kept), tags_of(tag.get("type"))
+    places, merged, fields = _first_positions(before), list(kept), merge_tags_of_type(tag.get("type"))
     for identity, item in walk.deadline.items_with_clock_checks(given):
         if identity in places:
             merged[places[identity]] = _merge_map(merged[places[identity]], item, fields, walk)
@@ -328,7 +329,7 @@ def _merge_duplicates(kept: list[JSON], given: list[tuple[Any, JSON]], tag: Tags
     return _items_in_merged_order(merged, [identity for identity, _ in given], before, identify)
 
 
-def _after_delete_directives(
+def _apply_delete_directives(
     original: list[JSON], patch: list[JSON], key: str, name: str
 ) -> tuple[list[JSON], list[JSON]]:
     """Return the items of the original that `$patch` items leave, and the items of the patch without them."""
@@ -344,7 +345,7 @@ def _after_delete_directives(
             replaces = True
         else:
             message = f"an item of {name} has `{_DIRECTIVE}: {directive}`, which must be replace or delete"
-            raise Unmergeable(message, _FOLLOWED)
+            raise UnmergeableError(message, _FOLLOWED)
     if unwanted:
         known = {*_keys_of_items(unwanted, key, name)}
         original = [
@@ -360,13 +361,13 @@ def _keys_of_items(listed: list[JSON], key: str, name: str) -> list[Any]:
         keys = [_key_of_item(item, key, f"{name}[{index}]") for index, item in enumerate(listed)]
     if not {dict, list}.isdisjoint(map(type, keys)):  # in C: each of n patches asks the whole list again
         message = f"an item of {name} has a `{key}` that is an object or a list, and cannot be told apart by it"
-        raise Unmergeable(message, f"write a string as `{key}`")
+        raise UnmergeableError(message, f"write a string as `{key}`")
     return keys
 
 
 def _key_of_item(item: JSON, key: str, name: str) -> Any:
     if not isinstance(item, dict) or key not in item:
-        raise Unmergeable(f"{name} has no `{key}`, which tells the items of the list apart", f"set `{key}`")
+        raise UnmergeableError(f"{name} has no `{key}`, which tells the items of the list apart", f"set `{key}`")
     return item[key]
 
 

@@ -35,7 +35,7 @@ def with_schema_defaults(value: JSON, schema: Schema | None, deadline: Deadline)
         return made if len(made) > len(value) or any(made[name] is not value[name] for name in value) else value
     if isinstance(value, list) and "items" in schema:
         items = schema["items"]
-        return _same_items(value, lambda inner: _with_defaults(inner, items, False, deadline), deadline)
+        return _change_items_or_keep_list(value, lambda inner: _with_defaults(inner, items, False, deadline), deadline)
     return value
 
 
@@ -43,17 +43,17 @@ def _defaults_of_missing_fields(value: dict[str, JSON], properties: Mapping[str,
     return {
         name: inner["default"]
         for name, inner in properties.items()
-        if inner.get("default") is not None and (name not in value or is_null(value[name], inner))
+        if inner.get("default") is not None and (name not in value or is_forbidden_null(value[name], inner))
     }
 
 
 def _with_defaults(value: JSON, schema: Schema | None, is_declared: bool, deadline: Deadline) -> JSON:
-    if not is_declared and schema is not None and value is None and is_null(value, schema):
+    if not is_declared and schema is not None and value is None and is_forbidden_null(value, schema):
         value = schema.get("default")
     return with_schema_defaults(value, schema, deadline)
 
 
-def is_null(value: JSON, schema: Schema) -> bool:
+def is_forbidden_null(value: JSON, schema: Schema) -> bool:
     """Return whether a value is null where null is not allowed."""
     return value is None and schema.get("nullable") is not True
 
@@ -83,7 +83,9 @@ def _without_unknown_fields(value: JSON, schema: Schema | None, deadline: Deadli
         items = (schema or _EMPTY).get("items")
         if items and _keeps_unknown(schema):
             items = {**items, _PRESERVE: True}
-        return _same_items(value, lambda inner: _without_unknown_fields(inner, items, deadline), deadline)
+        return _change_items_or_keep_list(
+            value, lambda inner: _without_unknown_fields(inner, items, deadline), deadline
+        )
     return value
 
 
@@ -117,7 +119,7 @@ def object_as_stored(value: JSON, schema: Schema | None, deadline: Deadline) -> 
         return {name: inner for name, inner in made.items() if inner is not _ABSENT}
     if type(value) is list:
         items = (schema or _EMPTY).get("items")
-        return _same_items(value, lambda inner: object_as_stored(inner, items, deadline), deadline)
+        return _change_items_or_keep_list(value, lambda inner: object_as_stored(inner, items, deadline), deadline)
     return value
 
 
@@ -128,7 +130,7 @@ def _value_as_stored(name: str, value: JSON, schema: Schema, deadline: Deadline)
     return object_as_stored(value, inner, deadline)
 
 
-def _same_items(value: list[JSON], change: Callable[[JSON], JSON], deadline: Deadline) -> list[JSON]:
+def _change_items_or_keep_list(value: list[JSON], change: Callable[[JSON], JSON], deadline: Deadline) -> list[JSON]:
     deadline.spend(len(value))
     made = [change(inner) for inner in value]
     return made if any(one is not other for one, other in zip(made, value, strict=True)) else value

@@ -14,20 +14,20 @@ from webhook.admission import fixtures
 from webhook.admission.phases import PhasesOutcome
 from webhook.attributes import Attributes, Operation
 from webhook.errors import ClaimgateError, InputError, PolicyError, Problem
-from webhook.playground.cluster_parts import pod_sets
+from webhook.playground.cluster_parts import list_pod_sets_with_devices
 from webhook.playground.measured_engine import MeasuredEvaluation
 from webhook.policy.policy_set import PolicySet
-from webhook.report.finding import Finding, findings, subject
-from webhook.report.records import encoded
+from webhook.report.finding import Finding, findings_of_object, subject_of_request
+from webhook.report.records import json_on_one_line
 from webhook.report.rule import rules
-from webhook.submitted import Submitted
+from webhook.submitted import SubmittedObject
 
 WEBHOOK: Final = "validate.claimgate.dev"
 """The name under which deploy/base registers it, which stands in what kubectl prints."""
 _DONE: Final = {Operation.CREATE: "created", Operation.UPDATE: "configured", Operation.DELETE: "deleted"}
 
 
-def parse_errors(error: ClaimgateError) -> list[dict[str, Any]]:
+def input_errors_as_json(error: ClaimgateError) -> list[dict[str, Any]]:
     """Return what could not be read, each error with the text and line that it is about."""
     problems = error.problems if isinstance(error, InputError | PolicyError) else (Problem(message=str(error)),)
     return [
@@ -42,36 +42,41 @@ def parse_errors(error: ClaimgateError) -> list[dict[str, Any]]:
     ]
 
 
-def review_object(
+def review_of_object_as_json(
     document: documents.InputDocument,
-    asked: Submitted,
+    asked: SubmittedObject,
     outcome: PhasesOutcome,
     policies: PolicySet,
     evaluations: Sequence[MeasuredEvaluation],
 ) -> dict[str, Any]:
     """Return everything that the page shows about one object."""
     attributes, verdict = asked.attributes, outcome.verdict
-    told = findings(
-        outcome.decisions, subject(attributes), document.locator(fixtures.object_path(document.value)), rules(policies)
+    told = findings_of_object(
+        outcome.decisions,
+        subject_of_request(attributes),
+        document.locator(fixtures.object_path(document.value)),
+        rules(policies),
     )
-    owners = _policies_by_expression(policies, {each.policy for _, each in outcome.explanations if not each.is_unasked})
+    owners = _policies_by_expression(
+        policies, {each.policy for _, each in outcome.explanations if not each.is_not_registered}
+    )
     before, after = attributes.object, outcome.patched_object
     is_changed = verdict.allowed and bool(verdict.patch)
     made = replace(attributes, object=after) if is_changed else attributes
     return {
-        "object": str(subject(attributes)),
+        "object": str(subject_of_request(attributes)),
         "operation": str(attributes.operation),
         "allowed": verdict.allowed,
         "kubectl": kubectl_output(attributes, outcome),
         "status": asdict(verdict.status) if verdict.status and not verdict.allowed else None,
         "warnings": list(verdict.warnings),
-        "patch": [encoded(each) for each in verdict.patch],
+        "patch": [json_on_one_line(each) for each in verdict.patch],
         "before": yamlfile.dump(before) if is_changed else "",
         "after": yamlfile.dump(after) if is_changed else "",
         "findings": [_finding_as_json(each) for each in told if str(each.result) != "pass"],
         "explanations": [{"phase": str(phase), **asdict(each)} for phase, each in outcome.explanations],
         "evaluations": [{**asdict(each), "policies": owners.get(each.source.strip(), ())} for each in evaluations],
-        "podSets": pod_sets(made, asked.cluster, policies.table),
+        "podSets": list_pod_sets_with_devices(made, asked.cluster, policies.table),
     }
 
 

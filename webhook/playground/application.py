@@ -17,7 +17,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 
 from webhook import __version__
-from webhook.admission.respond import status_body
+from webhook.admission.respond import encode_failure_status
 from webhook.decisions import DenialStatus
 from webhook.errors import CallError
 from webhook.playground import question as questions
@@ -48,7 +48,9 @@ _Next = Callable[[Request], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Playground:
-    """What questions are answered with: the policies where a question has none, how its own are compiled, and where."""
+    """Answers questions, by the policies and options of the command line, in child processes. the policies where a
+    question has none, how its own are compiled, and where.
+    """
 
     policies: PolicySet
     options: Options
@@ -145,5 +147,5 @@ async def _read_bounded_body(request: Request) -> bytes:
 
 
 def _error_response(error: CallError) -> Response:
-    body = status_body(DenialStatus(code=error.code, reason=error.reason, message=error.message))
+    body = encode_failure_status(DenialStatus(code=error.code, reason=error.reason, message=error.message))
     return Response(body, status_code=error.code, media_type="application/json")

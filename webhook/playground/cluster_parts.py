@@ -17,7 +17,7 @@ from webhook.report.queue_text import queue_text
 from webhook.workloads.table import Table
 
 
-def pod_sets(attributes: Attributes, cluster: Cluster, table: Table) -> list[dict[str, Any]]:
+def list_pod_sets_with_devices(attributes: Attributes, cluster: Cluster, table: Table) -> list[dict[str, Any]]:
     """List the pod sets of an object, by the facts `podSets` and `gpu`: name, path, pods, and the devices of one and
     all.
     """

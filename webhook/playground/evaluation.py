@@ -54,7 +54,7 @@ def answer_question(
     try:
         return _answer_with_documents(question, standing, options, engine)
     except ClaimgateError as error:
-        return {"errors": answer.parse_errors(error)}
+        return {"errors": answer.input_errors_as_json(error)}
 
 
 def _answer_with_documents(
@@ -110,7 +110,7 @@ def _objects_of_documents(asked: documents.InputDocuments) -> Iterator[JSON]:
     for each in asked.documents:
         obj = get(each.value, fixtures.object_path(each.value))
         if isinstance(obj, dict):
-            yield submitted.in_namespace(obj, each.value)
+            yield submitted.object_in_request_namespace(obj, each.value)
 
 
 def _mistake_in_kind(document: documents.InputDocument, options: Options) -> str:
@@ -134,4 +134,4 @@ def _review_one_object(
     engine.evaluations.clear()
     door = LocalAnswerer(policies=policies, cluster=each.cluster, options=ReviewOptions(advice=True), explains=True)
     outcome = run_phases(each.attributes, question.phase, door)
-    return answer.review_object(document, each, outcome, policies, tuple(engine.evaluations))
+    return answer.review_of_object_as_json(document, each, outcome, policies, tuple(engine.evaluations))

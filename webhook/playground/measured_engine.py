@@ -61,7 +61,7 @@ class MeasuredEngine:
         program = self.engine.compile(expression, environment, expects=expects, deadline=deadline)
         return _MeasuredProgram(program, self)
 
-    def note(self, program: Program, cost: int, value: str, *, is_error: bool) -> None:
+    def record_evaluation(self, program: Program, cost: int, value: str, *, is_error: bool) -> None:
         """Keep one evaluation, unless there are too many."""
         if len(self.evaluations) < _MOST:
             made = MeasuredEvaluation(
@@ -114,9 +114,9 @@ class _MeasuredProgram:
         try:
             value = self.program.evaluate(activation, meter)
         except EvaluationError as error:
-            self.told.note(self.program, before - meter.budget, _shortened_text(str(error)), is_error=True)
+            self.told.record_evaluation(self.program, before - meter.budget, _shortened_text(str(error)), is_error=True)
             raise
-        self.told.note(self.program, before - meter.budget, _short_value(value), is_error=False)
+        self.told.record_evaluation(self.program, before - meter.budget, _short_value(value), is_error=False)
         return value
 
 

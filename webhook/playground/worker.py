@@ -44,11 +44,11 @@ class Workers:
         self._waiting += 1
         try:
             async with self._turns:
-                return await self._in_child(work)
+                return await self._run_in_child(work)
         finally:
             self._waiting -= 1
 
-    async def _in_child(self, work: Callable[[], dict[str, Any]]) -> bytes:
+    async def _run_in_child(self, work: Callable[[], dict[str, Any]]) -> bytes:
         child = child_process.start(lambda: _answer_as_json(work), monotonic() + self.timeout_s, self.memory_bytes)
         try:
             return await asyncio.wait_for(_read_answer(child), self.timeout_s)
@@ -93,6 +93,6 @@ async def _wait_for_killed_child(child: child_process.Child) -> None:
     """Take the child off the process table; it was killed, so it is gone in a moment."""
     with suppress(asyncio.CancelledError):
         for _ in range(200):
-            if child.reaped():
+            if child.try_reap():
                 return
             await asyncio.sleep(0.01)

@@ -21,24 +21,24 @@ _MAPS: Final = frozenset(("transformMap", "transformMapEntry"))
 
 
 def sentences_about_atomic_fields(policy: Policy) -> Iterator[str]:
-    """Yield a sentence for each such field."""
+    """Yield a sentence for each atomic list or map that an ApplyConfiguration of the policy sets."""
     told: dict[str, None] = {}
     for kind in filter(None, named_kinds(policy)):
         root = schema.schema_of_kind(kind)
         for change in policy.changes:
             if change.kind == "ApplyConfiguration":
-                told.update(dict.fromkeys(_fields_of_node(parse(change.expression.source), root)))
+                told.update(dict.fromkeys(_sentences_about_node(parse(change.expression.source), root)))
     yield from told
 
 
-def _fields_of_node(node: Node, root: schema.Node) -> Iterator[str]:
-    if isinstance(node, StructNode) and (place := _schema_of_object_name(node, root)) is not None:
+def _sentences_about_node(node: Node, root: schema.Node) -> Iterator[str]:
+    if isinstance(node, StructNode) and (place := _shape_of_object_literal(node, root)) is not None:
         yield from (text for entry in node.entries if (text := _sentence_about_entry(node.name, entry, place)))
     for each in children(node):
-        yield from _fields_of_node(each, root)
+        yield from _sentences_about_node(each, root)
 
 
-def _schema_of_object_name(node: StructNode, root: schema.Node) -> schema.Shape | None:
+def _shape_of_object_literal(node: StructNode, root: schema.Node) -> schema.Shape | None:
     """Return the schema of `Object.spec.containers`; of an item if the path leads into a list."""
     first, *path = node.name.split(".")
     if first != "Object":

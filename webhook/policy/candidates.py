@@ -16,14 +16,14 @@ from webhook.facts.registry import FactRegistry
 from webhook.manifests.annotations import RESOURCE_CONCERNS
 from webhook.manifests.label_selectors import EVERYTHING
 from webhook.policy.compiled import Binding, MatchConditions, Policy
-from webhook.policy.equivalent_resources import Equivalents
+from webhook.policy.equivalent_resources import ResourceEquivalences
 from webhook.policy.matching import Criteria, is_exempt, match_of_unconverted, match_request
 
 PODS: Final = GroupVersionResource("", "v1", "pods")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CriteriaIndex:
+class PrecomputedCriteriaMatch:
     """Criteria, and whether they match requests for one resource and operation, without their namespaceSelector.
 
     `own` is about the object of the request, `pods` about a pod template in it; None where that depends on the object.
@@ -39,7 +39,7 @@ class CandidateBinding:
     """A binding that may apply; `index` is None if it applies to everything that its policy matches."""
 
     binding: Binding
-    index: CriteriaIndex | None
+    index: PrecomputedCriteriaMatch | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +55,7 @@ class Candidate:
     """
 
     policy: Policy
-    index: CriteriaIndex
+    index: PrecomputedCriteriaMatch
     bindings: tuple[CandidateBinding, ...]
     looks_inside: bool
     is_own_alone: bool
@@ -65,7 +65,7 @@ class Candidate:
 
 
 def candidates_for_request(
-    policies: Iterable[Policy], attributes: Attributes, equal: Equivalents, registry: FactRegistry
+    policies: Iterable[Policy], attributes: Attributes, equal: ResourceEquivalences, registry: FactRegistry
 ) -> tuple[Candidate, ...]:
     """Return the policies that may concern requests for the same resource and operation as this one.
 
@@ -79,13 +79,13 @@ def candidates_for_request(
 
 
 def _candidate_for_request(
-    policy: Policy, attributes: Attributes, pod: Attributes, equal: Equivalents, registry: FactRegistry
+    policy: Policy, attributes: Attributes, pod: Attributes, equal: ResourceEquivalences, registry: FactRegistry
 ) -> Candidate:
-    index = _criteria_index(policy.criteria, attributes, pod, equal)
+    index = _precompute_criteria_match(policy.criteria, attributes, pod, equal)
     looks_inside = _may_have_inner_objects(attributes) and _reads_inner_objects(policy)
     listed = (
         CandidateBinding(
-            each, None if each.criteria is None else _criteria_index(each.criteria, attributes, pod, equal)
+            each, None if each.criteria is None else _precompute_criteria_match(each.criteria, attributes, pod, equal)
         )
         for each in policy.bindings
     )
@@ -127,12 +127,14 @@ def _required_pod_parts(policy: Policy, attributes: Attributes, registry: FactRe
     """Return what a Pod that is created or updated must have any of, for a policy's checks to be asked about it."""
     if attributes.kind != POD or attributes.operation == Operation.DELETE:
         return frozenset()
-    return registry.checks_of_kind(("", "Pod"), is_deleted=False).parts_of_pods(policy.checks)
+    return registry.checks_of_kind(("", "Pod"), is_deleted=False).pod_parts_that_checks_need(policy.checks)
 
 
-def _criteria_index(criteria: Criteria, own: Attributes, pod: Attributes, equal: Equivalents) -> CriteriaIndex:
-    return CriteriaIndex(
-        criteria, _match_without_values(criteria, own, equal), _match_without_values(criteria, pod, equal)
+def _precompute_criteria_match(
+    criteria: Criteria, own: Attributes, pod: Attributes, equal: ResourceEquivalences
+) -> PrecomputedCriteriaMatch:
+    return PrecomputedCriteriaMatch(
+        criteria, _match_without_object(criteria, own, equal), _match_without_object(criteria, pod, equal)
     )
 
 
@@ -141,7 +143,7 @@ def request_about_pods(attributes: Attributes, **others: Any) -> Attributes:
     return replace(attributes, kind=POD, resource=PODS, request_kind=POD, request_resource=PODS, **others)
 
 
-def _match_without_values(criteria: Criteria, attributes: Attributes, equal: Equivalents) -> bool | None:
+def _match_without_object(criteria: Criteria, attributes: Attributes, equal: ResourceEquivalences) -> bool | None:
     """Return whether criteria match all such requests as they were sent, or none; None if that depends on the
     object.
     """

@@ -22,7 +22,7 @@ _PARAMS = "params"
 
 
 def sentences_about_certain_failures(policy: Policy) -> Iterator[str]:
-    """Yield a sentence for each mistake, with what to do."""
+    """Yield a sentence, with the fix, for each mistake that makes the policy fail on every object."""
     yield from (each.text for each in undefined_fields(policy) if each.fails)
     yield from sentences_about_atomic_fields(policy)
     yield from _mistakes_in_param_kind(policy)
@@ -61,7 +61,7 @@ def _fix_for_missing_param_ref(kind: GroupVersionKind) -> str:
 
 
 def _reads_variable_params(policy: Policy) -> bool:
-    return _PARAMS in policy.needs | policy.gate().needs
+    return _PARAMS in policy.names_read_by_body | policy.gate().needs
 
 
 def _asks_for_null_params(policy: Policy) -> bool:

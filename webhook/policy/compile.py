@@ -16,13 +16,13 @@ from webhook.manifests import annotations as extensions
 from webhook.manifests import validation as verification
 from webhook.manifests.field_errors import FieldError, invalid_error
 from webhook.manifests.models import MutatingSpec, PolicyManifest
-from webhook.manifests.portability import export_obstacles, names_pods
+from webhook.manifests.portability import export_obstacles, matches_pods
 from webhook.paths import FieldPath
-from webhook.policy.compile_expressions import compile_body, compile_match_conditions, reports_problems
-from webhook.policy.compiled import Deferred, Policy
-from webhook.policy.expressions import Walk
+from webhook.policy.compile_expressions import compile_body, compile_match_conditions, only_reports_problems
+from webhook.policy.compiled import DeferredPart, Policy
+from webhook.policy.expressions import PolicyCompilation
 from webhook.policy.matching import compile_criteria
-from webhook.policy.param_references import param_kind
+from webhook.policy.param_references import gvk_of_param_kind
 
 _SPEC: FieldPath = ("spec",)
 _EXPAND: FieldPath = ("metadata", "annotations", f"{extensions.PREFIX}expand")
@@ -42,9 +42,9 @@ def compile_policy(
     A lazy policy is compiled when it is first asked, and what is wrong with its expressions is an error of theirs then.
     """
     spec, meta = manifest.spec, manifest.metadata
-    settings, complaints = extensions.read_annotations(meta.annotations, registry.fact_names, registry.groups)
+    settings, complaints = extensions.read_annotations(meta.annotations, registry.fact_names, registry.check_groups)
     errors = [*verification.metadata_errors(meta), *complaints, *verification.policy_head_errors(spec, _SPEC)]
-    if (settings.expands or settings.reads_resources) and not names_pods(manifest):
+    if (settings.expands or settings.reads_resources) and not matches_pods(manifest):
         errors.append(invalid_error(_EXPAND, "pods", "needs a resource rule that names pods of the core group"))
     if settings.enters and isinstance(spec, MutatingSpec):
         errors.append(
@@ -53,18 +53,18 @@ def compile_policy(
     if settings.reads_patches and (isinstance(spec, MutatingSpec) or not settings.expands):
         errors.append(invalid_error(_EXPAND, "patches", "is for validating policies that expand to pods"))
     facts = tuple(map(registry.fact, settings.facts))
-    rules = registry.catalogue(settings.checks) if settings.checks else {}
-    walk = partial(Walk, engine, version, spec.param_kind is not None, facts, rules)
+    rules = registry.rule_catalogue_of_groups(settings.checks) if settings.checks else {}
+    walk = partial(PolicyCompilation, engine, version, spec.param_kind is not None, facts, rules)
     is_about_specs = settings.is_about_specs
-    policy_gate = Deferred(lambda: compile_match_conditions(manifest, walk(), is_about_specs=is_about_specs))
-    policy_body = Deferred(lambda: compile_body(manifest, walk()))
+    policy_gate = DeferredPart(lambda: compile_match_conditions(manifest, walk(), is_about_specs=is_about_specs))
+    policy_body = DeferredPart(lambda: compile_body(manifest, walk()))
     if not is_lazy:
         first, second = walk(), walk()
         compiled_gate, compiled_body = (
             compile_match_conditions(manifest, first, is_about_specs=is_about_specs),
             compile_body(manifest, second),
         )
-        policy_gate, policy_body = Deferred(lambda: compiled_gate), Deferred(lambda: compiled_body)
+        policy_gate, policy_body = DeferredPart(lambda: compiled_gate), DeferredPart(lambda: compiled_body)
         errors += [*first.errors, *second.errors]
     is_mutating = isinstance(spec, MutatingSpec)
     policy = Policy(
@@ -73,12 +73,12 @@ def compile_policy(
         file=file,
         annotations=meta.annotations,
         is_fail=spec.failure_policy != "Ignore",
-        param_kind=param_kind(spec.param_kind),
+        param_kind=gvk_of_param_kind(spec.param_kind),
         criteria=compile_criteria(spec.match_constraints),
         gate=policy_gate,
         body=policy_body,
         rule_count=0 if isinstance(spec, MutatingSpec) else len(spec.validations),
-        reports_problems=bool(settings.checks) and reports_problems(spec),
+        reports_problems=bool(settings.checks) and only_reports_problems(spec),
         reinvokes=isinstance(spec, MutatingSpec) and spec.reinvocation_policy == "IfNeeded",
         facts=settings.facts,
         checks=settings.checks,
@@ -88,7 +88,7 @@ def compile_policy(
         enters=settings.enters,
         reads_patches=settings.reads_patches,
         reads_resources=settings.reads_resources,
-        judges_types=registry.judges_types(settings.checks),
+        judges_types=registry.has_checks_of_field_types(settings.checks),
         phase="mutate" if is_mutating else settings.phase,
         is_registered=settings.is_registered,
         concerns=settings.concerns,

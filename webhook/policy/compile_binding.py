@@ -17,18 +17,21 @@ _SPEC: FieldPath = ("spec",)
 def compile_binding(manifest: BindingManifest, file: str = "") -> tuple[Binding, tuple[FieldError, ...]]:
     """Compile a binding, and return its errors in the API server's order and words."""
     spec = manifest.spec
-    errors = [*verification.metadata_errors(manifest.metadata), *verification.policy_name(spec.policy_name, _SPEC)]
+    errors = [
+        *verification.metadata_errors(manifest.metadata),
+        *verification.policy_name_errors(spec.policy_name, _SPEC),
+    ]
     is_old = manifest.api_version.endswith("/v1alpha1")
-    errors += verification.param_ref(spec.param_ref, (*_SPEC, "paramRef"), needs_action=not is_old)
+    errors += verification.param_ref_errors(spec.param_ref, (*_SPEC, "paramRef"), needs_action=not is_old)
     path = (*_SPEC, "matchResources")
     if spec.match_resources is not None:
-        errors += verification.match_resources(spec.match_resources, path)
+        errors += verification.match_resources_errors(spec.match_resources, path)
     actions: list[str] = []
     if isinstance(manifest, ValidatingBindingManifest):
         actions = manifest.spec.validation_actions
-        errors += verification.validation_actions(manifest.spec, (*_SPEC, "validationActions"))
+        errors += verification.validation_actions_errors(manifest.spec, (*_SPEC, "validationActions"))
     elif spec.match_resources is not None:
-        errors += verification.mutating_operations(spec.match_resources, path)
+        errors += verification.mutating_operations_errors(spec.match_resources, path)
     binding = Binding(
         name=manifest.metadata.name,
         policy=spec.policy_name,

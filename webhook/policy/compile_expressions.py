@@ -25,14 +25,14 @@ from webhook.manifests.models import (
 from webhook.paths import FieldPath
 from webhook.policy.compiled import (
     AuditAnnotation,
-    Body,
     Condition,
     Expression,
     MatchConditions,
     Mutation,
+    PolicyBody,
     Validation,
 )
-from webhook.policy.expressions import Walk
+from webhook.policy.expressions import PolicyCompilation
 from webhook.problems.declarations import LIST_OF_PROBLEMS, PROBLEMS
 
 OBJECT, JSON_PATCHES = object_type("Object"), list_of(object_type("JSONPatch"))
@@ -40,7 +40,9 @@ _SPEC: FieldPath = ("spec",)
 _UNSPECIFIED = "expression is not specified"
 
 
-def compile_match_conditions(manifest: PolicyManifest, walk: Walk, *, is_about_specs: bool) -> MatchConditions:
+def compile_match_conditions(
+    manifest: PolicyManifest, walk: PolicyCompilation, *, is_about_specs: bool
+) -> MatchConditions:
     """Compile the matchConditions of a policy; their errors are added to the walk."""
     conditions = _compile_match_conditions(walk, manifest)
     programs = [each.expression.program for each in conditions]
@@ -50,7 +52,7 @@ def compile_match_conditions(manifest: PolicyManifest, walk: Walk, *, is_about_s
     )
 
 
-def _condition_for_spec_updates(walk: Walk) -> Condition:
+def _condition_for_spec_updates(walk: PolicyCompilation) -> Condition:
     """Return the condition that the annotation `updates: spec` adds."""
     name = extensions.SPEC_CHANGES["name"]
     return _compile_match_condition(
@@ -58,13 +60,13 @@ def _condition_for_spec_updates(walk: Walk) -> Condition:
     )
 
 
-def compile_body(manifest: PolicyManifest, walk: Walk) -> Body:
+def compile_body(manifest: PolicyManifest, walk: PolicyCompilation) -> PolicyBody:
     """Compile the other expressions of a policy; their errors, and those of the fields around them, are added to the
     walk.
     """
     _compile_variables(walk, manifest)
     rules, audits, changes = _compile_rules_or_mutations(walk, manifest)
-    return Body(
+    return PolicyBody(
         variables=walk.variables,
         rules=rules,
         audits=audits,
@@ -74,7 +76,7 @@ def compile_body(manifest: PolicyManifest, walk: Walk) -> Body:
     )
 
 
-def reports_problems(spec: ValidatingSpec | MutatingSpec) -> bool:
+def only_reports_problems(spec: ValidatingSpec | MutatingSpec) -> bool:
     """Return whether the body of a policy is only `problems.size() == 0` with the messageExpression `problems`."""
     if isinstance(spec, MutatingSpec) or spec.variables or spec.audit_annotations or len(spec.validations) != 1:
         return False
@@ -82,39 +84,43 @@ def reports_problems(spec: ValidatingSpec | MutatingSpec) -> bool:
     return (rule.expression.strip(), rule.message_expression.strip()) == (f"{PROBLEMS}.size() == 0", PROBLEMS)
 
 
-def _compile_match_conditions(walk: Walk, manifest: PolicyManifest) -> tuple[Condition, ...]:
+def _compile_match_conditions(walk: PolicyCompilation, manifest: PolicyManifest) -> tuple[Condition, ...]:
     """Compile the matchConditions, which never see `variables`."""
     path = (*_SPEC, "matchConditions")
     manifests = manifest.spec.match_conditions
-    walk.errors += verification.condition_count(manifests, path)
+    walk.errors += verification.condition_count_errors(manifests, path)
     conditions = []
     for index, condition in enumerate(manifests):
         where = (*path, index, "expression")
         conditions.append(_compile_match_condition(walk, condition.name, condition.expression, where))
-        walk.errors += verification.condition_names(manifests, path, index)
+        walk.errors += verification.condition_name_errors(manifests, path, index)
     return tuple(conditions)
 
 
-def _compile_match_condition(walk: Walk, name: str, source: str, where: FieldPath) -> Condition:
-    expression = walk.trimmed(where, source, walk.place(variables=False), (BOOL,))
+def _compile_match_condition(walk: PolicyCompilation, name: str, source: str, where: FieldPath) -> Condition:
+    expression = walk.compile_trimmed_expression(
+        where, source, walk.environment_for_expression(variables=False), (BOOL,)
+    )
     return Condition(name, expression)
 
 
-def _compile_variables(walk: Walk, manifest: PolicyManifest) -> None:
+def _compile_variables(walk: PolicyCompilation, manifest: PolicyManifest) -> None:
     """Compile the variables in order; each one sees those before it."""
     if manifest.spec.variables or isinstance(manifest, MutatingPolicyManifest):
         walk.types = {}
     for index, variable in enumerate(manifest.spec.variables):
         path = (*_SPEC, "variables", index)
-        walk.errors += verification.variable_name(variable, path)
-        expression = walk.expression((*path, "expression"), variable.expression, walk.place(), (), _UNSPECIFIED)
-        walk.declare(variable.name, expression, expression.program.result if expression.program else DYN)
+        walk.errors += verification.variable_name_errors(variable, path)
+        expression = walk.compile_expression(
+            (*path, "expression"), variable.expression, walk.environment_for_expression(), (), _UNSPECIFIED
+        )
+        walk.declare_variable(variable.name, expression, expression.program.result if expression.program else DYN)
 
 
 _Parts: TypeAlias = tuple[tuple[Validation, ...], tuple[AuditAnnotation, ...], tuple[Mutation, ...]]
 
 
-def _compile_rules_or_mutations(walk: Walk, manifest: PolicyManifest) -> _Parts:
+def _compile_rules_or_mutations(walk: PolicyCompilation, manifest: PolicyManifest) -> _Parts:
     if isinstance(manifest, MutatingPolicyManifest):
         return (), (), _compile_mutations(walk, manifest.spec)
     spec = manifest.spec
@@ -131,24 +137,30 @@ def _compile_rules_or_mutations(walk: Walk, manifest: PolicyManifest) -> _Parts:
     return rules, _compile_audit_annotations(walk, manifest), ()
 
 
-def _compile_validation(walk: Walk, manifest: ValidationManifest, path: FieldPath) -> Validation:
-    expression = walk.expression((*path, "expression"), manifest.expression, walk.place(), (BOOL,), _UNSPECIFIED)
+def _compile_validation(walk: PolicyCompilation, manifest: ValidationManifest, path: FieldPath) -> Validation:
+    expression = walk.compile_expression(
+        (*path, "expression"), manifest.expression, walk.environment_for_expression(), (BOOL,), _UNSPECIFIED
+    )
     message = None
     where = (*path, "messageExpression")
     texts = (STRING, LIST_OF_PROBLEMS) if walk.rules else (STRING,)
     if manifest.message_expression.strip():
-        message = walk.expression(where, manifest.message_expression, walk.place(authorizer=False), texts)
+        message = walk.compile_expression(
+            where, manifest.message_expression, walk.environment_for_expression(authorizer=False), texts
+        )
     elif manifest.message_expression:
         walk.errors.append(invalid_error(where, manifest.message_expression, "must be non-empty if specified"))
-    walk.errors += verification.validation_texts(manifest, path)
+    walk.errors += verification.validation_message_and_reason_errors(manifest, path)
     reason = manifest.reason or "Invalid"
     code = REASON_CODES.get(reason, 422)
     lists = message is not None and message.program is not None and message.program.result == LIST_OF_PROBLEMS
-    facts = walk.facts_of(expression)
+    facts = walk.fact_fields_read_by(expression)
     return Validation(expression, manifest.message.strip(), message, reason, code, facts, lists_problems=lists)
 
 
-def _compile_audit_annotations(walk: Walk, manifest: ValidatingPolicyManifest) -> tuple[AuditAnnotation, ...]:
+def _compile_audit_annotations(
+    walk: PolicyCompilation, manifest: ValidatingPolicyManifest
+) -> tuple[AuditAnnotation, ...]:
     manifests = manifest.spec.audit_annotations
     path = (*_SPEC, "auditAnnotations")
     if len(manifests) > verification.MAX_AUDIT_ANNOTATIONS:
@@ -157,31 +169,33 @@ def _compile_audit_annotations(walk: Walk, manifest: ValidatingPolicyManifest) -
         walk.errors.append(invalid_error(path, shown, text))
     rules: list[AuditAnnotation] = []
     for index, each in enumerate(manifests):
-        walk.errors += verification.audit_key(manifest.metadata.name, each.key, (*path, index))
+        walk.errors += verification.audit_annotation_key_errors(manifest.metadata.name, each.key, (*path, index))
         rules.append(AuditAnnotation(each.key, _compile_audit_value(walk, each, (*path, index, "valueExpression"))))
         if any(rule.key == each.key for rule in rules[:-1]):
             walk.errors.append(duplicate_error((*path, index, "key"), each.key))
     return tuple(rules)
 
 
-def _compile_audit_value(walk: Walk, manifest: AuditAnnotationManifest, path: FieldPath) -> Expression:
+def _compile_audit_value(walk: PolicyCompilation, manifest: AuditAnnotationManifest, path: FieldPath) -> Expression:
     if len(manifest.value_expression.strip().encode()) > verification.MAX_VALUE_EXPRESSION:
         text = f"must not exceed {verification.MAX_VALUE_EXPRESSION} bytes in length"
         walk.errors.append(required_error(path, text))
         return Expression(manifest.value_expression, error=text)
     text = "valueExpression is not specified"
-    return walk.trimmed(path, manifest.value_expression, walk.place(), (STRING, NULL), text, shows_all=True)
+    return walk.compile_trimmed_expression(
+        path, manifest.value_expression, walk.environment_for_expression(), (STRING, NULL), text, shows_all=True
+    )
 
 
-def _compile_mutations(walk: Walk, spec: MutatingSpec) -> tuple[Mutation, ...]:
+def _compile_mutations(walk: PolicyCompilation, spec: MutatingSpec) -> tuple[Mutation, ...]:
     if not spec.mutations:
         walk.errors.append(required_error((*_SPEC, "mutations"), "mutations must contain at least one item"))
     changes = [_compile_mutation(walk, manifest, (*_SPEC, "mutations", i)) for i, manifest in enumerate(spec.mutations)]
-    walk.errors += verification.reinvocation_policy(spec, _SPEC)
+    walk.errors += verification.reinvocation_policy_errors(spec, _SPEC)
     return tuple(change for change in changes if change)
 
 
-def _compile_mutation(walk: Walk, manifest: MutationManifest, path: FieldPath) -> Mutation | None:
+def _compile_mutation(walk: PolicyCompilation, manifest: MutationManifest, path: FieldPath) -> Mutation | None:
     """Compile one mutation; return None if its patchType is unknown."""
     fields = {
         "JSONPatch": ("jsonPatch", manifest.json_patch),
@@ -199,9 +213,9 @@ def _compile_mutation(walk: Walk, manifest: MutationManifest, path: FieldPath) -
     if own is None:
         walk.errors.append(required_error((*path, name), f"must be specified when patchType is {manifest.patch_type}"))
     else:
-        place = walk.place(mutation=True)
+        place = walk.environment_for_expression(mutation=True)
         expected = JSON_PATCHES if manifest.patch_type == "JSONPatch" else OBJECT
-        expression = walk.trimmed((*path, name, "expression"), own.expression, place, (expected,))
+        expression = walk.compile_trimmed_expression((*path, name, "expression"), own.expression, place, (expected,))
         change = Mutation("JSONPatch" if manifest.patch_type == "JSONPatch" else "ApplyConfiguration", expression)
     if other is not None:
         text = f"must not be specified when patchType is {manifest.patch_type}"

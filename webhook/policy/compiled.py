@@ -120,7 +120,7 @@ AUTHORIZER: Final = frozenset(("authorizer", REQUEST_RESOURCE))
 T = TypeVar("T")
 
 
-class Deferred(Generic[T]):
+class DeferredPart(Generic[T]):
     """A part of a policy that is compiled when it is first needed. Two threads may compile it twice; either result
     works.
     """
@@ -140,7 +140,7 @@ class Deferred(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Body:
+class PolicyBody:
     """The expressions of a policy except its matchConditions. `messages` is how many rules have a messageExpression.
 
     `needs` are the names that any of them reads, so that nothing is looked up for nothing.
@@ -177,8 +177,8 @@ class Policy:
     is_fail: bool
     param_kind: GroupVersionKind | None
     criteria: Criteria
-    gate: Deferred[MatchConditions]
-    body: Deferred[Body]
+    gate: DeferredPart[MatchConditions]
+    body: DeferredPart[PolicyBody]
     rule_count: int = 0
     reports_problems: bool = False
     reinvokes: bool = False
@@ -210,7 +210,7 @@ class Policy:
         """Return the id of a validation; the policy's name if it has no id, and for the policy as a whole."""
         return self.named[index].id if index is not None and self.named else self.name
 
-    def severity_of(self, code: str) -> str:
+    def severity_of_rule(self, code: str) -> str:
         """Return the severity of breaking a rule; the policy's own for a rule outside the catalogue."""
         rule = self.catalogue.get(code)
         return (rule and rule.severity) or self.severity
@@ -232,7 +232,7 @@ class Policy:
         return self.body().rules
 
     @property
-    def messages(self) -> int:
+    def message_expression_count(self) -> int:
         """Return how many validations have a messageExpression."""
         return self.body().messages
 
@@ -252,14 +252,14 @@ class Policy:
         return any(change.kind == "ApplyConfiguration" for change in self.changes)
 
     @property
-    def needs(self) -> frozenset[str]:
+    def names_read_by_body(self) -> frozenset[str]:
         """Return the variables that its expressions except the matchConditions read."""
         return self.body().needs
 
     @property
-    def asks_authorizer(self) -> bool:
+    def uses_authorizer(self) -> bool:
         """Return whether an expression uses `authorizer`."""
-        return not AUTHORIZER.isdisjoint(self.needs | self.gate().needs)
+        return not AUTHORIZER.isdisjoint(self.names_read_by_body | self.gate().needs)
 
     def expressions(self) -> Iterator[Expression]:
         """Yield every expression of the policy."""

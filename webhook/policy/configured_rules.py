@@ -18,7 +18,7 @@ def rule_ids(policies: PolicySet) -> frozenset[str]:
     policies.
     """
     named = {rule.id for policy in policies.policies for rule in (*policy.catalogue.values(), *policy.named)}
-    checks = policies.registry.catalogue(policies.registry.groups)
+    checks = policies.registry.rule_catalogue_of_groups(policies.registry.check_groups)
     return frozenset(named.union(checks, (policy.name for policy in policies.policies)))
 
 
@@ -31,7 +31,7 @@ def describe_unknown_id(rule: str, known: Collection[str], word: str = "rule") -
     return f"unknown {word} `{rule}`: {hint}"
 
 
-def policies_under_configuration(policies: PolicySet, file: ConfigurationFile) -> PolicySet:
+def apply_configuration_to_policies(policies: PolicySet, file: ConfigurationFile) -> PolicySet:
     """Return the same policies with a configuration.
 
     Raises:
@@ -40,7 +40,7 @@ def policies_under_configuration(policies: PolicySet, file: ConfigurationFile) -
     if file.document is None:
         return policies
     known = rule_ids(policies)
-    if problems := tuple(_mistakes(file, known)):
+    if problems := tuple(_problems_of_unknown_names(file, known)):
         raise InputError(*problems)
     levels = file.value.levels
     groups = {group: EFFECTS[level].action for group, level in levels.groups.items()}
@@ -51,15 +51,15 @@ def policies_under_configuration(policies: PolicySet, file: ConfigurationFile) -
     return replace(policies, configuration=file.value, configured=chosen)
 
 
-def _mistakes(file: ConfigurationFile, known: Collection[str]) -> Iterator[Problem]:
+def _problems_of_unknown_names(file: ConfigurationFile, known: Collection[str]) -> Iterator[Problem]:
     groups = {rule.partition("/")[0] for rule in known}
-    for path, name in _named(file):
+    for path, name in _rules_and_groups_in_file(file):
         is_group = path[:2] == ("levels", "groups")
         if told := describe_unknown_id(name, groups if is_group else known, "group" if is_group else "rule"):
             yield file.problem(path, told)
 
 
-def _named(file: ConfigurationFile) -> Iterator[tuple[FieldPath, str]]:
+def _rules_and_groups_in_file(file: ConfigurationFile) -> Iterator[tuple[FieldPath, str]]:
     """Yield the path and the name of every group and rule that the file names."""
     value = file.value
     yield from ((("levels", "groups", group), group) for group in value.levels.groups)

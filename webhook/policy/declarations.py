@@ -29,14 +29,14 @@ from webhook.cel.types import (
     list_of,
     map_of,
     object_type,
-    opaque,
+    opaque_type,
 )
 from webhook.facts.fact import Fact
 from webhook.problems.catalogue import Catalogue
 from webhook.problems.declarations import LIST_OF_PROBLEMS, PROBLEM, PROBLEMS, code_function
 
-AUTHORIZER = opaque("kubernetes.authorization.Authorizer")
-RESOURCE_CHECK = opaque("kubernetes.authorization.ResourceCheck")
+AUTHORIZER = opaque_type("kubernetes.authorization.Authorizer")
+RESOURCE_CHECK = opaque_type("kubernetes.authorization.ResourceCheck")
 REQUEST_RESOURCE = "authorizer.requestResource"
 REQUEST, NAMESPACE, VARIABLES = "kubernetes.AdmissionRequest", "kubernetes.Namespace", "kubernetes.variables"
 
@@ -114,7 +114,7 @@ _PLAIN = frozenset((BOOL, BYTES, DOUBLE, DURATION, INT, NULL, STRING, TIMESTAMP,
 
 
 @cache
-def environment_of_place(version: Version, *, params: bool, authorizer: bool, mutation: bool) -> Environment:
+def create_expression_environment(version: Version, *, params: bool, authorizer: bool, mutation: bool) -> Environment:
     """Return the environment of one place, without `variables` and facts."""
     variables = {"object": DYN, "oldObject": DYN, "namespaceObject": object_type(NAMESPACE)}
     variables["request"] = object_type(REQUEST)

@@ -26,7 +26,7 @@ _DATA = Path(__file__).with_name("equivalent_resources.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Equivalent:
+class EquivalentResource:
     """The same resource under another group or version."""
 
     resource: GroupVersionResource
@@ -35,23 +35,23 @@ class Equivalent:
 
 
 @dataclass(frozen=True, slots=True)
-class Equivalents:
+class ResourceEquivalences:
     """All known equivalences. `groups` maps each group and resource to one name for all groups that have the
     resource.
     """
 
-    others: Mapping[GroupVersionResource, tuple[Equivalent, ...]]
+    others: Mapping[GroupVersionResource, tuple[EquivalentResource, ...]]
     groups: Mapping[tuple[str, str], tuple[str, str]]
 
-    def identity(self, group: str, resource: str) -> tuple[str, str]:
+    def canonical_resource(self, group: str, resource: str) -> tuple[str, str]:
         """Return the group and resource under which a resource is indexed."""
         key = (group, resource)
         return self.groups.get(key, key)
 
 
-def equivalent_resources(table: Table) -> Equivalents:
+def equivalent_resources(table: Table) -> ResourceEquivalences:
     """Return the shipped equivalences and those of the workload table's kinds with several versions."""
-    pairs: dict[GroupVersionResource, dict[GroupVersionResource, Equivalent]] = {}
+    pairs: dict[GroupVersionResource, dict[GroupVersionResource, EquivalentResource]] = {}
     groups: dict[tuple[str, str], tuple[str, str]] = {}
     for resource, kind, versions, conversion in (*_shipped_equivalences(), *_equivalents_of_table(table)):
         for group, version in versions:
@@ -60,9 +60,9 @@ def equivalent_resources(table: Table) -> Equivalents:
             for other_group, other_version in versions:
                 name = GroupVersionResource(other_group, other_version, resource)
                 if (other_group, other_version) != (group, version):
-                    equal = Equivalent(name, GroupVersionKind(other_group, other_version, kind), conversion)
+                    equal = EquivalentResource(name, GroupVersionKind(other_group, other_version, kind), conversion)
                     own.setdefault(name, equal)
-    return Equivalents({key: tuple(value.values()) for key, value in pairs.items()}, groups)
+    return ResourceEquivalences({key: tuple(value.values()) for key, value in pairs.items()}, groups)
 
 
 _Row = tuple[str, str, tuple[tuple[str, str], ...], Conversion]

@@ -14,8 +14,10 @@ from webhook.facts.registry import FactRegistry
 from webhook.policy.compiled import Policy
 
 
-def expanded_facts(policy: Policy, registry: FactRegistry) -> Iterator[str]:
-    """Yield a sentence for each field of such a fact; none if the policy does not expand."""
+def sentences_about_expanded_facts(policy: Policy, registry: FactRegistry) -> Iterator[str]:
+    """Yield a sentence for each field of a fact that says less about a pod template than about the whole object; none
+    if the policy does not expand. none if the policy does not expand.
+    """
     if not policy.expands:
         return
     read = _fields_read_by_variable(policy)

@@ -29,7 +29,7 @@ _NOT_INSTANTIATED = "program instantiation failed: "
 
 
 @dataclass(slots=True)
-class Walk:
+class PolicyCompilation:
     """The compilation of one policy: the environment, which grows with its variables, and the errors so far.
 
     `types` is None as long as there is no `variables`. `needs` are the names that the expressions read, `rules` those
@@ -48,13 +48,15 @@ class Walk:
     _reads: dict[str, Reads] = field(default_factory=dict)
 
     @property
-    def computed(self) -> frozenset[str]:
+    def fact_names(self) -> frozenset[str]:
         """Return the names of facts."""
         return frozenset(fact.name for fact in self.facts)
 
-    def place(self, *, authorizer: bool = True, variables: bool = True, mutation: bool = False) -> Environment:
+    def environment_for_expression(
+        self, *, authorizer: bool = True, variables: bool = True, mutation: bool = False
+    ) -> Environment:
         """Return the environment of one kind of expression, with the variables declared so far."""
-        environment = declarations.environment_of_place(
+        environment = declarations.create_expression_environment(
             self.version, params=self.has_params, authorizer=authorizer, mutation=mutation
         )
         environment = declarations.with_problems(declarations.with_facts(environment, self.facts), self.rules)
@@ -62,13 +64,13 @@ class Walk:
             environment = declarations.with_variables(environment, self.types)
         return environment
 
-    def expression(
+    def compile_expression(
         self, path: FieldPath, source: str, place: Environment, expected: Sequence[Type], missing: str = ""
     ) -> Expression:
         """Compile one expression as written; an error is added to the walk and kept in the expression."""
         return self._compile(path, source, source, place, expected, missing=missing, shown=source)
 
-    def trimmed(
+    def compile_trimmed_expression(
         self,
         path: FieldPath,
         source: str,
@@ -103,27 +105,27 @@ class Walk:
                 self.errors.append(internal_error(path, error.issues[0].message))
                 return Expression(source, error=error.issues[0].message)
             note = "\n".join(hints_for_issues(error.issues, place))
-            return self._refuse(path, source, shown, f"compilation failed: {error}", note)
+            return self._record_error(path, source, shown, f"compilation failed: {error}", note)
         if expected and program.result not in expected:
-            return self._refuse(path, source, shown, result_type_error(program.result, expected))
+            return self._record_error(path, source, shown, result_type_error(program.result, expected))
         self.needs |= program.variable_names
         return Expression(source, program)
 
-    def _refuse(self, path: FieldPath, source: str, shown: str, detail: str, note: str = "") -> Expression:
+    def _record_error(self, path: FieldPath, source: str, shown: str, detail: str, note: str = "") -> Expression:
         self.errors.append(replace(invalid_error(path, shown, detail), note=note))
         return Expression(source, error=detail)
 
-    def declare(self, name: str, expression: Expression, result: Type) -> None:
+    def declare_variable(self, name: str, expression: Expression, result: Type) -> None:
         """Declare a variable for the expressions after it."""
-        self._reads[name] = self.facts_of(expression)
+        self._reads[name] = self.fact_fields_read_by(expression)
         self.variables[name] = expression
         self.types = {**(self.types or {}), name: declarations.variable_type(result)}
 
-    def facts_of(self, expression: Expression) -> Reads:
+    def fact_fields_read_by(self, expression: Expression) -> Reads:
         """Return the fields of facts and problems that an expression reads, itself or through its variables."""
         if not (self.facts or self.rules) or expression.program is None:
             return {}
-        known = self.computed | {*([PROBLEMS] if self.rules else ())}
+        known = self.fact_names | {*([PROBLEMS] if self.rules else ())}
         read: dict[str, frozenset[str]] = {}
         for name, fields in expression.program.paths_read().fields_by_variable.items():
             if name in known:

@@ -52,14 +52,14 @@ def undefined_fields(policy: Policy) -> Iterator[UndefinedField]:
     kinds = tuple(named_kinds(policy))
     if None in kinds:
         return
-    reader = _Reader()
+    reader = _TypeInference()
     for kind in filter(None, kinds):
         root = type_of_node(kubernetes.schema_of_kind(kind))
         scope: dict[str, Type | None] = {"object": root, "oldObject": root, "Object": root}
         for name, expression in policy.variables.items():
-            scope[f"variables.{name}"] = reader.read(expression.source, scope)
+            scope[f"variables.{name}"] = reader.infer_type_of_expression(expression.source, scope)
         for expression in policy.expressions():
-            reader.read(expression.source, scope)
+            reader.infer_type_of_expression(expression.source, scope)
     names = " or ".join(dict.fromkeys(kind.kind for kind in kinds if kind))
     for path, near in reader.unknown.items():
         if path not in reader.known:
@@ -81,7 +81,7 @@ def named_kinds(policy: Policy) -> Iterator[GroupVersionKind | None]:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _TypeInference:
     """Infers the types of expressions.
 
     unknown: paths that some kind lacks, with a near name. known: those that one has. written: those that a mutation
@@ -93,46 +93,46 @@ class _Reader:
     written: set[str] = field(default_factory=set)
     tested: set[str] = field(default_factory=set)
 
-    def read(self, text: str, scope: Scope) -> Type | None:
+    def infer_type_of_expression(self, text: str, scope: Scope) -> Type | None:
         """Return the type of an expression; None if it is not known."""
-        return self._type(parse(text), scope)
+        return self._infer_type_of_node(parse(text), scope)
 
-    def _type(self, node: Node, scope: Scope) -> Type | None:
+    def _infer_type_of_node(self, node: Node, scope: Scope) -> Type | None:
         match node:
             case Ident():
                 return scope.get(node.name)
             case Select() | Has():
-                return self._selected(node, scope)
+                return self._infer_type_of_selection(node, scope)
             case Macro():
-                return self._macro(node, scope)
+                return self._infer_type_of_macro(node, scope)
             case Call():
-                return self._call(node, scope)
+                return self._infer_type_of_call(node, scope)
             case StructNode():
-                self._written(node, scope)
+                self._check_written_fields(node, scope)
         for each in children(node):
-            self._type(each, scope)
+            self._infer_type_of_node(each, scope)
         return None
 
-    def _selected(self, node: Select | Has, scope: Scope) -> Type | None:
+    def _infer_type_of_selection(self, node: Select | Has, scope: Scope) -> Type | None:
         if node.operand == Ident(node.operand.offset, "variables"):
             return scope.get(f"variables.{node.field}")
-        of = self._type(node.operand, scope)
+        of = self._infer_type_of_node(node.operand, scope)
         if not isinstance(of, Fields):
             return None
         path = f"{source_text(node.operand)}.{node.field}"
         if isinstance(node, Has) or node.optional:
             self.tested.add(path)
-        self._look_up(of, node.field, path)
+        self._record_field(of, node.field, path)
         return of.fields.get(node.field, of.others)
 
-    def _look_up(self, of: Fields, name: str, path: str) -> None:
+    def _record_field(self, of: Fields, name: str, path: str) -> None:
         is_escaped = name.startswith("__")  # how typed objects spell fields that are words of CEL
         if of.fields and of.others is None and name not in {*of.fields, *_GONE} and not is_escaped:
             self.unknown.setdefault(path, nearest_name(name, of.fields))
         else:
             self.known.add(path)
 
-    def _written(self, node: StructNode, scope: Scope) -> None:
+    def _check_written_fields(self, node: StructNode, scope: Scope) -> None:
         """Check the fields of `Object.spec.containers{…}`, whose name is the path of the object."""
         first, *path = node.name.split(".")
         of = scope.get(first)
@@ -144,10 +144,10 @@ class _Reader:
             for entry in node.entries:
                 shown = f"{node.name}.{entry.field}"
                 self.written.add(shown)
-                self._look_up(of, entry.field, shown)
+                self._record_field(of, entry.field, shown)
 
-    def _call(self, node: Call, scope: Scope) -> Type | None:
-        types = [self._type(each, scope) for each in children(node)]
+    def _infer_type_of_call(self, node: Call, scope: Scope) -> Type | None:
+        types = [self._infer_type_of_node(each, scope) for each in children(node)]
         match node.function:
             case "_[_]" | "_[?_]":
                 return _entry_type(types[0], node.arguments[1])
@@ -157,13 +157,13 @@ class _Reader:
                 return types[1] or types[2]
         return None
 
-    def _macro(self, node: Macro, scope: Scope) -> Type | None:
-        of = self._type(node.operand, scope)
+    def _infer_type_of_macro(self, node: Macro, scope: Scope) -> Type | None:
+        of = self._infer_type_of_node(node.operand, scope)
         *first, last = node.variables
         # one variable over a map is its key
         item = of if node.name in _INNER else _element_type(of) if first or isinstance(of, Items) else None
         inner = {**scope, **dict.fromkeys(first), last: item}
-        types = [self._type(each, inner) for each in node.arguments]
+        types = [self._infer_type_of_node(each, inner) for each in node.arguments]
         if node.name in _SAME:
             return of
         if node.name in _INNER:

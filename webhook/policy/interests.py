@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook.attributes import CRD, JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster.interest import Interest, ObjectScope, combine_interests, interest_in_fields
-from webhook.cluster.lookup import place_of
+from webhook.cluster.lookup import namespace_and_name
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.registry import FactRegistry
 from webhook.facts.train_job_pods.lookups import INSTALLED, RUNTIMES
@@ -75,7 +75,7 @@ def _interests_in_shipped_params(kind: GroupVersionKind, params: Iterable[JSON])
     """Yield the names of shipped parameters, because the cluster's own object of that name replaces a shipped one."""
     for param in params:
         group, slash, _ = str(get(param, ("apiVersion",)) or "").partition("/")
-        namespace, name = place_of(param)
+        namespace, name = namespace_and_name(param)
         if (group if slash else "", get(param, ("kind",))) == (kind.group, kind.kind) and name:
             yield Interest(kind, scope=ObjectScope(namespace=namespace, name=name))
 

@@ -20,7 +20,7 @@ from webhook.cel.library.go_text import quote_as_go
 from webhook.decisions import Decision
 from webhook.errors import InputError, PolicyError, Problem
 from webhook.facts.registry import SHIPPED, FactRegistry
-from webhook.manifests.claimgate_kinds import is_claimgate_kind, parse_claimgate_kind, written_path
+from webhook.manifests.claimgate_kinds import is_claimgate_kind, parse_claimgate_kind, path_in_claimgate_object
 from webhook.manifests.field_errors import FieldError, join_errors
 from webhook.manifests.models import (
     GROUP,
@@ -41,9 +41,9 @@ from webhook.paths import FieldPath, get
 from webhook.policy.compile import compile_policy
 from webhook.policy.compile_binding import compile_binding
 from webhook.policy.compiled import Binding, Policy
-from webhook.policy.param_rules import ParamRules
+from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
-from webhook.policy.resource_names import resource_errors
+from webhook.policy.resource_names import errors_of_kinds_named_as_resources
 from webhook.problems import policy_rules
 from webhook.problems.rule import Rule
 from webhook.releases import Release
@@ -115,7 +115,7 @@ def read_policy_documents(places: Sequence[Path | str]) -> PolicyDocuments:
         raise PolicyError(error.problems) from None
     roots = [Path(place) for place in places]
     for file in files:
-        if _is_other_file(file, roots):
+        if _is_test_or_kustomization_file(file, roots):
             continue
         try:
             (rules if file.name == policy_rules.FILE else documents).extend(yamlfile.read(file))
@@ -128,7 +128,7 @@ def read_policy_documents(places: Sequence[Path | str]) -> PolicyDocuments:
 
 def compile_policy_documents(read: PolicyDocuments, options: Options) -> PolicySet:
     """Verify and compile the policies of documents. Raises as `load_policy_set`."""
-    problems = (*read.problems, *resource_errors(read.documents, options.table))
+    problems = (*read.problems, *errors_of_kinds_named_as_resources(read.documents, options.table))
     policy_set = load_documents(read.documents, options, problems, rules=read.rules)
     if not policy_set.policies:
         where = ", ".join(read.places) or "nothing"
@@ -136,7 +136,7 @@ def compile_policy_documents(read: PolicyDocuments, options: Options) -> PolicyS
     return policy_set
 
 
-def _is_other_file(file: Path, roots: Iterable[Path]) -> bool:
+def _is_test_or_kustomization_file(file: Path, roots: Iterable[Path]) -> bool:
     if file in roots:
         return False
     inside = next(file.relative_to(root) for root in roots if file.is_relative_to(root))
@@ -155,14 +155,14 @@ def load_documents(
     Raises:
         PolicyError: every problem, those given included.
     """
-    loading = _Loading(options, chosen_engine(options.engine), problems=list(problems))
+    loading = _PolicyLoader(options, chosen_engine(options.engine), problems=list(problems))
     loading.unread.update("" for _ in loading.problems)
     for document in documents:
         for path, value in objects_of_list(document.value):
-            loading.take(_Source(document, path), value)
+            loading.add_object(_ObjectSource(document, path), value)
     for document in rules:
-        loading.name_rules(document)
-    return loading.finish()
+        loading.add_rules_of_document(document)
+    return loading.build_policy_set()
 
 
 def chosen_engine(chosen: Engine | EngineName) -> Engine:
@@ -191,7 +191,7 @@ def refusal_of_manifest(value: JSON, options: Options) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _ObjectSource:
     """The place of an object: a document, and the path inside it."""
 
     document: yamlfile.Document
@@ -200,32 +200,32 @@ class _Source:
     def problem(self, path: FieldPath, text: str) -> Problem:
         return self.document.problem((*self.path, *path), text)
 
-    def where(self) -> str:
+    def file_and_line(self) -> str:
         line, _ = self.document.position(self.path)
         return f"{self.document.file}:{line}"
 
 
 @dataclass(slots=True)
-class _Loading:
+class _PolicyLoader:
     """The objects and problems that were read so far."""
 
     options: Options
     engine: Engine
-    policies: dict[tuple[str, str], tuple[_Source, Policy]] = field(default_factory=dict)
-    bindings: dict[tuple[str, str], tuple[_Source, Binding]] = field(default_factory=dict)
-    others: list[tuple[_Source, JSON]] = field(default_factory=list)
+    policies: dict[tuple[str, str], tuple[_ObjectSource, Policy]] = field(default_factory=dict)
+    bindings: dict[tuple[str, str], tuple[_ObjectSource, Binding]] = field(default_factory=dict)
+    others: list[tuple[_ObjectSource, JSON]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     unread: set[str] = field(default_factory=set)
     """Names of policies that could not be read; "" when the name could not be read either."""
     rules: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
     """The rules of policies, in the order of their validations."""
 
-    def take(self, source: _Source, value: JSON) -> None:
+    def add_object(self, source: _ObjectSource, value: JSON) -> None:
         """Store one object: a policy, a binding, or something that may be a parameter."""
         kind, version = (value.get("kind"), value.get("apiVersion")) if isinstance(value, dict) else (None, None)
         if not isinstance(kind, str) or not isinstance(version, str):
             text = "not a Kubernetes object: expected apiVersion and kind; keep other files out of the policy folder"
-            self._refuse(value, source.problem((), text))
+            self._add_problems_of_unread_object(value, source.problem((), text))
             return
         group, _, number = version.rpartition("/")
         if is_claimgate_kind(value):
@@ -233,30 +233,34 @@ class _Loading:
         elif group != GROUP or kind in _OTHER_KINDS:
             self.others.append((source, value))
         elif kind not in MODELS:
-            self._refuse(value, source.problem(("kind",), f"unknown kind `{kind}`; expected {', '.join(MODELS)}"))
+            self._add_problems_of_unread_object(
+                value, source.problem(("kind",), f"unknown kind `{kind}`; expected {', '.join(MODELS)}")
+            )
         elif number not in VERSIONS:
             text = f"unknown version `{version}`; expected {GROUP}/{{{','.join(VERSIONS)}}}"
-            self._refuse(value, source.problem(("apiVersion",), text))
+            self._add_problems_of_unread_object(value, source.problem(("apiVersion",), text))
         else:
             self._compile(source, value)
 
-    def _compile(self, source: _Source, value: JSON) -> None:
+    def _compile(self, source: _ObjectSource, value: JSON) -> None:
         try:
             manifest = parse_claimgate_kind(value) if is_claimgate_kind(value) else parse_manifest(value)
-            compiled, errors = self._compiled(manifest, source.document.file)
+            compiled, errors = self._compile_manifest(manifest, source.document.file)
         except ShapeError as error:
-            self._refuse(value, *(source.problem(path, text) for path, text in error.problems))
+            self._add_problems_of_unread_object(value, *(source.problem(path, text) for path, text in error.problems))
             return
-        self._keep(self.policies if isinstance(compiled, Policy) else self.bindings, manifest.kind, source, compiled)
-        written = written_path if is_claimgate_kind(value) else tuple
+        self._store_unless_duplicate(
+            self.policies if isinstance(compiled, Policy) else self.bindings, manifest.kind, source, compiled
+        )
+        written = path_in_claimgate_object if is_claimgate_kind(value) else tuple
         self.problems += [_problem_with_hints(source, replace(error, path=written(error.path))) for error in errors]
 
-    def _refuse(self, value: JSON, *problems: Problem) -> None:
+    def _add_problems_of_unread_object(self, value: JSON, *problems: Problem) -> None:
         self.problems += problems
         name = get(value, ("metadata", "name"), "")
         self.unread.add(name if isinstance(name, str) else "")
 
-    def _compiled(self, manifest: Manifest, file: str) -> tuple[Policy | Binding, Sequence[FieldError]]:
+    def _compile_manifest(self, manifest: Manifest, file: str) -> tuple[Policy | Binding, Sequence[FieldError]]:
         if not isinstance(manifest, ValidatingPolicyManifest | MutatingPolicyManifest):
             return compile_binding(manifest, file)
         chosen = self.options
@@ -264,17 +268,21 @@ class _Loading:
             manifest, self.engine, chosen.version, file, registry=chosen.registry, is_lazy=chosen.lazy
         )
 
-    def _keep(
-        self, kept: dict[tuple[str, str], tuple[_Source, Any]], kind: str, source: _Source, compiled: Policy | Binding
+    def _store_unless_duplicate(
+        self,
+        kept: dict[tuple[str, str], tuple[_ObjectSource, Any]],
+        kind: str,
+        source: _ObjectSource,
+        compiled: Policy | Binding,
     ) -> None:
         key = (kind, compiled.name)
         if compiled.name and key in kept:
-            text = f"Duplicate value: {quote_as_go(compiled.name)}: first at {kept[key][0].where()}; rename one"
+            text = f"Duplicate value: {quote_as_go(compiled.name)}: first at {kept[key][0].file_and_line()}; rename one"
             self.problems.append(source.problem(("metadata", "name"), text))
         else:
             kept[key] = (source, compiled)
 
-    def name_rules(self, document: yamlfile.Document) -> None:
+    def add_rules_of_document(self, document: yamlfile.Document) -> None:
         """Store the rules that a document declares for the validations of policies."""
         try:
             declared = policy_rules.read_policy_rules(document)
@@ -291,32 +299,32 @@ class _Loading:
             elif name in self.rules:
                 text = f"the rules of policy `{name}` are declared twice: remove one declaration"
             if text:
-                self.problems.append(_Source(document, ()).problem(path, text))
+                self.problems.append(_ObjectSource(document, ()).problem(path, text))
             self.rules[name] = rules
 
-    def finish(self) -> PolicySet:
+    def build_policy_set(self) -> PolicySet:
         """Join policies and bindings, and return the policy set.
 
         Raises:
             PolicyError: there were problems.
         """
-        self._find_dangling()
+        self._report_bindings_without_policy()
         kinds = {(p.param_kind.group, p.param_kind.kind) for _, p in self.policies.values() if p.param_kind}
-        validating = self._joined(VALIDATING, VALIDATING_BINDING)
-        rules = ParamRules(validating, self.options.registry)
+        validating = self._policies_with_bindings(VALIDATING, VALIDATING_BINDING)
+        rules = ParamRuleChecker(validating, self.options.registry)
         for source, other in self.others:
-            self.problems += [source.problem(path, text) for path, text in rules.mistakes(other)]
+            self.problems += [source.problem(path, text) for path, text in rules.mistakes_if_object_is_param(other)]
         if self.problems:
             raise PolicyError(tuple(self.problems))
         return PolicySet(
             validating=validating,
-            mutating=self._joined(MUTATING, MUTATING_BINDING),
+            mutating=self._policies_with_bindings(MUTATING, MUTATING_BINDING),
             params=tuple(other for _, other in self.others if _group_and_kind(other) in kinds),
             table=self.options.table,
             registry=self.options.registry,
         )
 
-    def _find_dangling(self) -> None:
+    def _report_bindings_without_policy(self) -> None:
         """Report bindings without a policy, unless that policy may be among the objects that could not be read."""
         if "" in self.unread or any(not name for _, name in self.policies):
             return
@@ -328,7 +336,7 @@ class _Loading:
                     source.problem(("spec", "policyName"), f"{text}; load it too, or correct the name")
                 )
 
-    def _joined(self, kind: str, binding_kind: str) -> tuple[Policy, ...]:
+    def _policies_with_bindings(self, kind: str, binding_kind: str) -> tuple[Policy, ...]:
         bound: dict[str, list[Binding]] = {}
         for (key, _), (_, binding) in sorted(self.bindings.items(), key=lambda item: item[0]):
             if key == binding_kind:
@@ -340,7 +348,7 @@ class _Loading:
         return replace(policy, named=self.rules.get(policy.name, ()))
 
 
-def _problem_with_hints(source: _Source, error: FieldError) -> Problem:
+def _problem_with_hints(source: _ObjectSource, error: FieldError) -> Problem:
     """Return a problem with the API server's text, and the hints below it."""
     below = "\n".join(f"    hint: {line}" for line in error.note.splitlines())
     return replace(source.problem(error.path, error.body), excerpt=below)

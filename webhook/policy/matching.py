@@ -17,7 +17,7 @@ from webhook.manifests.claimgate_kinds import GROUP as CLAIMGATE_GROUP
 from webhook.manifests.label_selectors import EVERYTHING, Labels, Selector, compile_selector, labels_of
 from webhook.manifests.models import GROUP, MatchResources, NamedRule
 from webhook.patch.schema import is_builtin_group
-from webhook.policy.equivalent_resources import Conversion, Equivalents
+from webhook.policy.equivalent_resources import Conversion, ResourceEquivalences
 
 NAMESPACES = GroupVersionResource("", "v1", "namespaces")
 
@@ -126,7 +126,7 @@ def match_request(
     criteria: Criteria,
     attributes: Attributes,
     labels: NamespaceLabels,
-    equal: Equivalents,
+    equal: ResourceEquivalences,
     sent: Match | None = None,
     *,
     tell: Callable[[str], object] = bool,
@@ -193,23 +193,27 @@ def matches_namespace(selector: Selector, attributes: Attributes, labels: Namesp
     try:
         namespace_labels = labels()
     except LookupFailed:
-        if not _is_by_name(selector):
+        if not _selects_by_name_alone(selector):
             raise
         namespace_labels = None
     if namespace_labels is not None:
         return selector.matches(namespace_labels)
-    if _is_by_name(selector):
+    if _selects_by_name_alone(selector):
         return selector.matches({NAME_LABEL: attributes.namespace})
     raise BindingError(f'namespaces "{attributes.namespace}" not found')
 
 
-def _is_by_name(selector: Selector) -> bool:
+def _selects_by_name_alone(selector: Selector) -> bool:
     """Return whether a selector asks about the name of the namespace alone, which needs no look-up."""
     return selector.keys <= {NAME_LABEL}
 
 
 def _match_any_rule(
-    rules: tuple[ResourceRule, ...], criteria: Criteria, attributes: Attributes, equal: Equivalents, sent: Match
+    rules: tuple[ResourceRule, ...],
+    criteria: Criteria,
+    attributes: Attributes,
+    equal: ResourceEquivalences,
+    sent: Match,
 ) -> Match | None:
     """Match the rules with the resource as requested, then as sent, then under every equivalent name."""
     requested = attributes.request_resource
@@ -228,7 +232,7 @@ def _match_any_rule(
 
 
 def _match_as_requested(
-    rules: tuple[ResourceRule, ...], attributes: Attributes, equal: Equivalents, sent: Match
+    rules: tuple[ResourceRule, ...], attributes: Attributes, equal: ResourceEquivalences, sent: Match
 ) -> Match:
     """Return the match of the request before the API server converted it for this webhook.
 
@@ -244,7 +248,7 @@ def _match_as_requested(
 
 
 def _match_of_unknown_version(
-    rules: tuple[ResourceRule, ...], attributes: Attributes, equal: Equivalents
+    rules: tuple[ResourceRule, ...], attributes: Attributes, equal: ResourceEquivalences
 ) -> Match | None:
     """Return the match for a version that a rule names of this resource, if Kubernetes does not define its kind.
 

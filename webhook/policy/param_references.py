@@ -8,7 +8,7 @@ from webhook.manifests.models import ParamKind, ParamRef
 from webhook.policy.compiled import ParamSource
 
 
-def param_kind(kind: ParamKind | None) -> GroupVersionKind | None:
+def gvk_of_param_kind(kind: ParamKind | None) -> GroupVersionKind | None:
     """Return the kind of a policy's parameters; None if it has none."""
     if kind is None:
         return None

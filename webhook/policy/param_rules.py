@@ -21,14 +21,14 @@ Mistake = tuple[FieldPath, str]
 """A field of a param, and the mistake in it."""
 
 
-class ParamRules:
+class ParamRuleChecker:
     """Checks params of some policies against the rules of every registered group of checks."""
 
     def __init__(self, policies: Iterable[Policy], registry: FactRegistry) -> None:
         self._policies = [policy for policy in policies if policy.checks]
         self._registry = registry
 
-    def mistakes(self, param: JSON) -> Iterator[Mistake]:
+    def mistakes_if_object_is_param(self, param: JSON) -> Iterator[Mistake]:
         """Yield the mistakes in an object, if it is a param of one of the policies."""
         if any(_is_param_of_policy(param, policy) for policy in self._policies):
             yield from self.mistakes_of_param(param)
@@ -39,13 +39,15 @@ class ParamRules:
         if any(
             actions.mistakes_in_param(param, loaded)
         ):  # rules of policies that are not loaded may be named all the same
-            yield from actions.mistakes_in_param(param, loaded.union(self._registry.catalogue(self._registry.groups)))
+            yield from actions.mistakes_in_param(
+                param, loaded.union(self._registry.rule_catalogue_of_groups(self._registry.check_groups))
+            )
 
-    def kinds(self) -> frozenset[GroupVersionKind]:
+    def param_kinds(self) -> frozenset[GroupVersionKind]:
         """Return the kinds of the params."""
         return frozenset(policy.param_kind for policy in self._policies if policy.param_kind is not None)
 
-    def params(self, cluster: Cluster) -> Iterator[tuple[GroupVersionKind, JSON]]:
+    def params_in_cluster(self, cluster: Cluster) -> Iterator[tuple[GroupVersionKind, JSON]]:
         """Yield kind and object of each param in a view, by its name or a selector."""
         named = (
             (policy.param_kind, source) for policy in self._policies for source in _param_sources_of_policy(policy)

@@ -18,7 +18,7 @@ from webhook.configuration.model import EMPTY, FileConfiguration
 from webhook.facts.registry import SHIPPED, FactRegistry
 from webhook.policy.candidates import Candidate, candidates_for_request
 from webhook.policy.compiled import Policy
-from webhook.policy.equivalent_resources import Equivalents, equivalent_resources
+from webhook.policy.equivalent_resources import ResourceEquivalences, equivalent_resources
 from webhook.policy.interests import interests_of_policies
 from webhook.policy.matching import ResourceRule
 from webhook.policy.static_params import StaticParams
@@ -36,7 +36,7 @@ _MOST_INDEXED: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class _Index:
+class _PolicyIndex:
     """Policies of one phase by the resources that they may concern; `numbers` are their positions in the order of
     names.
     """
@@ -69,10 +69,10 @@ class PolicySet:
     registry: FactRegistry = SHIPPED
     configuration: FileConfiguration = EMPTY
     configured: Chosen = field(default_factory=dict)
-    equivalents: Equivalents = field(init=False, repr=False)
+    equivalents: ResourceEquivalences = field(init=False, repr=False)
     shipped_params: FilesCluster | None = field(init=False, repr=False)
     static_params: StaticParams = field(init=False, repr=False)
-    _indexes: Mapping[str, _Index] = field(init=False, repr=False)
+    _indexes: Mapping[str, _PolicyIndex] = field(init=False, repr=False)
     _candidate_index: dict[_RequestKey, tuple[Candidate, ...]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -91,7 +91,7 @@ class PolicySet:
         return (*self.validating, *self.mutating)
 
     @property
-    def unbound(self) -> tuple[str, ...]:
+    def unbound_policy_names(self) -> tuple[str, ...]:
         """Return the names of policies without a binding, which are loaded but never evaluated."""
         return tuple(policy.name for policy in self.policies if not policy.bindings)
 
@@ -109,7 +109,7 @@ class PolicySet:
         key = name, *what, bool(attributes.namespace)
         listed = self._candidate_index.get(key)
         if listed is None:
-            group, plural = self.equivalents.identity(resource.group, resource.resource)
+            group, plural = self.equivalents.canonical_resource(resource.group, resource.resource)
             policies = self._indexes[name].find(group, plural, attributes.operation)
             listed = candidates_for_request(policies, attributes, self.equivalents, self.registry)
             if len(self._candidate_index) >= _MOST_INDEXED:
@@ -117,7 +117,7 @@ class PolicySet:
             self._candidate_index[key] = listed
         return listed
 
-    def prepare(self) -> None:
+    def compile_ahead_of_requests(self) -> None:
         """Compile everything that the first request would compile, once for the process and all its workers."""
         for name in self.registry.fact_names:  # checks ask for facts, too
             self.registry.fact(name)
@@ -136,12 +136,12 @@ class PolicySet:
         return interests_of_policies(self.policies, self.registry, self.params)
 
 
-def _index_policies(policies: tuple[Policy, ...], table: Table, equal: Equivalents) -> _Index:
+def _index_policies(policies: tuple[Policy, ...], table: Table, equal: ResourceEquivalences) -> _PolicyIndex:
     entries: dict[_Key, dict[int, None]] = {}
     for number, policy in enumerate(policies):
         for key in _index_keys_of_policy(policy, table, equal):
             entries.setdefault(key, {})[number] = None
-    return _Index(
+    return _PolicyIndex(
         policies=policies,
         numbers={key: tuple(numbers) for key, numbers in entries.items()},
         named={key: tuple(policies[number] for number in numbers) for key, numbers in entries.items()},
@@ -149,12 +149,12 @@ def _index_policies(policies: tuple[Policy, ...], table: Table, equal: Equivalen
     )
 
 
-def _index_keys_of_policy(policy: Policy, table: Table, equal: Equivalents) -> Iterator[_Key]:
+def _index_keys_of_policy(policy: Policy, table: Table, equal: ResourceEquivalences) -> Iterator[_Key]:
     for rule in policy.criteria.rules:
         operations = tuple(Operation) if rule.operations is None else sorted(rule.operations)
         for operation in map(str, operations):
             for group, resource in _resources_of_rule(rule, policy, table):
-                named = (group, resource) if "*" in (group, resource) else equal.identity(group, resource)
+                named = (group, resource) if "*" in (group, resource) else equal.canonical_resource(group, resource)
                 yield (*named, operation)
 
 
@@ -168,10 +168,10 @@ def _resources_of_rule(rule: ResourceRule, policy: Policy, table: Table) -> Iter
     if policy.expands and covers_pods(rule):
         yield from ((row.group, row.resource) for row in table.rows)
     if policy.enters:
-        yield from ((row.group, row.resource) for row in holders(rule, table))
+        yield from ((row.group, row.resource) for row in kinds_with_embedded_objects(rule, table))
 
 
-def holders(rule: ResourceRule, table: Table) -> Iterator[Row]:
+def kinds_with_embedded_objects(rule: ResourceRule, table: Table) -> Iterator[Row]:
     """Yield the kinds inside which objects may be embedded that a rule names."""
     named = [
         row

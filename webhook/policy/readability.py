@@ -16,7 +16,7 @@ LONGEST_EXPRESSION: Final = 400
 MOST_VARIABLES: Final = 12
 
 
-def hard_to_read(policy: Policy) -> Iterator[str]:
+def reasons_for_poor_readability(policy: Policy) -> Iterator[str]:
     """Yield what makes a policy hard to read: "14 variables, more than 12"."""
     longest = max((len(each.source) for each in policy.expressions()), default=0)
     if longest > LONGEST_EXPRESSION:

@@ -24,7 +24,7 @@ _PLACES = tuple(
 )
 
 
-def resource_errors(documents: Sequence[Document], table: Table) -> Iterator[Problem]:
+def errors_of_kinds_named_as_resources(documents: Sequence[Document], table: Table) -> Iterator[Problem]:
     """Yield the resources of policies and bindings that are kinds, each with its place and the plural."""
     plurals = _plurals_by_kind(table)
     for document in documents:

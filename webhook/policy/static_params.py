@@ -33,7 +33,7 @@ class Param:
     refusal: str = ""
 
 
-def param_of(binding: Binding, obj: JSON) -> Param:
+def create_param(binding: Binding, obj: JSON) -> Param:
     """Return an object as a parameter of a binding."""
     name = _name_with_namespace(obj)
     admits = tuple(replace(decision, param=name) for decision in binding.admits) if name else binding.admits
@@ -62,7 +62,7 @@ class StaticParams:
         self._revisions: Sequence[object] = ()
         self._params: dict[Binding, Sequence[Param]] = {}
 
-    def found_in(self, cluster: Cluster) -> dict[Binding, Sequence[Param]]:
+    def params_found_in(self, cluster: Cluster) -> dict[Binding, Sequence[Param]]:
         """Return the parameters found in the present state of a view, as a dict to which callers add those that they
         find.
         """

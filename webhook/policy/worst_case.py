@@ -20,7 +20,7 @@ REQUEST_SIZE = 3 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class WorstCase:
+class WorstCaseCost:
     """The cost of one evaluation of all expressions, each variable once: for one binding, parameter and pod template.
 
     most: for objects of any size; None when it has no bound. request: for requests of 3 MiB; None when even they set no
@@ -33,12 +33,12 @@ class WorstCase:
     within: int | None
 
     @property
-    def is_within(self) -> bool:
+    def is_within_limits(self) -> bool:
         """Return whether no request can reach a limit."""
         return self.within == REQUEST_SIZE
 
 
-def worst_case(policy: Policy) -> WorstCase:
+def worst_case_cost(policy: Policy) -> WorstCaseCost:
     """Return the worst case of a policy."""
     conditions = [each.expression.program for each in policy.conditions if each.expression.program is not None]
     every = [each.program for each in policy.expressions() if each.program is not None]
@@ -51,7 +51,7 @@ def worst_case(policy: Policy) -> WorstCase:
         )
 
     within = _longest_length_that_fits(fits)
-    return WorstCase(_total_cost(every, None), _total_cost(every, uniform_size_bound(REQUEST_SIZE)), within)
+    return WorstCaseCost(_total_cost(every, None), _total_cost(every, uniform_size_bound(REQUEST_SIZE)), within)
 
 
 def _total_cost(programs: Iterable[Program], sizes: Sizes | None) -> int | None:

@@ -27,7 +27,7 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.decisions import ValidationAction
 from webhook.paths import FieldPath
-from webhook.user_cache import UserCache
+from webhook.user_cache import TwoGenerationCache
 
 Action: TypeAlias = Literal["Deny", "Warn", "Audit", "Advice", "Off"]
 """What is done about a problem, as expressions see it."""
@@ -38,7 +38,7 @@ Chosen: TypeAlias = Mapping[str, Action]
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class LevelEffect:
     """What a level does: the action that expressions see, and in words what follows at admission and in reports."""
 
     action: Action
@@ -46,21 +46,21 @@ class Effect:
     in_reports: str
 
 
-EFFECTS: Final[Mapping[Level, Effect]] = MappingProxyType(
+EFFECTS: Final[Mapping[Level, LevelEffect]] = MappingProxyType(
     {
-        "deny": Effect(
+        "deny": LevelEffect(
             "Deny", "what the binding's `validationActions` say: with `Deny` the request is denied", "a failure"
         ),
-        "warn": Effect("Warn", "a warning; the request passes", "a warning"),
-        "audit": Effect(
+        "warn": LevelEffect("Warn", "a warning; the request passes", "a warning"),
+        "audit": LevelEffect(
             "Audit", "an audit annotation, as with `validationActions: [Audit]`; the user sees nothing", "a warning"
         ),
-        "advice": Effect(
+        "advice": LevelEffect(
             "Advice",
             "nothing",
             "with `--advice` of replay, audit and test: a line that begins with `advice`; exit codes ignore it",
         ),
-        "off": Effect("Off", "nothing", "nothing"),
+        "off": LevelEffect("Off", "nothing", "nothing"),
     }
 )
 """Every level, the strictest first."""
@@ -75,7 +75,7 @@ _NONE: Final[Chosen] = MappingProxyType({})
 _CHARACTER_S: Final = 2e-7
 """To cut a character of a list into ids; a ConfigMap may have a megabyte of them."""
 _ID_BYTES: Final = 150
-_KEPT: Final[UserCache[tuple[str, ...], Chosen | None]] = UserCache(2 << 20)
+_KEPT: Final[TwoGenerationCache[tuple[str, ...], Chosen | None]] = TwoGenerationCache(2 << 20)
 
 
 def actions_of_param(param: JSON, deadline: Deadline) -> Chosen:
@@ -90,7 +90,7 @@ def actions_of_param(param: JSON, deadline: Deadline) -> Chosen:
         return _NONE
     named = _KEPT.get(lists, None)
     if named is None:
-        deadline.look_ahead(sum(map(len, lists)) * _CHARACTER_S)
+        deadline.require_time_for_call(sum(map(len, lists)) * _CHARACTER_S)
         named = _actions_of_lists(lists)
         _KEPT.put(lists, named, sum(map(getsizeof, lists)) + _ID_BYTES * len(named))
     return named
@@ -122,7 +122,7 @@ def action_for_problem(rule: str, level: Level, *deciders: Chosen) -> Action:
     return EFFECTS[level].action
 
 
-def within_binding(decided: Action, allowed: tuple[ValidationAction, ...]) -> tuple[ValidationAction, ...]:
+def actions_within_binding(decided: Action, allowed: tuple[ValidationAction, ...]) -> tuple[ValidationAction, ...]:
     """Return what a binding with these actions does about problems for which an action was decided."""
     if decided == "Deny":
         return allowed

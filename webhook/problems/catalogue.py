@@ -19,7 +19,7 @@ Catalogue: TypeAlias = Mapping[str, Rule]
 """Rules by their ids, the most important first."""
 
 
-def rules_of(*modules: ModuleType) -> tuple[Rule, ...]:
+def rules_of_modules(*modules: ModuleType) -> tuple[Rule, ...]:
     """Return the rules that some modules define, or import from a module beside them, in the order of the modules."""
     records = (value for module in modules for value in vars(module).values() if isinstance(value, Rule))
     return tuple({id(rule): rule for rule in records}.values())

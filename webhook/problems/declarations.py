@@ -16,13 +16,13 @@ from typing import ClassVar, Final, TypeAlias
 
 from webhook.attributes import JSON
 from webhook.cel.library.declaration import Overload
-from webhook.cel.types import STRING, Structure, Type, list_of, object_type, opaque
+from webhook.cel.types import STRING, Structure, Type, list_of, object_type, opaque_type
 from webhook.errors import EvaluationError
 from webhook.problem import Problem
 from webhook.problems.actions import REPORTED, Action
 
 PROBLEMS: Final = "problems"
-CODE: Final = opaque("claimgate.Code")
+CODE: Final = opaque_type("claimgate.Code")
 PROBLEM: Final = Structure(
     "claimgate.Problem",
     {"code": CODE, "path": STRING, "message": STRING, "fix": STRING, "found": STRING, "action": STRING},
@@ -35,7 +35,7 @@ Listed: TypeAlias = tuple[Problem, Action]
 _REPORTED: Final[Mapping[str, Action]] = {action: action for action in REPORTED}
 
 
-class Code:
+class RuleCode:
     """A rule's id as a CEL value."""
 
     __slots__ = ("id",)
@@ -45,10 +45,10 @@ class Code:
         self.id = rule
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Code and self.id == other.id
+        return type(other) is RuleCode and self.id == other.id
 
     def __hash__(self) -> int:
-        return hash((Code, self.id))
+        return hash((RuleCode, self.id))
 
     def __str__(self) -> str:
         return self.id
@@ -57,12 +57,12 @@ class Code:
 def code_function(known: Collection[str]) -> Overload:
     """Return the CEL function `code` for the rules of some groups."""
 
-    def code(rule: str) -> Code:
+    def code(rule: str) -> RuleCode:
         if rule not in known:
             close = get_close_matches(rule, known, n=1)
             hint = f"did you mean `{close[0]}`?" if close else f"expected one of {', '.join(known)}"
             raise EvaluationError(f"unknown rule `{rule}`: {hint}")
-        return Code(rule)
+        return RuleCode(rule)
 
     return Overload("code", "claimgate_code", (STRING,), CODE, code, is_literal=True)
 
@@ -70,7 +70,7 @@ def code_function(known: Collection[str]) -> Overload:
 def problem_as_cel_value(problem: Problem, action: str) -> JSON:
     """Return a problem as CEL sees it."""
     return {
-        "code": Code(problem.code),
+        "code": RuleCode(problem.code),
         "path": problem.path,
         "message": problem.message,
         "fix": problem.fix,

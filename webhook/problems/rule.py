@@ -82,11 +82,11 @@ class Rule:
         return self.id.partition("/")[0]
 
     @property
-    def reports(self) -> Mapping[str, str]:
+    def issue_links_by_name(self) -> Mapping[str, str]:
         """Return links to issues and pull requests by their short names, `owner/repository#number`; the source may be
         one.
         """
-        return github_reports((self.source, *self.issues))
+        return github_issue_links((self.source, *self.issues))
 
     def problem(
         self,
@@ -118,7 +118,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RuleGroup:
     """A group of rules, and what those of its rules have in common that do not say otherwise; args as of a Rule."""
 
     name: str
@@ -164,7 +164,7 @@ class Group:
             source=source or self.source,
             function=function,
             level=level or self.level,
-            severity=severity or severity_of(level or self.level),
+            severity=severity or default_severity_of_level(level or self.level),
             fails=moment,
             refused_on_updates=refused_on_updates,
             updates_of=self.updates_of,
@@ -183,13 +183,13 @@ class Group:
         return rule
 
 
-def github_reports(links: Iterable[str]) -> Mapping[str, str]:
+def github_issue_links(links: Iterable[str]) -> Mapping[str, str]:
     """Return those of some links that are issues and pull requests on GitHub, by their short names."""
     matches = map(_REPORT.fullmatch, links)
     return {f"{match[1]}#{match[2]}": match[0] for match in matches if match}
 
 
-def severity_of(level: str) -> str:
+def default_severity_of_level(level: str) -> str:
     """Return how severe it is to break a rule that does not say so: "" where the policy says it."""
     return "" if level == "deny" else "medium"
 

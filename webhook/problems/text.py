@@ -31,11 +31,13 @@ def problem_as_sentence(problem: Problem) -> str:
         else _shortened_path(problem.path)
     )
     return ": ".join(
-        part for part in (where, problem.said or not_evaluated(map(str, problem.missing)), problem.fix) if part
+        part
+        for part in (where, problem.found_and_message or not_evaluated_sentence(map(str, problem.missing)), problem.fix)
+        if part
     )
 
 
-def without_path(problem: Problem) -> str:
+def sentence_without_path(problem: Problem) -> str:
     """Return the sentence without the path that it begins with, for those who show that apart."""
     return problem_as_sentence(replace(problem, path="")).strip()
 
@@ -52,7 +54,7 @@ def _paths_as_text(paths: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def not_evaluated(missing: Iterable[str]) -> str:
+def not_evaluated_sentence(missing: Iterable[str]) -> str:
     """Say of a rule that it needed something that is not there."""
     return f"not evaluated: {', '.join(dict.fromkeys(missing))}"
 
@@ -68,7 +70,7 @@ def _group_similar_problems(problems: Sequence[Problem]) -> Iterator[Problem]:
     """Yield problems whose sentences differ in more than the place, the first of each with the places of the others."""
     same: dict[tuple[object, ...], list[Problem]] = {}
     for problem in problems:
-        key = *problem.without_path, problem.fix, problem.missing
+        key = *problem.code_found_and_message, problem.fix, problem.missing
         same.setdefault(key, []).append(problem)
     for first, *others in same.values():
         places = (place for each in others for place in (each.path, *each.also))
@@ -78,11 +80,11 @@ def _group_similar_problems(problems: Sequence[Problem]) -> Iterator[Problem]:
 def texts_that_fit(texts: Sequence[str], longest: int) -> Sequence[str]:
     """Return as many of the first texts as a list of so many characters has room for; the first one always."""
     if len(texts) == 1:
-        return [text_of_at_most(texts[0], longest)]
+        return [shorten_text(texts[0], longest)]
     remaining = longest - len(itemized_text((), len(texts))) - _NOTE
     kept: list[str] = []
     for text in texts:
-        shown = text if kept else text_of_at_most(text, remaining - len(_ITEM))
+        shown = text if kept else shorten_text(text, remaining - len(_ITEM))
         remaining -= len(shown) + len(_ITEM)
         if remaining < 0:
             break
@@ -106,7 +108,7 @@ def join_fitting_texts(texts: Sequence[str], longest: int, most: int = 1_000_000
     whole = "; ".join(texts[:most])
     if len(texts) <= most and len(whole) <= longest:
         return whole
-    kept = [text_of_at_most(texts[0], longest - _LAST)]
+    kept = [shorten_text(texts[0], longest - _LAST)]
     remaining = longest - _LAST - len(kept[0])
     for text in texts[1:most]:
         remaining -= len(text) + 2
@@ -117,6 +119,6 @@ def join_fitting_texts(texts: Sequence[str], longest: int, most: int = 1_000_000
     return "; ".join((*kept, f"and {left} more")) if left else kept[0]
 
 
-def text_of_at_most(text: str, longest: int) -> str:
+def shorten_text(text: str, longest: int) -> str:
     """Cut a text to at most so many characters; only one that nobody here has made is ever too long."""
     return text if len(text) <= longest else f"{text[: longest - 2].rstrip()} …"

@@ -13,7 +13,7 @@ from webhook.attributes import JSON, Phase
 from webhook.decisions import Decision, ValidationAction, Verdict
 from webhook.explanation import Explanation
 from webhook.problems.text import problem_as_sentence
-from webhook.report.finding import Finding, Locate, Place, Subject, findings
+from webhook.report.finding import Finding, Locate, Place, Subject, findings_of_object
 from webhook.report.rule import Rules
 
 SERVER = "claimgate"
@@ -44,11 +44,11 @@ class Answer:
     further: tuple[tuple[Phase, Decision], ...] = ()
 
     @property
-    def unknown(self) -> tuple[str, ...]:
+    def unevaluated_messages(self) -> tuple[str, ...]:
         """Return the messages about what could not be evaluated but was let through, each once."""
         texts = (
             decision.message if decision.evaluation == "unknown" else f"{_OPEN}{decision.message}"
-            for decision in self._open()
+            for decision in self._unevaluated_admitted_decisions()
             if not decision.is_told  # that is a warning
         )
         told = dict.fromkeys(texts)
@@ -56,13 +56,13 @@ class Answer:
         return tuple(text for text in told if not text.startswith(_OPEN) or text.removeprefix(_OPEN) not in placed)
 
     @property
-    def exceptions(self) -> tuple[str, ...]:
+    def applied_exceptions(self) -> tuple[str, ...]:
         """Return the exceptions of a site that applied, each once with its rule and reason."""
         told = [each for _, each in self.decisions if each.exception]
         return tuple(dict.fromkeys(f"{each.rule or each.policy}: {each.exception}" for each in told))
 
     @property
-    def advice(self) -> tuple[str, ...]:
+    def advice_texts(self) -> tuple[str, ...]:
         """Return the texts of advice, each once with its rule."""
         told = [each for _, each in self.decisions if each.is_advice and each.evaluation == "deny"]
         return tuple(
@@ -72,38 +72,38 @@ class Answer:
     @property
     def is_undecided(self) -> bool:
         """Return whether a rule that may deny could not be evaluated; rules that only warn do not count."""
-        return any(each.is_enforced for each in self._open())
+        return any(each.is_enforced for each in self._unevaluated_admitted_decisions())
 
     def findings(self, rules: Rules) -> tuple[Finding, ...]:
         """Return the findings of the answer, for formats that know only findings."""
-        decided = (*self.decisions, *self.further) or self._messages_of_server()
-        return findings(decided, self.subject, self.locate, rules)
+        decided = (*self.decisions, *self.further) or self._decisions_of_server()
+        return findings_of_object(decided, self.subject, self.locate, rules)
 
     @property
-    def further_warnings(self) -> tuple[str, ...]:
+    def hidden_validating_warnings(self) -> tuple[str, ...]:
         """Return the warnings of the validating phase, which a denial in the mutating phase hides."""
         texts = warnings_of_decisions([each for _, each in self.further])
         return tuple(text for text in texts if text not in self.verdict.warnings)
 
-    def _open(self) -> Iterator[Decision]:
+    def _unevaluated_admitted_decisions(self) -> Iterator[Decision]:
         for _, decision in self.decisions:
             if decision.evaluation in ("unknown", "error") and decision.action == "admit" and not decision.exception:
                 yield decision
 
-    def _messages_of_server(self) -> Iterator[tuple[Phase, Decision]]:
+    def _decisions_of_server(self) -> Iterator[tuple[Phase, Decision]]:
         """Yield a decision for the denial and for each warning of an answer without decisions."""
         status, phase = self.verdict.status, Phase.VALIDATE if self.phase == "auto" else Phase(self.phase)
         if status is not None and not self.verdict.allowed:
             for cause in status.details.causes if status.details else ():
                 said = f"{cause.field}: {cause.message}"
-                yield phase, _server_decision(ValidationAction.DENY, said, status.reason, status.code)
+                yield phase, _decision_of_server(ValidationAction.DENY, said, status.reason, status.code)
             if not status.details:
-                yield phase, _server_decision(ValidationAction.DENY, status.message, status.reason, status.code)
+                yield phase, _decision_of_server(ValidationAction.DENY, status.message, status.reason, status.code)
         for warning in self.verdict.warnings:
-            yield phase, _server_decision(ValidationAction.WARN, warning)
+            yield phase, _decision_of_server(ValidationAction.WARN, warning)
 
 
-def _server_decision(action: ValidationAction, message: str, reason: str = "", code: int = 0) -> Decision:
+def _decision_of_server(action: ValidationAction, message: str, reason: str = "", code: int = 0) -> Decision:
     return Decision(
         policy=SERVER,
         binding="",

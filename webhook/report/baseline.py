@@ -22,7 +22,7 @@ KNOWN: Final = frozenset((Result.FAIL, Result.WARN))
 """The results that a baseline may contain."""
 
 
-class Findings:
+class BaselineWriter:
     """Writes the baseline of a run: one JSON document, a line for each finding, in the order of the report."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Findings:
         """Yield the line of one finding; passes and undecided results are left out."""
         if entry.result in KNOWN and not entry.is_advice:
             about = {
-                "fingerprint": self._fingerprints.of(entry),
+                "fingerprint": self._fingerprints.next_fingerprint(entry),
                 "rule": entry.rule.id,
                 "object": str(entry.subject),
                 "file": entry.place.file,
@@ -51,7 +51,7 @@ class Findings:
         yield "\n]}\n"
 
 
-def read(file: Path) -> Mapping[str, str]:
+def read_baseline(file: Path) -> Mapping[str, str]:
     """Return the fingerprints of a baseline, with a description of each finding.
 
     Raises:

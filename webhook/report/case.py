@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import Phase
 from webhook.decisions import Decision, ValidationAction
-from webhook.report.finding import Finding, Place, Result, Subject, findings
+from webhook.report.finding import Finding, Place, Result, Subject, findings_of_object
 from webhook.report.rule import Rules
 
 _Evaluation: TypeAlias = Literal["admit", "deny", "error", "unknown"]
@@ -57,4 +57,4 @@ class CaseResult:
             actions=(ValidationAction.DENY,),
             message=self.why,
         )
-        return findings([(Phase.VALIDATE, outcome)], subject, lambda _: self.place, rules)
+        return findings_of_object([(Phase.VALIDATE, outcome)], subject, lambda _: self.place, rules)

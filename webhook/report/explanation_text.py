@@ -20,7 +20,7 @@ def lines_of_explanations(explanations: Sequence[tuple[Phase, Explanation]]) -> 
     """Yield the lines of the tables of one review."""
     for phase, listed in groupby(explanations, key=lambda each: each[0]):
         explained = [each for _, each in listed]
-        told = [each for each in explained if not each.is_unasked]
+        told = [each for each in explained if not each.is_not_registered]
         yield f"{phase}:"
         if told:
             yield from _lines_of_table([_HEAD, *map(_row_of_explanation, told)])
@@ -53,6 +53,6 @@ def _never_evaluated_policies(explained: Sequence[Explanation]) -> Mapping[str, 
     """Return the policies that are not evaluated at all, by the reason."""
     names: dict[str, list[str]] = {}
     for each in explained:
-        if each.is_unasked:
+        if each.is_not_registered:
             names.setdefault(each.reason, []).append(each.policy)
     return names

@@ -25,11 +25,11 @@ class Filters:
     min_severity: str = ""
     baseline: Mapping[str, str] = field(default_factory=dict)
 
-    def keep(self, finding: Finding) -> bool:
+    def allows_finding(self, finding: Finding) -> bool:
         """Return whether a finding passes the filters, the baseline aside."""
-        return self.keep_rule(rule_name(finding.rule, finding.decision))
+        return self.allows_rule(rule_name(finding.rule, finding.decision))
 
-    def keep_rule(self, name: RuleName) -> bool:
+    def allows_rule(self, name: RuleName) -> bool:
         """Return whether findings of a rule pass the filters, the baseline aside."""
         names = {name.rule, name.rule.partition("/")[0], name.policy}
         if self.rules and names.isdisjoint(self.rules):
@@ -43,7 +43,7 @@ ALL = Filters()
 """The filters that report everything."""
 
 
-class Filtering:
+class FindingFilter:
     """Filters the findings of a whole run in order, because fingerprints number repeated findings.
 
     `known` are the fingerprints of the baseline that were found again.
@@ -54,21 +54,21 @@ class Filtering:
         self._fingerprints = Fingerprints()
         self.known: set[str] = set()
 
-    def keeps_passes(self, name: RuleName) -> bool:
+    def counts_passes_of_rule(self, name: RuleName) -> bool:
         """Return whether passes of a rule are counted; a baseline has none."""
-        return self._filters.keep_rule(name)
+        return self._filters.allows_rule(name)
 
-    def keeps(self, finding: Finding) -> bool:
+    def is_reported(self, finding: Finding) -> bool:
         """Return whether this finding is reported."""
-        if self._is_known(finding):
+        if self._is_in_baseline(finding):
             return False
-        return self._filters.keep(finding)
+        return self._filters.allows_finding(finding)
 
-    def _is_known(self, finding: Finding) -> bool:
+    def _is_in_baseline(self, finding: Finding) -> bool:
         """Return whether the baseline contains it; checked first, so that hidden findings do not count as gone."""
         if not self._filters.baseline or finding.result not in KNOWN or finding.is_advice:
             return False
-        fingerprint = self._fingerprints.of(finding)
+        fingerprint = self._fingerprints.next_fingerprint(finding)
         if fingerprint not in self._filters.baseline:
             return False
         self.known.add(fingerprint)

@@ -58,7 +58,7 @@ class Place:
         return f"{self.file}:{self.line}" if self.line else self.file
 
     @property
-    def in_full(self) -> str:
+    def file_line_and_column(self) -> str:
         """Return file, line and column, as editors and terminals read them."""
         return f"{self}:{self.column}" if self.line and self.column else str(self)
 
@@ -96,10 +96,10 @@ class Finding:
     def message(self) -> str:
         """Return the text of the problem or the policy; it begins with the field path if there is one."""
         text = problem_as_sentence(self.problem) if self.problem else self.decision.message
-        return f"{text} ({self.exception})" if self.exception else text
+        return f"{text} ({self.exception_reason})" if self.exception_reason else text
 
     @property
-    def exception(self) -> str:
+    def exception_reason(self) -> str:
         """Return why a failure is let through, "" if there is no exception."""
         return self.decision.exception
 
@@ -111,7 +111,7 @@ class Finding:
     @property
     def is_undecided(self) -> bool:
         """Return whether a policy that may deny could not be evaluated, and let the object pass."""
-        return self.result in (Result.ERROR, Result.SKIP) and self.decision.is_enforced and not self.exception
+        return self.result in (Result.ERROR, Result.SKIP) and self.decision.is_enforced and not self.exception_reason
 
     @property
     def missing(self) -> tuple[MissingObject, ...]:
@@ -119,7 +119,7 @@ class Finding:
         return self.problem.missing if self.problem else self.decision.missing
 
 
-def result(decision: Decision) -> Result:
+def result_of_decision(decision: Decision) -> Result:
     """Return the report's result for a decision.
 
     A failed validation is `fail` where its binding denies and `warn` where it only warns or audits; what could not be
@@ -136,7 +136,7 @@ def result(decision: Decision) -> Result:
     return Result.FAIL if decision.is_enforced else Result.WARN
 
 
-def subject(attributes: Attributes) -> Subject:
+def subject_of_request(attributes: Attributes) -> Subject:
     """Return the object of a request; on DELETE the one that existed."""
     held = attributes.object if attributes.object is not None else attributes.old_object
     metadata = held.get("metadata") if isinstance(held, dict) else None
@@ -150,7 +150,7 @@ def subject(attributes: Attributes) -> Subject:
     )
 
 
-def findings(
+def findings_of_object(
     decisions: Iterable[tuple[Phase, Decision]],
     about: Subject,
     locate: Locate,
@@ -171,13 +171,13 @@ def findings(
         lines: from a field path to the line at its place, for formats that show it.
         passes: counts the passes, which are then not returned: most of an audit, and most formats show their sum alone.
     """
-    of = _About(about, cache(locate), lines, rules)
+    of = _FindingContext(about, cache(locate), lines, rules)
     kept: list[Finding] = []
     passed: dict[str, tuple[Phase, Decision]] = {}
     for phase, decision in decisions:
-        said = result(decision)
+        said = result_of_decision(decision)
         if said is not Result.PASS:
-            kept.extend(of.findings(said, phase, decision))
+            kept.extend(of.findings_of_decision(said, phase, decision))
         elif decision.kind == "validating":
             passed.setdefault(decision.policy, (phase, decision))
     for policy in {finding.decision.policy for finding in kept}:
@@ -185,12 +185,12 @@ def findings(
     if passes is not None:
         passes.update(rule_name(rule_of(each, rules), each) for _, each in passed.values() if not each.is_advice)
         return tuple(_findings_without_repetitions(kept))
-    content = (next(of.findings(Result.PASS, phase, decision)) for phase, decision in passed.values())
+    content = (next(of.findings_of_decision(Result.PASS, phase, decision)) for phase, decision in passed.values())
     return (*_findings_without_repetitions(kept), *content)
 
 
 @dataclass(frozen=True, slots=True)
-class _About:
+class _FindingContext:
     """An object, its places in the input, and what is known of the rules."""
 
     subject: Subject
@@ -198,7 +198,7 @@ class _About:
     lines: Lines
     rules: Rules
 
-    def findings(self, said: Result, phase: Phase, decision: Decision) -> Iterator[Finding]:
+    def findings_of_decision(self, said: Result, phase: Phase, decision: Decision) -> Iterator[Finding]:
         """Yield a finding for each problem of a decision, or one for a decision without problems."""
         for problem in decision.problems or (None,):
             path = problem.path if problem else decision.path

@@ -21,7 +21,7 @@ class Fingerprints:
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
 
-    def of(self, finding: Finding) -> str:
+    def next_fingerprint(self, finding: Finding) -> str:
         """Return the fingerprint of the next finding, in hexadecimal digits."""
         about = finding.subject
         parts = (finding.rule.id, finding.place.file, about.api_version, about.kind, str(about), finding.path)

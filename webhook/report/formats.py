@@ -27,11 +27,11 @@ from webhook.report import (
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
 from webhook.report.finding import Finding
-from webhook.report.writer import ThroughFindings, Writer
+from webhook.report.writer import FindingsAdapter, Writer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
+class ReportFormat:
     """A format with the functions that create its writers: `findings` for audit, `answers` for replay, `cases` for
     test. `lists_passes`: whether a report of an audit has an entry for each policy that an object passed.
     `draws_queues`: whether it draws the queues of the cluster with what jobs would take.
@@ -47,24 +47,34 @@ class Format:
     is_by_line: bool = False
 
 
-FORMATS: Final[tuple[Format, ...]] = (
-    Format(
+FORMATS: Final[tuple[ReportFormat, ...]] = (
+    ReportFormat(
         name="text",
-        findings=text_findings.Findings,
-        answers=text_answers.Answers,
-        cases=text_cases.Cases,
+        findings=text_findings.TextFindingsWriter,
+        answers=text_answers.TextAnswersWriter,
+        cases=text_cases.TextCasesWriter,
         lists_passes=False,
     ),
-    Format(name="json", findings=json.Findings, answers=json.Answers, cases=json.Cases),
-    Format(name="ndjson", findings=ndjson.Lines, answers=ndjson.Lines, cases=ndjson.Lines, is_by_line=True),
-    Format(name="junit", findings=junit.Findings, answers=junit.Answers, cases=junit.Cases),
-    Format(name="sarif", findings=sarif.Findings, lists_passes=False),
-    Format(name="github", findings=github.Findings, lists_passes=False, is_by_line=True),
-    Format(name="gitlab", findings=gitlab.Findings, lists_passes=False),
-    Format(name="markdown", findings=markdown.Findings, lists_passes=False),
-    Format(name="html", findings=html.Findings, lists_passes=False, draws_queues=True),
-    Format(name="policyreport", findings=policyreport.Findings),
-    Format(name="openreports", findings=policyreport.OpenReports),
+    ReportFormat(
+        name="json", findings=json.JsonFindingsWriter, answers=json.JsonAnswersWriter, cases=json.JsonCasesWriter
+    ),
+    ReportFormat(
+        name="ndjson",
+        findings=ndjson.NdjsonWriter,
+        answers=ndjson.NdjsonWriter,
+        cases=ndjson.NdjsonWriter,
+        is_by_line=True,
+    ),
+    ReportFormat(
+        name="junit", findings=junit.JunitFindingsWriter, answers=junit.JunitAnswersWriter, cases=junit.JunitCasesWriter
+    ),
+    ReportFormat(name="sarif", findings=sarif.SarifWriter, lists_passes=False),
+    ReportFormat(name="github", findings=github.GithubFindingsWriter, lists_passes=False, is_by_line=True),
+    ReportFormat(name="gitlab", findings=gitlab.GitlabFindingsWriter, lists_passes=False),
+    ReportFormat(name="markdown", findings=markdown.MarkdownFindingsWriter, lists_passes=False),
+    ReportFormat(name="html", findings=html.HtmlFindingsWriter, lists_passes=False, draws_queues=True),
+    ReportFormat(name="policyreport", findings=policyreport.PolicyReportWriter),
+    ReportFormat(name="openreports", findings=policyreport.OpenReportsWriter),
 )
 
 LINE_FORMATS: Final = frozenset(each.name for each in FORMATS if each.is_by_line)
@@ -75,7 +85,7 @@ Writers: TypeAlias = Mapping[str, Callable[[], Writer[Made]]]
 """The function that creates the writer of each format, by its name."""
 
 
-def names() -> tuple[str, ...]:
+def format_names() -> tuple[str, ...]:
     """Return the names of all formats."""
     return tuple(each.name for each in FORMATS)
 
@@ -86,20 +96,20 @@ def writers_of_findings() -> Writers[Finding]:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class RequiredContents:
     """What an audit has to find out for its outputs: passes as entries, and what jobs would take of queues."""
 
     passes: bool = True
     queues: bool = False
 
 
-FINDINGS_AND_PASSES: Final = Contents()
+FINDINGS_AND_PASSES: Final = RequiredContents()
 
 
-def contents(names: Collection[str]) -> Contents:
+def contents_required_by_formats(names: Collection[str]) -> RequiredContents:
     """Return what reports of an audit in some formats have to say."""
     chosen = [each for each in FORMATS if each.name in names]
-    return Contents(any(each.lists_passes for each in chosen), any(each.draws_queues for each in chosen))
+    return RequiredContents(any(each.lists_passes for each in chosen), any(each.draws_queues for each in chosen))
 
 
 def writers_of_answers() -> Writers[Answer]:
@@ -112,5 +122,5 @@ def writers_of_cases() -> Writers[CaseResult]:
     return {each.name: each.cases or _writer_through_findings(each) for each in FORMATS}
 
 
-def _writer_through_findings(each: Format) -> Callable[[], ThroughFindings]:
-    return lambda: ThroughFindings(each.findings())
+def _writer_through_findings(each: ReportFormat) -> Callable[[], FindingsAdapter]:
+    return lambda: FindingsAdapter(each.findings())

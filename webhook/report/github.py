@@ -18,7 +18,7 @@ from webhook.terminal import one_line
 _COMMANDS: Final = {Result.FAIL: "error", Result.WARN: "warning", Result.ERROR: "error"}
 
 
-class Findings:
+class GithubFindingsWriter:
     """Writes a line for each finding at once."""
 
     def begin(self, _rules: Rules) -> Iterator[str]:

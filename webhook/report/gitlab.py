@@ -14,13 +14,13 @@ from webhook.report.finding import Finding, Place, Result
 from webhook.report.fingerprint import Fingerprints
 from webhook.report.rule import Rules
 from webhook.report.writer import Totals
-from webhook.terminal import exact_json
+from webhook.terminal import escape_json_text
 
 _SEVERITIES: Final = {"critical": "blocker", "high": "critical", "medium": "major", "low": "minor", "info": "info"}
 _BY_RESULT: Final = {Result.FAIL: "major", Result.WARN: "minor", Result.ERROR: "major"}
 
 
-class Findings:
+class GitlabFindingsWriter:
     """Writes one JSON array, finding by finding."""
 
     def __init__(self) -> None:
@@ -35,7 +35,9 @@ class Findings:
         """Yield one issue."""
         if entry.result in _BY_RESULT:
             described = {"description": f"{entry.subject}: {entry.message}", "check_name": entry.rule.id}
-            yield self._issue(described, self._fingerprints.of(entry), _severity_of_finding(entry), entry.place)
+            yield self._issue(
+                described, self._fingerprints.next_fingerprint(entry), _severity_of_finding(entry), entry.place
+            )
 
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield the files that could not be read, and the end of the array."""
@@ -49,7 +51,7 @@ class Findings:
         issue = {**described, "fingerprint": fingerprint, "severity": severity, "location": location}
         before = "\n" if self._is_first else ",\n"
         self._is_first = False
-        return before + exact_json(json.dumps(issue, ensure_ascii=False))
+        return before + escape_json_text(json.dumps(issue, ensure_ascii=False))
 
 
 def _severity_of_finding(finding: Finding) -> str:

@@ -23,7 +23,7 @@ from webhook.problems.text import problem_as_sentence
 from webhook.report.finding import Finding, Result, Subject
 from webhook.report.html_queues import links_to_queues, queue_sections
 from webhook.report.rule import Rules
-from webhook.report.spool import SpokenFindings, object_of
+from webhook.report.spool import NonPassingFindings, file_and_object_of_finding
 from webhook.report.writer import Totals
 from webhook.terminal import one_line
 from webhook.wording import counted
@@ -35,12 +35,12 @@ _MOST_ROWS: Final = 12
 _CLUSTER: Final = "(whole cluster)"
 
 
-class Findings:
+class HtmlFindingsWriter:
     """Writes one HTML document."""
 
     def __init__(self) -> None:
-        self._spoken = SpokenFindings()
-        self._counts = _Counts()
+        self._spoken = NonPassingFindings()
+        self._counts = _FindingCounts()
 
     def begin(self, _rules: Rules) -> Iterator[str]:
         """Yield nothing, because the document is written at the end."""
@@ -60,14 +60,14 @@ class Findings:
         yield _list_of_unreadable(totals)
         yield _charts_of_findings(self._counts)
         yield _filter_form(self._counts)
-        for (file, subject), several in groupby(self._spoken, object_of):
+        for (file, subject), several in groupby(self._spoken, file_and_object_of_finding):
             yield _section_of_object(file, subject, several)
         yield queue_sections(totals.queues)
         yield _foot_of_page()
 
 
 @dataclass(slots=True)
-class _Counts:
+class _FindingCounts:
     """How many findings there are by what charts and filters tell apart."""
 
     results: Counter[str] = field(default_factory=Counter)
@@ -103,7 +103,7 @@ def _list_of_unreadable(totals: Totals) -> str:
     return f'<section class="unread"><h2>Could not be read</h2><ul>{lines}</ul></section>\n'
 
 
-def _charts_of_findings(counts: _Counts) -> str:
+def _charts_of_findings(counts: _FindingCounts) -> str:
     if not counts.results:
         return "<p>Nothing was found.</p>\n"
     by = {"By rule": counts.rules, "By namespace": counts.namespaces, "By severity": counts.severities}
@@ -126,7 +126,7 @@ def _row_of_chart(name: str, count: int, most: int) -> str:
     return f'<tr><th scope="row">{_escaped_text(name)}</th><td class="bar">{bar}</td><td>{count}</td></tr>'
 
 
-def _filter_form(counts: _Counts) -> str:
+def _filter_form(counts: _FindingCounts) -> str:
     """Return the filter form, hidden until the script shows it, because it needs the script."""
     if not counts.results:
         return ""
@@ -169,7 +169,7 @@ def _item_of_finding(finding: Finding) -> str:
     text = problem_as_sentence(replace(problem, fix="")) if problem else finding.message
     message = "<br>".join(map(_message_as_html, text.split("\n")))
     fix = f'<span class="fix"><b>Fix:</b> {_message_as_html(problem.fix)}</span>' if problem and problem.fix else ""
-    exception = f" {_escaped_text(f'({finding.exception})')}" if finding.exception else ""
+    exception = f" {_escaped_text(f'({finding.exception_reason})')}" if finding.exception_reason else ""
     return (
         f'<li class="finding {finding.result}"{attributes}><span class="said">{said}</span> '
         f'<span class="message">{message}{exception}</span>{fix}{_source_line_with_mark(finding)} '

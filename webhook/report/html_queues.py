@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from webhook.facts.queue_overview import Amount, Row
-from webhook.facts.resource_units import amount_with_resource
+from webhook.facts.queue_overview import QueueResourceAmounts, QueueRow
+from webhook.facts.resource_units import format_amount_with_resource_name
 from webhook.report.queue_svg import amounts_in_words
-from webhook.report.queue_text import admitted, title
+from webhook.report.queue_text import lines_of_admissible_amounts, title
 from webhook.report.queued_jobs import Demand, QueuedJob, QueueTrees
 from webhook.terminal import one_line
 from webhook.wording import counted
@@ -43,14 +43,14 @@ def links_to_queues(trees: Sequence[QueueTrees]) -> str:
 
 def queue_sections(trees: Iterable[QueueTrees]) -> str:
     """Return a section for each scheduler that has queues."""
-    return "".join(map(_section, trees))
+    return "".join(map(_section_of_scheduler, trees))
 
 
-def _section(trees: QueueTrees) -> str:
-    rows = trees.rows()
-    scale = _scale(rows)
-    items = [_item(row, own, demand, scale) for row, own, demand in rows]
-    items += [_unknown(key.namespace, key.name, demand) for key, demand in trees.unknown()]
+def _section_of_scheduler(trees: QueueTrees) -> str:
+    rows = trees.rows_with_demand()
+    scale = _largest_amounts_by_resource(rows)
+    items = [_item_of_queue(row, own, demand, scale) for row, own, demand in rows]
+    items += [_item_of_unknown_queue(key.namespace, key.name, demand) for key, demand in trees.find_unknown_queues()]
     kept = _KEYS if trees.scheduler == "Kueue" else (("own", "the most that it could have"), *_KEYS[2:])
     keys = "".join(f'<li><span class="key {kind}"></span>{told}</li>' for kind, told in kept)
     legend = f'<ul class="keys" aria-hidden="true">{keys}</ul>'
@@ -59,7 +59,7 @@ def _section(trees: QueueTrees) -> str:
     return f'<section class="queues" id="{trees.scheduler.lower()}">{heading}{legend}{tree}</section>\n'
 
 
-def _scale(rows: Sequence[tuple[Row, Demand, Demand]]) -> Mapping[str, int]:
+def _largest_amounts_by_resource(rows: Sequence[tuple[QueueRow, Demand, Demand]]) -> Mapping[str, int]:
     """Return the largest amount of each resource: bars of one resource have one scale."""
     largest: dict[str, int] = {}
     for row, _, demand in rows:
@@ -70,47 +70,49 @@ def _scale(rows: Sequence[tuple[Row, Demand, Demand]]) -> Mapping[str, int]:
     return largest
 
 
-def _item(row: Row, own: Demand, demand: Demand, scale: Mapping[str, int]) -> str:
-    above = f' <span class="above">in {_text(row.parent)}</span>' if row.parent and row.depth else ""
+def _item_of_queue(row: QueueRow, own: Demand, demand: Demand, scale: Mapping[str, int]) -> str:
+    above = f' <span class="above">in {_escaped_text(row.parent)}</span>' if row.parent and row.depth else ""
     return (
-        f'<li class="queue d{min(row.depth, _DEEPEST)}"><h3>{_text(title(row))}{above}</h3>'
-        f"{''.join(_lines(row, demand, scale))}{_jobs(own)}</li>"
+        f'<li class="queue d{min(row.depth, _DEEPEST)}"><h3>{_escaped_text(title(row))}{above}</h3>'
+        f"{''.join(_lines_of_queue(row, demand, scale))}{_list_of_jobs(own)}</li>"
     )
 
 
-def _lines(row: Row, demand: Demand, scale: Mapping[str, int]) -> Iterator[str]:
-    yield from (f'<p class="obstacle">{_text(each)}</p>' for each in row.obstacles)
+def _lines_of_queue(row: QueueRow, demand: Demand, scale: Mapping[str, int]) -> Iterator[str]:
+    yield from (f'<p class="obstacle">{_escaped_text(each)}</p>' for each in row.obstacles)
     if row.kind == "LocalQueue":
-        yield from (f"<p>{_text(each)}</p>" for each in admitted(row))
+        yield from (f"<p>{_escaped_text(each)}</p>" for each in lines_of_admissible_amounts(row))
     else:
-        yield from (_quota(row, each, scale[each.resource]) for each in row.amounts)
+        yield from (_quota_line(row, each, scale[each.resource]) for each in row.amounts)
     for resource, amount in sorted(demand.amounts.items()):
         if amount:
-            yield _asked(row, demand, resource, amount, scale[resource])
+            yield _demand_line(row, demand, resource, amount, scale[resource])
 
 
-def _quota(row: Row, amount: Amount, largest: int) -> str:
+def _quota_line(row: QueueRow, amount: QueueResourceAmounts, largest: int) -> str:
     own = min(amount.most, amount.nominal) if row.kind == "ClusterQueue" else amount.most
-    bar = _bar(largest, _Part("borrowed", amount.most), _Part("own", own), _Part("used", amount.used, is_line=True))
-    return f'<p class="quota">{bar}<span>{_text(amounts_in_words(row, amount))}</span></p>'
+    bar = _bar(
+        largest, _BarPart("borrowed", amount.most), _BarPart("own", own), _BarPart("used", amount.used, is_line=True)
+    )
+    return f'<p class="quota">{bar}<span>{_escaped_text(amounts_in_words(row, amount))}</span></p>'
 
 
-def _asked(row: Row, demand: Demand, resource: str, amount: int, largest: int) -> str:
+def _demand_line(row: QueueRow, demand: Demand, resource: str, amount: int, largest: int) -> str:
     """Return what jobs would take of a resource, and whether the queue could ever have as much."""
     limits = [each.most for each in row.amounts if each.resource == resource]
     most = sum(limits)
     is_over = bool(limits) and amount > most
-    told = f"{counted(demand.count, 'job')} would take {amount_with_resource(resource, amount)}"
+    told = f"{counted(demand.count, 'job')} would take {format_amount_with_resource_name(resource, amount)}"
     if is_over:
         together = " together" if demand.count > 1 else ""
-        told += f"{together}, more than the {amount_with_resource(resource, most)} that could be had"
-    fits = _Part("asked", min(amount, most) if limits else amount)
-    bar = _bar(largest, _Part("over", amount), fits) if is_over else _bar(largest, fits)
-    return f'<p class="quota">{bar}<span>{_text(told)}</span></p>'
+        told += f"{together}, more than the {format_amount_with_resource_name(resource, most)} that could be had"
+    fits = _BarPart("asked", min(amount, most) if limits else amount)
+    bar = _bar(largest, _BarPart("over", amount), fits) if is_over else _bar(largest, fits)
+    return f'<p class="quota">{bar}<span>{_escaped_text(told)}</span></p>'
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _BarPart:
     """A part of a bar, from its left end. A line is drawn inside the bar."""
 
     kind: str
@@ -118,42 +120,42 @@ class _Part:
     is_line: bool = False
 
 
-def _bar(largest: int, *parts: _Part) -> str:
+def _bar(largest: int, *parts: _BarPart) -> str:
     drawn = "".join(
         f'<rect class="{part.kind}" y="{7 if part.is_line else 0}" height="{3 if part.is_line else 10}" '
-        f'width="{_width(part.amount, largest)}"/>'
+        f'width="{_bar_width(part.amount, largest)}"/>'
         for part in parts
         if part.amount > 0
     )
     return f'<svg viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true">{drawn}</svg>'
 
 
-def _width(amount: int, largest: int) -> int:
+def _bar_width(amount: int, largest: int) -> int:
     """Return the length of a bar in thousandths; what there is can be seen."""
     return max(4, 1000 * amount // largest)
 
 
-def _jobs(demand: Demand) -> str:
+def _list_of_jobs(demand: Demand) -> str:
     """Return the first jobs by name, behind a line that opens by mouse or keyboard."""
     if not demand.count:
         return ""
-    items = "".join(f"<li>{_text(_job(each))}</li>" for each in demand.jobs)
+    items = "".join(f"<li>{_escaped_text(_text_of_job(each))}</li>" for each in demand.jobs)
     if rest := demand.count - len(demand.jobs):
         items += f"<li>and {rest} more</li>"
     return f"<details><summary>{counted(demand.count, 'job')}</summary><ul>{items}</ul></details>"
 
 
-def _job(job: QueuedJob) -> str:
-    amounts = [amount_with_resource(name, amount) for name, amount in sorted(job.amounts.items()) if amount]
+def _text_of_job(job: QueuedJob) -> str:
+    amounts = [format_amount_with_resource_name(name, amount) for name, amount in sorted(job.amounts.items()) if amount]
     told = f"{job.job}: {', '.join(amounts) or 'nothing'}"
     return f"{told} ({job.note})" if job.note else told
 
 
-def _unknown(namespace: str, name: str, demand: Demand) -> str:
+def _item_of_unknown_queue(namespace: str, name: str, demand: Demand) -> str:
     shown = f"{namespace}/{name}" if namespace else name
-    told = f'<p class="obstacle">Queue {_text(shown)} was not found.</p>'
-    return f'<li class="queue d0"><h3>{_text(shown)}</h3>{told}{_jobs(demand)}</li>'
+    told = f'<p class="obstacle">Queue {_escaped_text(shown)} was not found.</p>'
+    return f'<li class="queue d0"><h3>{_escaped_text(shown)}</h3>{told}{_list_of_jobs(demand)}</li>'
 
 
-def _text(text: str) -> str:
+def _escaped_text(text: str) -> str:
     return escape(one_line(text))

@@ -11,7 +11,7 @@ from typing import Any
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
 from webhook.report.finding import Finding, Result
-from webhook.report.records import indented, record_of_answer, record_of_finding, record_of_place
+from webhook.report.records import indented_json, record_of_answer, record_of_finding, record_of_place
 from webhook.report.rule import Rules
 from webhook.report.writer import Totals
 
@@ -19,7 +19,7 @@ _INDENT = "  "
 _LISTS = {"failed": Result.FAIL, "skipped": Result.SKIP, "errors": Result.ERROR}
 
 
-class Findings:
+class JsonFindingsWriter:
     """Writes an audit: `findings`, passes included, then `summary`, `objects` and what was not audited."""
 
     def __init__(self) -> None:
@@ -50,10 +50,10 @@ class Findings:
             "summary": {str(result): count for result, count in totals.results.items()},
         }
         closing = "\n  ]" if self._comma else "]"
-        yield f"{closing},\n{indented(rest)[2:]}\n"
+        yield f"{closing},\n{indented_json(rest)[2:]}\n"
 
 
-class Answers:
+class JsonAnswersWriter:
     """Writes a replay: the list of the answers."""
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class Answers:
         yield "\n]\n" if self._comma else "]\n"
 
 
-class Cases:
+class JsonCasesWriter:
     """Writes a test: `{"total", "passed", "failed": [{"id", "why"}], "skipped", "errors"}`.
 
     It begins with the sums: what is no pass is held.
@@ -96,9 +96,9 @@ class Cases:
         """Yield the whole document."""
         sums: dict[str, Any] = {"total": totals.entries, "passed": totals.results[Result.PASS]}
         lists = {name: self._held[result] for name, result in _LISTS.items()}
-        yield indented({**sums, **lists}) + "\n"
+        yield indented_json({**sums, **lists}) + "\n"
 
 
 def _indented_json(value: dict[str, Any], depth: int) -> str:
     """Return a value as a part of an indented document; texts inside contain no line breaks."""
-    return "\n".join(_INDENT * depth + line for line in indented(value).split("\n"))
+    return "\n".join(_INDENT * depth + line for line in indented_json(value).split("\n"))

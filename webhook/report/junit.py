@@ -50,7 +50,7 @@ class _Suite:
     outcomes: Counter[str] = field(default_factory=Counter)
 
 
-class _Held(Generic[Entry]):
+class _CollectingWriter(Generic[Entry]):
     """Keeps the test cases, and writes them at the end."""
 
     def __init__(self) -> None:
@@ -63,38 +63,38 @@ class _Held(Generic[Entry]):
 
     def entry(self, entry: Entry) -> Iterator[str]:
         """Keep one test case."""
-        self._keep(self.case(entry))
+        self._add_test_case(self.to_test_case(entry))
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield the whole document; a file that could not be read is an error."""
         for each in totals.unreadable:
-            self._keep(_TestCase(each.file, "cannot be read", "error", str(each)))
+            self._add_test_case(_TestCase(each.file, "cannot be read", "error", str(each)))
         yield from _document_of_cases(self._suites, iter(self._cases))
 
-    def _keep(self, case: _TestCase) -> None:
+    def _add_test_case(self, case: _TestCase) -> None:
         if not self._suites or self._suites[-1].name != case.suite:
             self._suites.append(_Suite(case.suite))
         self._suites[-1].outcomes[case.outcome] += 1
         self._cases.append(case)
 
-    def case(self, entry: Entry) -> _TestCase:
+    def to_test_case(self, entry: Entry) -> _TestCase:
         """Return the entry as a test case."""
         raise NotImplementedError
 
 
-class Cases(_Held[CaseResult]):
+class JunitCasesWriter(_CollectingWriter[CaseResult]):
     """Writes the results of suites."""
 
-    def case(self, entry: CaseResult) -> _TestCase:
+    def to_test_case(self, entry: CaseResult) -> _TestCase:
         """Return a case of a suite as a test case."""
         return _TestCase(entry.suite, entry.id, _ELEMENTS.get(entry.result, ""), entry.why)
 
 
-class Answers(_Held[Answer]):
+class JunitAnswersWriter(_CollectingWriter[Answer]):
     """Writes the answers to reviews; a denial is a failure."""
 
-    def case(self, entry: Answer) -> _TestCase:
+    def to_test_case(self, entry: Answer) -> _TestCase:
         """Return a review as a test case, named by its number in its file, since two may be about one object."""
         name = f"{entry.index}: {entry.operation} {entry.subject}"
         status = entry.verdict.status
@@ -103,10 +103,10 @@ class Answers(_Held[Answer]):
         return _TestCase(entry.place.file, name, "failure", status.message)
 
 
-class Findings(_Held[Finding]):
+class JunitFindingsWriter(_CollectingWriter[Finding]):
     """Writes the findings of an audit; a warning is a pass, an undecided result is an error or skipped."""
 
-    def case(self, entry: Finding) -> _TestCase:
+    def to_test_case(self, entry: Finding) -> _TestCase:
         """Return a rule and its object as a test case."""
         name = f"{entry.rule.id}: {entry.subject}"
         return _TestCase(entry.place.file, name, _ELEMENTS.get(entry.result, ""), entry.message)
@@ -118,17 +118,18 @@ def _document_of_cases(suites: Sequence[_Suite], cases: Iterator[_TestCase]) -> 
     del sums["skipped"]  # which the schema has of a testsuite alone
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     if not suites:
-        yield f"{_tag('testsuites', sums, is_empty=True)}\n"
+        yield f"{_element_start('testsuites', sums, is_empty=True)}\n"
         return
-    yield f"{_tag('testsuites', sums)}\n"
+    yield f"{_element_start('testsuites', sums)}\n"
     for suite in suites:
-        yield f"  {_tag('testsuite', {'name': one_line(suite.name), **_counts_of_outcomes(suite.outcomes)})}\n"
-        yield from map(_case, islice(cases, suite.outcomes.total()))
+        attributes = {"name": one_line(suite.name), **_counts_of_outcomes(suite.outcomes)}
+        yield f"  {_element_start('testsuite', attributes)}\n"
+        yield from map(_test_case_element_text, islice(cases, suite.outcomes.total()))
         yield "  </testsuite>\n"
     yield "</testsuites>\n"
 
 
-def _tag(name: str, attributes: dict[str, str], *, is_empty: bool = False) -> str:
+def _element_start(name: str, attributes: dict[str, str], *, is_empty: bool = False) -> str:
     """Return the start of an element, or a whole one without content."""
     from xml.etree.ElementTree import Element, tostring
 
@@ -136,7 +137,7 @@ def _tag(name: str, attributes: dict[str, str], *, is_empty: bool = False) -> st
     return text if is_empty else f"{text.removesuffix(' />')}>"
 
 
-def _case(case: _TestCase) -> str:
+def _test_case_element_text(case: _TestCase) -> str:
     from xml.etree.ElementTree import Element, indent, tostring
 
     testcase = Element("testcase", {"classname": one_line(case.suite), "name": one_line(case.name)})

@@ -13,7 +13,7 @@ from typing import Final
 
 from webhook.report.finding import Finding, Result, Subject
 from webhook.report.rule import Rules
-from webhook.report.spool import SpokenFindings, object_of
+from webhook.report.spool import NonPassingFindings, file_and_object_of_finding
 from webhook.report.writer import Totals
 from webhook.terminal import one_line
 from webhook.wording import counted
@@ -26,11 +26,11 @@ _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>()#+!|~@])")
 """The characters that are special in Markdown, and `@`, with which a comment notifies people."""
 
 
-class Findings:
+class MarkdownFindingsWriter:
     """Writes one Markdown document."""
 
     def __init__(self) -> None:
-        self._spoken = SpokenFindings()
+        self._spoken = NonPassingFindings()
 
     def begin(self, _rules: Rules) -> Iterator[str]:
         """Yield nothing, because the document is written at the end."""
@@ -45,7 +45,7 @@ class Findings:
         """Yield the document."""
         yield _head_of_document(totals)
         left, unsaid = MOST_CHARACTERS, 0
-        for (file, subject), several in groupby(self._spoken, object_of):
+        for (file, subject), several in groupby(self._spoken, file_and_object_of_finding):
             findings = list(several)
             section = _section_of_object(file, subject, findings)
             left -= len(section)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from webhook.attributes import JSON
 from webhook.report.finding import Finding, Result, Subject
-from webhook.report.policyreport import NAME, Api, result_of
+from webhook.report.policyreport import NAME, ReportApi, result_of_finding
 
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 DIGEST: Final = "claimgate.dev/digest"
@@ -24,7 +24,7 @@ MOST_RESULTS: Final = 200
 """How many results one report has at most, which then has some 200 KB: an API server takes 1.5 MB."""
 
 
-def object_report(findings: Sequence[Finding], api: Api) -> JSON:
+def object_report(findings: Sequence[Finding], api: ReportApi) -> JSON:
     """Return the report of one object from its findings, at least one."""
     about, counts = findings[0].subject, Counter(finding.result for finding in findings)
     worst_first = sorted(findings, key=lambda each: _ORDER.index(each.result))
@@ -32,7 +32,7 @@ def object_report(findings: Sequence[Finding], api: Api) -> JSON:
         **({"source": NAME} if api.has_source else {}),
         "scope": _object_reference(about),
         "summary": {str(result): counts[result] for result in Result},
-        "results": [_result_without_object(result_of(each)) for each in worst_first[:MOST_RESULTS]],
+        "results": [_result_without_object(result_of_finding(each)) for each in worst_first[:MOST_RESULTS]],
     }
     annotations = {DIGEST: _digest_of_content(content)}
     if worst_first[MOST_RESULTS:]:

@@ -26,7 +26,7 @@ from webhook.report.writer import Totals
 
 
 @dataclass(frozen=True, slots=True)
-class Api:
+class ReportApi:
     """An API of reports: its version, and its kinds for namespaces and for the cluster."""
 
     version: str
@@ -35,21 +35,21 @@ class Api:
     has_source: bool = False
 
 
-POLICY_REPORT: Final = Api("wgpolicyk8s.io/v1alpha2", "PolicyReport", "ClusterPolicyReport")
-OPEN_REPORTS: Final = Api("openreports.io/v1alpha1", "Report", "ClusterReport", has_source=True)
+POLICY_REPORT: Final = ReportApi("wgpolicyk8s.io/v1alpha2", "PolicyReport", "ClusterPolicyReport")
+OPEN_REPORTS: Final = ReportApi("openreports.io/v1alpha1", "Report", "ClusterReport", has_source=True)
 API_VERSION: Final = POLICY_REPORT.version
 NAME: Final = "claimgate"
 _BATCH: Final = 20
 """How many results of a namespace stay in memory: a cluster may have thousands of namespaces."""
 
 
-class Findings:
+class PolicyReportWriter:
     """Writes one YAML stream for `kubectl apply -f`; empty when there are no findings.
 
     It has one PolicyReport for each namespace, sorted, then the ClusterPolicyReport of cluster-scoped objects.
     """
 
-    def __init__(self, api: Api = POLICY_REPORT) -> None:
+    def __init__(self, api: ReportApi = POLICY_REPORT) -> None:
         self._api = api
         self._file = SpoolFile()
         self._results: dict[str, Spool[JSON]] = {}
@@ -65,7 +65,7 @@ class Findings:
         if namespace not in self._results:
             self._results[namespace] = Spool(self._file, _BATCH)
             self._counts[namespace] = Counter()
-        self._results[namespace].append(result_of(entry))
+        self._results[namespace].append(result_of_finding(entry))
         self._counts[namespace][entry.result] += 1
         yield from ()
 
@@ -79,14 +79,14 @@ class Findings:
             yield from (yamlfile.dump([result]) for result in self._results[namespace])
 
 
-class OpenReports(Findings):
+class OpenReportsWriter(PolicyReportWriter):
     """Writes the objects of OpenReports."""
 
     def __init__(self) -> None:
         super().__init__(OPEN_REPORTS)
 
 
-def _report_without_results(namespace: str, counts: Counter[Result], api: Api) -> JSON:
+def _report_without_results(namespace: str, counts: Counter[Result], api: ReportApi) -> JSON:
     metadata: dict[str, Any] = {"name": NAME, "labels": {"app.kubernetes.io/managed-by": NAME}}
     if namespace:
         metadata["namespace"] = namespace
@@ -99,7 +99,7 @@ def _report_without_results(namespace: str, counts: Counter[Result], api: Api) -
     }
 
 
-def result_of(finding: Finding) -> dict[str, Any]:
+def result_of_finding(finding: Finding) -> dict[str, Any]:
     """Return a finding as a result of a report."""
     decision, severity = finding.decision, finding.rule.severity or finding.decision.severity
     optional = {

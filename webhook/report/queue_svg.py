@@ -13,8 +13,8 @@ from textwrap import wrap
 from typing import Final
 
 from webhook import terminal
-from webhook.facts.queue_overview import Amount, Overview, Row
-from webhook.report.queue_text import admitted, title
+from webhook.facts.queue_overview import QueueOverview, QueueResourceAmounts, QueueRow
+from webhook.report.queue_text import lines_of_admissible_amounts, title
 from webhook.wording import counted
 
 _WIDTH: Final = 1180
@@ -34,7 +34,7 @@ _STYLE: Final = (
 _LEGEND: Final = (("own", "own quota"), ("borrowed", "can be borrowed"), ("all", "shared in the cohort"))
 
 
-def queue_svg(made: Overview) -> str:
+def queue_svg(made: QueueOverview) -> str:
     """Return the picture as one SVG document."""
     return "".join(_Drawing(made).document())
 
@@ -42,7 +42,7 @@ def queue_svg(made: Overview) -> str:
 class _Drawing:
     """Draws one picture from the top, with rows as high as they have lines."""
 
-    def __init__(self, made: Overview) -> None:
+    def __init__(self, made: QueueOverview) -> None:
         self._made = made
         self._at = _MARGIN + 40
         self._scale: dict[str, int] = {}
@@ -53,7 +53,7 @@ class _Drawing:
 
     def document(self) -> Iterator[str]:
         """Yield the whole document, after the rows told its height."""
-        drawn = [part for row in self._made.rows for part in self._row(row)]
+        drawn = [part for row in self._made.rows for part in self._row_elements(row)]
         if self._made.unused_flavors:
             for line in _wrapped_lines(f"Flavors without quota in any queue: {', '.join(self._made.unused_flavors)}"):
                 drawn.append(_text_element(_MARGIN, self._at + 14, line, "no", _LONG))
@@ -70,10 +70,10 @@ class _Drawing:
         yield from drawn
         yield "</svg>\n"
 
-    def _row(self, row: Row) -> Iterator[str]:
+    def _row_elements(self, row: QueueRow) -> Iterator[str]:
         left, top = _MARGIN + _INDENT * min(row.depth, 8), self._at
         if row.depth:
-            yield from self._connected(row.depth, left, top)
+            yield from self._connecting_line(row.depth, left, top)
         colour = _COLOURS[row.kind]
         yield f'<rect x="{left}" y="{top}" width="12" height="12" rx="3" fill="{colour}"/>'
         self._bottoms[row.depth] = top + 12
@@ -82,20 +82,20 @@ class _Drawing:
         yield _text_element(left + 18, top + 11, title(row), "name", most)
         told = [("no", line) for each in row.obstacles for line in _wrapped_lines(each)]
         if row.kind == "LocalQueue":
-            told.extend(("small", line) for each in admitted(row) for line in _wrapped_lines(each))
+            told.extend(("small", line) for each in lines_of_admissible_amounts(row) for line in _wrapped_lines(each))
         lines = max(1, len(amounts))
         for index, (kind, line) in enumerate(told):
             yield _text_element(left + 18, top + 11 + _LINE * (lines + index), line, kind, _LONG)
         for index, amount in enumerate(amounts):
-            yield from self._bar(row, amount, top + _LINE * index)
+            yield from self._bar_elements(row, amount, top + _LINE * index)
         self._at += _LINE * (lines + len(told)) + _GAP
 
-    def _connected(self, depth: int, left: int, top: int) -> Iterator[str]:
+    def _connecting_line(self, depth: int, left: int, top: int) -> Iterator[str]:
         """Yield the line to the row above in the tree."""
         x, start = left - _INDENT + 6, self._bottoms.get(depth - 1, top)
         yield f'<path class="line" d="M{x} {start}V{top + 6}H{left - 2}"/>'
 
-    def _bar(self, row: Row, amount: Amount, top: int) -> Iterator[str]:
+    def _bar_elements(self, row: QueueRow, amount: QueueResourceAmounts, top: int) -> Iterator[str]:
         """Yield a bar whose length is relative to the largest amount of its resource."""
         largest = self._scale[amount.resource]
         most = _BAR * max(0, amount.most) // largest
@@ -110,16 +110,16 @@ class _Drawing:
         yield _text_element(_NUMBERS_AT, top + 11, amounts_in_words(row, amount), "small")
 
 
-def amounts_in_words(row: Row, amount: Amount) -> str:
+def amounts_in_words(row: QueueRow, amount: QueueResourceAmounts) -> str:
     """Return the numbers of a bar as a text: `8 + 8 = 16 nvidia.com/gpu (3 in use) of a100`."""
-    nominal, most = amount.shown(amount.nominal), amount.shown(amount.most)
-    used = f" ({amount.shown(amount.used)} in use)" if amount.used else ""
+    nominal, most = amount.format_as_quantity(amount.nominal), amount.format_as_quantity(amount.most)
+    used = f" ({amount.format_as_quantity(amount.used)} in use)" if amount.used else ""
     if row.kind == "Queue":
         deserved = f", deserves {nominal}" if amount.nominal else ""
         return f"at most {most} {amount.resource}{deserved}{used}"
     borrowed = amount.most - amount.nominal
     is_sum = row.kind == "ClusterQueue" and borrowed > 0
-    told = f"{nominal} + {amount.shown(borrowed)} = {most}" if is_sum else f"{most}"
+    told = f"{nominal} + {amount.format_as_quantity(borrowed)} = {most}" if is_sum else f"{most}"
     return f"{told} {amount.resource}{used} of {amount.flavor}"
 
 

@@ -7,18 +7,18 @@ from collections.abc import Iterator, Sequence
 
 from webhook import terminal
 from webhook.attributes import JSON
-from webhook.facts.queue_overview import Amount, Overview, Row
+from webhook.facts.queue_overview import QueueOverview, QueueResourceAmounts, QueueRow
 from webhook.wording import counted, named
 
 _INDENT = "  "
 
 
-def queue_text(made: Overview) -> str:
+def queue_text(made: QueueOverview) -> str:
     """Return a line for each queue with its quota below it."""
     return terminal.lines([*_lines_of_overview(made)])
 
 
-def _lines_of_overview(made: Overview) -> Iterator[str]:
+def _lines_of_overview(made: QueueOverview) -> Iterator[str]:
     for row in made.rows:
         margin = _INDENT * row.depth
         yield f"{margin}{title(row)}"
@@ -37,22 +37,22 @@ def _lines_of_overview(made: Overview) -> Iterator[str]:
     )
 
 
-def _source_of_usage(made: Overview) -> str:
+def _source_of_usage(made: QueueOverview) -> str:
     """Return a text that names the objects from which usage is read."""
     if made.workloads is None:
         return "as the status of the ClusterQueues says"
     return f"the sum of {counted(made.workloads, 'Workload')} with reserved quota"
 
 
-def title(row: Row) -> str:
+def title(row: QueueRow) -> str:
     """Return the title of a row: `LocalQueue team-a/main`, `ClusterQueue gpus`, `Cohort research`."""
     return f"{row.kind} {row.namespace}/{row.name}" if row.namespace else f"{row.kind} {row.name}"
 
 
-def _quota_table_of_row(row: Row) -> Iterator[str]:
+def _quota_table_of_row(row: QueueRow) -> Iterator[str]:
     """Yield the quota of a row, in columns."""
     if row.kind == "LocalQueue":
-        yield from admitted(row)
+        yield from lines_of_admissible_amounts(row)
         return
     cells = [_cells_of_amount(row, each) for each in row.amounts]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -60,43 +60,46 @@ def _quota_table_of_row(row: Row) -> Iterator[str]:
         yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
 
 
-def admitted(row: Row) -> Iterator[str]:
+def lines_of_admissible_amounts(row: QueueRow) -> Iterator[str]:
     """Yield what a LocalQueue can admit at most, by flavor: `can admit at most 64 cpu, 4 nvidia.com/gpu of l4`."""
     flavors: dict[str, list[str]] = {}
     for each in row.amounts:
         if each.most > 0:
-            flavors.setdefault(each.flavor, []).append(f"{each.shown(each.most)} {each.resource}")
+            flavors.setdefault(each.flavor, []).append(f"{each.format_as_quantity(each.most)} {each.resource}")
     if row.amounts and not flavors:
         yield "can admit nothing because all quota is 0"
     for flavor, amounts in flavors.items():
         yield f"can admit at most {', '.join(amounts)} of {flavor}"
 
 
-def _cells_of_amount(row: Row, amount: Amount) -> Sequence[str]:
+def _cells_of_amount(row: QueueRow, amount: QueueResourceAmounts) -> Sequence[str]:
     own = row.kind == "ClusterQueue"
-    borrowing, lending = amount.shown(amount.borrowing_limit), amount.shown(amount.lending_limit)
+    borrowing, lending = (
+        amount.format_as_quantity(amount.borrowing_limit),
+        amount.format_as_quantity(amount.lending_limit),
+    )
     return (
         amount.flavor,
         amount.resource,
-        f"{amount.shown(amount.nominal)} nominal",
+        f"{amount.format_as_quantity(amount.nominal)} nominal",
         f"borrows at most {borrowing}" if borrowing is not None else "",
         f"lends at most {lending}" if lending is not None else "",
-        f"{amount.shown(amount.most)} {'potential' if own else 'shared'}",
-        f"{amount.shown(amount.used)} used" if amount.used else "",
+        f"{amount.format_as_quantity(amount.most)} {'potential' if own else 'shared'}",
+        f"{amount.format_as_quantity(amount.used)} used" if amount.used else "",
     )
 
 
-def queue_json(made: Overview) -> str:
+def queue_json(made: QueueOverview) -> str:
     """Return the rows as JSON, with amounts as quantities."""
     described = {
         "queues": [_row_as_json(each) for each in made.rows],
         "unusedFlavors": list(made.unused_flavors),
         "usedAccordingTo": "ClusterQueues" if made.workloads is None else "Workloads",
     }
-    return terminal.exact_json(json.dumps(described, indent=2, ensure_ascii=False)) + "\n"
+    return terminal.escape_json_text(json.dumps(described, indent=2, ensure_ascii=False)) + "\n"
 
 
-def _row_as_json(row: Row) -> JSON:
+def _row_as_json(row: QueueRow) -> JSON:
     return {
         "kind": row.kind,
         "name": row.name,
@@ -107,13 +110,13 @@ def _row_as_json(row: Row) -> JSON:
     }
 
 
-def _amount_as_json(row: Row, amount: Amount) -> JSON:
+def _amount_as_json(row: QueueRow, amount: QueueResourceAmounts) -> JSON:
     return {
         "flavor": amount.flavor,
         "resource": amount.resource,
-        "nominal": amount.shown(amount.nominal),
-        "borrowingLimit": amount.shown(amount.borrowing_limit),
-        "lendingLimit": amount.shown(amount.lending_limit),
-        "shared" if row.kind == "Cohort" else "potential": amount.shown(amount.most),
-        "used": amount.shown(amount.used),
+        "nominal": amount.format_as_quantity(amount.nominal),
+        "borrowingLimit": amount.format_as_quantity(amount.borrowing_limit),
+        "lendingLimit": amount.format_as_quantity(amount.lending_limit),
+        "shared" if row.kind == "Cohort" else "potential": amount.format_as_quantity(amount.most),
+        "used": amount.format_as_quantity(amount.used),
     }

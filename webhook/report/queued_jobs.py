@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from webhook.facts.queue_overview import Overview, Row
+from webhook.facts.queue_overview import QueueOverview, QueueRow
 
 MOST_JOBS: Final = 30
 """How many jobs of a queue are named; the others are only summed up, so that memory does not grow with them."""
@@ -64,10 +64,10 @@ class QueueTrees:
     """The queues of a scheduler, and what the jobs of a run would take of each."""
 
     scheduler: Scheduler
-    overview: Overview
+    overview: QueueOverview
     demands: Demands
 
-    def rows(self) -> Sequence[tuple[Row, Demand, Demand]]:
+    def rows_with_demand(self) -> Sequence[tuple[QueueRow, Demand, Demand]]:
         """Return each row with what the jobs that name it would take, and with the sum of all queues below it."""
         sums: list[Demand] = []
         named_here: list[Demand] = []
@@ -81,7 +81,7 @@ class QueueTrees:
                 sums[above].add(named_here[-1])
         return tuple(zip(self.overview.rows, named_here, sums, strict=True))
 
-    def unknown(self) -> Iterator[tuple[QueueKey, Demand]]:
+    def find_unknown_queues(self) -> Iterator[tuple[QueueKey, Demand]]:
         """Yield queues that jobs name and that are not among the rows, by name."""
         shown = {(row.namespace, row.name) for row in self.overview.rows if row.kind in _NAMED}
         for key in sorted(self.demands, key=lambda each: (each.namespace, each.name)):

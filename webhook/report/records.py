@@ -22,23 +22,23 @@ from webhook.report.finding import Finding, Place, Result
 _JSON: Final = msgspec.json.Encoder()
 
 
-def encoded(value: JSON) -> str:
+def json_on_one_line(value: JSON) -> str:
     """Return the JSON text of a value on one line, with control characters escaped, for terminals and CI systems."""
-    return terminal.exact_json(json.dumps(value, ensure_ascii=False))
+    return terminal.escape_json_text(json.dumps(value, ensure_ascii=False))
 
 
-def compact(value: JSON) -> str:
+def compact_json(value: JSON) -> str:
     """Return the JSON text of a value on one line without spaces, with control characters escaped."""
     try:
         text = _JSON.encode(value).decode()
     except UnicodeEncodeError:  # half of a surrogate pair, which JSON input may have, is written as an escape
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return terminal.exact_json(text)
+    return terminal.escape_json_text(text)
 
 
-def indented(value: JSON) -> str:
+def indented_json(value: JSON) -> str:
     """Return the JSON text of a value with an indentation of two blanks, with control characters escaped."""
-    return msgspec.json.format(compact(value), indent=2)
+    return msgspec.json.format(compact_json(value), indent=2)
 
 
 def record_of_finding(finding: Finding) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def record_of_finding(finding: Finding) -> dict[str, Any]:
         "message": finding.message,
         "problem": record_of_problem(finding.problem) if finding.problem else None,
         "missing": [record_of_missing(each) for each in finding.missing],
-        "exception": finding.exception,
+        "exception": finding.exception_reason,
         "docs": finding.rule.docs,
         "phase": str(finding.phase),
         "object": {

@@ -50,21 +50,21 @@ def rules(policies: PolicySet, address: str = "") -> Rules:
     made: dict[str, Rule] = {}
     for policy in policies.policies:
         described = " ".join(policy.annotations.get("kubernetes.io/description", "").split())
-        made[policy.name] = _report_rule(policy, policy.name, described)
+        made[policy.name] = _create_report_rule(policy, policy.name, described)
         for rule in (*policy.catalogue.values(), *policy.named):
-            described_rule = _report_rule(policy, rule.id, rule.title)
+            described_rule = _create_report_rule(policy, rule.id, rule.title)
             if address and rule.id in policy.catalogue:
                 described_rule = replace(described_rule, docs=page_address(address, rule.id))
             made.setdefault(rule.id, described_rule)
     return made
 
 
-def _report_rule(policy: Policy, name: str, description: str) -> Rule:
+def _create_report_rule(policy: Policy, name: str, description: str) -> Rule:
     return Rule(
         id=name,
         policy=policy.name,
         description=description,
-        severity=policy.severity_of(name),
+        severity=policy.severity_of_rule(name),
         category=policy.category,
         docs=policy.docs,
     )

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from webhook import __version__
 from webhook.report.finding import Finding, Place, Result
 from webhook.report.fingerprint import Fingerprints
-from webhook.report.records import indented
+from webhook.report.records import indented_json
 from webhook.report.rule import Rule, Rules
 from webhook.report.spool import Spool
 from webhook.report.writer import Totals
@@ -31,7 +31,7 @@ one of these.
 """
 
 
-class Findings:
+class SarifWriter:
     """Writes one log with one run."""
 
     def __init__(self) -> None:
@@ -49,17 +49,17 @@ class Findings:
         """Keep the finding."""
         if entry.result in _LEVELS:
             self._rules.setdefault(entry.rule.id, (len(self._rules), entry.rule))
-            self._results.append(indented(self._result(entry)))
+            self._results.append(indented_json(self._result(entry)))
         elif entry.result in _NOTICES:
             text = f"{entry.subject}: {entry.rule.id}: {entry.message}"
-            self._notices.append(indented(_tool_notification(_NOTICES[entry.result], text, entry.place)))
+            self._notices.append(indented_json(_tool_notification(_NOTICES[entry.result], text, entry.place)))
         yield from ()
 
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield the whole log; a file that could not be read is a notification."""
         for each in totals.unreadable:
             place = Place(file=each.file, line=each.line)
-            self._unread.append(indented(_tool_notification("error", each.message, place)))
+            self._unread.append(indented_json(_tool_notification("error", each.message, place)))
         driver = {
             "name": "claimgate",
             "semanticVersion": __version__,
@@ -72,13 +72,13 @@ class Findings:
             "invocations": [invocation],
             "results": [_RESULTS_HERE],
         }
-        text = indented({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
+        text = indented_json({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
         head, between = text.split(f'[\n            "{_NOTICES_HERE}"\n          ]')
         between, tail = between.split(f'[\n        "{_RESULTS_HERE}"\n      ]')
         yield head
-        yield from _array(chain(self._unread, self._notices), "          ")
+        yield from _json_array_text(chain(self._unread, self._notices), "          ")
         yield between
-        yield from _array(self._results, "      ")
+        yield from _json_array_text(self._results, "      ")
         yield f"{tail}\n"
 
     def _result(self, finding: Finding) -> dict[str, Any]:
@@ -92,11 +92,11 @@ class Findings:
             "locations": [
                 {"physicalLocation": _physical_location(finding.place, finding.line), "logicalLocations": [named]}
             ],
-            "partialFingerprints": {_FINGERPRINT: self._fingerprints.of(finding)},
+            "partialFingerprints": {_FINGERPRINT: self._fingerprints.next_fingerprint(finding)},
         }
 
 
-def _array(items: Iterable[str], margin: str) -> Iterator[str]:
+def _json_array_text(items: Iterable[str], margin: str) -> Iterator[str]:
     """Yield a JSON array of texts, in a document that is indented so far."""
     is_empty = True
     for item in items:

@@ -42,14 +42,14 @@ class Screen:
         """Return a text in a style; it must hold no control characters."""
         return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.is_colored and style else text
 
-    def symbol(self, said: str) -> str:
+    def symbol_of_result(self, said: str) -> str:
         """Return the symbol of a result or of advice, in its colour."""
         return self.styled(_SYMBOLS[said][0 if self.is_unicode else 1], _STYLES[said])
 
-    def said(self, said: str) -> str:
+    def result_with_symbol(self, said: str) -> str:
         """Return the symbol and the word of a result."""
         word = self.styled(said, _STYLES[said])
-        return f"{self.symbol(said)} {word}"
+        return f"{self.symbol_of_result(said)} {word}"
 
     def wrapped(self, text: str, indent: str, hanging: str = "") -> list[str]:
         """Return a text in lines that fit; words are never cut.
@@ -77,10 +77,10 @@ PLAIN: Final = Screen()
 
 
 @runtime_checkable
-class ShowsOn(Protocol):
-    """A writer whose output depends on the screen."""
+class ScreenAwareWriter(Protocol):
+    """A writer whose output depends on the properties of the screen."""
 
-    def show_on(self, screen: Screen) -> None:
+    def use_screen(self, screen: Screen) -> None:
         """Use this screen from now on."""
         ...
 

@@ -70,12 +70,12 @@ class Spool(Generic[Value]):
         yield from self._batch
 
 
-def object_of(finding: Finding) -> tuple[str, Subject]:
+def file_and_object_of_finding(finding: Finding) -> tuple[str, Subject]:
     """Return the file and the object of a finding; findings of one object come in a row."""
     return finding.place.file, finding.subject
 
 
-class SpokenFindings(Spool[Finding]):
+class NonPassingFindings(Spool[Finding]):
     """The findings of a run that are not passes."""
 
     def append(self, value: Finding) -> None:

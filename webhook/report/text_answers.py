@@ -9,7 +9,7 @@ from webhook import terminal
 from webhook.attributes import JSON
 from webhook.report import explanation_text
 from webhook.report.answer import Answer
-from webhook.report.records import compact
+from webhook.report.records import compact_json
 from webhook.report.rule import Rules
 from webhook.report.screen import PLAIN, Screen, Style
 from webhook.report.writer import Totals
@@ -21,13 +21,13 @@ _INDENT: Final = "    "
 _STYLES: Final[Mapping[str, Style]] = {"warning": "yellow", "further warning": "yellow", "advice": "cyan"}
 
 
-class Answers:
+class TextAnswersWriter:
     """Prints one replay, answer by answer."""
 
     def __init__(self) -> None:
         self._screen = PLAIN
 
-    def show_on(self, screen: Screen) -> None:
+    def use_screen(self, screen: Screen) -> None:
         """Use this screen."""
         self._screen = screen
 
@@ -49,7 +49,10 @@ def _lines_of_answer(answer: Answer, screen: Screen) -> Iterator[str]:
     verdict, status = answer.verdict, answer.verdict.status
     is_allowed = verdict.allowed or status is None
     said = "allowed" if verdict.allowed or status is None else f"denied {status.code} {status.reason}"
-    sign, said = screen.symbol("pass" if is_allowed else "fail"), screen.styled(said, "green" if is_allowed else "red")
+    sign, said = (
+        screen.symbol_of_result("pass" if is_allowed else "fail"),
+        screen.styled(said, "green" if is_allowed else "red"),
+    )
     about = terminal.one_line(f"{answer.operation} {answer.subject}")
     yield f"{sign} {said}  {terminal.one_line(str(answer.place))}  {screen.styled(about, 'bold')}"
     if not verdict.allowed and status is not None:
@@ -62,9 +65,9 @@ def _lines_of_answer(answer: Answer, screen: Screen) -> Iterator[str]:
             first, *others = screen.wrapped(terminal.one_line(f"{kind}: {text}"), _INDENT, "  ")
             yield first.replace(f"{kind}:", screen.styled(f"{kind}:", _STYLES.get(kind, "")), 1)
             yield from others
-    for unknown in answer.unknown:
+    for unknown in answer.unevaluated_messages:
         yield from screen.wrapped(terminal.one_line(unknown), _INDENT, "  ")
-    yield from (_INDENT + terminal.one_line(f"patch: {operation(change)}") for change in verdict.patch)
+    yield from (_INDENT + terminal.one_line(f"patch: {patch_operation_as_text(change)}") for change in verdict.patch)
     yield from (
         _INDENT + terminal.one_line(line) for line in explanation_text.lines_of_explanations(answer.explanations)
     )
@@ -74,18 +77,18 @@ def _messages_by_kind(answer: Answer) -> Mapping[str, tuple[str, ...]]:
     """Return the messages to users in addition to the verdict, by their kind."""
     return {
         "warning": answer.verdict.warnings,
-        "advice": answer.advice,
-        "further warning": answer.further_warnings,
-        "exception": answer.exceptions,
+        "advice": answer.advice_texts,
+        "further warning": answer.hidden_validating_warnings,
+        "exception": answer.applied_exceptions,
     }
 
 
-def operation(change: Mapping[str, JSON]) -> str:
+def patch_operation_as_text(change: Mapping[str, JSON]) -> str:
     """Return one patch operation on one line: `add /metadata/labels = {"a":"b"}`."""
     shown = f"{change['op']} {change['path']}"
     if "from" in change:
         return f"{shown} from {change['from']}"
     if "value" not in change:
         return shown
-    value = compact(change["value"])
+    value = compact_json(change["value"])
     return f"{shown} = {value if len(value) <= _VALUE_WIDTH else value[: _VALUE_WIDTH - 1] + '…'}"

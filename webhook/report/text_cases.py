@@ -17,7 +17,7 @@ from webhook.report.writer import Totals
 from webhook.wording import counted
 
 
-class Cases:
+class TextCasesWriter:
     """Prints one test; a suite is kept until its last case is known."""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Cases:
         self._suites: Counter[bool] = Counter()
         self._skipped: Counter[str] = Counter()
 
-    def show_on(self, screen: Screen) -> None:
+    def use_screen(self, screen: Screen) -> None:
         """Use this screen."""
         self._screen = screen
 
@@ -37,14 +37,14 @@ class Cases:
     def entry(self, entry: CaseResult) -> Iterator[str]:
         """Keep the case; yield the previous suite when a new one begins."""
         if self._suite and self._suite[0].suite != entry.suite:
-            yield from self._told()
+            yield from self._flush_suite()
         self._suite.append(entry)
         if entry.result is Result.SKIP:
             self._skipped[entry.why] += 1
 
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield the last suite and the sums."""
-        yield from self._told()
+        yield from self._flush_suite()
         yield terminal.lines(self._sums(totals))
         if totals.coverage:
             yield "".join(
@@ -52,7 +52,7 @@ class Cases:
                 for line in self._screen.wrapped(terminal.one_line(_sentence_about_coverage(totals)), "", "  ")
             )
 
-    def _told(self) -> Iterator[str]:
+    def _flush_suite(self) -> Iterator[str]:
         """Yield the suite that is kept."""
         if self._suite:
             self._suites[any(case.result is not Result.SKIP for case in self._suite)] += 1
@@ -85,7 +85,7 @@ def _lines_of_suite(results: Sequence[CaseResult], screen: Screen) -> Iterator[s
     errors = [f"{counts[Result.ERROR]} not readable"] * bool(counts[Result.ERROR])
     told = terminal.one_line(f"{results[0].suite}: {', '.join([*passed, *skipped, *errors])}")
     worst = next(each for each in (Result.FAIL, Result.ERROR, Result.PASS, Result.SKIP) if counts[each])
-    yield f"{screen.symbol(worst)} {told}"
+    yield f"{screen.symbol_of_result(worst)} {told}"
     for result in results:
         if result.result is Result.FAIL or (result.is_told and result.result is not Result.SKIP):
             yield from _lines_of_case(result, screen)
@@ -95,7 +95,7 @@ def _lines_of_case(result: CaseResult, screen: Screen) -> Iterator[str]:
     """Yield a case with its line, its duration if wanted, and its differences."""
     took = f"  {result.elapsed_s * 1000:.0f} ms" if result.is_told and result.elapsed_s else ""
     name = terminal.one_line(f"{result.id}  {result.place}{took}")
-    yield f"  {screen.symbol(result.result)} {name}"
+    yield f"  {screen.symbol_of_result(result.result)} {name}"
     if result.why:
         yield from (f"    {terminal.one_line(line)}" for line in result.why.split("\n"))
 

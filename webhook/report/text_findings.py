@@ -35,7 +35,7 @@ _WIDEST: Final = 120
 
 
 @dataclass(slots=True)
-class _Missed:
+class _MissingObjectTally:
     """A missing object: its first place, how often it was missed, and the rules that could not be evaluated."""
 
     first: Finding
@@ -43,16 +43,16 @@ class _Missed:
     rules: dict[str, None] = field(default_factory=dict)
 
 
-class Findings:
+class TextFindingsWriter:
     """Prints one report; the findings of an object are kept until the next object comes."""
 
     def __init__(self) -> None:
         self._screen = PLAIN
         self._object: list[Finding] = []
-        self._missed: dict[str, _Missed] = {}
+        self._missed: dict[str, _MissingObjectTally] = {}
         self._rules: Counter[tuple[str, str, str]] = Counter()
 
-    def show_on(self, screen: Screen) -> None:
+    def use_screen(self, screen: Screen) -> None:
         """Use this screen."""
         self._screen = screen
 
@@ -68,50 +68,51 @@ class Findings:
             _result_word_of_finding(entry), entry.rule.severity or entry.decision.severity, _rule_or_policy(entry)
         ] += 1
         if entry.result is Result.SKIP and entry.missing:
-            self._miss(entry)
+            self._count_missing_objects(entry)
             return
         if self._object and (
             _file_and_subject(self._object[0]) != _file_and_subject(entry) or len(self._object) == _MOST_HELD
         ):
-            yield self._told()
+            yield self._flush_object_findings()
         self._object.append(entry)
 
     def end(self, totals: Totals) -> Iterator[str]:
         """Yield the last object, the missing objects, and the sums."""
         if self._object:
-            yield self._told()
+            yield self._flush_object_findings()
         if self._missed:
-            yield _lines_as_text([*self._not_evaluated(), ""])
+            yield _lines_as_text([*self._lines_about_missing_objects(), ""])
         if listed := list(_lines_about_not_audited(totals)):
             yield terminal.lines([*listed, ""])
         if self._rules.total() > 1:
-            yield _lines_as_text([*self._table(), ""])
+            yield _lines_as_text([*self._table_of_broken_rules(), ""])
         yield _lines_as_text(self._screen.wrapped(terminal.one_line(_summary_of_totals(totals)), ""))
 
-    def _miss(self, entry: Finding) -> None:
+    def _count_missing_objects(self, entry: Finding) -> None:
         for each in map(str, entry.missing):
-            missed = self._missed.setdefault(each, _Missed(entry))
+            missed = self._missed.setdefault(each, _MissingObjectTally(entry))
             missed.times += 1
             missed.rules[entry.rule.id] = None
 
-    def _told(self) -> str:
+    def _flush_object_findings(self) -> str:
         """Return the findings of the object that is kept, the worst first."""
         findings = sorted(self._object, key=lambda each: _ORDER.index(_result_word_of_finding(each)))
         self._object = []
         heading = self._screen.styled(terminal.one_line(str(findings[0].subject)), "bold")
         return _lines_as_text([heading, *(line for each in findings for line in finding_lines(each, self._screen)), ""])
 
-    def _not_evaluated(self) -> Iterator[str]:
+    def _lines_about_missing_objects(self) -> Iterator[str]:
         yield self._screen.styled("Not evaluated, because objects are not among the files:", "bold")
         for text, missed in self._missed.items():
-            where = terminal.one_line(missed.first.place.in_full)
-            yield f"  {self._screen.said('skip')}  {where}  {terminal.one_line(_ids_as_text(tuple(missed.rules)))}"
+            where = terminal.one_line(missed.first.place.file_line_and_column)
+            rules = terminal.one_line(_ids_as_text(tuple(missed.rules)))
+            yield f"  {self._screen.result_with_symbol('skip')}  {where}  {rules}"
             times = f"{missed.times} times, first for " if missed.times > 1 else ""
             told = terminal.one_line(f"{' '.join(text.split())} ({times}{missed.first.subject})")
             yield from self._screen.wrapped(told, _INDENT)
         yield from fix_lines("name files that have them with --context", self._screen)
 
-    def _table(self) -> Iterator[str]:
+    def _table_of_broken_rules(self) -> Iterator[str]:
         """Yield each rule with how often it was broken, the worst first."""
         ordered = sorted(
             self._rules.items(),
@@ -120,7 +121,8 @@ class Findings:
         widest = max(len(severity) for _, severity, _ in self._rules)
         for (said, severity, rule), count in ordered[:_MOST_RULES]:
             cell = f"{severity:<{widest}}  " if widest else ""
-            yield f"{self._screen.said(said)}{' ' * (6 - len(said))}  {cell}{count:>5}  {terminal.one_line(rule)}"
+            result = f"{self._screen.result_with_symbol(said)}{' ' * (6 - len(said))}"
+            yield f"{result}  {cell}{count:>5}  {terminal.one_line(rule)}"
         if ordered[_MOST_RULES:]:
             yield f"and {counted(len(ordered) - _MOST_RULES, 'rule')} more"
 
@@ -128,7 +130,8 @@ class Findings:
 def finding_lines(finding: Finding, screen: Screen) -> Iterator[str]:
     """Yield the lines of one finding."""
     rule = screen.styled(terminal.one_line(_rule_or_policy(finding)), "cyan")
-    yield f"  {screen.said(_result_word_of_finding(finding))}  {terminal.one_line(finding.place.in_full)}  {rule}"
+    result = screen.result_with_symbol(_result_word_of_finding(finding))
+    yield f"  {result}  {terminal.one_line(finding.place.file_line_and_column)}  {rule}"
     problem = finding.problem
     message = problem_as_sentence(replace(problem, fix="")) if problem else finding.message
     first, *others = terminal.message_lines(_BREAK.sub(" ", message.strip()) or "no message")
@@ -136,8 +139,8 @@ def finding_lines(finding: Finding, screen: Screen) -> Iterator[str]:
     yield from (f"{_INDENT}{line}" for line in others)
     if problem and problem.fix:
         yield from fix_lines(problem.fix, screen)
-    if finding.exception:
-        yield from screen.wrapped(terminal.one_line(finding.exception), _INDENT)
+    if finding.exception_reason:
+        yield from screen.wrapped(terminal.one_line(finding.exception_reason), _INDENT)
     if finding.line is not None:
         yield from _source_line_with_mark(finding.line, finding.place.line, screen)
 

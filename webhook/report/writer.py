@@ -86,7 +86,7 @@ class HasFindings(Protocol):
         ...
 
 
-class ThroughFindings:
+class FindingsAdapter:
     """Writes answers or case results in a format that knows only findings."""
 
     def __init__(self, writer: Writer[Finding]) -> None:

@@ -6,9 +6,9 @@ data: those of Kubernetes' own kinds come from the table of patch/, those of cus
 Knows no rule of any API.
 """
 
-from webhook.schema.decode import Decoded, decode
+from webhook.schema.decode import DecodedValue, decode
 from webhook.schema.kinds import decode_object, type_of
 from webhook.schema.mismatch import Mismatch
-from webhook.schema.types import named
+from webhook.schema.types import kubernetes_type
 
-__all__ = ["Decoded", "Mismatch", "decode", "decode_object", "named", "type_of"]
+__all__ = ["DecodedValue", "Mismatch", "decode", "decode_object", "kubernetes_type", "type_of"]

@@ -20,9 +20,9 @@ _DIRECTIVE: Final = re.compile(rb"[\xa0-\xbf]\$|\xd9.\$|\xda..\$|\xdb....\$", re
 """Matches a text that begins with a dollar, after its length ("str format family"); other bytes may match too."""
 
 
-def is_bare(value: JSON, deadline: Deadline) -> bool:
+def has_no_null_or_dollar_key(value: JSON, deadline: Deadline) -> bool:
     """Return whether a value has no null and no key that begins with a dollar; False if that is not certain."""
-    deadline.look()  # msgspec cannot be interrupted
+    deadline.check_clock()  # msgspec cannot be interrupted
     try:
         written = _encode(value)
     except (ValueError, OverflowError, RecursionError):  # numbers of any length, halves of characters

@@ -19,8 +19,8 @@ from typing import Final, NamedTuple
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.paths import FieldPath
-from webhook.placeholders import is_read_as_brackets, stands_for_another_type
-from webhook.schema.fit import INT32, INT64, fit
+from webhook.placeholders import is_placeholder_for_non_text, is_unquoted_bracket_placeholder
+from webhook.schema.fit import INT32, INT64, create_type_check
 from webhook.schema.mismatch import Mismatch
 from webhook.schema.types import EXPECTED, Fields, Items, Scalar, Type
 
@@ -32,7 +32,7 @@ _LONG: Final = 8
 _EMPTY: Final[Mapping[str, JSON]] = {"text": "", "number": 0, "int64": 0, "int32": 0, "truth": False}
 
 
-class Decoded(NamedTuple):
+class DecodedValue(NamedTuple):
     """The decoded object, its values of a wrong type, and the paths of placeholders for values that are not texts."""
 
     value: JSON
@@ -40,7 +40,7 @@ class Decoded(NamedTuple):
     unfilled: tuple[FieldPath, ...] = ()
 
 
-def decode(value: JSON, of: Type, at: FieldPath = (), deadline: Deadline | None = None) -> Decoded:
+def decode(value: JSON, of: Type, at: FieldPath = (), deadline: Deadline | None = None) -> DecodedValue:
     """Decode a value by a type; the result is None if the value does not have that type at all.
 
     Args:
@@ -50,16 +50,16 @@ def decode(value: JSON, of: Type, at: FieldPath = (), deadline: Deadline | None 
         deadline: is charged for what is walked.
     """
     until = deadline or Deadline()
-    until.look()  # msgspec cannot be interrupted; it takes a third of the time that decoding JSON took
-    if value is None or fit(of)(value):
-        return Decoded(value)
-    decoding = _Decoding(until, list(at))
-    made = decoding.value(value, of)
-    return Decoded(None if made is _ABSENT else made, tuple(decoding.mismatches), tuple(decoding.unfilled))
+    until.check_clock()  # msgspec cannot be interrupted; it takes a third of the time that decoding JSON took
+    if value is None or create_type_check(of)(value):
+        return DecodedValue(value)
+    decoding = _ValueDecoder(until, list(at))
+    made = decoding.decode_value(value, of)
+    return DecodedValue(None if made is _ABSENT else made, tuple(decoding.mismatches), tuple(decoding.unfilled))
 
 
 @dataclass(slots=True)
-class _Decoding:
+class _ValueDecoder:
     """Decodes one value. `at` is the current path."""
 
     deadline: Deadline
@@ -67,28 +67,28 @@ class _Decoding:
     mismatches: list[Mismatch] = field(default_factory=list)
     unfilled: list[FieldPath] = field(default_factory=list)
 
-    def value(self, value: JSON, of: Type) -> JSON:
+    def decode_value(self, value: JSON, of: Type) -> JSON:
         """Return a value that is not null, decoded by a type, or _ABSENT."""
         if isinstance(of, Fields):
-            return self._object(value, of) if isinstance(value, dict) else self._refused(value, "an object")
+            return self._object(value, of) if isinstance(value, dict) else self._record_mismatch(value, "an object")
         if isinstance(of, Items):
-            return self._list(value, of) if isinstance(value, list) else self._refused(value, "a list")
+            return self._list(value, of) if isinstance(value, list) else self._record_mismatch(value, "a list")
         if _is_of_scalar_type(of, value):
             return value
         if of in _CUSTOM and isinstance(value, float) and value.is_integer():
-            return self.value(int(value), of)
-        return self._refused(value, EXPECTED[of if isinstance(value, int) else _WHOLE.get(of, of)])
+            return self.decode_value(int(value), of)
+        return self._record_mismatch(value, EXPECTED[of if isinstance(value, int) else _WHOLE.get(of, of)])
 
-    def _refused(self, value: JSON, expected: str) -> JSON:
-        if stands_for_another_type(value) if isinstance(value, str) else is_read_as_brackets(value):
+    def _record_mismatch(self, value: JSON, expected: str) -> JSON:
+        if is_placeholder_for_non_text(value) if isinstance(value, str) else is_unquoted_bracket_placeholder(value):
             self.unfilled.append(tuple(self.at))
         else:
             self.mismatches.append(Mismatch(at=tuple(self.at), expected=expected, value=value))
         return _ABSENT
 
-    def _inner(self, step: str | int, value: JSON, of: Type) -> JSON:
+    def _decode_at_step(self, step: str | int, value: JSON, of: Type) -> JSON:
         self.at.append(step)
-        made = self.value(value, of)
+        made = self.decode_value(value, of)
         self.at.pop()
         return made
 
@@ -100,7 +100,7 @@ class _Decoding:
             if held is None:
                 made = None if inner == "quantity" and name not in of.fields else _ABSENT
             else:
-                made = self._inner(name, held, inner)
+                made = self._decode_at_step(name, held, inner)
             if made is not held:
                 changed[name] = made
         if not changed:
@@ -110,13 +110,13 @@ class _Decoding:
 
     def _list(self, value: list[JSON], of: Items) -> JSON:
         self.deadline.spend(len(value))
-        if len(value) >= _LONG and fit(of)(value):
+        if len(value) >= _LONG and create_type_check(of)(value):
             return value
         changed = {}
         for index, held in enumerate(value):
-            made = _ABSENT if held is None else self._inner(index, held, of.item)
+            made = _ABSENT if held is None else self._decode_at_step(index, held, of.item)
             if made is not held:
-                changed[index] = empty(of.item) if made is _ABSENT else made
+                changed[index] = zero_value_of_type(of.item) if made is _ABSENT else made
         return [changed.get(index, held) for index, held in enumerate(value)] if changed else value
 
 
@@ -131,7 +131,7 @@ def _is_of_scalar_type(of: Scalar, value: JSON) -> bool:
     return whole or (of == "intOrText" and kind is str)
 
 
-def empty(of: Type) -> JSON:
+def zero_value_of_type(of: Type) -> JSON:
     """Return the zero value of a type in Go."""
     if isinstance(of, Fields):
         return {}

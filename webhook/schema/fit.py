@@ -38,7 +38,7 @@ _SCALARS: Final[dict[Scalar, Any]] = {
 
 
 @cache
-def fit(of: Type) -> Fit:
+def create_type_check(of: Type) -> Fit:
     """Return a function that tells whether a value has a type. Any thread may call it; one of them builds the type."""
     with _BUILDING:
         wanted = _msgspec_type(of)

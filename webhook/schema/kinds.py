@@ -24,8 +24,8 @@ from webhook import yamlfile
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.deadline import Deadline
 from webhook.patch import schema as kubernetes
-from webhook.schema.decode import Decoded, decode
-from webhook.schema.types import Fields, Items, Scalar, Type, named, type_of_node
+from webhook.schema.decode import DecodedValue, decode
+from webhook.schema.types import Fields, Items, Scalar, Type, kubernetes_type, type_of_node
 
 DATA: Final = Path(__file__).with_name("data")
 _EACH: Final = "*"
@@ -40,26 +40,26 @@ class Declarations:
     kinds: dict[GroupVersionKind, Type] = field(default_factory=dict)
     _made: dict[str, Type] = field(default_factory=dict)
 
-    def type(self, written: Any) -> Type:
+    def resolve_type(self, written: Any) -> Type:
         """Return the type of a declaration.
 
         Raises:
             KeyError: it names a type that nobody declares.
         """
         if isinstance(written, list):
-            return Items(self.type(written[0]))
+            return Items(self.resolve_type(written[0]))
         if isinstance(written, dict):
-            fields = {name: self.type(inner) for name, inner in written.items() if name != _EACH}
-            return Fields(fields, self.type(written[_EACH]) if _EACH in written else None)
+            fields = {name: self.resolve_type(inner) for name, inner in written.items() if name != _EACH}
+            return Fields(fields, self.resolve_type(written[_EACH]) if _EACH in written else None)
         if written in _SCALARS:
             scalar: Scalar = written
             return scalar
-        return named(written) if "." in written else self._named(written)
+        return kubernetes_type(written) if "." in written else self._resolve_named_type(written)
 
-    def _named(self, name: str) -> Type:
+    def _resolve_named_type(self, name: str) -> Type:
         made = self._made.get(name)
         if made is None:
-            made = self._made[name] = self.type(self.written[name])
+            made = self._made[name] = self.resolve_type(self.written[name])
         return made
 
 
@@ -70,7 +70,7 @@ def declarations() -> Declarations:
     made = Declarations({name: written for file in files for name, written in file["types"].items()})
     made.kinds = {
         GroupVersionKind(row.get("group", file["group"]), version, row["kind"]): _type_of_object_with_spec(
-            made.type(row["spec"])
+            made.resolve_type(row["spec"])
         )
         for file in files
         for row in file["kinds"]
@@ -80,7 +80,9 @@ def declarations() -> Declarations:
 
 
 def _type_of_object_with_spec(spec: Type) -> Type:
-    return Fields({"apiVersion": "text", "kind": "text", "metadata": named("meta.v1.ObjectMeta"), "spec": spec})
+    return Fields(
+        {"apiVersion": "text", "kind": "text", "metadata": kubernetes_type("meta.v1.ObjectMeta"), "spec": spec}
+    )
 
 
 def type_of(kind: GroupVersionKind) -> Type | None:
@@ -99,13 +101,13 @@ def _type_without_status(of: Type) -> Type:
     return replace(of, fields={name: inner for name, inner in of.fields.items() if name != "status"})
 
 
-def decode_object(obj: JSON, kind: GroupVersionKind, deadline: Deadline | None = None) -> Decoded:
+def decode_object(obj: JSON, kind: GroupVersionKind, deadline: Deadline | None = None) -> DecodedValue:
     """Decode an object by its kind; an object of an unknown kind is returned unchanged."""
     of = type_of(kind)
-    return Decoded(obj) if of is None else decode(obj, of, (), deadline)
+    return DecodedValue(obj) if of is None else decode(obj, of, (), deadline)
 
 
-def at(of: Type | None, path: tuple[str | int, ...]) -> Type | None:
+def type_at_path(of: Type | None, path: tuple[str | int, ...]) -> Type | None:
     """Return the type of the value at a path inside a type; None if nothing is declared."""
     for step in path:
         if isinstance(of, Items) and isinstance(step, int):

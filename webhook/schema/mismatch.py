@@ -28,14 +28,14 @@ class Mismatch:
         return path_as_text(self.at)
 
     @property
-    def shown(self) -> str:
+    def value_as_text(self) -> str:
         """Return a description of the value."""
         return described(self.value)
 
     @property
     def message(self) -> str:
         """Return the message without the path: ``must be a list, not an object``."""
-        return f"must be {self.expected}, not {self.shown}"
+        return f"must be {self.expected}, not {self.value_as_text}"
 
     @property
     def fix(self) -> str:

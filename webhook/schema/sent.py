@@ -16,7 +16,7 @@ from webhook import quantity
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.deadline import Deadline
 from webhook.patch.schema import is_builtin
-from webhook.schema.decode import decode, empty
+from webhook.schema.decode import decode, zero_value_of_type
 from webhook.schema.kinds import type_of
 from webhook.schema.types import Fields, Items, Type
 
@@ -25,8 +25,9 @@ _UNJUDGED: Final = "status"
 """The field that controllers write; types of kinds leave it out (kinds.py)."""
 
 
-def as_sent(obj: JSON, kind: GroupVersionKind, deadline: Deadline | None = None) -> JSON | None:
-    """Return an object that a user wrote as an API server sends it; None if it cannot be decoded.
+def as_sent_by_api_server(obj: JSON, kind: GroupVersionKind, deadline: Deadline | None = None) -> JSON | None:
+    """Return a user's object in the form in which an API server sends it; None if it cannot be decoded. None if it
+    cannot be decoded.
 
     Args:
         obj: the object as it is written.
@@ -46,21 +47,21 @@ def as_sent(obj: JSON, kind: GroupVersionKind, deadline: Deadline | None = None)
     if decoded.mismatches or decoded.unfilled:
         return None
     try:
-        return _Writer(until).written(obj, of)
+        return _ApiServerEncoder(until).encode_value(obj, of)
     except ValueError:  # a quantity that is none, a field that does not exist
         return None
 
 
 @dataclass(frozen=True, slots=True)
-class _Writer:
+class _ApiServerEncoder:
     """Encodes values that have their types."""
 
     deadline: Deadline
 
-    def written(self, value: JSON, of: Type) -> JSON:
+    def encode_value(self, value: JSON, of: Type) -> JSON:
         """Return a value that is set, encoded. Raises ValueError for an invalid quantity."""
         if of == "quantity":
-            return _canonical_amount(value)
+            return _canonical_quantity(value)
         if isinstance(of, Items):
             return self._list(value, of)
         if not isinstance(of, Fields):
@@ -69,7 +70,7 @@ class _Writer:
 
     def _list(self, value: list[JSON], of: Items) -> JSON:
         self.deadline.spend(len(value))
-        made = [empty(of.item) if item is None else self.written(item, of.item) for item in value]
+        made = [zero_value_of_type(of.item) if item is None else self.encode_value(item, of.item) for item in value]
         return _same_value_or_new(value, made, zip(value, made, strict=True))
 
     def _map(self, value: dict[str, JSON], of: Fields) -> JSON:
@@ -80,8 +81,8 @@ class _Writer:
 
     def _entry(self, item: JSON, of: Type) -> JSON:
         if item is None:
-            return "0" if of == "quantity" else empty(of)
-        return self.written(item, of)
+            return "0" if of == "quantity" else zero_value_of_type(of)
+        return self.encode_value(item, of)
 
     def _object(self, value: dict[str, JSON], of: Fields) -> JSON:
         self.deadline.spend(len(value))
@@ -103,7 +104,7 @@ class _Writer:
             return "0" if of == "quantity" and is_always else _ABSENT
         if not item and not is_always and _may_be_left_out(of):
             return _ABSENT
-        return self.written(item, of)
+        return self.encode_value(item, of)
 
 
 def _same_value_or_new(value: JSON, made: JSON, pairs: Iterable[tuple[JSON, JSON]]) -> JSON:
@@ -116,9 +117,9 @@ def _may_be_left_out(of: Type) -> bool:
     return isinstance(of, Items) or (isinstance(of, Fields) and not of.fields)
 
 
-def _canonical_amount(value: JSON) -> str:
+def _canonical_quantity(value: JSON) -> str:
     """Return a quantity in its canonical form. Raises ValueError for an invalid one."""
-    read = quantity.read(value)
+    read = quantity.read_quantity_or_none(value)
     if read is None:
         raise ValueError(f"{value} is not a quantity")
     return value if str(read) == value else str(read)

@@ -64,7 +64,7 @@ class Fields:
     written_null: frozenset[str] = frozenset()
 
 
-def named(name: str) -> Type:
+def kubernetes_type(name: str) -> Type:
     """Return a type of Kubernetes by its name, such as `core.v1.PodTemplateSpec`.
 
     Raises:

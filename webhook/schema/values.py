@@ -51,7 +51,7 @@ _SCALARS: Final[Mapping[str, Scalar]] = {
     "any": "any",
 }
 Field: TypeAlias = Mapping[str, Any]
-Judge: TypeAlias = "Callable[[_Walk, JSON, FieldPath, JSON], None]"
+Judge: TypeAlias = "Callable[[_BreachCollector, JSON, FieldPath, JSON], None]"
 """Notes the breaches of a value that is set and has its type; the last argument is the object that holds it."""
 
 
@@ -71,7 +71,7 @@ class Breach:
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class ValueDeclarations:
     """The declarations of one file, for the objects of one version of an API."""
 
     objects: Mapping[str, Mapping[str, Any]]
@@ -99,36 +99,36 @@ class Values:
         self, value: JSON, name: str, at: FieldPath, deadline: Deadline, settled: Collection[FieldPath] = ()
     ) -> Sequence[Breach]:
         """Return the breaches of an object whose values have their types; `settled` places are skipped."""
-        walk = _Walk(deadline, settled)
-        self.judge(name)(walk, value, at, None)
+        walk = _BreachCollector(deadline, settled)
+        self.judge_of_entry(name)(walk, value, at, None)
         return walk.breaches
 
-    def judge(self, named: str | Mapping[str, str]) -> Judge:
+    def judge_of_entry(self, named: str | Mapping[str, str]) -> Judge:
         """Return the function that checks an entry of `objects`, created once."""
-        name = self.name(named)
+        name = self.name_of_entry(named)
         if name not in self.judges:
             self.judges[name] = _judge_of_object(self, self.objects[name])
         return self.judges[name]
 
-    def name(self, named: str | Mapping[str, str]) -> str:
+    def name_of_entry(self, named: str | Mapping[str, str]) -> str:
         """Return the entry of `objects` that a declaration names."""
         return named if isinstance(named, str) else named[self.version]
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
+class _BreachCollector:
     """Collects the breaches of one object. `settled` are the places that are skipped."""
 
     deadline: Deadline
     settled: Collection[FieldPath]
     breaches: list[Breach] = field(default_factory=list)
 
-    def note(self, what: str, at: FieldPath, given: JSON = "", expected: str = "", near: str = "") -> None:
+    def add_breach(self, what: str, at: FieldPath, given: JSON = "", expected: str = "", near: str = "") -> None:
         self.breaches.append(Breach(what=what, at=at, given=given, expected=expected, nearest=near))
 
 
 @cache
-def declared(file: Path) -> Mapping[str, Any]:
+def read_data_file(file: Path) -> Mapping[str, Any]:
     """Return the content of a data file."""
     (document,) = yamlfile.read(file)
     value: Mapping[str, Any] = document.value
@@ -136,15 +136,15 @@ def declared(file: Path) -> Mapping[str, Any]:
 
 
 @cache
-def values(file: Path, version: str = "") -> Values:
+def declarations_of_file(file: Path, version: str = "") -> ValueDeclarations:
     """Return the declarations of a data file for one version of its API."""
-    return Values(declared(file)["objects"], version)
+    return ValueDeclarations(read_data_file(file)["objects"], version)
 
 
-def _type_of_declaration(known: Values, declaration: Field) -> Type:
+def _type_of_declaration(known: ValueDeclarations, declaration: Field) -> Type:
     """Return the type of a declaration; that of an entry of `objects` is created once."""
     if "object" in declaration:
-        name = known.name(declaration["object"])
+        name = known.name_of_entry(declaration["object"])
         if name not in known.types:
             inner = {
                 each: _type_of_declaration(known, of) for each, of in known.objects[name].items() if each not in _ABOUT
@@ -158,19 +158,19 @@ def _type_of_declaration(known: Values, declaration: Field) -> Type:
     return next((_SCALARS[key] for key in declaration if key in _SCALARS), "any")
 
 
-def _check_of_declaration(known: Values, declaration: Field) -> Judge | None:
+def _judge_of_declaration(known: ValueDeclarations, declaration: Field) -> Judge | None:
     """Return the function that checks the values of a field; None if every value is valid."""
     if "object" in declaration:
-        return known.judge(declaration["object"])
+        return known.judge_of_entry(declaration["object"])
     return next((make(known, declaration) for kind, make in _KINDS.items() if kind in declaration), None)
 
 
-def _judge_of_object(known: Values, declared: Mapping[str, Any]) -> Judge:
+def _judge_of_object(known: ValueDeclarations, declared: Mapping[str, Any]) -> Judge:
     fields = {name: _judge_of_field(known, inner) for name, inner in declared.items() if name not in _ABOUT}
     required = [(name, _expected_value_as_text(declared[name])) for name in fields if declared[name].get("required")]
     moved, is_open = declared.get("moved", {}), "open" in declared
 
-    def judge(walk: _Walk, value: JSON, at: FieldPath, _: JSON) -> None:
+    def judge(walk: _BreachCollector, value: JSON, at: FieldPath, _: JSON) -> None:
         walk.deadline.spend(len(value))
         for name, held in value.items():
             if (inner := fields.get(name)) is not None:
@@ -178,31 +178,31 @@ def _judge_of_object(known: Values, declared: Mapping[str, Any]) -> Judge:
             elif name not in fields and not is_open:
                 walk.deadline.spend(len(fields))
                 near = "" if name in moved else nearest_name(name, fields)
-                walk.note("unknownField", (*at, name), name, moved.get(name, ""), near)
+                walk.add_breach("unknownField", (*at, name), name, moved.get(name, ""), near)
         for name, expected in required:
             if value.get(name) in (None, "") and (*at, name) not in walk.settled:
-                walk.note("missing", (*at, name), expected=expected)
+                walk.add_breach("missing", (*at, name), expected=expected)
 
     return judge
 
 
-def _judge_of_field(known: Values, declaration: Field) -> Judge | None:
+def _judge_of_field(known: ValueDeclarations, declaration: Field) -> Judge | None:
     """Return the function that checks a field of an object, including fields that exclude it."""
     forbidden, others, inner = (
         declaration.get("forbidden"),
         declaration.get("with"),
-        _check_of_declaration(known, declaration),
+        _judge_of_declaration(known, declaration),
     )
 
-    def refuse(walk: _Walk, value: JSON, at: FieldPath, _: JSON) -> None:
+    def refuse(walk: _BreachCollector, value: JSON, at: FieldPath, _: JSON) -> None:
         if value not in ("", 0):
-            walk.note("forbidden", at, value, forbidden or "")
+            walk.add_breach("forbidden", at, value, forbidden or "")
 
-    def judge(walk: _Walk, value: JSON, at: FieldPath, holder: JSON) -> None:
+    def judge(walk: _BreachCollector, value: JSON, at: FieldPath, holder: JSON) -> None:
         for sibling, wanted in (others or {}).items():
             other = holder.get(sibling)
             if isinstance(other, str) and other not in ("", wanted) and not is_placeholder(other):
-                walk.note("excluded", at, f"{sibling} {other}", f"{sibling} {wanted}")
+                walk.add_breach("excluded", at, f"{sibling} {other}", f"{sibling} {wanted}")
                 return
         if inner is not None:
             inner(walk, value, at, holder)
@@ -210,29 +210,29 @@ def _judge_of_field(known: Values, declaration: Field) -> Judge | None:
     return refuse if forbidden is not None else judge if others else inner
 
 
-def _judge_of_list(known: Values, declaration: Field) -> Judge:
-    inner, unique = _check_of_declaration(known, declaration["list"]), declaration.get("unique")
+def _judge_of_list(known: ValueDeclarations, declaration: Field) -> Judge:
+    inner, unique = _judge_of_declaration(known, declaration["list"]), declaration.get("unique")
     least, most = declaration.get("least", 0), declaration.get("most", math.inf)
 
-    def judge(walk: _Walk, value: JSON, at: FieldPath, _: JSON) -> None:
+    def judge(walk: _BreachCollector, value: JSON, at: FieldPath, _: JSON) -> None:
         if not least <= len(value) <= most:
             what, limit = ("tooFew", least) if len(value) < least else ("tooMany", most)
-            walk.note(what, at, len(value), str(limit))
+            walk.add_breach(what, at, len(value), str(limit))
         elif inner is not None or unique:
             entries(walk, value, at)
 
-    def entries(walk: _Walk, value: JSON, at: FieldPath) -> None:
+    def entries(walk: _BreachCollector, value: JSON, at: FieldPath) -> None:
         if inner is None and unique and _all_differ_under_key(value, unique, walk.deadline):
             return
         seen: dict[str, int] = {}
-        for index, entry in enumerate(walk.deadline.each(value)):
+        for index, entry in enumerate(walk.deadline.charge_for_items(value)):
             if walk.settled and (*at, index) in walk.settled:
                 continue
             if inner is not None:
                 inner(walk, entry, (*at, index), None)
             key = entry.get(unique) if isinstance(entry, dict) and unique else entry
             if unique and isinstance(key, str) and key and seen.setdefault(key, index) != index:
-                walk.note("duplicate", (*at, index), key, str(seen[key]))
+                walk.add_breach("duplicate", (*at, index), key, str(seen[key]))
 
     return judge
 
@@ -246,68 +246,68 @@ def _all_differ_under_key(entries: Sequence[JSON], key: str, deadline: Deadline)
         return False
 
 
-def _judge_of_map(known: Values, declaration: Field) -> Judge:
+def _judge_of_map(known: ValueDeclarations, declaration: Field) -> Judge:
     is_good, expected = FORMS[declaration.get("keys", "text")]
-    inner, otherwise = _check_of_declaration(known, declaration["map"]), declaration.get("otherwise", "badName")
+    inner, otherwise = _judge_of_declaration(known, declaration["map"]), declaration.get("otherwise", "badName")
 
-    def judge(walk: _Walk, value: JSON, at: FieldPath, _: JSON) -> None:
-        for name, held in walk.deadline.each(value.items()):
+    def judge(walk: _BreachCollector, value: JSON, at: FieldPath, _: JSON) -> None:
+        for name, held in walk.deadline.charge_for_items(value.items()):
             if not is_placeholder(name) and not is_good(name):
-                walk.note(otherwise, (*at, name), name, expected)
+                walk.add_breach(otherwise, (*at, name), name, expected)
             if held is not None and inner is not None:
                 inner(walk, held, (*at, name), value)
 
     return judge
 
 
-def _judge_of_text(_: Values, declaration: Field) -> Judge:
+def _judge_of_text(_: ValueDeclarations, declaration: Field) -> Judge:
     may_be_empty = bool(declaration.get("empty") or declaration.get("required"))
     choices, longest = declaration.get("one"), declaration.get("longest", math.inf)
     is_good, expected = FORMS[declaration.get("text", "text")]
 
-    def judge(walk: _Walk, value: JSON, at: FieldPath, _: JSON) -> None:
+    def judge(walk: _BreachCollector, value: JSON, at: FieldPath, _: JSON) -> None:
         if is_placeholder(value) or (value == "" and may_be_empty):
             return
         if len(value.encode()) > longest:
-            walk.note("tooLong", at, value, str(longest))
+            walk.add_breach("tooLong", at, value, str(longest))
         elif choices is not None and value not in choices:
-            walk.note("notOneOf", at, value, ", ".join(choices), nearest_name(value, choices))
+            walk.add_breach("notOneOf", at, value, ", ".join(choices), nearest_name(value, choices))
         elif not is_good(value):
-            walk.note("badName", at, value, expected)
+            walk.add_breach("badName", at, value, expected)
 
     return judge
 
 
-def _judge_of_number(_: Values, declaration: Field) -> Judge:
+def _judge_of_number(_: ValueDeclarations, declaration: Field) -> Judge:
     least, most = declaration.get("least", -math.inf), declaration.get("most", math.inf)
     expected = _expected_value_as_text(declaration)
 
-    def judge(walk: _Walk, value: JSON, at: FieldPath, _: JSON) -> None:
+    def judge(walk: _BreachCollector, value: JSON, at: FieldPath, _: JSON) -> None:
         if not least <= value <= most:
-            walk.note("outOfRange", at, value, expected)
+            walk.add_breach("outOfRange", at, value, expected)
 
     return judge
 
 
-def _judge_of_quantity(_: Values, declaration: Field) -> Judge:
+def _judge_of_quantity(_: ValueDeclarations, declaration: Field) -> Judge:
     least = parse_quantity(declaration["least"]) if "least" in declaration else None
 
-    def judge(walk: _Walk, value: JSON, at: FieldPath, _: JSON) -> None:
+    def judge(walk: _BreachCollector, value: JSON, at: FieldPath, _: JSON) -> None:
         if isinstance(value, str) and is_placeholder(value):
             return
         amount = _quantity_or_none(value)
         if amount is None:
-            walk.note("notQuantity", at, value, _QUANTITY)
+            walk.add_breach("notQuantity", at, value, _QUANTITY)
         elif least is not None and amount < least:
-            walk.note("outOfRange", at, value, _expected_value_as_text(declaration))
+            walk.add_breach("outOfRange", at, value, _expected_value_as_text(declaration))
 
     return judge
 
 
-def _judge_of_amount(_: Values, __: Field) -> Judge:
-    def judge(walk: _Walk, value: JSON, at: FieldPath, _: JSON) -> None:
+def _judge_of_whole_number_or_text(_: ValueDeclarations, __: Field) -> Judge:
+    def judge(walk: _BreachCollector, value: JSON, at: FieldPath, _: JSON) -> None:
         if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
-            walk.note("wrongType", at, value, "a whole number or a string")
+            walk.add_breach("wrongType", at, value, "a whole number or a string")
 
     return judge
 
@@ -335,12 +335,12 @@ def _expected_value_as_text(declaration: Field) -> str:
     return ""
 
 
-_KINDS: Final[Mapping[str, Callable[[Values, Field], Judge]]] = {
+_KINDS: Final[Mapping[str, Callable[[ValueDeclarations, Field], Judge]]] = {
     "list": _judge_of_list,
     "map": _judge_of_map,
     "text": _judge_of_text,
     "one": _judge_of_text,
     "number": _judge_of_number,
     "quantity": _judge_of_quantity,
-    "amount": _judge_of_amount,
+    "amount": _judge_of_whole_number_or_text,
 }

@@ -100,7 +100,7 @@ class Acceptor:
         for task in self._tasks:
             task.cancel()
 
-    async def finish(self, patience_s: float) -> None:
+    async def finish_handshakes_and_close(self, patience_s: float) -> None:
         """Accept the connections that the system holds already, wait for their handshakes, then stop accepting."""
         if self._listening.fileno() >= 0:
             self._loop.remove_reader(self._listening)
@@ -126,7 +126,7 @@ class Acceptor:
                 self._pause_accepting(error)
                 return False
             client.setblocking(False)
-            self._take(client)
+            self._start_connection(client)
         return True
 
     def _pause_accepting(self, error: OSError) -> None:
@@ -134,16 +134,16 @@ class Acceptor:
         socket.
         """
         self._log.error("cannot accept connections", error=error.strerror or str(error), connections=len(self.limit))
-        self.limit.end_one()
+        self.limit.abort_least_needed_connection()
         self._loop.remove_reader(self._listening)
         self._loop.call_later(_PAUSE_S, self._resume)
 
-    def _take(self, client: socket.socket) -> None:
+    def _start_connection(self, client: socket.socket) -> None:
         connection = self._make()
         self.limit.admit(connection)
         if self._tls is not None and self._tls.trusted:
-            connection.admits = partial(self._admits, connection)
-        task = self._loop.create_task(self._connect(connection, client))
+            connection.admits = partial(self._is_client_allowed, connection)
+        task = self._loop.create_task(self._perform_handshake(connection, client))
         connection.handshake = task
         self._tasks.add(task)
 
@@ -152,12 +152,12 @@ class Acceptor:
             connection.handshake = None
             if connection.transport is None:
                 self.limit.forget(connection)
-                connection.drop()
+                connection.release_parser()
                 client.close()
 
         task.add_done_callback(done)
 
-    async def _connect(self, connection: BoundedConnection, client: socket.socket) -> None:
+    async def _perform_handshake(self, connection: BoundedConnection, client: socket.socket) -> None:
         """Perform the TLS handshake and hand the socket to its connection; log a handshake that fails."""
         peer = _address_of_peer(client)
         try:
@@ -186,7 +186,7 @@ class Acceptor:
         while not _has_first_tls_record(await self._peek(client)):  # noqa: ASYNC110
             await asyncio.sleep(_PEEK_S)  # the socket stays readable: waiting for more would wake at once
         tenant = handshake_tenant(peer.rpartition(":")[0])
-        await self._scheduler.turn(tenant)
+        await self._scheduler.wait_for_turn(tenant)
         self._scheduler.worked(tenant, _HANDSHAKE_S)
 
     async def _peek(self, client: socket.socket) -> bytes:
@@ -204,7 +204,7 @@ class Acceptor:
         except OSError:
             return b""
 
-    def _admits(self, connection: BoundedConnection, transport: asyncio.BaseTransport) -> bool:
+    def _is_client_allowed(self, connection: BoundedConnection, transport: asyncio.BaseTransport) -> bool:
         """Return whether the client's authority is still trusted and its certificate has one of the allowed names."""
         if self._tls is not None and connection.trusted is not self._tls.trusted:
             return False  # replaced during the handshake: the client may try again

@@ -62,10 +62,10 @@ class AccessReviews:
             until: a moment of the monotonic clock after which nobody waits for the answer.
         """
         try:
-            await self._turn(tenant, until)
+            await self._wait_for_slot(tenant, until)
         except TimeoutError:
             return _LATE
-        call = self._call(review(question, user), tenant, until)
+        call = self._start_call(subject_access_review(question, user), tenant, until)
         done, _ = await asyncio.wait({call}, timeout=max(0.0, until - monotonic()))
         if not done:  # the call keeps its place until the connection gives up, which is about now
             return _LATE
@@ -75,7 +75,7 @@ class AccessReviews:
             fix = f"; {_RIGHT}" if isinstance(error, ServerRefused) and error.code == _FORBIDDEN else ""
             return f"the API server cannot be asked: {error}{fix}"
 
-    async def _turn(self, tenant: Tenant, until: float) -> None:
+    async def _wait_for_slot(self, tenant: Tenant, until: float) -> None:
         if monotonic() >= until:
             raise TimeoutError
         if self._free:
@@ -90,7 +90,7 @@ class AccessReviews:
         else:
             following[1].set_result(None)
 
-    def _call(self, asked: JSON, tenant: Tenant, until: float) -> asyncio.Future[JSON]:
+    def _start_call(self, asked: JSON, tenant: Tenant, until: float) -> asyncio.Future[JSON]:
         """Start one call in a thread; when it ends, its place goes to the next call, even if nobody waits for the
         answer.
         """
@@ -110,7 +110,7 @@ class AccessReviews:
         return call
 
 
-def review(question: AuthorizationQuestion, user: UserInfo) -> JSON:
+def subject_access_review(question: AuthorizationQuestion, user: UserInfo) -> JSON:
     """Return the SubjectAccessReview for a question, about the user or about the service account that it names."""
     spec: dict[str, Any] = _user_of_question(question, user)
     if question.path:
@@ -146,13 +146,13 @@ def decision(answered: JSON) -> AuthorizationDecision | str:
     )
 
 
-def may_be_asked(policies: PolicySet, *, may_ask: bool) -> PolicySet:
+def check_authorizer_enabled(policies: PolicySet, *, may_ask: bool) -> PolicySet:
     """Return the policies after checking that none uses `authorizer` without --authorizer.
 
     Raises:
         ConfigurationError: one asks `authorizer`, and the server has none.
     """
-    asking = [policy.name for policy in policies.policies if policy.asks_authorizer]
+    asking = [policy.name for policy in policies.policies if policy.uses_authorizer]
     if asking and not may_ask:
         names = named(asking, "policy", "policies")
         asks = "asks" if len(asking) == 1 else "ask"

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from webhook.admission.respond import status_body
+from webhook.admission.respond import encode_failure_status
 from webhook.decisions import DenialStatus
 
 MOST_JOINED: Final = 64 * 1024
@@ -54,7 +54,7 @@ class AnswerWriter:
         self.end_answer()
         self._close()
 
-    def let_go(self) -> None:
+    def release_close_callback(self) -> None:
         """Drop the reference to the function that closes the connection, which refers to this object."""
         self._close = self._transport.close
 
@@ -65,6 +65,6 @@ class AnswerWriter:
 
 def refusal(code: int, reason: str, message: str) -> bytes:
     """Return a whole HTTP answer with a metav1.Status and `connection: close`."""
-    body = status_body(DenialStatus(code=code, reason=reason, message=message))
+    body = encode_failure_status(DenialStatus(code=code, reason=reason, message=message))
     head = f"HTTP/1.1 {code} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
     return head.encode() + b"connection: close\r\n\r\n" + body

@@ -20,14 +20,14 @@ from webhook.server.readiness import Readiness
 from webhook.server.request_body import Receive, Scope
 from webhook.server.review_endpoint import AsgiApp, Limits, ReviewEndpoint, Send
 from webhook.server.review_handler import ReviewHandler
-from webhook.server.review_parts import Authority, Observer, Reviewer
+from webhook.server.review_parts import AuthorizationSource, Reviewer, ReviewObserver
 from webhook.server.scheduler import Scheduler
 from webhook.server.tenants import Tenant, page_tenant
 from webhook.server.worker_lane import WorkerLane, WorkerLimits
-from webhook.user_cache import kept_bytes
+from webhook.user_cache import bytes_of_all_caches
 
 
-class Pages:
+class LazyPages:
     """The FastAPI application for everything but reviews, which is imported and created during the first reviews.
 
     Importing it takes a third of the start-up, and a review does not need it: it happens in a thread, started with
@@ -54,16 +54,16 @@ class Pages:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one ASGI request after the scheduler gave its path and address a turn."""
         application = await self.load()
-        visit = _Visit(self._scheduler, page_tenant(scope["path"], (scope.get("client") or ("",))[0]))
-        await visit.begin()
-        scope[PAUSE] = visit.pause  # not in `extensions`: a connection empties its own dictionary when it ends
+        visit = _PageRequestTurns(self._scheduler, page_tenant(scope["path"], (scope.get("client") or ("",))[0]))
+        await visit.begin_turn()
+        scope[PAUSE] = visit.yield_turn  # not in `extensions`: a connection empties its own dictionary when it ends
         try:
             await application(scope, receive, send)
         finally:
-            visit.end()
+            visit.charge_turn()
 
 
-class _Visit:
+class _PageRequestTurns:
     """The turns of one request for a page, and the time of the event loop that it is charged for."""
 
     __slots__ = ("_begun", "_scheduler", "_tenant")
@@ -73,21 +73,21 @@ class _Visit:
         self._tenant = tenant
         self._begun: float | None = None
 
-    async def begin(self) -> None:
+    async def begin_turn(self) -> None:
         """Wait for a turn."""
-        await self._scheduler.turn(self._tenant)
+        await self._scheduler.wait_for_turn(self._tenant)
         self._begun = thread_time()
 
-    def end(self) -> None:
+    def charge_turn(self) -> None:
         """Charge for the time since the turn began; nothing while none has begun."""
         if self._begun is not None:
             self._scheduler.worked(self._tenant, thread_time() - self._begun)
             self._begun = None
 
-    async def pause(self) -> None:
+    async def yield_turn(self) -> None:
         """End the turn, and wait for another one."""
-        self.end()
-        await self.begin()
+        self.charge_turn()
+        await self.begin_turn()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +98,11 @@ class Application:
     """
 
     endpoint: ReviewEndpoint
-    pages: Pages
+    pages: LazyPages
     scheduler: Scheduler
 
 
-def compose(
+def create_application(
     reviewer: Reviewer,
     log: Log,
     limits: Limits,
@@ -112,10 +112,10 @@ def compose(
     gauges: Gauges,
     about: dict[str, str],
     workers: WorkerLimits = WorkerLimits(),  # noqa: B008 - frozen
-    authority: Authority | None = None,
+    authority: AuthorizationSource | None = None,
     policies: Callable[[], Iterable[dict[str, Any]]] = tuple,
     logs_denials: bool = False,
-    observer: Observer | None = None,
+    observer: ReviewObserver | None = None,
 ) -> Application:
     """Create the review endpoint, the other pages and the scheduler of one process.
 
@@ -144,7 +144,7 @@ def compose(
         shown = {**gauges, **_gauges_of_server(scheduler, lane, endpoint)}
         return create_pages(readiness, Exposition(counters, shown, version=__version__).text, version, policies)
 
-    pages = Pages(create, scheduler)
+    pages = LazyPages(create, scheduler)
     handler = ReviewHandler(
         reviewer, scheduler, lane, counters, log, authority=authority, logs_denials=logs_denials, observer=observer
     )
@@ -156,10 +156,10 @@ def _gauges_of_server(scheduler: Scheduler, lane: WorkerLane, endpoint: ReviewEn
     bodies = endpoint.bodies
     return {
         "current_inflight_requests": ("Reviews that are read or evaluated now.", lambda: endpoint.in_flight),
-        "loop_waiting": ("Requests that wait for a turn on the event loop.", lambda: scheduler.waiting),
-        "workers_busy": ("Worker processes that evaluate a review.", lambda: lane.busy),
-        "workers_waiting": ("Reviews that wait for a worker process.", lambda: lane.waiting),
+        "loop_waiting": ("Requests that wait for a turn on the event loop.", lambda: scheduler.waiting_count),
+        "workers_busy": ("Worker processes that evaluate a review.", lambda: lane.busy_worker_count),
+        "workers_waiting": ("Reviews that wait for a worker process.", lambda: lane.waiting_review_count),
         "inflight_body_bytes": ("Bytes reserved for bodies above 64 KiB.", lambda: bodies.reserved),
-        "user_cache_bytes": ("Bytes of all that is kept of what users write, at most.", kept_bytes),
-        "waiting_bodies": ("Calls that wait until their body may be read.", lambda: bodies.waiting),
+        "user_cache_bytes": ("Bytes of all that is kept of what users write, at most.", bytes_of_all_caches),
+        "waiting_bodies": ("Calls that wait until their body may be read.", lambda: bodies.waiting_call_count),
     }

@@ -50,7 +50,7 @@ class Supervisor:
     clock: Callable[[], float] = time.monotonic
     _failed: dict[str, _Failures] = field(default_factory=dict)
 
-    def over(self, name: str, work: Work) -> Work:
+    def restart_after_failures(self, name: str, work: Work) -> Work:
         """Return a coroutine function that runs `work`, and runs it again after each failure until it ends or is
         cancelled.
         """
@@ -62,7 +62,7 @@ class Supervisor:
                 try:
                     await work()
                 except Exception as error:  # noqa: BLE001 - whatever it is, it must not end unseen
-                    self._note(name, error)
+                    self._record_failure(name, error)
                 else:
                     return
                 if self.clock() - started > longest_s:
@@ -73,7 +73,7 @@ class Supervisor:
 
         return supervised
 
-    def remark(self) -> str:
+    def describe_recent_failures(self) -> str:
         """Return which tasks failed within the last ten minutes and why, as one text; empty when none did."""
         oldest = self.clock() - REMEMBERED_S
         return "; ".join(
@@ -82,7 +82,7 @@ class Supervisor:
             if failed.at >= oldest
         )
 
-    def _note(self, name: str, error: Exception) -> None:
+    def _record_failure(self, name: str, error: Exception) -> None:
         frames = traceback.extract_tb(error.__traceback__)
         last = frames[-1]
         fault = f"{type(error).__name__} at {PurePath(last.filename).name}:{last.lineno} in {last.name}"

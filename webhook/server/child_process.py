@@ -54,7 +54,7 @@ class Child:
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 
-    def reaped(self) -> bool:
+    def try_reap(self) -> bool:
         """Return whether the process has ended, after removing it from the process table."""
         try:
             return os.waitpid(self.pid, os.WNOHANG)[0] == self.pid

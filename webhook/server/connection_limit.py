@@ -57,26 +57,26 @@ class ConnectionLimit:
     def admit(self, connection: BoundedConnection) -> None:
         """Count a new connection; when the port is full, first abort the connection that is needed least."""
         while len(self) >= self._most:
-            self.end_one()
+            self.abort_least_needed_connection()
         connection.register = self
         connection.since = connection.loop.time()
         self._unproven[connection] = None
-        self._show()
+        self._update_connection_gauge()
 
-    def completed(self, connection: BoundedConnection) -> None:
+    def mark_first_request_answered(self, connection: BoundedConnection) -> None:
         """Note that the first request of a connection was answered."""
         if connection in self._unproven:  # not aborted while its answer was computed
             del self._unproven[connection]
             self._proven[connection] = None
 
-    def grew(self, connection: BoundedConnection, grown: int) -> None:
+    def add_read_bytes(self, connection: BoundedConnection, grown: int) -> None:
         """Note that the largest read of a connection grew by so many bytes."""
         if connection in self._unproven or connection in self._proven:
             self.read_bytes += grown
 
-    def took_unheard(self, size: int, now: float) -> float:
+    def throttle_answered_body(self, size: int, now: float) -> float:
         """Count bytes of a body that was answered already, and return the seconds until more may be read."""
-        return self._unheard.took(size, now)
+        return self._unheard.record_read(size, now)
 
     def forget(self, connection: BoundedConnection) -> None:
         """Stop counting a connection that has ended."""
@@ -84,20 +84,20 @@ class ConnectionLimit:
             self._unproven.pop(connection, None)
             self._proven.pop(connection, None)
             self.read_bytes -= connection.largest_read
-            self._show()
+            self._update_connection_gauge()
 
-    def end_one(self) -> None:
+    def abort_least_needed_connection(self) -> None:
         """Abort the connection that is needed least, if there is any."""
         victim = self._connection_to_end()
         if victim is not None:
             self._end(victim, "limit")
 
-    def shed(self, now: float) -> None:
+    def abort_connections_with_large_buffers(self, now: float) -> None:
         """Abort idle and then slow connections with large buffers until all buffers fit MAX_READ_BYTES."""
         if self.read_bytes <= MAX_READ_BYTES:
             return
         large = [one for one in (*self._proven, *self._unproven) if one.largest_read >= _LARGE_READ]
-        slow = [one for one in large if _is_connection_idle(one) or one.is_waited_for(now, _PATIENCE_S)]
+        slow = [one for one in large if _is_connection_idle(one) or one.has_kept_server_waiting(now, _PATIENCE_S)]
         for one in sorted(slow, key=lambda one: (not _is_connection_idle(one), one.since)):
             if self.read_bytes <= MAX_READ_BYTES:
                 return
@@ -107,7 +107,7 @@ class ConnectionLimit:
         """Return the connection to abort: a quarter of the places is left to unproven ones, after that the longest idle
         goes.
         """
-        unproven = next((one for one in self._unproven if one.is_waited_for(one.loop.time())), None)
+        unproven = next((one for one in self._unproven if one.has_kept_server_waiting(one.loop.time())), None)
         if unproven is not None and len(self._unproven) * _UNPROVEN_SHARE > self._most:
             return unproven
         idle = min(filter(_is_connection_idle, self._proven), key=attrgetter("since"), default=None)
@@ -118,7 +118,7 @@ class ConnectionLimit:
         connection.abort()
         self._counters.connections_aborted[reason,] += 1
 
-    def _show(self) -> None:
+    def _update_connection_gauge(self) -> None:
         self._counters.connections[self._port,] = len(self)
 
 

@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 class Register(Protocol):
     """Receives the progress of a connection, and counts it."""
 
-    def completed(self, connection: BoundedConnection) -> None:
+    def mark_first_request_answered(self, connection: BoundedConnection) -> None:
         """Note that the first request of the connection was answered."""
         ...
 
-    def grew(self, connection: BoundedConnection, grown: int) -> None:
+    def add_read_bytes(self, connection: BoundedConnection, grown: int) -> None:
         """Note that the largest read of the connection is `grown` bytes larger than before."""
         ...
 
-    def took_unheard(self, size: int, now: float) -> float:
+    def throttle_answered_body(self, size: int, now: float) -> float:
         """Count bytes of a body that was answered already, and return the seconds until more may be read."""
         ...
 

@@ -27,7 +27,7 @@ from webhook.server.request_head import (
     MAX_UNHEARD_BYTES,
     RequestHead,
 )
-from webhook.server.tls_records import RecordReads
+from webhook.server.tls_records import RecordwiseTlsObject
 
 PATHS: Final = {f"/{phase.value}": phase for phase in Phase}
 """The phase of a review by the path that it is sent to."""
@@ -91,19 +91,19 @@ class BoundedConnection(HttpToolsProtocol):
             return
         super().connection_made(transport)
         self._answers = AnswerWriter(transport, self._close)
-        self._wait("first_byte_s")
+        self._start_waiting_for_client("first_byte_s")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove the references that would keep the closed connection in memory."""
         if self.register is not None:
             self.register.forget(self)
         self._extensions.clear()
-        self._forget_waiting()
+        self._drop_pipelined_requests()
         if not self.is_refused:
-            self._answers.let_go()
+            self._answers.release_close_callback()
             super().connection_lost(exc)
 
-    def drop(self) -> None:
+    def release_parser(self) -> None:
         """Release the parser of a connection that was never established, since parser and connection refer to each
         other.
 
@@ -116,7 +116,7 @@ class BoundedConnection(HttpToolsProtocol):
         if self.is_refused or self.is_ended:
             return
         if len(data) > self.largest_read:
-            self._grow(len(data))
+            self._record_largest_read(len(data))
         if self._is_held:
             self._received += len(data)
         self._begun, self._unheard_now, waited_for = 0, 0, self.waits_for
@@ -125,11 +125,11 @@ class BoundedConnection(HttpToolsProtocol):
         if self.is_ended:  # refused by now
             return
         if self._unheard_now:
-            self._read_slowly()
+            self._throttle_answered_body()
         if self.waits_for != "body_s":  # between requests there is nothing to count
             self._framing_bytes = 0
         else:
-            self._bound_framing()
+            self._refuse_excessive_framing()
         if self.waits_for != "headers_s" or self._begun > 1 or waited_for == "body_s":
             self._header_bytes = 0  # or nobody knows where the last request began
             return
@@ -137,14 +137,18 @@ class BoundedConnection(HttpToolsProtocol):
         if self._header_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
             self.refuse(431, "RequestHeaderFieldsTooLarge", f"the headers are longer than {MAX_HEADER_BYTES} bytes")
 
-    def _read_slowly(self) -> None:
+    def _throttle_answered_body(self) -> None:
         """Pause reading a body that was answered already, at the pace that all such bodies share."""
-        pause = self.register.took_unheard(self._unheard_now, self.loop.time()) if self.register is not None else 0.0
+        pause = (
+            self.register.throttle_answered_body(self._unheard_now, self.loop.time())
+            if self.register is not None
+            else 0.0
+        )
         if pause and not self.transport.is_closing():
             self.flow.pause_reading()
             self.loop.call_later(pause, self.flow.resume_reading)
 
-    def _bound_framing(self) -> None:
+    def _refuse_excessive_framing(self) -> None:
         """Refuse a body that has more bytes of chunk headers and trailers than of data."""
         if self._framing_bytes > MAX_FRAMING_BYTES + self._head.body_bytes and not self.transport.is_closing():
             self.refuse(400, "BadRequest", "the body has more chunk headers and trailers than data; send larger chunks")
@@ -156,11 +160,11 @@ class BoundedConnection(HttpToolsProtocol):
         self._begun += 1
         self._head = RequestHead()
         self._unheard_bytes = 0
-        self._wait("headers_s")
+        self._start_waiting_for_client("headers_s")
 
     def on_url(self, url: bytes) -> None:
         """Refuse a URL that is longer than a server needs."""
-        self._head.url(len(self.url) + len(url))
+        self._head.check_url_size(len(self.url) + len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -169,15 +173,15 @@ class BoundedConnection(HttpToolsProtocol):
         """
         headers = self.headers
         name = name.lower()
-        self._head.header(name, value, len(headers))
+        self._head.check_header(name, value, len(headers))
         if name == b"expect" and value.lower() == b"100-continue":
             self.expect_100_continue = True
         headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         """Start waiting for the body, and stop the client's clock when an earlier request is not answered yet."""
-        self._head.headers_end(self.parser.get_http_version())
-        self._wait("body_s")
+        self._head.check_all_headers(self.parser.get_http_version())
+        self._start_waiting_for_client("body_s")
         super().on_headers_complete()
         if self.cycle is not None:  # of a request for another protocol uvicorn makes none
             self.cycle.transport = self._answers  # type: ignore[assignment]
@@ -186,27 +190,29 @@ class BoundedConnection(HttpToolsProtocol):
         if self.pipeline:
             self.pause_clock()
             if len(self.pipeline) > MAX_PIPELINED:
-                raise self._head.malformed(f"more than {MAX_PIPELINED} requests came before the first answer")
+                raise self._head.create_malformed_error(
+                    f"more than {MAX_PIPELINED} requests came before the first answer"
+                )
 
     def on_body(self, body: bytes) -> None:
         """Count one piece of the body, and refuse a body in too many small pieces or one that goes on after its
         answer.
         """
-        self._head.body(len(body))
+        self._head.count_body_piece(len(body))
         self._framing_bytes -= len(body)
         if self.cycle.response_complete:
             self._unheard_bytes += len(body)
             self._unheard_now += len(body)
             is_review = self.scope["method"] == "POST" and self.scope["path"] in PATHS
             if self._unheard_bytes > (MAX_LATE_BYTES if is_review else MAX_UNHEARD_BYTES):
-                raise self._head.malformed("the body goes on after its answer")
+                raise self._head.create_malformed_error("the body goes on after its answer")
         super().on_body(body)
 
     def on_message_complete(self) -> None:
         """Stop the client's clock, since the server owes the answer now; start the idle timeout if the answer
         was sent.
         """
-        self._wait(IDLE if self.cycle.response_complete else "")
+        self._start_waiting_for_client(IDLE if self.cycle.response_complete else "")
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
@@ -228,11 +234,11 @@ class BoundedConnection(HttpToolsProtocol):
         if self._paused_at is not None:
             self.resume_clock()
         if not self.waits_for and self.cycle.response_complete:
-            self._wait(IDLE)
+            self._start_waiting_for_client(IDLE)
         if not self.is_proven:
             self.is_proven = True
             if self.register is not None:
-                self.register.completed(self)
+                self.register.mark_first_request_answered(self)
 
     def pause_clock(self) -> None:
         """Stop the client's clock: from now on the client waits for the server."""
@@ -245,10 +251,10 @@ class BoundedConnection(HttpToolsProtocol):
             self.since += self.loop.time() - self._paused_at
             self._paused_at = None
 
-    def hold(self) -> None:
+    def require_large_body_pace(self) -> None:
         """Require the body to arrive at the pace of large bodies, because memory is reserved for it."""
         if self.waits_for == "body_s":
-            self._wait("body_s")
+            self._start_waiting_for_client("body_s")
             self._is_held, self._received = True, 0
 
     def send_400_response(self, msg: str) -> None:
@@ -263,7 +269,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._refusal = code, reason, message
         self._abandon_unread()
         if self._unanswered:
-            self._wait("")  # the client waits for us until then
+            self._start_waiting_for_client("")  # the client waits for us until then
         else:
             self._write_refusal()
 
@@ -301,7 +307,7 @@ class BoundedConnection(HttpToolsProtocol):
         self.transport.write(refusal(*self._refusal))
         self.loop.call_later(_REFUSED_S, self.transport.abort)
 
-    def is_waited_for(self, now: float, least_s: float = 0.0) -> bool:
+    def has_kept_server_waiting(self, now: float, least_s: float = 0.0) -> bool:
         """Return whether the server has waited for the client for at least `least_s` seconds."""
         owes = self.waits_for != "" or self.transport is None
         return owes and self._paused_at is None and now - self.since >= least_s
@@ -316,7 +322,7 @@ class BoundedConnection(HttpToolsProtocol):
         """Return whether every request of the connection is answered."""
         return self.waits_for == IDLE
 
-    def part(self) -> None:
+    def close_after_next_answer(self) -> None:
         """Close the connection after the next answer, or after the answer to a request that has arrived already."""
         self.is_parting = True
         if self.cycle is not None and not self.cycle.response_complete:
@@ -329,7 +335,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     def _has_unread(self) -> bool:
         tls = self.transport.get_extra_info("ssl_object")
-        if isinstance(tls, RecordReads) and tls.has_unread:
+        if isinstance(tls, RecordwiseTlsObject) and tls.has_unread:
             return True
         connected = self.transport.get_extra_info("socket")
         return connected is not None and operating_system.is_readable(connected)
@@ -341,7 +347,7 @@ class BoundedConnection(HttpToolsProtocol):
         elif self.handshake is not None:
             self.handshake.cancel()
 
-    def overdue(self, timeouts: ConnectionTimeouts, now: float) -> str:
+    def exceeded_timeout(self, timeouts: ConnectionTimeouts, now: float) -> str:
         """Return the field of `timeouts` that the client has exceeded, or "".
 
         Called regularly: this is also where it is noticed since when the client does not read or does not part.
@@ -349,7 +355,7 @@ class BoundedConnection(HttpToolsProtocol):
         if self.transport.is_closing():
             self._closing_since = self._closing_since or now
             return "goodbye_s" if now - self._closing_since > timeouts.goodbye_s else ""
-        if not self._leaves_unread():
+        if not self._has_unread_answer_bytes():
             self._unread_since = 0.0
         else:
             self._unread_since = self._unread_since or now
@@ -357,34 +363,34 @@ class BoundedConnection(HttpToolsProtocol):
                 return "answer_s"
         if not self.waits_for or self._paused_at is not None:
             return ""
-        return self.waits_for if now - self.since > self._bound(timeouts) else ""
+        return self.waits_for if now - self.since > self._allowed_seconds(timeouts) else ""
 
-    def _leaves_unread(self) -> bool:
-        """Return whether much of the answer is still in the buffers of the server or the system."""
+    def _has_unread_answer_bytes(self) -> bool:
+        """Return whether much of the answer is unsent because the client does not read it."""
         if self.transport.get_write_buffer_size():
             return True
         if self._is_undrained:  # TLS hides what the transport below it holds; the system's buffer is full, too, then
             self._is_undrained = operating_system.unsent_bytes(self.transport.get_extra_info("socket")) >= _UNREAD_BYTES
         return self._is_undrained
 
-    def _bound(self, timeouts: ConnectionTimeouts) -> float:
+    def _allowed_seconds(self, timeouts: ConnectionTimeouts) -> float:
         bound: float = getattr(timeouts, self.waits_for)
         if self._is_held:
             bound = min(bound, timeouts.held_s + self._received / timeouts.held_bytes_per_s)
         return bound
 
-    def _forget_waiting(self) -> None:
+    def _drop_pipelined_requests(self) -> None:
         """Drop the pipelined requests, which are not answered any more and refer to the connection."""
         for cycle, _app in self.pipeline:
             cycle.on_response = lambda: None
         self.pipeline.clear()
 
-    def _grow(self, size: int) -> None:
+    def _record_largest_read(self, size: int) -> None:
         grown, self.largest_read = size - self.largest_read, size
         if self.register is not None:
-            self.register.grew(self, grown)
+            self.register.add_read_bytes(self, grown)
 
-    def _wait(self, what: Awaited) -> None:
+    def _start_waiting_for_client(self, what: Awaited) -> None:
         self.waits_for = what
         self.since = self.loop.time()
         self._paused_at = None

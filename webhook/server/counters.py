@@ -56,11 +56,11 @@ class Distribution:
         self.total += total
 
 
-def _check_distributions() -> defaultdict[Labels, Distribution]:
+def _empty_check_distributions() -> defaultdict[Labels, Distribution]:
     return defaultdict(lambda: Distribution(CHECK_BUCKETS))
 
 
-def _review_distributions() -> defaultdict[Labels, Distribution]:
+def _empty_review_distributions() -> defaultdict[Labels, Distribution]:
     return defaultdict(lambda: Distribution(REVIEW_BUCKETS))
 
 
@@ -92,9 +92,9 @@ class Counters:
     """
 
     requests: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
-    durations: defaultdict[Labels, Distribution] = field(default_factory=_review_distributions)
-    validating: defaultdict[Labels, Distribution] = field(default_factory=_check_distributions)
-    mutating: defaultdict[Labels, Distribution] = field(default_factory=_check_distributions)
+    durations: defaultdict[Labels, Distribution] = field(default_factory=_empty_review_distributions)
+    validating: defaultdict[Labels, Distribution] = field(default_factory=_empty_check_distributions)
+    mutating: defaultdict[Labels, Distribution] = field(default_factory=_empty_check_distributions)
     reloads: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))
     last_reload: dict[Labels, int] = field(default_factory=dict)
     policy_faults: defaultdict[Labels, int] = field(default_factory=lambda: defaultdict(int))

@@ -78,20 +78,20 @@ class FairQueue:
     def __contains__(self, tenant: Tenant) -> bool:
         return bool(self._turns.get(tenant))
 
-    def is_next(self, tenant: Tenant) -> bool:
-        """Return whether a tenant that comes now would go before everybody who waits."""
+    def would_be_next(self, tenant: Tenant) -> bool:
+        """Return whether a tenant that arrives now would be served before all who wait."""
         if tenant in self:
             return False
         if self._first() is None:
             return True
-        return (self._usage.rank(tenant, monotonic()), self._starts_s(tenant.namespace)) <= self._heap[0][:2]
+        return (self._usage.rank(tenant, monotonic()), self._virtual_start_s(tenant.namespace)) <= self._heap[0][:2]
 
     def charge(self, namespace: str, seconds: float) -> None:
         """Charge a namespace for the seconds that its work took, whether or not the work waited in the queue."""
         if not self._namespaces:
             self._clock_s += seconds
             return
-        self._ends_s.set(namespace, self._starts_s(namespace) + seconds)
+        self._ends_s.set(namespace, self._virtual_start_s(namespace) + seconds)
         self._clock_s += seconds / (_LAG * len(self._namespaces))
 
     async def wait(self, tenant: Tenant, until: float) -> None:
@@ -126,13 +126,13 @@ class FairQueue:
         following = None
         while following is None and (tenant := self._first()) is not None:
             if may(tenant):
-                following = tenant, self._take(tenant)
+                following = tenant, self._take_first_turn(tenant)
             elif self._usage.is_light(tenant, monotonic()):
                 passed_over.append(heappop(self._namespaces[tenant.namespace]))
             else:
                 break
         for waiting in passed_over:
-            self._add(waiting)
+            self._add_tenant_to_namespace(waiting)
         return following
 
     # ---- entering
@@ -141,33 +141,33 @@ class FairQueue:
         turns = self._turns.get(tenant)
         if turns is None:
             turns = self._turns[tenant] = OrderedDict()
-            self._add(self._waiting(tenant))
+            self._add_tenant_to_namespace(self._heap_entry_of_tenant(tenant))
         turns[turn] = None
         self._length += 1
 
-    def _waiting(self, tenant: Tenant) -> _Waiting:
+    def _heap_entry_of_tenant(self, tenant: Tenant) -> _Waiting:
         return self._usage.user_rank(tenant, monotonic()), next(self._numbers), tenant
 
-    def _add(self, waiting: _Waiting) -> None:
+    def _add_tenant_to_namespace(self, waiting: _Waiting) -> None:
         """Add a tenant to its namespace, and move the namespace up when this tenant used least in it."""
         tenant = waiting[-1]
         if tenant.namespace not in self._namespaces:
-            self._ends_s.set(tenant.namespace, self._starts_s(tenant.namespace))
+            self._ends_s.set(tenant.namespace, self._virtual_start_s(tenant.namespace))
             self._namespaces[tenant.namespace] = []
         heappush(self._namespaces[tenant.namespace], waiting)
         place = self._places.get(tenant.namespace)
         if place is None or self._usage.rank(tenant, monotonic()) < place[0]:
-            self._put(tenant)
+            self._put_namespace_into_heap(tenant)
 
-    def _put(self, tenant: Tenant) -> None:
+    def _put_namespace_into_heap(self, tenant: Tenant) -> None:
         """Put a namespace into the heap at the rank of its first tenant; its former entry is dropped when it reaches
         the top.
         """
         namespace, rank = tenant.namespace, self._usage.rank(tenant, monotonic())
         last = self._places.get(namespace)
         if last is not None and rank < last[0]:  # it waited behind all light ones, and has no claim to what they had
-            self._ends_s.set(namespace, max(self._clock_s, self._starts_s(namespace)))
-        place = rank, self._starts_s(namespace), next(self._numbers), namespace
+            self._ends_s.set(namespace, max(self._clock_s, self._virtual_start_s(namespace)))
+        place = rank, self._virtual_start_s(namespace), next(self._numbers), namespace
         self._places[namespace] = place
         if len(self._heap) > 2 * len(self._places) + _SPARE_PLACES:
             self._heap = list(self._places.values())
@@ -175,7 +175,7 @@ class FairQueue:
         else:
             heappush(self._heap, place)
 
-    def _starts_s(self, namespace: str) -> float:
+    def _virtual_start_s(self, namespace: str) -> float:
         """Return the virtual start time of the namespace's next work; a namespace that waits starts after its last
         work.
         """
@@ -196,14 +196,14 @@ class FairQueue:
             elif (tenant := self._first_of(namespace)) is None:
                 heappop(self._heap)
                 del self._places[namespace], self._namespaces[namespace]
-            elif self._is_behind(tenant, place):
+            elif self._must_move_back(tenant, place):
                 heappop(self._heap)
-                self._put(tenant)
+                self._put_namespace_into_heap(tenant)
             else:
                 return tenant
         return None
 
-    def _is_behind(self, tenant: Tenant, place: _Place) -> bool:
+    def _must_move_back(self, tenant: Tenant, place: _Place) -> bool:
         """Return whether the namespace used so much since it entered the heap that it must move back."""
         ends_s = self._ends_s.get(tenant.namespace) or 0.0
         return ends_s > place[1] or self._usage.rank(tenant, monotonic()) > place[0]
@@ -229,7 +229,7 @@ class FairQueue:
             self._length -= 1
         return bool(turns)
 
-    def _take(self, tenant: Tenant) -> Turn:
+    def _take_first_turn(self, tenant: Tenant) -> Turn:
         """Remove and return the first turn of the tenant at the top, and move tenant and namespace behind their
         equals.
         """
@@ -239,13 +239,13 @@ class FairQueue:
         self.charge(tenant.namespace, self._turn_s)
         waiting = self._namespaces[tenant.namespace]
         if self._turns[tenant]:
-            heapreplace(waiting, self._waiting(tenant))
+            heapreplace(waiting, self._heap_entry_of_tenant(tenant))
         else:
             heappop(waiting)
             del self._turns[tenant]
         heappop(self._heap)
         if waiting:
-            self._put(waiting[0][-1])
+            self._put_namespace_into_heap(waiting[0][-1])
         else:
             del self._namespaces[tenant.namespace], self._places[tenant.namespace]
         return turn

@@ -32,7 +32,7 @@ _REMEMBERED_S: Final = 30.0
 """Seconds after an overrun until such a review is tried on the loop again."""
 
 
-class InlineSlice(Deadline):
+class InlineTimeSlice(Deadline):
     """The processor time of one review on the loop, counted from its creation; after `allow` also a deadline."""
 
     __slots__ = ("_begun", "_end", "_thread_end")
@@ -42,7 +42,7 @@ class InlineSlice(Deadline):
         self._begun = thread_time()
         self._end = self._thread_end = inf
 
-    def allow(self, seconds: float, end: float) -> None:
+    def limit_evaluation(self, seconds: float, end: float) -> None:
         """Let evaluation run for `seconds` from now, but not beyond `end` on the monotonic clock."""
         self.at = monotonic() + seconds
         self._thread_end = thread_time() + seconds
@@ -52,7 +52,7 @@ class InlineSlice(Deadline):
         """Return the processor seconds that the review has used so far."""
         return thread_time() - self._begun
 
-    def look(self) -> None:
+    def check_clock(self) -> None:
         """Read the monotonic clock, and the thread's clock when the first one has passed the limit.
 
         Raises:
@@ -67,24 +67,24 @@ class InlineSlice(Deadline):
             raise InlineBudgetSpent
         self.at = now + rest
 
-    def look_ahead(self, seconds: float) -> None:
+    def require_time_for_call(self, seconds: float) -> None:
         """Read both clocks before a call that takes `seconds` and cannot be interrupted.
 
         Raises:
             InlineBudgetSpent: the call would use up more time than there is, or end too late.
         """
-        self.look()
+        self.check_clock()
         if thread_time() + seconds > self._thread_end or monotonic() + seconds > self._end:
             raise InlineBudgetSpent
 
-    def may_take(self, seconds: float) -> None:
+    def check_clock_before_slow_call(self, seconds: float) -> None:
         """Read both clocks before a call that may take `seconds`, unless that is too short to matter.
 
         Raises:
             InlineBudgetSpent: the time may not be enough.
         """
         if seconds > _UNNOTICED_S:
-            self.look_ahead(seconds)
+            self.require_time_for_call(seconds)
 
 
 class Overruns:
@@ -107,13 +107,13 @@ class Overruns:
         is_second = last is not None and now - last.at < _REMEMBERED_S
         self._overruns.set(tenant, _Overrun(size, now, is_expected=is_second))
 
-    def fitted(self, tenant: Tenant, size: int) -> None:
+    def record_review_in_time(self, tenant: Tenant, size: int) -> None:
         """Note that a review of `size` bytes ended in time, and forget a single overrun of a review no larger."""
         last = self._overruns.get(tenant) if size > SMALL_BYTES else None
         if last is not None and not last.is_expected and size >= last.size:
             self._overruns.discard(tenant)
 
-    def evaluated(self, tenant: Tenant, seconds: float) -> None:
+    def record_worker_time(self, tenant: Tenant, seconds: float) -> None:
         """Note how long a worker took for a review, and forget the overruns after a quick one."""
         last = self._overruns.get(tenant)
         if last is not None and last.is_expected and seconds < HEAVY_S / 2:

@@ -3,7 +3,7 @@
 Knows bytes and mappings, nothing of calls. On the heap, bodies that come in turns of 64 KB leave holes below other
 objects, and every worker process keeps those of the moment of its fork for as long as it lives: measured with 36 MiB of
 bodies, a worker kept 113 MB that the server had given back long ago. A mapping that is shared with the workers costs
-nothing there, and a worker lets go of all bodies but its own (`keep_only`).
+nothing there, and a worker lets go of all bodies but its own (`close_other_bodies`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _HELD: Final[weakref.WeakSet[LargeBody]] = weakref.WeakSet()
 """All open bodies of this process, which a fork inherits."""
 
 
-def keep_only(mine: object) -> None:
+def close_other_bodies(mine: object) -> None:
     """Close the bodies of all other calls in a forked child."""
     for body in tuple(_HELD):
         if body is not mine:

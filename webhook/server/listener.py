@@ -29,7 +29,7 @@ from webhook.server.connections import BoundedConnection
 from webhook.server.counters import Counters
 from webhook.server.handshake_log import HandshakeLog
 from webhook.server.memory_bounds import MAX_PROBE_CONNECTIONS
-from webhook.server.parting import abort_overdue, part
+from webhook.server.parting import abort_overdue, close_idle_connections
 from webhook.server.readiness import Readiness
 from webhook.server.scheduler import Scheduler
 from webhook.server.tls import Certificates
@@ -50,7 +50,7 @@ Background: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ListenerSettings:
     """Where to listen and how to part: port 0 takes any free port; without tls it is plain HTTP, for tests only.
 
     probe_port: of probes and metrics; None serves them with the reviews alone. client_names: with a client authority,
@@ -79,7 +79,7 @@ class Listener(uvicorn.Server):
     def __init__(
         self,
         app: Any,
-        place: Place,
+        place: ListenerSettings,
         readiness: Readiness,
         scheduler: Scheduler,
         *,
@@ -128,8 +128,8 @@ class Listener(uvicorn.Server):
         sockets = [bind(place.host, place.port)]
         if place.probe_port is not None:
             sockets.append(bind(place.probe_host or place.host, place.probe_port))
-        operating_system.give_memory_back()
-        operating_system.allow_files(place.max_connections + MAX_PROBE_CONNECTIONS + _OTHER_FILES)
+        operating_system.tune_glibc_allocator()
+        operating_system.raise_open_file_limit(place.max_connections + MAX_PROBE_CONNECTIONS + _OTHER_FILES)
         self.run(sockets=sockets)
 
     async def startup(self, sockets: list[Any] | None = None) -> None:
@@ -186,9 +186,9 @@ class Listener(uvicorn.Server):
             for broken, count in abort_overdue(self.server_state.connections, self._place.timeouts, now).items():
                 self._counters.connections_aborted[broken.removesuffix("_s"),] += count
             for acceptor in self._acceptors:
-                acceptor.limit.shed(now)
+                acceptor.limit.abort_connections_with_large_buffers(now)
         if counter % _TRIM_TICKS == 0:
-            self._trimmer.look()
+            self._trimmer.trim_if_grown()
         self._end_distrusted()
         if self._stop_at is not None:
             self.should_exit = self.should_exit or time.monotonic() >= self._stop_at
@@ -200,13 +200,13 @@ class Listener(uvicorn.Server):
         if tls is None or tls.trusted is self._trusted:
             return
         self._trusted = tls.trusted
-        self._tasks.append(asyncio.create_task(part(self._distrusted)))
+        self._tasks.append(asyncio.create_task(close_idle_connections(self._distrusted)))
 
     def _distrusted(self) -> list[Any]:
         connections = self.server_state.connections
         return [one for one in connections if getattr(one, "trusted", None) not in (None, self._trusted)]
 
-    def _open(self) -> set[Any]:
+    def _list_open_connections(self) -> set[Any]:
         return self.server_state.connections
 
     def _is_forced(self) -> bool:
@@ -216,12 +216,12 @@ class Listener(uvicorn.Server):
         """Stop accepting connections and the background tasks, then let running requests finish."""
         self._readiness.draining = True
         patience_s = 0 if self.force_exit else _HANDSHAKE_S
-        last = [acceptor.finish(patience_s) for acceptor in self._acceptors]
-        await asyncio.gather(part(self._open, self._is_forced), *last)
+        last = [acceptor.finish_handshakes_and_close(patience_s) for acceptor in self._acceptors]
+        await asyncio.gather(close_idle_connections(self._list_open_connections, self._is_forced), *last)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await part(self._open, self._is_forced)
+        await close_idle_connections(self._list_open_connections, self._is_forced)
         closer = asyncio.create_task(self._cut_off_closing())
         await super().shutdown(sockets=sockets)
         closer.cancel()
@@ -284,7 +284,7 @@ def bind(host: str, port: int) -> socket.socket:
         raise ConfigurationError(f"cannot listen on {host}:{port}: {reason.lower()}") from None
 
 
-def _uvicorn_configuration(app: Any, place: Place) -> uvicorn.Config:
+def _uvicorn_configuration(app: Any, place: ListenerSettings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         host=place.host,

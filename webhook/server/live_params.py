@@ -12,10 +12,10 @@ from itertools import islice
 from typing import Final
 
 from webhook.cluster import Cluster
-from webhook.cluster.lookup import place_of
+from webhook.cluster.lookup import namespace_and_name
 from webhook.logs import Log
 from webhook.paths import path_as_text
-from webhook.policy.param_rules import ParamRules
+from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
 from webhook.server.counters import Counters
 
@@ -25,7 +25,7 @@ MOST: Final = 20
 """How many mistakes are reported; a ConfigMap may hold a megabyte of them, and each suggestion takes milliseconds."""
 
 
-class LiveParams:
+class LiveParamsChecker:
     """Finds mistakes in the params that bindings name or select, in the current view of the cluster."""
 
     def __init__(
@@ -38,7 +38,7 @@ class LiveParams:
         self._mistakes: Sequence[str] = ()
         self._seen: object = None
 
-    def remark(self) -> str:
+    def describe_mistakes(self) -> str:
         """Return the mistakes that were found last as one text, for /readyz?verbose and the log."""
         return "; ".join(self._mistakes)
 
@@ -46,23 +46,24 @@ class LiveParams:
         """Look for changes and report new mistakes for ever; the search runs in a thread."""
         while True:
             if self.has_changed():
-                self.note(await asyncio.to_thread(self.find))
+                self.note(await asyncio.to_thread(self.find_mistakes))
             await asyncio.sleep(PERIOD_S)
 
     def has_changed(self) -> bool:
         """Return whether policies or params have changed since the last call."""
         policies, cluster = self._policies(), self._cluster()
-        kinds = ParamRules(policies.validating, policies.registry).kinds()
+        kinds = ParamRuleChecker(policies.validating, policies.registry).param_kinds()
         seen = policies, {kind: cluster.revision(kind) for kind in kinds}
         before, self._seen = self._seen, seen
         return seen != before
 
-    def find(self) -> Sequence[str]:
+    def find_mistakes(self) -> Sequence[str]:
         """Return the mistakes in the current params."""
         policies = self._policies()
         return tuple(
             islice(
-                _distinct_mistakes_in_params(ParamRules(policies.validating, policies.registry), self._cluster()), MOST
+                _distinct_mistakes_in_params(ParamRuleChecker(policies.validating, policies.registry), self._cluster()),
+                MOST,
             )
         )
 
@@ -72,15 +73,15 @@ class LiveParams:
         self._mistakes = mistakes
         if added:
             self._counters.param_mistakes[()] += len(added)
-            self._log.warning("params name what does not exist", mistakes=self.remark())
+            self._log.warning("params name what does not exist", mistakes=self.describe_mistakes())
 
 
-def _distinct_mistakes_in_params(rules: ParamRules, cluster: Cluster) -> Iterator[str]:
+def _distinct_mistakes_in_params(rules: ParamRuleChecker, cluster: Cluster) -> Iterator[str]:
     """Yield each mistake of each param once, even when several policies use the param."""
     seen: set[int] = set()
-    for kind, param in rules.params(cluster):
+    for kind, param in rules.params_in_cluster(cluster):
         if id(param) not in seen:
             seen.add(id(param))
-            place = "/".join(filter(None, place_of(param)))
+            place = "/".join(filter(None, namespace_and_name(param)))
             for path, text in rules.mistakes_of_param(param):
                 yield f"{kind.kind} {place}: {path_as_text(path)}: {text}"

@@ -11,13 +11,13 @@ import asyncio
 from typing import Final
 
 from webhook.errors import LookupFailed
-from webhook.live_policies.combine import LivePolicies, combine
+from webhook.live_policies.combine import LivePolicies, combine_file_and_stored_policies
 from webhook.live_policies.compile import CompiledObject, Compiler
-from webhook.live_policies.conditions import wanted_conditions
+from webhook.live_policies.conditions import conditions_of_all_objects
 from webhook.live_policies.objects import StoredPolicies
-from webhook.live_policies.status_writer import StatusWriter, Writer
+from webhook.live_policies.status_writer import ObjectApplier, StatusWriter
 from webhook.policy.policy_set import PolicySet
-from webhook.server.reload import Reloaded
+from webhook.server.reload import ReloadableValue
 
 MANAGER: Final = "claimgate"
 """The field manager of the conditions that a server writes."""
@@ -25,13 +25,13 @@ STATUS_S: Final = 1.0
 """Seconds between two looks whether a stored status differs from the wanted one."""
 
 
-class LivePolicySet(Reloaded[PolicySet]):
+class LivePolicySet(ReloadableValue[PolicySet]):
     """The policies of files and of the cluster as one set. `live` is the last set, with the outcome for each stored
     object.
     """
 
     def __init__(
-        self, files: Reloaded[PolicySet], stored: StoredPolicies, connection: Writer, compiler: Compiler
+        self, files: ReloadableValue[PolicySet], stored: StoredPolicies, connection: ObjectApplier, compiler: Compiler
     ) -> None:
         """Compile the stored policies; the server is not ready until they could be listed.
 
@@ -51,7 +51,7 @@ class LivePolicySet(Reloaded[PolicySet]):
         self._is_listed = False
         self.live = LivePolicies(files.current)
         super().__init__(lambda: self.live.policies, lambda: None)
-        self._take_stored(is_anew=False)
+        self._combine_if_changed(is_anew=False)
 
     def poll(self) -> bool:
         """Take up changed files and stored objects; return whether anything was tried or an error of files began or
@@ -59,20 +59,20 @@ class LivePolicySet(Reloaded[PolicySet]):
         """
         tried = self._files.poll()
         self.error, self.failures = self._files.error, self._files.failures
-        changed = self._take_stored(is_anew=tried and not self.error)
+        changed = self._combine_if_changed(is_anew=tried and not self.error)
         return tried or changed
 
-    def _take_stored(self, *, is_anew: bool) -> bool:
+    def _combine_if_changed(self, *, is_anew: bool) -> bool:
         """Combine the policies anew when stored objects or files changed, and return whether they did."""
-        if self._compile_changed() or is_anew:
-            made = combine(self._files.current, self._compiled)
-            made.policies.prepare()
+        if self._compile_changed_objects() or is_anew:
+            made = combine_file_and_stored_policies(self._files.current, self._compiled)
+            made.policies.compile_ahead_of_requests()
             self.live, self.current = made, made.policies
             self.reloads += 1
             return True
         return False
 
-    def _compile_changed(self) -> bool:
+    def _compile_changed_objects(self) -> bool:
         """Compile the stored objects when they changed, and return whether they did; keep the last ones when listing
         fails.
         """
@@ -80,7 +80,7 @@ class LivePolicySet(Reloaded[PolicySet]):
         if revision == self._revision:
             return False
         try:
-            stored = self._stored.listed()
+            stored = self._stored.list_oldest_first()
         except LookupFailed:
             return False
         self._is_listed, self._revision = True, revision
@@ -91,34 +91,34 @@ class LivePolicySet(Reloaded[PolicySet]):
         self._digests = digests
         return True
 
-    def unsettled(self) -> str:
+    def explain_missing_policy_list(self) -> str:
         """Return why the stored policies are not known yet; "" once they were listed."""
-        return "" if self._is_listed else self._stored.unsettled()
+        return "" if self._is_listed else self._stored.explain_unknown_objects()
 
-    def remark(self) -> str:
+    def describe_problems(self) -> str:
         """Return what people should know: objects with errors, kinds that are not installed, status that cannot be
         written.
         """
-        failing = self.live.failing()
+        failing = self.live.failing_object_names()
         told = [f"with errors: {', '.join(failing)}"] if failing else []
         told += [f"status cannot be written: {self._writer.error}"] if self._writer.error else []
-        return "; ".join([*told, *filter(None, [self._stored.absent()])])
+        return "; ".join([*told, *filter(None, [self._stored.explain_kinds_not_served()])])
 
     async def write_status(self) -> None:
         """Write the status of each stored policy for ever, in a thread."""
         while True:
             await asyncio.sleep(STATUS_S)
-            await asyncio.to_thread(self.tell)
+            await asyncio.to_thread(self.write_missing_conditions)
 
-    def tell(self) -> None:
+    def write_missing_conditions(self) -> None:
         """Write the conditions that the stored objects do not have yet; skip objects that changed since they were
         compiled.
         """
         try:
-            stored = {each.uid: each for each in self._stored.listed()}
+            stored = {each.uid: each for each in self._stored.list_oldest_first()}
         except LookupFailed:
             return
-        pairs = ((stored.get(each.uid), each, made) for each, made in wanted_conditions(self.live))
+        pairs = ((stored.get(each.uid), each, made) for each, made in conditions_of_all_objects(self.live))
         self._writer.write(
             (now, made) for now, then, made in pairs if now is not None and now.generation == then.generation
         )

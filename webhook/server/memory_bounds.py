@@ -36,7 +36,7 @@ SPANS_BYTES: Final = 2048 * 5_000
 """Bytes of the spans that wait for a collector: 2,000 of them with twenty rules each took 9 MB."""
 
 
-class Part(NamedTuple):
+class MemoryPartBound(NamedTuple):
     """The most bytes that one part takes, and the setting that lowers them; "" where no setting does."""
 
     name: str
@@ -58,24 +58,28 @@ class MemoryBounds:
     held_bytes: int
     view_bytes: int = 0
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[MemoryPartBound]:
         """Yield the name, the bytes and the setting of every part."""
         chosen = self.settings
         connections = (chosen.max_connections + MAX_PROBE_CONNECTIONS) * CONNECTION_BYTES
         held_bytes = max(0, self.held_bytes - self.view_bytes)
-        yield Part("policies and objects of the cluster without a namespace", held_bytes + WARM_BYTES, "")
+        yield MemoryPartBound("policies and objects of the cluster without a namespace", held_bytes + WARM_BYTES, "")
         if chosen.live or chosen.kubeconfig is not None:
-            yield Part("objects in namespaces that policies look up", chosen.view_memory, "--view-memory")
-        yield Part("what is kept of texts that users write", USER_CACHE_BYTES, "")
+            yield MemoryPartBound("objects in namespaces that policies look up", chosen.view_memory, "--view-memory")
+        yield MemoryPartBound("what is kept of texts that users write", USER_CACHE_BYTES, "")
         if chosen.live_policies:
-            yield Part("policies that the cluster stores", MOST_BYTES_TOGETHER * COMPILED_FACTOR, "--live-policies")
+            yield MemoryPartBound(
+                "policies that the cluster stores", MOST_BYTES_TOGETHER * COMPILED_FACTOR, "--live-policies"
+            )
         if chosen.traces:
-            yield Part("spans that wait for the collector", SPANS_BYTES, "--traces")
-        yield Part("connections", connections, "--max-connections")
-        yield Part("what connections have read", int(MAX_READ_BYTES * READ_FACTOR), "")
-        yield Part("large bodies", chosen.max_inflight_body_bytes, "--max-inflight-body-bytes")
-        yield Part("bodies that wait", MAX_WAITING * WAITING_BYTES, "")
-        yield Part("workers", chosen.workers * (chosen.worker_memory + COPIED_BYTES), "--workers, --worker-memory")
+            yield MemoryPartBound("spans that wait for the collector", SPANS_BYTES, "--traces")
+        yield MemoryPartBound("connections", connections, "--max-connections")
+        yield MemoryPartBound("what connections have read", int(MAX_READ_BYTES * READ_FACTOR), "")
+        yield MemoryPartBound("large bodies", chosen.max_inflight_body_bytes, "--max-inflight-body-bytes")
+        yield MemoryPartBound("bodies that wait", MAX_WAITING * WAITING_BYTES, "")
+        yield MemoryPartBound(
+            "workers", chosen.workers * (chosen.worker_memory + COPIED_BYTES), "--workers, --worker-memory"
+        )
 
     @property
     def total(self) -> int:

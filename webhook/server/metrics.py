@@ -75,7 +75,7 @@ class Exposition:
         return self._made, CONTENT_TYPE_LATEST
 
     async def _render(self, pause: Pause | None) -> None:
-        pieces, made, took_s = _pieces(self._registry.collect()), [], 0.0
+        pieces, made, took_s = _rendered_metrics(self._registry.collect()), [], 0.0
         while True:
             begun = self._clock()
             piece = next(pieces, None)
@@ -177,20 +177,20 @@ def _batches(entries: Mapping[Labels, Value], most: int) -> Iterator[dict[Labels
         yield dict(now[start : start + most])
 
 
-def _pieces(metrics: Iterable[Metric]) -> Iterator[bytes]:
+def _rendered_metrics(metrics: Iterable[Metric]) -> Iterator[bytes]:
     """Yield the text of each metric, without the two lines of its head where the one before had the same name."""
     from prometheus_client import CollectorRegistry, generate_latest
 
     last = ""
     for metric in metrics:
         alone = CollectorRegistry(auto_describe=False)
-        alone.register(_Alone(metric))
+        alone.register(_SingleMetricCollector(metric))
         text = generate_latest(alone)
         yield text.split(b"\n", 2)[2] if metric.name == last else text
         last = metric.name
 
 
-class _Alone:
+class _SingleMetricCollector:
     """A collector of one metric, as prometheus_client asks for it."""
 
     def __init__(self, metric: Metric) -> None:

@@ -26,7 +26,7 @@ _HELPED_BYTES: Final = 1024 * 1024
 _MAX_PAUSE: Final = 4
 
 
-def give_memory_back() -> bool:
+def tune_glibc_allocator() -> bool:
     """Tell glibc to return large freed blocks to the system, and to keep one heap for all threads; return whether it
     accepted that. Threads rarely allocate at the same time, but each would leave holes in a heap of its own.
     """
@@ -59,7 +59,7 @@ class MemoryTrimmer:
         self._least = 0
         self._pause = self._looks = 1
 
-    def look(self) -> bool:
+    def trim_if_grown(self) -> bool:
         """Trim the heap if the process has grown by 16 MiB over its least size; return whether it tried."""
         resident = resident_bytes()
         self._least = min(self._least or resident, resident)
@@ -117,7 +117,7 @@ def memory_limit(root: Path = Path("/sys/fs/cgroup"), unlimited: int = 1 << 60) 
     return None
 
 
-def allow_files(count: int) -> None:
+def raise_open_file_limit(count: int) -> None:
     """Raise the soft limit of open files to `count`, as far as the hard limit allows; never lower it."""
     try:
         import resource

@@ -15,7 +15,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from starlette.exceptions import HTTPException
 
-from webhook.admission.respond import status_body
+from webhook.admission.respond import encode_failure_status
 from webhook.decisions import DenialStatus
 from webhook.server import openapi
 from webhook.server.docs_page import page
@@ -90,7 +90,7 @@ async def _error_as_status(request: Request, error: Exception) -> Response:
     headers = error.headers if isinstance(error, HTTPException) else None
     phrase = HTTPStatus(code).phrase
     message = f"{request.url.path}: {phrase.lower()}; see /docs for what is served"
-    body = status_body(DenialStatus(code=code, reason=phrase.replace(" ", ""), message=message))
+    body = encode_failure_status(DenialStatus(code=code, reason=phrase.replace(" ", ""), message=message))
     return Response(body, status_code=code, headers=headers, media_type="application/json")
 
 

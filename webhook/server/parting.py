@@ -25,7 +25,9 @@ _FIRST_REQUEST_S: Final = 0.5
 """Seconds for a client that has connected and not sent a request yet."""
 
 
-async def part(connections: Callable[[], Iterable[Any]], is_hurried: Callable[[], bool] = lambda: False) -> None:
+async def close_idle_connections(
+    connections: Callable[[], Iterable[Any]], is_hurried: Callable[[], bool] = lambda: False
+) -> None:
     """Close idle connections a few at a time, and return when all others wait for a request or an answer.
 
     Args:
@@ -37,7 +39,7 @@ async def part(connections: Callable[[], Iterable[Any]], is_hurried: Callable[[]
     while not is_hurried():
         chosen = [one for one in connections() if isinstance(one, BoundedConnection)]
         for connection in chosen:
-            connection.part()
+            connection.close_after_next_answer()
         is_over = loop.time() > end
         idle = [one for one in chosen if one.is_idle or (is_over and one.is_new)]
         for number, connection in enumerate(idle):
@@ -61,7 +63,7 @@ def abort_overdue(connections: Iterable[Any], timeouts: ConnectionTimeouts, now:
         How many were aborted, by the bound that they broke.
     """
     known = [one for one in connections if isinstance(one, BoundedConnection)]
-    overdue = [(one, broken) for one in known if (broken := one.overdue(timeouts, now))]
+    overdue = [(one, broken) for one in known if (broken := one.exceeded_timeout(timeouts, now))]
     for connection in [one for one, broken in overdue if broken == IDLE][:_MOST_IDLE]:
         connection.close_if_unused()
     slow = [(one, broken) for one, broken in overdue if broken != IDLE]

@@ -13,7 +13,7 @@ from webhook.policy.compiled import Binding, Policy
 from webhook.policy.policy_set import PolicySet
 
 
-def listed(policies: PolicySet) -> Iterator[dict[str, Any]]:
+def policy_rows(policies: PolicySet) -> Iterator[dict[str, Any]]:
     """Yield a row of JSON for each policy, in the order of evaluation."""
     for policy in policies.policies:
         yield {

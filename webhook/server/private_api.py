@@ -25,7 +25,7 @@ _OF_CYCLE: Final = ("transport", "on_response", "keep_alive", "disconnected", "m
 _OF_SERVER: Final = ("startup", "shutdown", "on_tick", "capture_signals", "handle_exit", "run")
 
 
-def check() -> None:
+def check_installed_version() -> None:
     """Check that the installed uvicorn and Python have every private attribute that the server uses.
 
     Raises:
@@ -33,7 +33,7 @@ def check() -> None:
     """
     if missing := next(_missing_of_uvicorn(), None):
         raise DependencyChanged("uvicorn", missing)
-    if "_sslobj" not in _attributes(ssl.SSLObject._create):  # type: ignore[attr-defined]  # noqa: SLF001
+    if "_sslobj" not in _attribute_names_in_function(ssl.SSLObject._create):  # type: ignore[attr-defined]  # noqa: SLF001
         raise RuntimeError("this version of Python keeps nothing in SSLObject._sslobj")
 
 
@@ -53,7 +53,7 @@ def _missing_of_uvicorn() -> Iterator[str]:
         (ServerState, ("connections", "tasks", "total_requests")),
     )
     for made, names in read:
-        kept = _attributes(made.__init__)  # type: ignore[misc]  # of the class itself
+        kept = _attribute_names_in_function(made.__init__)  # type: ignore[misc]  # of the class itself
         yield from (f"{made.__name__}.{name}" for name in names if name not in kept)
 
 
@@ -62,7 +62,7 @@ def inner(tls: ssl.SSLObject) -> Any:
     return tls._sslobj  # type: ignore[attr-defined]  # noqa: SLF001
 
 
-def _attributes(function: Any) -> tuple[str, ...]:
+def _attribute_names_in_function(function: Any) -> tuple[str, ...]:
     """Return the names of all attributes that the code of a function reads or sets."""
     names: tuple[str, ...] = function.__code__.co_names
     return names

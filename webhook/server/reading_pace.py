@@ -16,7 +16,7 @@ class ReadingPace:
         self._burst_s = burst_bytes / bytes_per_s
         self._read_until = 0.0
 
-    def took(self, size: int, now: float) -> float:
+    def record_read(self, size: int, now: float) -> float:
         """Note that `size` bytes were read at `now`, and return the seconds until their reader may read more."""
         self._read_until = max(self._read_until, now - self._burst_s) + size / self._bytes_per_s
         return max(0.0, self._read_until - now)

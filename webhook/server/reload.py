@@ -17,7 +17,7 @@ from webhook.errors import ClaimgateError
 Value = TypeVar("Value")
 
 
-class Reloaded(Generic[Value]):
+class ReloadableValue(Generic[Value]):
     """A value and the files it is built from. `current` may be read from any thread; one thread reloads.
 
     Attributes:
@@ -60,18 +60,20 @@ class Reloaded(Generic[Value]):
         try:
             mark = self._mark()
         except Exception as error:  # noqa: BLE001 - as below
-            return self._fail(error, is_new=_text(error) != self.error)  # a folder that stays away is told of once
+            return self._record_error(
+                error, is_new=_text(error) != self.error
+            )  # a folder that stays away is told of once
         try:
-            return self._take(mark)
+            return self._rebuild_if_changed(mark)
         except Exception as error:  # noqa: BLE001 - the watch must outlive any one file; what it says reaches /readyz
-            return self._fail(error, is_new=True)
+            return self._record_error(error, is_new=True)
 
-    def _fail(self, error: Exception, *, is_new: bool) -> bool:
+    def _record_error(self, error: Exception, *, is_new: bool) -> bool:
         self.error = _text(error)
         self.failures += is_new
         return is_new
 
-    def _take(self, mark: Hashable) -> bool:
+    def _rebuild_if_changed(self, mark: Hashable) -> bool:
         quiet, self._seen = mark == self._seen, mark
         if self.error and mark == self._served:  # the folder, which was away or broken, is back as it was
             self._taken, self.error = mark, ""
@@ -93,7 +95,9 @@ def _text(error: Exception) -> str:
     return f"claimgate failed on these files ({type(error).__name__})"
 
 
-async def watch(reloaded: Reloaded[Value], period_s: float, tell: Callable[[Reloaded[Value]], None]) -> None:
+async def watch(
+    reloaded: ReloadableValue[Value], period_s: float, tell: Callable[[ReloadableValue[Value]], None]
+) -> None:
     """Poll for ever in a thread, and call `tell` on the event loop after each attempt."""
     while True:
         await asyncio.sleep(period_s)
@@ -101,7 +105,7 @@ async def watch(reloaded: Reloaded[Value], period_s: float, tell: Callable[[Relo
             tell(reloaded)
 
 
-def _poll_and_free(reloaded: Reloaded[Value]) -> bool:
+def _poll_and_free(reloaded: ReloadableValue[Value]) -> bool:
     """Poll, and free what was replaced: policies refer to themselves, and a server collects garbage so rarely that
     twenty replaced sets would wait for it. It takes 2 to 6 ms.
     """
@@ -111,7 +115,7 @@ def _poll_and_free(reloaded: Reloaded[Value]) -> bool:
     return tried
 
 
-def marks(files: Callable[[], Iterable[Path]]) -> Callable[[], Hashable]:
+def create_file_state_function(files: Callable[[], Iterable[Path]]) -> Callable[[], Hashable]:
     """Return a function that gives modification time, size and inode of all files that `files` lists, behind links.
 
     A ConfigMap volume swaps one link to a new folder: names stay, inodes change. A file that goes away between listing

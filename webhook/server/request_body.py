@@ -51,7 +51,7 @@ is sent away: the last of the address that has most of them.
 """
 
 
-class LateBody(CallError):
+class LateBodyError(CallError):
     """The error for a body that was not whole before the deadline. `came` holds the bytes that arrived."""
 
     def __init__(self, error: CallError, came: LargeBody) -> None:
@@ -74,12 +74,12 @@ class ClientClock(Protocol):
         """Start the clock again because the server waits for the client."""
         ...
 
-    def hold(self) -> None:
+    def require_large_body_pace(self) -> None:
         """Require the body to arrive at the pace of large bodies, because memory is reserved for it."""
         ...
 
 
-class _Kept(Protocol):
+class _BodyPieces(Protocol):
     """Something that stores the pieces of a body."""
 
     def append(self, piece: bytes, /) -> None:
@@ -93,7 +93,7 @@ class _NoClock:
     def pause_clock(self) -> None:
         pass
 
-    resume_clock = hold = pause_clock
+    resume_clock = require_large_body_pace = pause_clock
 
 
 _NO_CLOCK: Final = _NoClock()
@@ -119,7 +119,7 @@ class BodyBudget:
         self._queues: dict[str, deque[tuple[int, asyncio.Future[None]]]] = {}
 
     @property
-    def waiting(self) -> int:
+    def waiting_call_count(self) -> int:
         """Return how many calls wait for bytes of the budget."""
         return sum(map(len, self._queues.values()))
 
@@ -132,8 +132,8 @@ class BodyBudget:
         if not self._queues and self._fits(size):
             self.reserved += size
             return
-        if self.waiting >= MAX_WAITING:
-            self._send_one_away(address)
+        if self.waiting_call_count >= MAX_WAITING:
+            self._refuse_one_waiting_call(address)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queues.setdefault(address, deque()).append((size, turn))
         try:
@@ -142,7 +142,7 @@ class BodyBudget:
             self._leave(size, turn, address)
             raise
 
-    def _send_one_away(self, address: str) -> None:
+    def _refuse_one_waiting_call(self, address: str) -> None:
         """Send away the last call of the address with the longest queue, or the new call when that is its own address.
 
         Raises:
@@ -150,17 +150,17 @@ class BodyBudget:
         """
         longest = max(self._queues.values(), key=len)
         if len(longest) <= len(self._queues.get(address, ())) + 1:
-            raise self.full()
+            raise self.budget_full_error()
         _, turn = longest.pop()
         if not turn.done():
-            turn.set_exception(self.full())
+            turn.set_exception(self.budget_full_error())
 
     def release(self, size: int) -> None:
         """Return bytes to the budget, and serve the next call in the queue."""
         self.reserved -= size
-        self._grant()
+        self._serve_waiting_calls()
 
-    def full(self) -> CallError:
+    def budget_full_error(self) -> CallError:
         """Return the error for a call that gets no place or no turn in the queue."""
         text = f"other calls fill the {self.total_bytes} bytes for large bodies; try again"
         return CallError(429, "TooManyRequests", f"{text}, or raise --max-inflight-body-bytes if this happens often")
@@ -169,7 +169,7 @@ class BodyBudget:
         """Return whether `size` bytes fit the budget now; a body larger than the whole budget is read alone."""
         return self.reserved + size <= self.total_bytes or not self.reserved
 
-    def _grant(self) -> None:
+    def _serve_waiting_calls(self) -> None:
         """Serve the queue while the budget lasts; an address that was served goes to the end."""
         while self._queues:
             address, queue = next(iter(self._queues.items()))
@@ -193,10 +193,10 @@ class BodyBudget:
             queue.remove((size, turn))
             if not queue:
                 del self._queues[address]
-        self._grant()  # a smaller one may stand behind it
+        self._serve_waiting_calls()  # a smaller one may stand behind it
 
 
-def whole(message: Message) -> bytes | None:
+def body_of_single_message(message: Message) -> bytes | None:
     """Return the body if the first message holds all of it, else None."""
     if message["type"] != "http.request" or message.get("more_body"):
         return None
@@ -204,7 +204,7 @@ def whole(message: Message) -> bytes | None:
     return body
 
 
-class Body:
+class BodyReader:
     """Reads one body: `async with Body(…) as body` keeps the reserved memory until the answer is computed."""
 
     __slots__ = ("_budget", "_clock", "_deadline", "_first", "_length", "_limit", "_receive", "_reserved", "_scope")
@@ -246,7 +246,7 @@ class Body:
 
         Raises:
             CallError: 413 when it is longer than the limit, declared or not; 429 when too many wait.
-            LateBody: 429 when its turn did not come before the deadline; 408 when it was not whole by then.
+            LateBodyError: 429 when its turn did not come before the deadline; 408 when it was not whole by then.
             ClientGone: the client went away.
         """
         try:
@@ -261,13 +261,13 @@ class Body:
     async def _read(self) -> bytes | LargeBody:
         length = self._length
         if length is not None and length > self._limit:
-            raise await self._discarded(length)
+            raise await self._discard_rest_of_body(length)
         if length is not None and length > FREE_BYTES:
             return await self._read_reserved(length, [])
         chunks: list[bytes] = []
         size, more = await self._collect(chunks, 0, FREE_BYTES)
         if size > self._limit:
-            raise await self._discarded(size, more=more)
+            raise await self._discard_rest_of_body(size, more=more)
         if not more:
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)
         return await self._read_reserved(self._limit, chunks)
@@ -283,7 +283,7 @@ class Body:
                 clock.pause_clock()
                 await self._budget.reserve(reserved, (self._scope.get("client") or ("",))[0])
                 self._reserved = reserved
-                clock.hold()
+                clock.require_large_body_pace()
                 body = LargeBody(reserved, chunks)
                 chunks.clear()
                 if more:
@@ -291,16 +291,16 @@ class Body:
         except TimeoutError:
             came = LargeBody(size, chunks) if body is None else body
             chunks.clear()  # which the error would keep with this frame
-            raise LateBody(self._late(), came) from None
+            raise LateBodyError(self._late_body_error(), came) from None
         finally:
             clock.resume_clock()
         if size > self._limit:
             self._release()
             body.close()
-            raise await self._discarded(size, more=more)
+            raise await self._discard_rest_of_body(size, more=more)
         return body if size > JOINED_BYTES else body.joined()
 
-    async def _collect(self, into: _Kept, size: int, most: int) -> tuple[int, bool]:
+    async def _collect(self, into: _BodyPieces, size: int, most: int) -> tuple[int, bool]:
         """Append pieces of the body until it ends or is longer than `most` bytes.
 
         Returns:
@@ -313,17 +313,17 @@ class Body:
             more = message.get("more_body", False)
             size += len(chunk)
             into.append(chunk)
-            if self._reserved and more and (pause := self._budget.pace.took(len(chunk), monotonic())):
-                await self._wait(pause)
+            if self._reserved and more and (pause := self._budget.pace.record_read(len(chunk), monotonic())):
+                await self._pause_reading(pause)
         return size, more
 
-    async def _wait(self, seconds: float) -> None:
+    async def _pause_reading(self, seconds: float) -> None:
         """Pause reading for some seconds without charging the client."""
         self._clock.pause_clock()
         await asyncio.sleep(seconds)
         self._clock.resume_clock()
 
-    async def _discarded(self, size: int, *, more: bool = True) -> CallError:
+    async def _discard_rest_of_body(self, size: int, *, more: bool = True) -> CallError:
         """Read and drop the rest of a body that is too long, and return the error for it.
 
         It needs no budget.
@@ -335,8 +335,8 @@ class Body:
             came = len(message.get("body", b""))
             read += came
             more = message.get("more_body", False)
-            if more and (pause := self._budget.discarding.took(came, monotonic())):
-                await self._wait(min(pause, max(0.0, self._deadline - monotonic())))
+            if more and (pause := self._budget.discarding.record_read(came, monotonic())):
+                await self._pause_reading(min(pause, max(0.0, self._deadline - monotonic())))
         text = f"the body is larger than {self._limit} bytes (found {max(size, read)})"
         return CallError(413, "RequestEntityTooLarge", f"{text}; raise --max-body-bytes to take it")
 
@@ -346,9 +346,9 @@ class Body:
             raise ClientGone
         return message
 
-    def _late(self) -> CallError:
+    def _late_body_error(self) -> CallError:
         if not self._reserved:
-            return self._budget.full()
+            return self._budget.budget_full_error()
         return CallError(408, "RequestTimeout", "the body was not whole before the call's deadline; see ?timeout=")
 
     def _release(self) -> None:

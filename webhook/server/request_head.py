@@ -37,7 +37,7 @@ _SHOWN: Final = 60
 """How many characters of a header a message shows."""
 
 
-class Malformed(ValueError):
+class MalformedRequestError(ValueError):
     """A request that is refused with code 400. Its text is sent to the client."""
 
 
@@ -56,41 +56,43 @@ class RequestHead:
         self.body_bytes = 0
         self.wrong = ""
 
-    def malformed(self, text: str) -> Malformed:
+    def create_malformed_error(self, text: str) -> MalformedRequestError:
         """Return the error to raise, and keep its text, because the parser raises an error of its own instead."""
         self.wrong = text
-        return Malformed(text)
+        return MalformedRequestError(text)
 
-    def url(self, size: int) -> None:
+    def check_url_size(self, size: int) -> None:
         """Refuse a URL of more than MAX_URL_BYTES; `size` is how many bytes have arrived."""
         if size > MAX_URL_BYTES:
-            raise self.malformed(f"the URL is longer than {MAX_URL_BYTES} bytes")
+            raise self.create_malformed_error(f"the URL is longer than {MAX_URL_BYTES} bytes")
 
-    def header(self, name: bytes, value: bytes, before: int) -> None:
+    def check_header(self, name: bytes, value: bytes, before: int) -> None:
         """Check one header, given its name in lower case and the number of headers before it.
 
         RFC 9112, section 6.1: a server that does not know a coding of the body cannot tell what the body is.
         """
         if before >= MAX_HEADERS:
-            raise self.malformed(f"there are more than {MAX_HEADERS} headers")
+            raise self.create_malformed_error(f"there are more than {MAX_HEADERS} headers")
         if name == b"host":
             self._hosts += 1
         elif name == b"transfer-encoding" and value.strip().lower() != b"chunked":
             coding = value.decode("latin-1")[:_SHOWN]
-            raise self.malformed(f"transfer-encoding: expected `chunked`, found `{coding}`; send the body as it is")
+            raise self.create_malformed_error(
+                f"transfer-encoding: expected `chunked`, found `{coding}`; send the body as it is"
+            )
 
-    def headers_end(self, version: str) -> None:
+    def check_all_headers(self, version: str) -> None:
         """Check the headers as a whole after the last one.
 
         RFC 9112, section 3.2: a request of HTTP/1.1 without exactly one Host is answered 400.
         """
         if self._hosts != 1 and version == "1.1":
             hosts = f"{self._hosts} `Host` headers" if self._hosts else "no `Host` header"
-            raise self.malformed(f"the request has {hosts}; HTTP/1.1 needs exactly one")
+            raise self.create_malformed_error(f"the request has {hosts}; HTTP/1.1 needs exactly one")
 
-    def body(self, size: int) -> None:
+    def count_body_piece(self, size: int) -> None:
         """Count one more piece of the body, and refuse too many small ones."""
         self._pieces += 1
         self.body_bytes += size
         if self._pieces > MAX_SMALL_PIECES and self.body_bytes < self._pieces * _SMALL_PIECE_BYTES:
-            raise self.malformed("the chunks of the body are too small; send at least 256 bytes in each")
+            raise self.create_malformed_error("the chunks of the body are too small; send at least 256 bytes in each")

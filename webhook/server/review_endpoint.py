@@ -15,15 +15,24 @@ from time import monotonic
 from typing import Any, Final, Protocol, TypeAlias
 from urllib.parse import parse_qs
 
-from webhook.admission.respond import status_body
+from webhook.admission.respond import encode_failure_status
 from webhook.attributes import Phase
 from webhook.decisions import DenialStatus
 from webhook.errors import CallError
-from webhook.problems.text import text_of_at_most
+from webhook.problems.text import shorten_text
 from webhook.server.connections import PATHS
 from webhook.server.large_body import LargeBody
 from webhook.server.readiness import Readiness
-from webhook.server.request_body import FREE_BYTES, Body, BodyBudget, ClientGone, LateBody, Receive, Scope, whole
+from webhook.server.request_body import (
+    FREE_BYTES,
+    BodyBudget,
+    BodyReader,
+    ClientGone,
+    LateBodyError,
+    Receive,
+    Scope,
+    body_of_single_message,
+)
 from webhook.settings.serving import DEFAULTS
 
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -52,15 +61,15 @@ class Handler(Protocol):
         """Return the AdmissionReview with the answer; raises CallError when the body cannot be read."""
         ...
 
-    async def unread(self, came: LargeBody, phase: Phase, arrived: float) -> bytes | None:
+    async def answer_incomplete_body(self, came: LargeBody, phase: Phase, arrived: float) -> bytes | None:
         """Return the AdmissionReview for a body that did not come whole in time; None when its beginning has no uid."""
         ...
 
-    def refused(self, phase: Phase, error: CallError) -> None:
+    def record_refused_call(self, phase: Phase, error: CallError) -> None:
         """Log and count a call that could not be read."""
         ...
 
-    def failed(self, phase: Phase, error: Exception) -> DenialStatus:
+    def record_unexpected_error(self, phase: Phase, error: Exception) -> DenialStatus:
         """Note an unexpected error, and return the Status to answer with."""
         ...
 
@@ -107,32 +116,36 @@ class ReviewEndpoint:
             length = _check_headers(scope)
             deadline = arrived + _timeout(scope["query_string"], self._limits.timeout_s)
             first = await receive() if length is not None and length <= self._free_bytes else None
-            if first is not None and (came := whole(first)) is not None:  # without the cost of what follows
+            if (
+                first is not None and (came := body_of_single_message(first)) is not None
+            ):  # without the cost of what follows
                 return 200, await self._handler.answer(came, phase, deadline)
             limit, until = self._limits.body_bytes, deadline - _ANSWER_SHARE * (deadline - arrived)
-            reading = Body(self.bodies, scope, receive, length=length, limit=limit, deadline=until, first=first)
+            reading = BodyReader(self.bodies, scope, receive, length=length, limit=limit, deadline=until, first=first)
             async with reading as body:
                 return 200, await self._handler.answer(body, phase, deadline)
-        except LateBody as late:
-            return await self._unread(late, phase, arrived)
+        except LateBodyError as late:
+            return await self._answer_incomplete_body(late, phase, arrived)
         except CallError as error:
-            self._handler.refused(phase, error)
-            return error.code, status_body(DenialStatus(code=error.code, reason=error.reason, message=error.message))
+            self._handler.record_refused_call(phase, error)
+            return error.code, encode_failure_status(
+                DenialStatus(code=error.code, reason=error.reason, message=error.message)
+            )
         except ClientGone:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it is ours: HTTP 500 leaves it to the failurePolicy
-            status = self._handler.failed(phase, error)
-            return status.code, status_body(status)
+            status = self._handler.record_unexpected_error(phase, error)
+            return status.code, encode_failure_status(status)
 
-    async def _unread(self, late: LateBody, phase: Phase, arrived: float) -> tuple[int, bytes]:
+    async def _answer_incomplete_body(self, late: LateBodyError, phase: Phase, arrived: float) -> tuple[int, bytes]:
         """Answer by the policies' failurePolicy if the beginning of the body names the request, else with an HTTP
         error.
         """
-        answer = await self._handler.unread(late.came, phase, arrived)
+        answer = await self._handler.answer_incomplete_body(late.came, phase, arrived)
         if answer is not None:
             return 200, answer
-        self._handler.refused(phase, late)
-        return late.code, status_body(DenialStatus(code=late.code, reason=late.reason, message=late.message))
+        self._handler.record_refused_call(phase, late)
+        return late.code, encode_failure_status(DenialStatus(code=late.code, reason=late.reason, message=late.message))
 
 
 def _check_headers(scope: Scope) -> int | None:
@@ -148,14 +161,14 @@ def _check_headers(scope: Scope) -> int | None:
         if name == b"content-type":
             media_type = value.decode("latin-1")
         elif name == b"content-length":
-            length = _length(value)
+            length = _parse_content_length(value)
     if media_type != _JSON and media_type.partition(";")[0].strip().lower() != _JSON:
-        given = f"`{text_of_at_most(media_type, _SHOWN)}`" if media_type else "none"
+        given = f"`{shorten_text(media_type, _SHOWN)}`" if media_type else "none"
         raise CallError(415, "UnsupportedMediaType", f"content-type: expected `{_JSON}`, found {given}")
     return length
 
 
-def _length(value: bytes) -> int:
+def _parse_content_length(value: bytes) -> int:
     if not value.isdigit():
         raise CallError(400, "BadRequest", f"content-length: expected a number, found `{value.decode('latin-1')}`")
     return int(value)

@@ -15,15 +15,15 @@ from functools import partial
 from time import monotonic, perf_counter, thread_time
 from typing import Any, Final, TypeAlias
 
-from webhook.admission.decode import decode_head, decode_review_bytes
-from webhook.admission.enforce import bounded_warnings
+from webhook.admission.decode import decode_request_without_objects, decode_review_bytes
+from webhook.admission.enforce import fit_warnings_to_api_server_limits
 from webhook.admission.json_bounds import takes_long_to_decode
 from webhook.admission.respond import encode_response
 from webhook.attributes import Attributes, Phase, UserInfo
 from webhook.cel.library.authorizer import (
-    AnsweringAuthorizer,
     AuthorizationDecision,
     AuthorizationQuestion,
+    PausingAuthorizer,
     UnansweredQuestion,
 )
 from webhook.deadline import Deadline
@@ -32,11 +32,11 @@ from webhook.errors import BudgetExceeded, CallError, InlineBudgetSpent
 from webhook.logs import Level, Log
 from webhook.server.access_reviews import MOST_QUESTIONS
 from webhook.server.counters import Counters
-from webhook.server.inline_slice import SMALL_BYTES, InlineSlice
-from webhook.server.large_body import LargeBody, keep_only
+from webhook.server.inline_slice import SMALL_BYTES, InlineTimeSlice
+from webhook.server.large_body import LargeBody, close_other_bodies
 from webhook.server.limited_log import LimitedLog
 from webhook.server.review_log import FAULTS, WorkerFault, fault, line
-from webhook.server.review_parts import Authority, Observer, Reviewer
+from webhook.server.review_parts import AuthorizationSource, Reviewer, ReviewObserver
 from webhook.server.scheduler import Scheduler
 from webhook.server.tenants import UNKNOWN, Tenant, tenant_of
 from webhook.server.worker_lane import OutOfTime, WorkerDied, WorkerLane
@@ -73,9 +73,9 @@ class ReviewHandler:
         counters: Counters,
         log: Log,
         *,
-        authority: Authority | None = None,
+        authority: AuthorizationSource | None = None,
         logs_denials: bool = False,
-        observer: Observer | None = None,
+        observer: ReviewObserver | None = None,
     ) -> None:
         self._reviewer = reviewer
         self._scheduler = scheduler
@@ -96,48 +96,48 @@ class ReviewHandler:
         """
         started = monotonic()
         if isinstance(body, LargeBody):
-            return await self._by_worker(body, _head(body), phase, started, deadline)
+            return await self._by_worker(body, _decode_head_of_large_body(body), phase, started, deadline)
         scheduler, size = self._scheduler, len(body)
         needs_worker = size > INLINE_BYTES or takes_long_to_decode(body)
         if needs_worker or size > SMALL_BYTES or not scheduler.is_free:
-            head = decode_head(body)
+            head = decode_request_without_objects(body)
             tenant = tenant_of(head)
             if needs_worker or scheduler.overruns.expects(tenant, size, started):
                 return await self._by_worker(body, head, phase, started, deadline)
             try:
-                await scheduler.turn(tenant, _evaluation_end(started, deadline))
+                await scheduler.wait_for_turn(tenant, _evaluation_end(started, deadline))
             except TimeoutError:
-                return await self._give_up(head, phase, _took_longer(started, deadline), started)
+                return await self._answer_unevaluated_in_turn(head, phase, _timeout_reason(started, deadline), started)
         attributes, answer = self._inline(body, phase, deadline, {})
         if isinstance(answer, AuthorizationQuestion):
-            return await self._after_questions(attributes, answer, phase, started, deadline)
+            return await self._answer_with_authorizer(attributes, answer, phase, started, deadline)
         if answer is not None:
-            scheduler.overruns.fitted(tenant_of(attributes), size)
+            scheduler.overruns.record_review_in_time(tenant_of(attributes), size)
             return answer
         scheduler.overruns.add(tenant_of(attributes), size, started)
         return await self._by_worker(attributes, attributes, phase, started, deadline)
 
-    async def unread(self, came: LargeBody, phase: Phase, arrived: float) -> bytes | None:
+    async def answer_incomplete_body(self, came: LargeBody, phase: Phase, arrived: float) -> bytes | None:
         """Answer a review whose body was not whole before its deadline; None when its beginning names no request."""
-        attributes = _head(came)
+        attributes = _decode_head_of_large_body(came)
         if attributes is None:
             return None
         self._counters.lanes["unread",] += 1
         because = f"the request was not read whole within {monotonic() - arrived:.2g} s"
-        return await self._give_up(attributes, phase, because, arrived)
+        return await self._answer_unevaluated_in_turn(attributes, phase, because, arrived)
 
-    def refused(self, phase: Phase, error: CallError) -> None:
+    def record_refused_call(self, phase: Phase, error: CallError) -> None:
         """Log and count a call that could not be read."""
         self._counters.refused(phase, error.code)
         self._refusals.write("warning", {"phase": phase.value, "code": error.code, "reason": error.message})
 
-    def failed(self, phase: Phase, error: Exception) -> DenialStatus:
+    def record_unexpected_error(self, phase: Phase, error: Exception) -> DenialStatus:
         """Log and count an unexpected error by its type and place, without its text."""
         return self._note_fault(phase, fault(error))
 
     # ---- the event loop
 
-    async def _after_questions(
+    async def _answer_with_authorizer(
         self, attributes: Attributes, question: AuthorizationQuestion, phase: Phase, started: float, deadline: float
     ) -> bytes:
         """Answer a review whose policies ask the authorizer; after each answer the evaluation starts again."""
@@ -147,9 +147,11 @@ class ReviewHandler:
         while isinstance(answer, AuthorizationQuestion):
             known[answer] = await self._ask(answer, attributes.user_info, tenant, _asking_end(started, deadline))
             try:
-                await self._scheduler.turn(tenant, _evaluation_end(started, deadline))
+                await self._scheduler.wait_for_turn(tenant, _evaluation_end(started, deadline))
             except TimeoutError:
-                return await self._give_up(attributes, phase, _took_longer(started, deadline), started)
+                return await self._answer_unevaluated_in_turn(
+                    attributes, phase, _timeout_reason(started, deadline), started
+                )
             _, answer = self._inline(attributes, phase, deadline, known)
         return answer or await self._by_worker(attributes, attributes, phase, started, deadline, known=known)
 
@@ -168,13 +170,13 @@ class ReviewHandler:
         """Evaluate on the loop; return the request with the answer, an open question, or None when it takes too
         long.
         """
-        used = InlineSlice()
+        used = InlineTimeSlice()
         tenant = UNKNOWN
         try:
             attributes = decode_review_bytes(given) if isinstance(given, bytes) else given
             tenant = tenant_of(attributes)
-            used.allow(self._scheduler.slice_s(tenant), _evaluation_end(monotonic(), deadline))
-            result = self._result(attributes, phase, used, self._counters, known)
+            used.limit_evaluation(self._scheduler.slice_s(tenant), _evaluation_end(monotonic(), deadline))
+            result = self._evaluate_and_encode(attributes, phase, used, self._counters, known)
         except InlineBudgetSpent:
             self._counters.lanes["inline_overrun",] += 1
             return attributes, None
@@ -186,18 +188,23 @@ class ReviewHandler:
         self._note_review("info", "review", result.fields)
         return attributes, result.body
 
-    def _result(
+    def _evaluate_and_encode(
         self, attributes: Attributes, phase: Phase, deadline: Deadline, counters: Counters, known: Known
     ) -> WorkerResult:
         """Evaluate a review, encode its verdict and count it. Raises what the evaluation raises."""
         started = perf_counter()
-        answers = AnsweringAuthorizer(known, MOST_QUESTIONS)
+        answers = PausingAuthorizer(known, MOST_QUESTIONS)
         verdict = self._reviewer.review(attributes, phase, deadline, answers)
         if answers.unanswered and verdict.allowed:
-            verdict = replace(verdict, warnings=bounded_warnings((*verdict.warnings, _let_pass(answers.unanswered))))
-        return self._written(attributes, phase, verdict, started, counters)
+            verdict = replace(
+                verdict,
+                warnings=fit_warnings_to_api_server_limits(
+                    (*verdict.warnings, _warning_of_ignored_failure(answers.unanswered))
+                ),
+            )
+        return self._encode_and_count(attributes, phase, verdict, started, counters)
 
-    def _written(
+    def _encode_and_count(
         self, attributes: Attributes, phase: Phase, verdict: Verdict, started: float, counters: Counters
     ) -> WorkerResult:
         answer = encode_response(attributes.uid, verdict, phase, attributes.operation)
@@ -231,31 +238,35 @@ class ReviewHandler:
             starts_by = _evaluation_end(started, deadline)
             result = unpack(await self._lane.run(work, tenant, deadline, starts_by), self._counters)
         except (OutOfTime, TimeoutError):
-            return await self._give_up(head, phase, _took_longer(started, deadline), started)
+            return await self._answer_unevaluated_in_turn(head, phase, _timeout_reason(started, deadline), started)
         except WorkerDied as error:
-            return await self._give_up(head, phase, str(error), started)
+            return await self._answer_unevaluated_in_turn(head, phase, str(error), started)
         if result.outcome == "out of memory":
-            return await self._give_up(head, phase, "it needed more memory than one review may take", started)
+            return await self._answer_unevaluated_in_turn(
+                head, phase, "it needed more memory than one review may take", started
+            )
         if result.outcome == "out of time":
-            return await self._give_up(head, phase, _took_longer(started, deadline), started)
+            return await self._answer_unevaluated_in_turn(head, phase, _timeout_reason(started, deadline), started)
         if result.outcome == "question":
-            question, user = _question(result.fields)
+            question, user = _question_from_json(result.fields)
             answer = await self._ask(question, user, tenant, _asking_end(started, deadline))
             return await self._by_worker(given, head, phase, started, deadline, known={**known, question: answer})
-        self._scheduler.overruns.evaluated(tenant, result.seconds)
+        self._scheduler.overruns.record_worker_time(tenant, result.seconds)
         return self._log_and_return_answer(result, started)
 
     def _in_child(self, given: _Input, phase: Phase, end: float, known: Known) -> bytes:
         """Evaluate a review in a child process, and return the packed result with its counts."""
-        keep_only(given)
+        close_other_bodies(given)
         counters, deadline = Counters(), Deadline(end, BudgetExceeded)
         try:
             body = given.joined() if isinstance(given, LargeBody) else given
             attributes = decode_review_bytes(body) if isinstance(body, bytes) else body
             try:
-                return self._result(attributes, phase, deadline, counters, known).packed(counters)
+                return self._evaluate_and_encode(attributes, phase, deadline, counters, known).packed(counters)
             except UnansweredQuestion as open_question:
-                result = WorkerResult(outcome="question", fields=_fields(open_question.question, attributes.user_info))
+                result = WorkerResult(
+                    outcome="question", fields=_question_as_json(open_question.question, attributes.user_info)
+                )
         except CallError as error:
             fields: dict[str, object] = {"code": error.code, "reason": error.reason, "message": error.message}
             result = WorkerResult(outcome="refused", fields=fields)
@@ -283,7 +294,9 @@ class ReviewHandler:
         self._note_review("info", "review", {**fields, "lane": "worker", "total_ms": took_ms})
         return result.body
 
-    async def _give_up(self, head: Attributes | None, phase: Phase, because: str, started: float) -> bytes:
+    async def _answer_unevaluated_in_turn(
+        self, head: Attributes | None, phase: Phase, because: str, started: float
+    ) -> bytes:
         """Answer by the policies' failurePolicy, only a few times between two looks at the sockets.
 
         Reviews that came together run out of time together, and all their answers at once, with the ends of as many
@@ -295,9 +308,9 @@ class ReviewHandler:
         async with self._giving_up:
             if not self._scheduler.has_time:
                 await asyncio.sleep(0)
-            return self._unevaluated(head, phase, because, started)
+            return self._answer_unevaluated(head, phase, because, started)
 
-    def _unevaluated(self, head: Attributes | None, phase: Phase, because: str, started: float) -> bytes:
+    def _answer_unevaluated(self, head: Attributes | None, phase: Phase, because: str, started: float) -> bytes:
         """Answer by the policies' failurePolicy and log why the review was not evaluated.
 
         Raises:
@@ -306,8 +319,8 @@ class ReviewHandler:
         if head is None:
             raise CallError(503, "ServiceUnavailable", f"the review was not read, {because}")
         begun = thread_time()
-        verdict = self._reviewer.interrupt(head, phase, because)
-        result = self._written(head, phase, verdict, perf_counter() - (monotonic() - started), self._counters)
+        verdict = self._reviewer.answer_unevaluated(head, phase, because)
+        result = self._encode_and_count(head, phase, verdict, perf_counter() - (monotonic() - started), self._counters)
         self._note_review("warning", "review not evaluated", {**result.fields, "lane": "worker", "reason": because})
         self._scheduler.worked(tenant_of(head), thread_time() - begun)
         return result.body
@@ -338,12 +351,12 @@ class ReviewHandler:
             self._counters.uncaught[f"log: {type(error).__name__}",] += 1
 
 
-def _fields(question: AuthorizationQuestion, user: UserInfo) -> dict[str, object]:
+def _question_as_json(question: AuthorizationQuestion, user: UserInfo) -> dict[str, object]:
     """Return a question and the user of the review as JSON, for a child to send to its parent."""
     return {"question": asdict(question), "user": user._asdict()}
 
 
-def _question(fields: Mapping[str, Any]) -> tuple[AuthorizationQuestion, UserInfo]:
+def _question_from_json(fields: Mapping[str, Any]) -> tuple[AuthorizationQuestion, UserInfo]:
     user = fields["user"]
     extra = {name: tuple(values) for name, values in user["extra"].items()}
     return AuthorizationQuestion(**fields["question"]), UserInfo(
@@ -351,18 +364,18 @@ def _question(fields: Mapping[str, Any]) -> tuple[AuthorizationQuestion, UserInf
     )
 
 
-def _took_longer(started: float, deadline: float) -> str:
+def _timeout_reason(started: float, deadline: float) -> str:
     return f"it took longer than {deadline - started:.2g} s"
 
 
-def _head(body: LargeBody) -> Attributes | None:
+def _decode_head_of_large_body(body: LargeBody) -> Attributes | None:
     """Return the request that the beginning of a large body names; a longer beginning is tried when the first is not
     enough.
     """
-    return next(filter(None, map(decode_head, body.beginnings())), None)
+    return next(filter(None, map(decode_request_without_objects, body.beginnings())), None)
 
 
-def _let_pass(reasons: Iterable[str]) -> str:
+def _warning_of_ignored_failure(reasons: Iterable[str]) -> str:
     """Return the warning for a user whose request passes because a policy that asked has failurePolicy Ignore."""
     return f"a policy that asks what users may do was not evaluated and let the request pass: {'; '.join(reasons)}"
 

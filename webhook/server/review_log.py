@@ -13,7 +13,7 @@ from typing import Final
 from webhook.attributes import Attributes, Phase
 from webhook.decisions import Verdict
 from webhook.errors import fault_locations
-from webhook.problems.text import text_of_at_most
+from webhook.problems.text import shorten_text
 
 _MOST_RULES: Final = 20
 """How many ids of rules a line has; an object that breaks more of them breaks the first."""
@@ -74,8 +74,8 @@ def line(
         "elapsed_ms": round(elapsed_s * 1000, 3),
     }
     if len(attributes.uid) + len(attributes.name) + len(attributes.user_info.username) > _LONGEST:
-        fields |= {key: text_of_at_most(str(fields[key]), _LONGEST) for key in ("uid", "name", "user")}
-    if rules := _rules(verdict):
+        fields |= {key: shorten_text(str(fields[key]), _LONGEST) for key in ("uid", "name", "user")}
+    if rules := _broken_rule_ids(verdict):
         fields["rules"] = rules
     if attributes.dry_run:
         fields["dry_run"] = True
@@ -84,7 +84,7 @@ def line(
     if verdict.status is not None:
         fields["code"] = verdict.status.code
         if with_denial:
-            fields["denial"] = text_of_at_most(verdict.status.message, _LONGEST_DENIAL)
+            fields["denial"] = shorten_text(verdict.status.message, _LONGEST_DENIAL)
     if verdict.patch:
         fields["patched"] = len(verdict.patch)
     if verdict.faults:
@@ -92,7 +92,7 @@ def line(
     return fields
 
 
-def _rules(verdict: Verdict) -> list[str]:
+def _broken_rule_ids(verdict: Verdict) -> list[str]:
     """Return the ids of the rules that were broken, in the order of the messages and without advice."""
     broken: dict[str, None] = {}
     for decision in verdict.decisions:

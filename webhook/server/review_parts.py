@@ -23,12 +23,12 @@ class Reviewer(Protocol):
         """Return the verdict on a request. Raises UnansweredQuestion where the authorizer must be asked first."""
         ...
 
-    def interrupt(self, attributes: Attributes, phase: Phase, because: str) -> Verdict:
+    def answer_unevaluated(self, attributes: Attributes, phase: Phase, because: str) -> Verdict:
         """Return the verdict on a request whose evaluation was given up."""
         ...
 
 
-class Authority(Protocol):
+class AuthorizationSource(Protocol):
     """Answers the questions that policies ask through the CEL variable `authorizer`."""
 
     async def ask(
@@ -38,9 +38,9 @@ class Authority(Protocol):
         ...
 
 
-class Observer(Protocol):
-    """Is told what the log says of each review."""
+class ReviewObserver(Protocol):
+    """Receives the log fields of each review."""
 
     def reviewed(self, fields: dict[str, object]) -> None:
-        """Take the fields of the log line of the review of the current task."""
+        """Receive the log fields of the review that the current task answered."""
         ...

@@ -12,8 +12,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
-from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +21,7 @@ from webhook.admission.review import answer_request
 from webhook.attributes import Attributes, Phase
 from webhook.cel.library.authorizer import Authorizer
 from webhook.cluster import Cluster, live
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.layered import LayeredCluster
 from webhook.deadline import Deadline
@@ -32,25 +30,25 @@ from webhook.errors import ConfigurationError
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.live_policies.combine import LivePolicies
 from webhook.live_policies.compile import Compiler
-from webhook.live_policies.objects import watch as watch_stored
+from webhook.live_policies.objects import watch_stored_policies as watch_stored
 from webhook.logs import Log
 from webhook.policy.policy_set import PolicySet
-from webhook.releases import shown
-from webhook.server.access_reviews import may_be_asked
-from webhook.server.application import compose
+from webhook.releases import release_as_text
+from webhook.server.access_reviews import check_authorizer_enabled
+from webhook.server.application import create_application
 from webhook.server.background_tasks import Supervisor, Work
 from webhook.server.counters import Counters
-from webhook.server.listener import Listener, Place
-from webhook.server.live_params import LiveParams
+from webhook.server.listener import Listener, ListenerSettings
+from webhook.server.live_params import LiveParamsChecker
 from webhook.server.live_policy_set import LivePolicySet
 from webhook.server.metrics import Gauges
-from webhook.server.policy_list import listed
+from webhook.server.policy_list import policy_rows
 from webhook.server.readiness import Check, Readiness
-from webhook.server.reload import Reloaded, marks, watch
+from webhook.server.reload import ReloadableValue, create_file_state_function, watch
 from webhook.server.review_endpoint import AsgiApp, Limits
-from webhook.server.review_parts import Authority
+from webhook.server.review_parts import AuthorizationSource
 from webhook.server.scheduler import Scheduler
-from webhook.server.tls import Certificates
+from webhook.server.tls import Certificates, validity_of_certificate
 from webhook.server.view_gauges import gauges_of_view
 from webhook.server.warm_up_samples import SAMPLES
 from webhook.server.worker_lane import WorkerLimits
@@ -71,8 +69,8 @@ _YOUNG_OBJECTS: Final = 150_000
 class ServedState:
     """The policies, context and view of the cluster that reviews are evaluated with; each review reads them anew."""
 
-    policies: Reloaded[PolicySet]
-    context: Reloaded[FilesCluster]
+    policies: ReloadableValue[PolicySet]
+    context: ReloadableValue[FilesCluster]
     watched: live.WatchedCluster | None
     settings: ReportSettings
 
@@ -103,20 +101,20 @@ class ServedState:
             ConfigurationError: policies, context or cluster that cannot be used.
             InputError: context that cannot be read.
         """
-        places = (*assembly.policy_places(chosen), *filter(None, [chosen.configuration.path]))
-        how = assembly.compile_options(chosen)
-        policies: Reloaded[PolicySet] = Reloaded(
-            lambda: may_be_asked(
-                assembly.policies_of_settings(settings_from_changed_file(chosen), how), may_ask=may_ask
+        places = (*assembly.policy_folders_of_settings(chosen), *filter(None, [chosen.configuration.path]))
+        how = assembly.create_compile_options(chosen)
+        policies: ReloadableValue[PolicySet] = ReloadableValue(
+            lambda: check_authorizer_enabled(
+                assembly.load_policies_of_settings(settings_from_changed_file(chosen), how), may_ask=may_ask
             ),
-            marks(lambda: discover(places)),
-            PolicySet.prepare,
+            create_file_state_function(lambda: discover(places)),
+            PolicySet.compile_ahead_of_requests,
         )
         if live_policies:
             policies = LivePolicySet(policies, *watch_stored(kubeconfig, log), Compiler(how, may_ask=may_ask))
-        context = Reloaded(
-            lambda: assembly.context_cluster(chosen, policies.current),
-            marks(lambda: discover(chosen.context)),
+        context = ReloadableValue(
+            lambda: assembly.cluster_of_context_files(chosen, policies.current),
+            create_file_state_function(lambda: discover(chosen.context)),
         )
         interests = policies.current.interests()
         watched = live.WatchedCluster.start(kubeconfig, interests, log, view_memory) if is_live else None
@@ -125,7 +123,7 @@ class ServedState:
     def cluster(self) -> Cluster:
         """Return the view of the cluster: objects of context files first, then those of the live cluster."""
         context = self.context.current
-        return LayeredCluster(context, self.watched.cluster) if self.watched else AssumedNamespaces(context)
+        return LayeredCluster(context, self.watched.cluster) if self.watched else ClusterWithAssumedNamespaces(context)
 
     @property
     def view_bytes(self) -> int:
@@ -149,7 +147,7 @@ class ServedState:
             ),
         )
 
-    def interrupt(self, attributes: Attributes, phase: Phase, because: str) -> Verdict:
+    def answer_unevaluated(self, attributes: Attributes, phase: Phase, because: str) -> Verdict:
         """Return the verdict on a request whose evaluation was given up."""
         most = self.settings.enforcement_action
         return answer_unevaluated_request(
@@ -160,14 +158,14 @@ class ServedState:
 def serve(
     held: ServedState,
     certificates: Certificates,
-    place: Place,
+    place: ListenerSettings,
     limits: Limits,
     *,
     log: Log,
     reload_s: float,
     started: float,
     workers: WorkerLimits = WorkerLimits(),  # noqa: B008 - frozen
-    authority: Authority | None = None,
+    authority: AuthorizationSource | None = None,
     most_bytes: int = 0,
     logs_denials: bool = False,
     traces: bool = False,
@@ -199,21 +197,25 @@ def serve(
         from webhook.server.tracing import tracing_to_collector
 
         tracing = tracing_to_collector(counters)
-    watching = Watching(held, certificates, counters, log)
+    watching = ReloadWatcher(held, certificates, counters, log)
     supervisor = Supervisor(counters, log)
-    remarks = {**watching.remarks(), "background tasks": supervisor.remark, "log": log.remark}
+    remarks = {
+        **watching.remarks(),
+        "background tasks": supervisor.describe_recent_failures,
+        "log": log.describe_dropped_lines,
+    }
     readiness = Readiness(remarks=remarks)
-    application = compose(
+    application = create_application(
         held,
         log,
         limits,
         counters=counters,
         readiness=readiness,
         gauges=watching.gauges(most_bytes),
-        about={"kubernetes": shown(held.settings.kubernetes_version), "engine": held.settings.cel_engine},
+        about={"kubernetes": release_as_text(held.settings.kubernetes_version), "engine": held.settings.cel_engine},
         workers=workers,
         authority=authority,
-        policies=lambda: listed(held.policies.current),
+        policies=lambda: policy_rows(held.policies.current),
         logs_denials=logs_denials,
         observer=tracing,
     )
@@ -230,9 +232,9 @@ def serve(
     work = {"warm-up": warm, **watching.background(reload_s)}
     endpoint = before(application.endpoint)
     if tracing is not None:
-        work["traces"] = tracing.send
+        work["traces"] = tracing.send_periodically
         endpoint = tracing.traced(endpoint)
-    background = tuple(supervisor.over(name, each) for name, each in work.items())
+    background = tuple(supervisor.restart_after_failures(name, each) for name, each in work.items())
     Listener(
         endpoint,
         place,
@@ -242,13 +244,13 @@ def serve(
         log=log,
         counters=counters,
         background=background,
-        on_start=_on_start(held, log, started),
+        on_start=_create_start_callback(held, log, started),
     ).listen()
     if tracing is not None:
         tracing.flush()
 
 
-def _on_start(held: ServedState, log: Log, started: float) -> Callable[[str, int, int | None], None]:
+def _create_start_callback(held: ServedState, log: Log, started: float) -> Callable[[str, int, int | None], None]:
     """Return what is done when the server listens: it tunes the interpreter and writes the line `ready`."""
 
     def ready(host: str, port: int, probe_port: int | None) -> None:
@@ -270,7 +272,7 @@ async def warm_up(state: ServedState, scheduler: Scheduler) -> None:
     """
 
     def work() -> None:
-        state.policies.current.prepare()
+        state.policies.current.compile_ahead_of_requests()
         for phase in Phase:
             for sample in SAMPLES:
                 state.review(sample, phase, Deadline())
@@ -282,7 +284,7 @@ async def warm_up(state: ServedState, scheduler: Scheduler) -> None:
         scheduler.is_warm.set()
 
 
-class Watching:
+class ReloadWatcher:
     """Watches the files and the cluster of a server, and reports, logs and counts each reload."""
 
     def __init__(self, held: ServedState, certificates: Certificates, counters: Counters, log: Log) -> None:
@@ -292,15 +294,15 @@ class Watching:
         self._counters = counters
         self._log = log
         self._counters.last_reload.update(dict.fromkeys((("policies",), ("context",), ("certificate",)), 1))
-        self._params = LiveParams(lambda: held.policies.current, held.cluster, counters, log)
+        self._params = LiveParamsChecker(lambda: held.policies.current, held.cluster, counters, log)
 
     def checks(self) -> dict[str, Check]:
         """Return the checks of /readyz, which must all pass for reviews to be answered."""
-        checks: dict[str, Check] = {"policies": lambda: "", "certificate": self._out_of_time}
+        checks: dict[str, Check] = {"policies": lambda: "", "certificate": self._certificate_validity_problem}
         if self._held.watched:
-            checks["cluster"] = self._held.watched.unsettled
+            checks["cluster"] = self._held.watched.why_not_ready
         if isinstance(policies := self._held.policies, LivePolicySet):
-            checks["live policies"] = policies.unsettled
+            checks["live policies"] = policies.explain_missing_policy_list
         return checks
 
     def remarks(self) -> dict[str, Check]:
@@ -310,10 +312,10 @@ class Watching:
             "policies": lambda: policies.error,
             "context": lambda: self._held.context.error,
             "certificate": lambda: self._certificate_error,
-            "cluster": lambda: self._held.watched.failures() if self._held.watched else "",
-            "params": self._params.remark,
-            **({"live policies": policies.remark} if isinstance(policies, LivePolicySet) else {}),
-            "unbound policies": lambda: ", ".join(policies.current.unbound),
+            "cluster": lambda: self._held.watched.describe_failures() if self._held.watched else "",
+            "params": self._params.describe_mistakes,
+            **({"live policies": policies.describe_problems} if isinstance(policies, LivePolicySet) else {}),
+            "unbound policies": lambda: ", ".join(policies.current.unbound_policy_names),
         }
 
     def gauges(self, most_bytes: int) -> Gauges:
@@ -322,26 +324,29 @@ class Watching:
             "policies": ("Policies in service.", lambda: len(self._held.policies.current.policies)),
             "certificate_expiry_seconds": ("When the serving certificate ends, Unix time.", self.certificate_ends),
             "memory_bound_bytes": ("What the bounds of all parts add up to.", lambda: most_bytes),
-            "log_lines_dropped_total": ("Log lines that nobody read in time.", lambda: self._log.dropped),
-            "live_policies": ("Policies and bindings that the cluster stores.", lambda: len(self._live().objects)),
+            "log_lines_dropped_total": ("Log lines that nobody read in time.", lambda: self._log.dropped_line_count),
+            "live_policies": (
+                "Policies and bindings that the cluster stores.",
+                lambda: len(self._live_policies().objects),
+            ),
             "live_policies_failing": (
                 "Of these, those with errors: see their condition Compiled.",
-                lambda: len(self._live().failing()),
+                lambda: len(self._live_policies().failing_object_names()),
             ),
             **gauges_of_view(self._held.watched),
         }
 
-    def _live(self) -> LivePolicies:
+    def _live_policies(self) -> LivePolicies:
         """Return the policies with what became of each stored object; none without live policies."""
         policies = self._held.policies
         return policies.live if isinstance(policies, LivePolicySet) else LivePolicies(policies.current)
 
     def certificate_ends(self) -> float:
         """Return when the served certificate expires, in seconds since 1970."""
-        return _validity(self._certificates.shown)[1].timestamp()
+        return validity_of_certificate(self._certificates.shown)[1].timestamp()
 
-    def _out_of_time(self) -> str:
-        begins, ends = _validity(self._certificates.shown)
+    def _certificate_validity_problem(self) -> str:
+        begins, ends = validity_of_certificate(self._certificates.shown)
         if time.time() < begins.timestamp():
             return f"it is not valid before {begins:%Y-%m-%dT%H:%M:%SZ}; set the clock right or issue it anew"
         return "it has expired" if ends.timestamp() < time.time() else ""
@@ -355,15 +360,17 @@ class Watching:
             return params
         return {
             **params,
-            "policies": lambda: watch(self._held.policies, period_s, self._policies_tried),
-            "context": lambda: watch(self._held.context, period_s, lambda tried: self._tell("context", tried.error)),
+            "policies": lambda: watch(self._held.policies, period_s, self._on_policies_reloaded),
+            "context": lambda: watch(
+                self._held.context, period_s, lambda tried: self._log_and_count_reload("context", tried.error)
+            ),
             "certificate": lambda: self._watch_certificates(period_s),
         }
 
-    def _policies_tried(self, tried: Reloaded[PolicySet]) -> None:
+    def _on_policies_reloaded(self, tried: ReloadableValue[PolicySet]) -> None:
         if self._held.watched and not tried.error:
-            self._held.watched.hold(tried.current.interests())
-        self._tell("policies", tried.error)
+            self._held.watched.replace_interests(tried.current.interests())
+        self._log_and_count_reload("policies", tried.error)
 
     async def _watch_certificates(self, period_s: float) -> None:
         while True:
@@ -373,13 +380,13 @@ class Watching:
             except ConfigurationError as error:
                 if str(error) != self._certificate_error:
                     self._certificate_error = str(error)
-                    self._tell("certificate", str(error))
+                    self._log_and_count_reload("certificate", str(error))
             else:
                 self._certificate_error = ""
                 if changed:
-                    self._tell("certificate", "")
+                    self._log_and_count_reload("certificate", "")
 
-    def _tell(self, what: str, error: str) -> None:
+    def _log_and_count_reload(self, what: str, error: str) -> None:
         outcome = "failure" if error else "success"
         self._counters.reloads[what, outcome] += 1
         self._counters.last_reload[what,] = 0 if error else 1
@@ -387,11 +394,3 @@ class Watching:
             self._log.error("reload failed", what=what, error=error)
         else:
             self._log.info("reloaded", what=what)
-
-
-@lru_cache(maxsize=2)
-def _validity(certificate: bytes) -> tuple[datetime, datetime]:
-    from certs.issue import read
-
-    facts = read(certificate)[0]
-    return facts.not_before, facts.not_after

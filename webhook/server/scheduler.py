@@ -53,13 +53,13 @@ class Scheduler:
         self.overruns = Overruns()
         self.is_warm = asyncio.Event()
         self.is_warm.set()
-        self._queue = FairQueue(self.usage, lambda _tenant: self._look_first(), _TURN_S, _MOST_DEBT_S)
+        self._queue = FairQueue(self.usage, lambda _tenant: self._plan_next_round(), _TURN_S, _MOST_DEBT_S)
         self._longest_s: BoundedMap[str, float] = BoundedMap()
         self._spent_s = 0.0
         self._will_look = False
 
     @property
-    def waiting(self) -> int:
+    def waiting_count(self) -> int:
         """Return how many reviews and other work wait for a turn."""
         return len(self._queue)
 
@@ -73,19 +73,19 @@ class Scheduler:
         """Return whether work that does not queue may run before the next look at the sockets."""
         return self._spent_s < ROUND_S
 
-    async def turn(self, tenant: Tenant, until: float = inf) -> None:
+    async def wait_for_turn(self, tenant: Tenant, until: float = inf) -> None:
         """Wait until the tenant may use the loop, which it must then use without waiting.
 
         Raises:
             TimeoutError: a moment of the monotonic clock came first.
         """
-        if not self.is_free and not self._may_pass(tenant):
-            self._look_first()
+        if not self.is_free and not self._may_skip_queue(tenant):
+            self._plan_next_round()
             await self._queue.wait(tenant, until)
 
-    def _may_pass(self, tenant: Tenant) -> bool:
+    def _may_skip_queue(self, tenant: Tenant) -> bool:
         """Return whether a light tenant may skip the queue: the round has time and nobody who waits goes before it."""
-        return self.has_time and self.usage.is_light(tenant, monotonic()) and self._queue.is_next(tenant)
+        return self.has_time and self.usage.is_light(tenant, monotonic()) and self._queue.would_be_next(tenant)
 
     def worked(self, tenant: Tenant, seconds: float) -> None:
         """Charge a tenant for the seconds that it used of the event loop."""
@@ -95,7 +95,7 @@ class Scheduler:
         self._queue.charge(tenant.namespace, seconds * max(1.0, min(seconds, longest_s) / _QUICK_S))
         self._spent_s += seconds
         if self._queue or self._spent_s > _SHORT_S:
-            self._look_first()
+            self._plan_next_round()
 
     def slice_s(self, tenant: Tenant) -> float:
         """Return the seconds that a review of a tenant may run now: light tenants get more while nobody waits."""
@@ -103,7 +103,7 @@ class Scheduler:
             return WARMING_S
         return LIGHT_S if not self._queue and self.usage.is_light(tenant, monotonic()) else HEAVY_S
 
-    def _look_first(self) -> None:
+    def _plan_next_round(self) -> None:
         """Let the event loop read its sockets once, then begin the next round."""
         if not self._will_look:
             self._will_look = True
@@ -120,4 +120,4 @@ class Scheduler:
         self._will_look = False
         if (following := self._queue.pop()) is not None:
             following[1].set_result(None)
-            self._look_first()
+            self._plan_next_round()

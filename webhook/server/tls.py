@@ -14,11 +14,13 @@ import os
 import ssl
 import stat
 from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from webhook.errors import ConfigurationError
-from webhook.server.tls_records import RecordContext
+from webhook.server.tls_records import RecordwiseTlsContext
 
 Mark: TypeAlias = tuple[tuple[int, int, int], ...]
 """Modification time, size and inode of each file, which change with the file, also behind a swapped link."""
@@ -30,14 +32,14 @@ _TLS_1_2_CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Files:
+class TlsFiles:
     """The paths of the serving pair and of the client authority; without client_ca any client may call."""
 
     certificate: Path
     key: Path
     client_ca: Path | None = None
 
-    def mark(self) -> Mark:
+    def file_states(self) -> Mark:
         """Return modification time, size and inode of all files.
 
         Raises:
@@ -48,26 +50,26 @@ class Files:
         return tuple((state.st_mtime_ns, state.st_size, state.st_ino) for state in states)
 
 
-def context(files: Files) -> ssl.SSLContext:
+def create_server_context(files: TlsFiles) -> ssl.SSLContext:
     """Return a server context for TLS 1.2 or later with this certificate and key.
 
     Raises:
         ConfigurationError: a file is missing or unreadable, or key and certificate do not belong together.
     """
-    made = RecordContext(ssl.PROTOCOL_TLS_SERVER)
+    made = RecordwiseTlsContext(ssl.PROTOCOL_TLS_SERVER)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     made.set_ciphers(_TLS_1_2_CIPHERS)
     made.set_alpn_protocols(_ALPN)
     try:
-        made.load_cert_chain(files.certificate, files.key, password=_no_password)
+        made.load_cert_chain(files.certificate, files.key, password=_refuse_encrypted_key)
     except OSError as error:  # ssl.SSLError is one
         raise ConfigurationError(_explain(files, error)) from None
     if files.client_ca:
-        _ask_for_clients(made, files.client_ca)
+        _require_client_certificates(made, files.client_ca)
     return made
 
 
-def _ask_for_clients(listening: ssl.SSLContext, authority: Path) -> None:
+def _require_client_certificates(listening: ssl.SSLContext, authority: Path) -> None:
     try:
         listening.load_verify_locations(authority)
     except ssl.SSLError:
@@ -86,10 +88,10 @@ class Certificates:
         trusted: the PEM text of the authority of clients, another object once it was replaced; empty without one.
     """
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: TlsFiles) -> None:
         self.files = files
-        self._mark = self._look()
-        self.context = context(files)
+        self._mark = self._read_file_states()
+        self.context = create_server_context(files)
         self.shown = files.certificate.read_bytes()
         self.trusted = self._authority()
 
@@ -102,20 +104,20 @@ class Certificates:
         Raises:
             ConfigurationError: the changed files are no usable pair; the last one stays in service.
         """
-        mark = self._look()
+        mark = self._read_file_states()
         if mark == self._mark:
             return False
         trusted = self._authority()
-        self.context = context(self.files)
+        self.context = create_server_context(self.files)
         self.shown = self.files.certificate.read_bytes()
         if trusted != self.trusted:
             self.trusted = trusted
         self._mark = mark
         return True
 
-    def _look(self) -> Mark:
+    def _read_file_states(self) -> Mark:
         try:
-            return self.files.mark()
+            return self.files.file_states()
         except OSError as error:
             raise ConfigurationError(_explain(self.files, error)) from None
 
@@ -142,12 +144,12 @@ def key_warning(key: Path) -> str:
     return f"`{key}` has mode {mode}: other users can read the private key; {fix}"
 
 
-def _no_password() -> str:
+def _refuse_encrypted_key() -> str:
     """Refuse an encrypted key, because OpenSSL would ask for a passphrase on the terminal and wait for ever."""
     raise ConfigurationError("the private key is encrypted; store it without a passphrase")
 
 
-def _explain(files: Files, error: OSError) -> str:
+def _explain(files: TlsFiles, error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         if files.client_ca and str(files.client_ca) == str(error.filename):
             return f"--client-ca: `{files.client_ca}`: no such file"
@@ -164,3 +166,12 @@ def _explain(files: Files, error: OSError) -> str:
 
 def _reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
+
+
+@lru_cache(maxsize=2)
+def validity_of_certificate(certificate: bytes) -> tuple[datetime, datetime]:
+    """Return the times from which and until which the first certificate of PEM text is valid."""
+    from certs.issue import read
+
+    facts = read(certificate)[0]
+    return facts.not_before, facts.not_after

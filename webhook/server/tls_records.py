@@ -20,7 +20,7 @@ bytes in addition to its data, the shortest request has 40.
 """
 
 
-class RecordReads(ssl.SSLObject):
+class RecordwiseTlsObject(ssl.SSLObject):
     """A TLS connection that decrypts one record at a time, and ends when hardly anything that comes is data.
 
     OpenSSL works on all that came until it finds data. 256 KB of key updates (RFC 8446, section 4.6.3) are 9,700, which
@@ -40,7 +40,7 @@ class RecordReads(ssl.SSLObject):
         """Return whether bytes have arrived that are not decrypted yet."""
         return bool(self._came.pending or self._may_hold_more)
 
-    def take_from(self, came: ssl.MemoryBIO, taken: ssl.MemoryBIO) -> None:
+    def set_buffers(self, came: ssl.MemoryBIO, taken: ssl.MemoryBIO) -> None:
         """Set the buffer that the client's bytes arrive in and the one that OpenSSL reads; called once, before anything
         else.
         """
@@ -53,7 +53,7 @@ class RecordReads(ssl.SSLObject):
                 super().do_handshake()
             except ssl.SSLWantReadError:
                 waiting = self._came.pending
-                self._take()
+                self._pass_next_record()
                 if self._came.pending == waiting:  # nothing came, or not even the head of a record
                     raise
             else:
@@ -68,20 +68,20 @@ class RecordReads(ssl.SSLObject):
         """
         inner = private_api.inner(self)
         asked = min(_RECORD_BYTES, len)
-        while self._may_hold_more or self._take():
+        while self._may_hold_more or self._pass_next_record():
             self._may_hold_more = False
             try:
                 read = inner.read(asked) if buffer is None else inner.read(len, buffer)
             except ssl.SSLWantReadError:
-                self._count(0)
+                self._count_overhead(0)
             else:
                 size = read if buffer is not None else read.__len__()  # `len` is the argument here
                 self._may_hold_more = (size == asked or buffer is not None) and inner.pending() > 0
-                self._count(size)
+                self._count_overhead(size)
                 return read
         raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "no whole record")
 
-    def _take(self) -> bool:
+    def _pass_next_record(self) -> bool:
         """Pass the next record, or the part that has arrived, to OpenSSL; return whether the record is whole."""
         came = self._came
         waiting = came.pending
@@ -95,9 +95,9 @@ class RecordReads(ssl.SSLObject):
                     self._record_bytes += waiting
                     return True
                 came.write(record)
-        return self._take_first()
+        return self._pass_one_of_several_records()
 
-    def _take_first(self) -> bool:
+    def _pass_one_of_several_records(self) -> bool:
         """Pass one of several records, or a part of one, to OpenSSL; return whether the record is whole."""
         missing, head = self._missing, b""
         if not missing:
@@ -109,7 +109,7 @@ class RecordReads(ssl.SSLObject):
         self._missing = missing - len(rest)
         return not self._missing
 
-    def _count(self, data_bytes: int) -> None:
+    def _count_overhead(self, data_bytes: int) -> None:
         """Count the bytes of the last record that were not data, and refuse too many of them."""
         self._overhead = max(self._overhead + self._record_bytes - 2 * data_bytes, 0)
         self._record_bytes = 0
@@ -117,15 +117,15 @@ class RecordReads(ssl.SSLObject):
             raise ssl.SSLError("the client sends records with hardly any data")
 
 
-class RecordContext(ssl.SSLContext):
-    """A TLS context whose connections are RecordReads."""
+class RecordwiseTlsContext(ssl.SSLContext):
+    """A TLS context whose connections are RecordwiseTlsObject."""
 
-    sslobject_class = RecordReads
+    sslobject_class = RecordwiseTlsObject
 
-    def wrap_bio(self, incoming: ssl.MemoryBIO, *args: Any, **options: Any) -> RecordReads:
+    def wrap_bio(self, incoming: ssl.MemoryBIO, *args: Any, **options: Any) -> RecordwiseTlsObject:
         """Create the connection object with a buffer between the client's bytes and OpenSSL."""
         taken = ssl.MemoryBIO()
         made = super().wrap_bio(taken, *args, **options)
-        assert isinstance(made, RecordReads)  # sslobject_class says so
-        made.take_from(incoming, taken)
+        assert isinstance(made, RecordwiseTlsObject)  # sslobject_class says so
+        made.set_buffers(incoming, taken)
         return made

@@ -95,7 +95,7 @@ class Tracing:
             if phase is None:
                 await application(scope, receive, send)
                 return
-            parent = get_global_textmap().extract(_carrier(scope))
+            parent = get_global_textmap().extract(_trace_context_headers(scope))
             name = f"{phase.value} review"
             with self._tracer.start_as_current_span(
                 name,
@@ -124,7 +124,7 @@ class Tracing:
                 if (value := fields.get(key)) not in (None, ""):
                     span.set_attribute(name, cast("AttributeValue", value))
 
-    async def send(self) -> None:
+    async def send_periodically(self) -> None:
         """Send what waits, a batch at a time, for as long as the server runs."""
         while True:
             await asyncio.sleep(_PERIOD_S)
@@ -143,7 +143,7 @@ class Tracing:
         return is_sent
 
 
-def _carrier(scope: Scope) -> dict[str, str]:
+def _trace_context_headers(scope: Scope) -> dict[str, str]:
     """Return the headers of W3C Trace Context that the call has."""
     wanted = (b"traceparent", b"tracestate", b"baggage")
     return {name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name in wanted}

@@ -37,13 +37,13 @@ class Usage:
         """Note seconds that a tenant used, at a moment of the monotonic clock."""
         if seconds <= 0:
             return
-        _add(self._namespaces, tenant.namespace, seconds, now)
+        _add_decaying_seconds(self._namespaces, tenant.namespace, seconds, now)
         if tenant.user:
-            _add(self._users, tenant.user, seconds, now)
+            _add_decaying_seconds(self._users, tenant.user, seconds, now)
 
     def is_light(self, tenant: Tenant, now: float) -> bool:
         """Return whether neither the namespace nor the user used much recently."""
-        return max(self._levels(tenant)) < _light(now)
+        return max(self._levels(tenant)) < _light_level_limit(now)
 
     def rank(self, tenant: Tenant, now: float) -> tuple[float, float]:
         """Return a tenant's rank, which is lower the less it used: the larger of namespace and user, then the user.
@@ -53,27 +53,29 @@ class Usage:
         """
         namespace, user = self._levels(tenant)
         most = max(namespace, user)
-        return (-inf, -inf) if most < _light(now) else (_step(most), _step(user))
+        return (
+            (-inf, -inf) if most < _light_level_limit(now) else (_rounded_down_level(most), _rounded_down_level(user))
+        )
 
     def user_rank(self, tenant: Tenant, now: float) -> float:
         """Return the rank of a user among those of the same namespace; all light users have the same."""
         level = self._users.get(tenant.user)
-        return -inf if level is None or level < _light(now) else _step(level)
+        return -inf if level is None or level < _light_level_limit(now) else _rounded_down_level(level)
 
     def _levels(self, tenant: Tenant) -> tuple[float, float]:
         namespace, user = self._namespaces.get(tenant.namespace), self._users.get(tenant.user)
         return -inf if namespace is None else namespace, -inf if user is None else user
 
 
-def _add(levels: BoundedMap[str, float], name: str, seconds: float, now: float) -> None:
+def _add_decaying_seconds(levels: BoundedMap[str, float], name: str, seconds: float, now: float) -> None:
     start, level = now / HALF_LIFE_S, levels.get(name)
     used = seconds if level is None else seconds + exp2(max(level - start, -1000.0))
     levels.set(name, log2(used) + start)
 
 
-def _light(now: float) -> float:
+def _light_level_limit(now: float) -> float:
     return _LIGHT_LEVEL + now / HALF_LIFE_S
 
 
-def _step(level: float) -> float:
+def _rounded_down_level(level: float) -> float:
     return level if level == -inf else floor(level * _STEPS)

@@ -16,7 +16,7 @@ def gauges_of_view(watched: WatchedCluster | None) -> Gauges:
         ),
         "watch_failures": (
             "Failed lists and watches of the cluster since the start.",
-            lambda: cluster.failed if cluster else 0,
+            lambda: cluster.failure_count if cluster else 0,
         ),
         "cluster_view_bytes": (
             "Bytes of objects in namespaces that the view of the cluster holds; --view-memory bounds them.",

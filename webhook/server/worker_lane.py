@@ -63,12 +63,12 @@ class WorkerLane:
         self._running: list[Tenant] = []
 
     @property
-    def busy(self) -> int:
+    def busy_worker_count(self) -> int:
         """Return how many workers evaluate a review now."""
         return len(self._running)
 
     @property
-    def waiting(self) -> int:
+    def waiting_review_count(self) -> int:
         """Return how many reviews wait for a worker."""
         return len(self._queue)
 
@@ -86,10 +86,10 @@ class WorkerLane:
             WorkerDied: no child could be started, or two ended without an answer.
         """
         starts_by = min(starts_by, deadline)
-        await self._slot(tenant, starts_by)
+        await self._reserve_worker(tenant, starts_by)
         try:
             for _ in range(_STARTS):
-                answer = await self._attempt(work, tenant, deadline, starts_by)
+                answer = await self._run_one_child(work, tenant, deadline, starts_by)
                 if answer is not None:
                     return answer
         finally:
@@ -98,7 +98,7 @@ class WorkerLane:
 
     # ---- slots
 
-    async def _slot(self, tenant: Tenant, deadline: float) -> None:
+    async def _reserve_worker(self, tenant: Tenant, deadline: float) -> None:
         """Wait until a worker is reserved for the tenant."""
         if not self._queue and self._may_start(tenant):
             self._running.append(tenant)
@@ -115,14 +115,14 @@ class WorkerLane:
         self._give_slots()
 
     def _give_slots(self) -> None:
-        while self.busy < self._limits.workers and (following := self._queue.pop(self._may_start)):
+        while self.busy_worker_count < self._limits.workers and (following := self._queue.pop(self._may_start)):
             tenant, turn = following
             self._running.append(tenant)
             turn.set_result(None)
 
     def _may_start(self, tenant: Tenant) -> bool:
         """Return whether the tenant may start a worker; the last free one is for light tenants that run none."""
-        free = self._limits.workers - self.busy
+        free = self._limits.workers - self.busy_worker_count
         if free != 1 or self._limits.workers == 1:
             return free > 0
         is_served = any(one.namespace == tenant.namespace or one.user == tenant.user != "" for one in self._running)
@@ -130,7 +130,7 @@ class WorkerLane:
 
     # ---- children
 
-    async def _attempt(
+    async def _run_one_child(
         self, work: Callable[[], bytes], tenant: Tenant, deadline: float, starts_by: float
     ) -> bytes | None:
         """Start one child and return its answer, or None when it ended without one.
@@ -161,7 +161,7 @@ class WorkerLane:
     async def _start(self, work: Callable[[], bytes], tenant: Tenant, deadline: float, starts_by: float) -> Child:
         """Start a child when the scheduler gives the tenant a turn, because a fork stops the loop."""
         try:
-            await self._scheduler.turn(tenant, starts_by)
+            await self._scheduler.wait_for_turn(tenant, starts_by)
         except TimeoutError:
             raise OutOfTime from None
         try:
@@ -177,14 +177,14 @@ class WorkerLane:
 
 async def _answer(child: Child) -> tuple[bytes | None, float | None]:
     """Return the answer of a child, None when it ended without one, and the processor seconds that it took."""
-    head = await _exactly(child, child_process.HEAD.size)
+    head = await _read_exactly(child, child_process.HEAD.size)
     if head is None:
         return None, None
     length, seconds = child_process.HEAD.unpack(head)
-    return await _exactly(child, length), seconds
+    return await _read_exactly(child, length), seconds
 
 
-async def _exactly(child: Child, count: int) -> bytes | None:
+async def _read_exactly(child: Child, count: int) -> bytes | None:
     """Read `count` bytes from a child, or return None when it ended before."""
     loop = asyncio.get_running_loop()
     received = bytearray()
@@ -201,5 +201,5 @@ async def _exactly(child: Child, count: int) -> bytes | None:
 
 def _reap(child: Child, tries: int) -> None:
     """Remove a killed child from the process table, and try again later if the kernel is not done with it."""
-    if not child.reaped() and tries:
+    if not child.try_reap() and tries:
         asyncio.get_running_loop().call_later(_REAP_S, _reap, child, tries - 1)

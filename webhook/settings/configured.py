@@ -42,13 +42,14 @@ def settings_under_configuration(chosen: S, file: ConfigurationFile) -> S:
     """Return the settings with what a configuration adds to them."""
     value, origin = file.value, str(file.path)
     folders: dict[str, tuple[Path, ...]] = {
-        name: tuple(map(file.relative, getattr(value, name))) for name in ("policies", "context", "workloads")
+        name: tuple(map(file.resolve_relative_path, getattr(value, name)))
+        for name in ("policies", "context", "workloads")
     }
     changes: dict[str, Any] = {name: (*paths, *getattr(chosen, name)) for name, paths in folders.items() if paths}
     if not value.shipped and not chosen.only:
         changes["only"] = (*folders["policies"], *chosen.policies)
     if value.kubernetes_version and "kubernetes_version" not in chosen.origins:
-        changes["kubernetes_version"] = releases.read(value.kubernetes_version)
+        changes["kubernetes_version"] = releases.parse_supported_release(value.kubernetes_version)
     if value.context_is_whole and "context_is_whole" not in chosen.origins:
         changes["context_is_whole"] = True
     origins = {**dict.fromkeys(changes, origin), **chosen.origins}

@@ -15,7 +15,7 @@ class ReportSettings(Settings):
 
     docs_address: str = declare_setting(
         "",
-        values.text("URL"),
+        values.text_type("URL"),
         "Where the documentation is published: findings, denials and warnings then link to the pages of their rules.",
         unset="no link but to the sources of rules, in reports",
     )

@@ -25,92 +25,100 @@ class ServerSettings(ReportSettings):
     them with 600 calls each, half of which call a webhook at once, need 900. server/memory_bounds.py adds it all up.
     """
 
-    host: str = declare_setting("0.0.0.0", values.text("ADDRESS"), "Address to listen on.")  # noqa: S104 - a Pod has several
-    port: int = declare_setting(8443, values.whole("PORT", 0, _PORTS), "Port to listen on; 0 takes any free one.")
-    tls_cert: Path | None = declare_setting(None, values.file(), "Serving certificate, PEM.", unset=REQUIRED)
-    tls_key: Path | None = declare_setting(None, values.file(), "Private key of the certificate, PEM.", unset=REQUIRED)
+    host: str = declare_setting("0.0.0.0", values.text_type("ADDRESS"), "Address to listen on.")  # noqa: S104 - a Pod has several
+    port: int = declare_setting(
+        8443, values.whole_number_type("PORT", 0, _PORTS), "Port to listen on; 0 takes any free one."
+    )
+    tls_cert: Path | None = declare_setting(None, values.file_type(), "Serving certificate, PEM.", unset=REQUIRED)
+    tls_key: Path | None = declare_setting(
+        None, values.file_type(), "Private key of the certificate, PEM.", unset=REQUIRED
+    )
     client_ca: Path | None = declare_setting(
-        None, values.file(), "Take calls only from clients that this authority signed.", unset="any client"
+        None, values.file_type(), "Take calls only from clients that this authority signed.", unset="any client"
     )
     client_name: tuple[str, ...] = declare_setting(
         (),
-        values.names("NAME"),
+        values.name_list_type("NAME"),
         "With --client-ca: take calls only from clients whose certificate has this common name, or this DNS, URI or "
         "email name.",
         unset="whomever the authority signed",
     )
     probe_port: int | None = declare_setting(
         None,
-        values.whole("PORT", 0, _PORTS),
+        values.whole_number_type("PORT", 0, _PORTS),
         "Serve /healthz, /readyz, /metrics and /version on this port, too, in plain HTTP; 0 takes any free one. Needed "
         "with --client-ca, since a kubelet has no client certificate.",
         unset="none",
     )
     probe_host: str | None = declare_setting(
-        None, values.text("ADDRESS"), "Address of --probe-port.", unset="that of --host"
+        None, values.text_type("ADDRESS"), "Address of --probe-port.", unset="that of --host"
     )
     max_connections: int = declare_setting(
         1000,
-        values.whole("COUNT", 1),
+        values.whole_number_type("COUNT", 1),
         "Open connections for reviews; one more closes the one that has been idle longest.",
     )
-    live: bool = declare_setting(False, values.switch(), "Look objects up in the cluster that the server runs in.")
+    live: bool = declare_setting(False, values.switch_type(), "Look objects up in the cluster that the server runs in.")
     kubeconfig: Path | None = declare_setting(
-        None, values.file(), "Look objects up in the cluster of this kubeconfig.", unset="none"
+        None, values.file_type(), "Look objects up in the cluster of this kubeconfig.", unset="none"
     )
     view_memory: int = declare_setting(
         64 << 20,
-        values.size(least=1 << 20),
+        values.byte_size_type(least=1 << 20),
         "Memory for the objects of namespaces that policies look up in a live cluster. When it is full, the namespace "
         "that has most loses its own: they are not held, and policies say that they do not know.",
     )
     live_policies: bool = declare_setting(
         False,
-        values.switch(),
+        values.switch_type(),
         "Evaluate also the policies of claimgate.dev that the cluster of --live or --kubeconfig stores, and write what "
         "is wrong with them into their status.",
     )
     authorizer: bool = declare_setting(
-        False, values.switch(), "Let policies ask `authorizer`: the API server is asked with SubjectAccessReviews."
+        False, values.switch_type(), "Let policies ask `authorizer`: the API server is asked with SubjectAccessReviews."
     )
     timeout: float = declare_setting(
-        10.0, values.seconds(0.1), "Bound of one review; `?timeout=` of a call may be shorter."
+        10.0, values.seconds_type(0.1), "Bound of one review; `?timeout=` of a call may be shorter."
     )
-    max_body_bytes: int = declare_setting(20 << 20, values.size(), "Largest body of a call.")
+    max_body_bytes: int = declare_setting(20 << 20, values.byte_size_type(), "Largest body of a call.")
     max_inflight_body_bytes: int = declare_setting(
-        22 << 20, values.size(), "Memory for bodies above 64Ki of all calls together; further ones wait."
+        22 << 20, values.byte_size_type(), "Memory for bodies above 64Ki of all calls together; further ones wait."
     )
     workers: int = declare_setting(
-        2, values.whole("COUNT", 1, 64), "Processes at a time for reviews that take too long for the event loop."
+        2,
+        values.whole_number_type("COUNT", 1, 64),
+        "Processes at a time for reviews that take too long for the event loop.",
     )
     worker_memory: int = declare_setting(
         32 << 20,
-        values.size(least=16 << 20),
+        values.byte_size_type(least=16 << 20),
         "Memory of each of these processes beyond what it shares with the server.",
     )
     memory: int | None = declare_setting(
         None,
-        values.size(least=64 << 20),
+        values.byte_size_type(least=64 << 20),
         "Memory that the server may take. It does not start where its bounds add up to more.",
         unset="the container's limit",
     )
     drain: float = declare_setting(
-        5.0, values.seconds(0), "How long the server goes on answering after SIGTERM or SIGHUP."
+        5.0, values.seconds_type(0), "How long the server goes on answering after SIGTERM or SIGHUP."
     )
-    reload: float = declare_setting(2.0, values.seconds(0), "How often the server looks for changed files; 0 is never.")
-    log_level: Level = declare_setting("info", values.one_of(*LEVELS), "Least level of log lines.")
+    reload: float = declare_setting(
+        2.0, values.seconds_type(0), "How often the server looks for changed files; 0 is never."
+    )
+    log_level: Level = declare_setting("info", values.choice_type(*LEVELS), "Least level of log lines.")
     log_format: Format = declare_setting(
-        "json", values.one_of(*FORMATS), "How log lines are written: an object of JSON each, or text for people."
+        "json", values.choice_type(*FORMATS), "How log lines are written: an object of JSON each, or text for people."
     )
     log_denials: DenialLevel = declare_setting(
         "never",
-        values.one_of(*DENIAL_LEVELS),
+        values.choice_type(*DENIAL_LEVELS),
         "At which --log-level the line of a refused review has the message that the user read; it quotes values of "
         "the object.",
     )
     traces: bool = declare_setting(
         False,
-        values.switch(),
+        values.switch_type(),
         "Send an OpenTelemetry span of each review to the collector that OTEL_EXPORTER_OTLP_ENDPOINT names, by OTLP "
         "over HTTP; needs the extra `otel`.",
     )

@@ -41,7 +41,7 @@ class Setting:
         return f"--{self.name.replace('_', '-')}"
 
     @property
-    def variable(self) -> str:
+    def environment_variable(self) -> str:
         """Return the environment variable, such as `CLAIMGATE_LOG_LEVEL`."""
         return PREFIX + self.name.upper()
 
@@ -68,21 +68,21 @@ def declare_setting(default: Any, type: ValueType, help: str, *, unset: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
+class SettingsBase:
     """A class of settings. origins: the flag or variable of each that was given; the others are defaults."""
 
     origins: Mapping[str, str] = dataclasses.field(default_factory=dict, compare=False)
 
     @property
-    def given(self) -> frozenset[str]:
+    def names_given_by_flags(self) -> frozenset[str]:
         """Return the names of the settings that flags gave."""
         return frozenset(name for name, origin in self.origins.items() if origin.startswith("--"))
 
 
-S = TypeVar("S", bound=Declared)
+S = TypeVar("S", bound=SettingsBase)
 
 
-def declared_settings(kind: type[Declared]) -> tuple[Setting, ...]:
+def declared_settings(kind: type[SettingsBase]) -> tuple[Setting, ...]:
     """Return the settings of a class, in the order in which they are declared."""
     made = ((field.name, field.default, field.metadata[_KEY]) for field in dataclasses.fields(kind) if field.metadata)
     return tuple(
@@ -109,18 +109,23 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
         if each.name in given:
             chosen[each.name], origins[each.name] = _value_of_flag(each, given[each.name]), each.flag
         elif value := _text_of_variable(each, environment):
-            chosen[each.name], origins[each.name] = each.read(value, each.variable), each.variable
+            chosen[each.name], origins[each.name] = (
+                each.read(value, each.environment_variable),
+                each.environment_variable,
+            )
     return kind(**chosen, origins=origins)
 
 
 def _text_of_variable(each: Setting, environment: Mapping[str, str]) -> str:
     """Return the text of the variable; "" where it is not set, or set to "" as manifests do to mean so."""
-    former = _FORMER_PREFIX + each.variable.removeprefix(PREFIX)
-    values = {name: environment.get(name, "") for name in (each.variable, former)}
+    former = _FORMER_PREFIX + each.environment_variable.removeprefix(PREFIX)
+    values = {name: environment.get(name, "") for name in (each.environment_variable, former)}
     named = {name: "" if value.startswith(_LINK) else value for name, value in values.items()}
-    if named[former] and not named[each.variable]:
-        raise ConfigurationError(f"{former}: is called {each.variable} now, and is not read: rename the variable")
-    return named[each.variable]
+    if named[former] and not named[each.environment_variable]:
+        raise ConfigurationError(
+            f"{former}: is called {each.environment_variable} now, and is not read: rename the variable"
+        )
+    return named[each.environment_variable]
 
 
 def _value_of_flag(each: Setting, value: Any) -> Any:

@@ -9,14 +9,14 @@ from typing import Final
 from webhook import releases, shipped
 from webhook.configuration.read import NAME, NO_FILE, ConfigurationFile
 from webhook.settings import values
-from webhook.settings.setting import Declared, declare_setting
+from webhook.settings.setting import SettingsBase, declare_setting
 from webhook.settings.values import EnforcementAction, EngineName
 
-_SINCE: Final = releases.shown(shipped.SINCE)
+_SINCE: Final = releases.release_as_text(shipped.SINCE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(Declared):
+class Settings(SettingsBase):
     """Which policies are asked, how they are compiled, and what the cluster holds.
 
     configuration: what the file says besides; what it says of settings is in them (configured.py).
@@ -25,39 +25,41 @@ class Settings(Declared):
     configuration: ConfigurationFile = NO_FILE
 
     config: Path | None = declare_setting(
-        None, values.file(), "Configuration file.", unset=f"{NAME} of the working directory, where there is one"
+        None, values.file_type(), "Configuration file.", unset=f"{NAME} of the working directory, where there is one"
     )
     policies: tuple[Path, ...] = declare_setting(
-        (), values.paths("DIR"), "Folders and files of policies beside the shipped ones."
+        (), values.path_list_type("DIR"), "Folders and files of policies beside the shipped ones."
     )
     only: tuple[Path, ...] = declare_setting(
-        (), values.paths("DIR"), "Folders and files of policies in place of the shipped ones and of all others."
+        (),
+        values.path_list_type("DIR"),
+        "Folders and files of policies in place of the shipped ones and of all others.",
     )
     context: tuple[Path, ...] = declare_setting(
-        (), values.paths("DIR"), "Folders and files of objects that the cluster holds."
+        (), values.path_list_type("DIR"), "Folders and files of objects that the cluster holds."
     )
     context_is_whole: bool = declare_setting(
         False,
-        values.switch(),
+        values.switch_type(),
         "The objects of the files are all that the cluster holds, so that one which is missing does not exist.",
     )
     workloads: tuple[Path, ...] = declare_setting(
-        (), values.paths("FILE"), "Further kinds that hold pods: files with rows of the workload table."
+        (), values.path_list_type("FILE"), "Further kinds that hold pods: files with rows of the workload table."
     )
     cel_engine: EngineName = declare_setting(
-        "compiled", values.one_of("compiled", "celpy"), "What evaluates CEL; celpy is a second opinion, and slow."
+        "compiled", values.choice_type("compiled", "celpy"), "What evaluates CEL; celpy is a second opinion, and slow."
     )
     kubernetes_version: releases.Release = declare_setting(
         releases.DEFAULT,
-        values.version(),
+        values.kubernetes_version_type(),
         f"The Kubernetes release whose CEL policies may use; the shipped ones need {_SINCE} or later.",
     )
     enforcement_action: EnforcementAction = declare_setting(
         "deny",
-        values.one_of("deny", "warn", "audit"),
+        values.choice_type("deny", "warn", "audit"),
         "The most that a failed policy does: warn makes denials warnings; audit leaves audit annotations alone and "
         "changes nothing.",
     )
     api_server_text: bool = declare_setting(
-        False, values.switch(), "Word denials exactly as the API server's own policies do."
+        False, values.switch_type(), "Word denials exactly as the API server's own policies do."
     )

@@ -37,17 +37,17 @@ class ValueType:
     form: Literal["text", "path", "switch"] = "text"
 
 
-def text(metavar: str) -> ValueType:
+def text_type(metavar: str) -> ValueType:
     """Return the type for any text."""
     return ValueType(metavar=metavar, read=str)
 
 
-def names(metavar: str) -> ValueType:
+def name_list_type(metavar: str) -> ValueType:
     """Return the type for names: a flag may be repeated, a variable has commas."""
     return ValueType(metavar=metavar, read=_names, show=", ".join, many=True)
 
 
-def file() -> ValueType:
+def file_type() -> ValueType:
     """Return the type for a file."""
     return ValueType(metavar="FILE", read=_file, form="path")
 
@@ -58,14 +58,14 @@ def _file(value: str) -> Path:
     return Path(value)
 
 
-def paths(metavar: str) -> ValueType:
+def path_list_type(metavar: str) -> ValueType:
     """Return the type for files or folders: a flag may be repeated, a variable is separated as PATH is."""
     return ValueType(
         metavar=metavar, read=_paths, show=lambda value: os.pathsep.join(map(str, value)), many=True, form="path"
     )
 
 
-def whole(metavar: str, least: int, most: int | None = None) -> ValueType:
+def whole_number_type(metavar: str, least: int, most: int | None = None) -> ValueType:
     """Return the type for a whole number within bounds."""
     bounds = f"from {least} to {most}" if most is not None else f"of {least} or more"
 
@@ -78,7 +78,7 @@ def whole(metavar: str, least: int, most: int | None = None) -> ValueType:
     return ValueType(metavar=metavar, read=read)
 
 
-def seconds(least: float) -> ValueType:
+def seconds_type(least: float) -> ValueType:
     """Return the type for a duration in seconds."""
 
     def read(value: str) -> float:
@@ -93,7 +93,7 @@ def seconds(least: float) -> ValueType:
     return ValueType(metavar="SECONDS", read=read, show=lambda value: f"{value:g}")
 
 
-def size(least: int = 1) -> ValueType:
+def byte_size_type(least: int = 1) -> ValueType:
     """Return the type for a number of bytes, such as `20Mi`."""
 
     def read(value: str) -> int:
@@ -105,12 +105,12 @@ def size(least: int = 1) -> ValueType:
     return ValueType(metavar="SIZE", read=read, show=_shown_bytes)
 
 
-def version() -> ValueType:
+def kubernetes_version_type() -> ValueType:
     """Return the type for a Kubernetes release whose CEL is known."""
-    return ValueType(metavar="1.N", read=releases.read, show=releases.shown)
+    return ValueType(metavar="1.N", read=releases.parse_supported_release, show=releases.release_as_text)
 
 
-def one_of(*allowed: str) -> ValueType:
+def choice_type(*allowed: str) -> ValueType:
     """Return the type for one word of a closed set."""
 
     def read(value: str) -> str:
@@ -121,7 +121,7 @@ def one_of(*allowed: str) -> ValueType:
     return ValueType(metavar="|".join(allowed), read=read)
 
 
-def switch() -> ValueType:
+def switch_type() -> ValueType:
     """Return the type for on or off: a flag without a value; `true` or `false` in a variable."""
     return ValueType(metavar="", read=_switch, show=lambda value: "true" if value else "false", form="switch")
 

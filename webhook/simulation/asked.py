@@ -28,7 +28,7 @@ class AskedPods:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class JobRequest:
     """What a job asks for.
 
     Args:
@@ -47,7 +47,7 @@ class Asked:
     requests: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
 
 
-def asked(attributes: Attributes, obj: JSON, cluster: Cluster, table: Table) -> Asked:
+def read_job_request(attributes: Attributes, obj: JSON, cluster: Cluster, table: Table) -> JobRequest:
     """Return what an object asks for.
 
     Args:
@@ -57,14 +57,14 @@ def asked(attributes: Attributes, obj: JSON, cluster: Cluster, table: Table) -> 
         table: the kinds that hold pods.
     """
     if not isinstance(obj, dict):
-        return Asked()
+        return JobRequest()
     view = ClusterView(cluster, attributes.namespace, Deadline())
     subject = Subject(object=obj, old_object=None, attributes=attributes, cluster=view, table=table)
     devices = {each["path"]: each["devices"] for each in subject.fact("gpu")["podSets"]}
     queued: Any = subject.fact("kueue") or _UNMANAGED
     named = get(obj, ("spec", "queue"), "")
     is_volcano = attributes.kind.group in _VOLCANO
-    return Asked(
+    return JobRequest(
         pod_sets=tuple(_pods(each, devices.get(each["path"], 0)) for each in subject.fact("podSets")),
         queue=str(queued["queue"]) if queued["managed"] else "",
         cluster_queue=str(queued["clusterQueue"]),

@@ -14,7 +14,7 @@ from webhook.cluster.recording import RecordingCluster
 from webhook.policy.policy_set import PolicySet
 from webhook.problems.moments import Moment
 from webhook.report.finding import Finding, Place, Result, Subject
-from webhook.simulation.asked import Asked
+from webhook.simulation.asked import JobRequest
 from webhook.simulation.aspects import ASPECTS, Aspect, aspect_of
 
 Answer: TypeAlias = Literal["refused", "never", "fails", "unknown", "waits", "can-start"]
@@ -68,21 +68,24 @@ class Simulation:
     against: Mapping[Aspect, tuple[Finding, ...]]
     besides: tuple[Finding, ...]
     unknown: tuple[Finding, ...]
-    asked: Asked
+    asked: JobRequest
     looked_at: RecordingCluster
 
     @property
-    def starts(self) -> bool | None:
+    def can_start(self) -> bool | None:
         """Return whether the job can start; None where nobody can say."""
         return STARTS[self.answer]
 
-    def open_about(self, aspect: Aspect) -> tuple[str, ...]:
+    def unknowns_about(self, aspect: Aspect) -> tuple[str, ...]:
         """Return what is not known of an aspect."""
-        return tuple(what for what, _ in missing(each for each in self.unknown if aspect_of(each.rule.id) == aspect))
+        return tuple(
+            what
+            for what, _ in missing_things_with_rules(each for each in self.unknown if aspect_of(each.rule.id) == aspect)
+        )
 
 
-def moments(policies: PolicySet) -> Moments:
-    """Return when an object that breaks a rule goes wrong, by the id of the rule."""
+def failure_moments_by_rule(policies: PolicySet) -> Moments:
+    """Return the moment at which an object that breaks a rule fails, by the rule's id."""
     return {rule.id: rule.fails for policy in policies.policies for rule in (*policy.catalogue.values(), *policy.named)}
 
 
@@ -92,7 +95,7 @@ def simulation(
     *,
     about: Subject,
     place: Place,
-    asked: Asked,
+    asked: JobRequest,
     looked_at: RecordingCluster,
 ) -> Simulation:
     """Return the answer that findings about a job give.
@@ -133,7 +136,7 @@ def simulation(
 def _answer(finding: Finding, when: Moments) -> Answer | None:
     """Return what one finding means for the start; None where it means nothing for it."""
     moment = when.get(finding.rule.id, "")
-    if finding.result is Result.PASS or finding.exception:
+    if finding.result is Result.PASS or finding.exception_reason:
         return None
     if finding.result is Result.FAIL:
         return "refused"
@@ -142,7 +145,7 @@ def _answer(finding: Finding, when: Moments) -> Answer | None:
     return "unknown" if moment in _BY_MOMENT or finding.is_undecided else None
 
 
-def missing(unknown: Iterable[Finding]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def missing_things_with_rules(unknown: Iterable[Finding]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield each missing thing once, with the rules that would need it."""
     rules: dict[str, dict[str, None]] = {}
     for finding in unknown:

@@ -12,7 +12,7 @@ from webhook.report import records
 from webhook.report.finding import Finding
 from webhook.report.screen import Screen
 from webhook.simulation.aspects import ASPECTS, Aspect
-from webhook.simulation.outcome import ANSWERS, Simulation, missing
+from webhook.simulation.outcome import ANSWERS, Simulation, missing_things_with_rules
 from webhook.wording import counted
 
 _SIGNS: Final = {False: "fail", None: "skip", True: "pass"}
@@ -29,31 +29,35 @@ def text(simulation: Simulation, screen: Screen) -> str:
 
 
 def _lines(simulation: Simulation, screen: Screen) -> Iterator[str]:
-    sign = screen.symbol(_SIGNS[simulation.starts])
+    sign = screen.symbol_of_result(_SIGNS[simulation.can_start])
     about = screen.styled(terminal.one_line(str(simulation.about)), "bold")
     yield f"{sign} {about} {ANSWERS[simulation.answer]}"
-    yield f"  {terminal.one_line(simulation.place.in_full)}"
+    yield f"  {terminal.one_line(simulation.place.file_line_and_column)}"
     yield ""
     for aspect in ASPECTS:
         yield from _aspect(simulation, aspect, screen)
     yield ""
-    for title, said in _known(simulation):
+    for title, said in _titled_details(simulation):
         yield from screen.wrapped(terminal.one_line(f"{title}: {said}"), "", "  ")
 
 
 def _aspect(simulation: Simulation, aspect: Aspect, screen: Screen) -> Iterator[str]:
     """Yield one line for an aspect, or its problems."""
     if problems := simulation.against.get(aspect):
-        sign = "warn" if simulation.starts else "fail"
+        sign = "warn" if simulation.can_start else "fail"
         for number, finding in enumerate(problems):
-            head = f"  {screen.symbol(sign)} {aspect:<{_WIDEST}}  " if number == 0 else ""
+            head = f"  {screen.symbol_of_result(sign)} {aspect:<{_WIDEST}}  " if number == 0 else ""
             yield from _problem(finding, head, screen)
         return
-    open_about = simulation.open_about(aspect)
-    said = f"not known: {_few(open_about)}" if open_about else _fine(simulation, aspect)
+    open_about = simulation.unknowns_about(aspect)
+    said = (
+        f"not known: {_first_names_as_text(open_about)}"
+        if open_about
+        else _sentence_about_fine_aspect(simulation, aspect)
+    )
     is_known = not open_about and (aspect != "nodes" or _count(simulation, "Node") > 0)
     first, *others = screen.wrapped(terminal.one_line(said), _MARGIN)
-    yield f"  {screen.symbol('pass' if is_known else 'skip')} {aspect:<{_WIDEST}}  {first.lstrip()}"
+    yield f"  {screen.symbol_of_result('pass' if is_known else 'skip')} {aspect:<{_WIDEST}}  {first.lstrip()}"
     yield from others
 
 
@@ -69,8 +73,8 @@ def _problem(finding: Finding, head: str, screen: Screen) -> Iterator[str]:
         yield from others
 
 
-def _fine(simulation: Simulation, aspect: Aspect) -> str:
-    """Say something of an aspect in which nothing stands in the way."""
+def _sentence_about_fine_aspect(simulation: Simulation, aspect: Aspect) -> str:
+    """Return a sentence about an aspect that does not keep the job from starting."""
     asked = simulation.asked
     if aspect == "queue":
         return _queue(simulation)
@@ -99,20 +103,20 @@ def _count(simulation: Simulation, kind: str) -> int:
     return sum(count for gvk, count in simulation.looked_at.counts.items() if gvk.kind == kind)
 
 
-def _known(simulation: Simulation) -> Iterator[tuple[str, str]]:
+def _titled_details(simulation: Simulation) -> Iterator[tuple[str, str]]:
     if simulation.asked.pod_sets:
-        yield "asks for", _asks(simulation)
+        yield "asks for", _requests_as_text(simulation)
     if looked_at := looked_at_names(simulation):
-        yield "looked at", _few(looked_at)
-    for said, rules in missing(simulation.unknown):
-        yield "not known", f"{said} ({_few(rules)})"
+        yield "looked at", _first_names_as_text(looked_at)
+    for said, rules in missing_things_with_rules(simulation.unknown):
+        yield "not known", f"{said} ({_first_names_as_text(rules)})"
     if simulation.unknown and not simulation.looked_at.is_whole():
         yield "fix", "add the files of these objects to --context, or say --context-is-whole where it has everything"
     for finding in simulation.besides:
         yield "besides", f"{' '.join(finding.message.split())} ({finding.rule.id})"
 
 
-def _asks(simulation: Simulation) -> str:
+def _requests_as_text(simulation: Simulation) -> str:
     """Write the pods with devices, and what they count for in their queue."""
     requests = dict(simulation.asked.requests)
     sets = []
@@ -137,21 +141,23 @@ def looked_at_names(simulation: Simulation) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*sorted(named), *sorted(lists))))
 
 
-def _few(names: Sequence[str]) -> str:
+def _first_names_as_text(names: Sequence[str]) -> str:
     left = len(names) - _MOST
     return ", ".join((*names[:_MOST], f"{left} more") if left > 0 else names)
 
 
-def record(simulation: Simulation) -> dict[str, Any]:
+def simulation_as_json(simulation: Simulation) -> dict[str, Any]:
     """Return the answer as plain JSON values."""
     asked = simulation.asked
     return {
         "object": str(simulation.about),
         **records.record_of_place(simulation.place),
         "answer": simulation.answer,
-        "starts": simulation.starts,
-        "aspects": {aspect: [_finding(each) for each in simulation.against.get(aspect, ())] for aspect in ASPECTS},
-        "besides": [_finding(each) for each in simulation.besides],
+        "starts": simulation.can_start,
+        "aspects": {
+            aspect: [_finding_as_json(each) for each in simulation.against.get(aspect, ())] for aspect in ASPECTS
+        },
+        "besides": [_finding_as_json(each) for each in simulation.besides],
         "asks": [
             {
                 "podSet": each.name,
@@ -169,16 +175,18 @@ def record(simulation: Simulation) -> dict[str, Any]:
             "volcanoQueue": asked.volcano_queue,
         },
         "lookedAt": list(looked_at_names(simulation)),
-        "unknown": [{"what": what, "rules": list(rules)} for what, rules in missing(simulation.unknown)],
+        "unknown": [
+            {"what": what, "rules": list(rules)} for what, rules in missing_things_with_rules(simulation.unknown)
+        ],
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding_as_json(finding: Finding) -> dict[str, Any]:
     problem = finding.problem
     return {
         "rule": finding.rule.id,
         "path": finding.path,
-        "message": problem.said if problem else finding.message,
+        "message": problem.found_and_message if problem else finding.message,
         "fix": problem.fix if problem else "",
         **records.record_of_place(finding.place),
     }

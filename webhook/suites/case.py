@@ -15,7 +15,7 @@ from webhook import yamlfile
 from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, run_phases
 from webhook.attributes import JSON, Attributes
 from webhook.cel.library.authorizer import ListedAuthorizer
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.errors import ClaimgateError, Problem, UnknownRule
 from webhook.evaluation.review_options import ReviewOptions
@@ -50,7 +50,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Skipped:
+class SkippedCase:
     """A case that is not run, with the reason, which has the same text in every suite."""
 
     id: str
@@ -60,7 +60,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unreadable:
+class UnreadableCase:
     """A case or a whole suite that cannot be run because of its mistakes."""
 
     id: str
@@ -68,21 +68,21 @@ class Unreadable:
     problems: tuple[Problem, ...]
 
 
-def unreadable_case(document: yamlfile.Document, path: FieldPath, message: str) -> Unreadable:
+def unreadable_case(document: yamlfile.Document, path: FieldPath, message: str) -> UnreadableCase:
     """Return an entry for a mistake at a path of a suite."""
     name = f"{Path(document.file).parent.name}/{path_as_text(path)}"
-    return Unreadable(id=name, suite=document.file, problems=(document.problem(path, message),))
+    return UnreadableCase(id=name, suite=document.file, problems=(document.problem(path, message),))
 
 
-Entry: TypeAlias = Case | Skipped | Unreadable
+Entry: TypeAlias = Case | SkippedCase | UnreadableCase
 """A case of a suite, whether it is run or not."""
 
 
 def run_case(entry: Entry) -> CaseResult:
     """Run one case, or return why it is not run."""
-    if isinstance(entry, Skipped):
+    if isinstance(entry, SkippedCase):
         return CaseResult(id=entry.id, suite=entry.suite, result=Result.SKIP, why=entry.why, line=entry.line)
-    if isinstance(entry, Unreadable):
+    if isinstance(entry, UnreadableCase):
         why = "\n".join(map(str, entry.problems))
         line = next((each.line for each in entry.problems if each.file == entry.suite), 0)
         return CaseResult(id=entry.id, suite=entry.suite, result=Result.ERROR, why=why, line=line)
@@ -120,7 +120,7 @@ class Request:
 
 def answer_of_case(request: Request) -> PhasesOutcome:
     """Return the answer to a request."""
-    cluster = AssumedNamespaces(FilesCluster(request.context, is_whole=request.context_is_whole))
+    cluster = ClusterWithAssumedNamespaces(FilesCluster(request.context, is_whole=request.context_is_whole))
     door = LocalAnswerer(
         policies=request.policies, cluster=cluster, authorizer=ListedAuthorizer(request.authorizer), options=_ADVICE
     )

@@ -30,7 +30,7 @@ from webhook.yamlfile import Document
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class RecordedCase:
     """One case as written."""
 
     value: JSON
@@ -40,17 +40,17 @@ class Case:
         """Return the name of the case."""
         return str(self.value.get("id", ""))
 
-    def listed(self, key: str) -> list[JSON]:
+    def get_list(self, key: str) -> list[JSON]:
         """Return a list of the case; () if it is not set."""
         return list(self.value.get(key) or ())
 
 
-def read_recorded_cases(lines: Iterable[str]) -> Iterator[Case]:
+def read_recorded_cases(lines: Iterable[str]) -> Iterator[RecordedCase]:
     """Yield the cases of a file's lines."""
-    return (Case(json.loads(line)) for line in lines if line.strip())
+    return (RecordedCase(json.loads(line)) for line in lines if line.strip())
 
 
-def mismatches(case: Case, options: Options) -> tuple[str, ...]:
+def mismatches(case: RecordedCase, options: Options) -> tuple[str, ...]:
     """Return the differences between the answer and the expected one; () when there are none."""
     expect = case.value["expect"]
     if "policyRefused" in expect:
@@ -62,22 +62,22 @@ def mismatches(case: Case, options: Options) -> tuple[str, ...]:
     if case.value.get("review") is None:
         return ()
     differences: tuple[str, ...] = ()
-    for order in _orders(case, policies):
+    for order in _policy_orders(case, policies):
         differences = _compare(case, _answer(case, order))
         if not differences:
             break
     return differences
 
 
-def _refusal(case: Case, options: Options) -> str:
-    for value in (*case.listed("policies"), *case.listed("bindings")):
+def _refusal(case: RecordedCase, options: Options) -> str:
+    for value in (*case.get_list("policies"), *case.get_list("bindings")):
         if text := refusal_of_manifest(value, options):
             return f"{value['kind']} {value['metadata']['name']}: {text}"
     return ""
 
 
-def _policies(case: Case, options: Options) -> PolicySet:
-    written = [*map(_completed, case.listed("policies")), *map(_completed, case.listed("bindings"))]
+def _policies(case: RecordedCase, options: Options) -> PolicySet:
+    written = [*map(_complete_manifest, case.get_list("policies")), *map(_complete_manifest, case.get_list("bindings"))]
     return _loaded(json.dumps(written), options)
 
 
@@ -87,7 +87,7 @@ def _loaded(written: str, options: Options) -> PolicySet:
     return load_documents([Document(value, "case", index) for index, value in enumerate(json.loads(written))], options)
 
 
-def _completed(value: JSON) -> JSON:
+def _complete_manifest(value: JSON) -> JSON:
     """Return a manifest with fields that an API server requires and other tools' suites leave out."""
     spec = dict(value.get("spec") or {})
     constraints = spec.get("matchConstraints")
@@ -101,7 +101,7 @@ def _completed(value: JSON) -> JSON:
     return {**value, "spec": spec}
 
 
-def _orders(case: Case, policies: PolicySet) -> Iterator[PolicySet]:
+def _policy_orders(case: RecordedCase, policies: PolicySet) -> Iterator[PolicySet]:
     """Yield the policies in the order of their names, and in every other order if the server defines none."""
     if not case.value.get("orderDependent"):
         yield policies
@@ -111,15 +111,15 @@ def _orders(case: Case, policies: PolicySet) -> Iterator[PolicySet]:
             yield replace(policies, validating=validating, mutating=mutating)
 
 
-def _answer(case: Case, policies: PolicySet) -> Verdict:
+def _answer(case: RecordedCase, policies: PolicySet) -> Verdict:
     """Return the verdict of the phases that the case's policies apply to, one after the other."""
     attributes = decode_review(case.value["review"])
     held = [*_params(case), *filter(None, [case.value.get("namespaceObject")])]
-    cluster = FilesCluster([*held, *case.listed("namespaces")])
-    authorizer = ListedAuthorizer(case.listed("authorizer"))
+    cluster = FilesCluster([*held, *case.get_list("namespaces")])
+    authorizer = ListedAuthorizer(case.get_list("authorizer"))
     given: dict[str, Any] = {"authorizer": authorizer, "api_server_text": True}
     verdict = None
-    if any(policy["kind"] == MUTATING for policy in case.listed("policies")):
+    if any(policy["kind"] == MUTATING for policy in case.get_list("policies")):
         verdict = answer_request(attributes, policies, cluster, phase=Phase.MUTATE, **given)
         if not verdict.allowed:
             return verdict
@@ -128,24 +128,24 @@ def _answer(case: Case, policies: PolicySet) -> Verdict:
     return answer if verdict is None else replace(answer, patched_object=verdict.patched_object)
 
 
-def _params(case: Case) -> list[JSON]:
+def _params(case: RecordedCase) -> list[JSON]:
     """Return the parameters; in Kyverno's own suites those that a selector chooses are one list, as in Kyverno."""
-    params = case.listed("params")
+    params = case.get_list("params")
     if len(params) > 1 and str(case.value.get("upstream", "")).startswith("kyverno/"):
-        chosen = [(binding.get("spec") or {}).get("paramRef") or {} for binding in case.listed("bindings")]
+        chosen = [(binding.get("spec") or {}).get("paramRef") or {} for binding in case.get_list("bindings")]
         if any("selector" in reference for reference in chosen):
             return [{**params[0], "items": params}]
     return params
 
 
-def _compare(case: Case, verdict: Verdict) -> tuple[str, ...]:
+def _compare(case: RecordedCase, verdict: Verdict) -> tuple[str, ...]:
     expect = case.value["expect"]
     differences = [*_differ("allowed", expect["allowed"], verdict.allowed)]
     status = verdict.status
     if not expect["allowed"] and status:
         for key, value in (("code", status.code), ("reason", status.reason)):
             differences += _differ(key, expect[key], value) if key in expect else ()
-        if "message" in expect and not _says(expect, status.message):
+        if "message" in expect and not _is_message_as_expected(expect, status.message):
             differences += _differ("message", expect["message"], status.message)
     if "warnings" in expect:
         differences += _differ("warnings", sorted(expect["warnings"]), sorted(verdict.warnings))
@@ -160,7 +160,7 @@ def _compare(case: Case, verdict: Verdict) -> tuple[str, ...]:
     return tuple(differences)
 
 
-def _says(expect: JSON, message: str) -> bool:
+def _is_message_as_expected(expect: JSON, message: str) -> bool:
     """Return whether the message is as expected: the whole text if a server's status was recorded, else a part
     of it.
     """

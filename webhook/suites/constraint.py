@@ -59,7 +59,7 @@ def policy_and_binding(template: JSON, constraint: JSON, row: RowOf) -> Sequence
     return policy, _binding(name, constraint, match)
 
 
-def other_engines(template: JSON) -> str:
+def non_cel_engines(template: JSON) -> str:
     """Return the languages of a ConstraintTemplate without CEL; "" for one with CEL, and for every other object."""
     if get(template, ("kind",)) != "ConstraintTemplate" or _source(template) is not None:
         return ""
@@ -127,13 +127,13 @@ def _conditions(match: Mapping[str, Any]) -> Iterator[JSON]:
     where = "(has(request.namespace) ? request.namespace : '')"
     for key, negate in (("namespaces", False), ("excludedNamespaces", True)):
         if match.get(key):
-            some = " || ".join(_glob(where, pattern) for pattern in match[key])
+            some = " || ".join(_glob_as_cel(where, pattern) for pattern in match[key])
             yield {"name": key.lower(), "expression": f"!({some})" if negate else some}
     if match.get("name"):
-        yield {"name": "name", "expression": _glob("(has(request.name) ? request.name : '')", match["name"])}
+        yield {"name": "name", "expression": _glob_as_cel("(has(request.name) ? request.name : '')", match["name"])}
 
 
-def _glob(value: str, pattern: str) -> str:
+def _glob_as_cel(value: str, pattern: str) -> str:
     word = json.dumps(pattern.strip("*"))
     if pattern.startswith("*") and pattern.endswith("*"):
         return f"{value}.contains({word})"

@@ -56,7 +56,7 @@ def with_template_defaults(obj: JSON) -> JSON:
     path = _TEMPLATES.get(obj.get("kind", "")) if obj.get("apiVersion") in _NATIVE else None
     if path is None:
         return obj
-    return _at(obj, path, is_pod=obj["kind"] == "Pod")
+    return _fill_pod_spec_at(obj, path, is_pod=obj["kind"] == "Pod")
 
 
 def _service(obj: JSON) -> JSON:
@@ -65,12 +65,12 @@ def _service(obj: JSON) -> JSON:
     return {**obj, "spec": {**spec, "ports": ports}} if ports else obj
 
 
-def _at(value: JSON, path: tuple[str, ...], *, is_pod: bool) -> JSON:
+def _fill_pod_spec_at(value: JSON, path: tuple[str, ...], *, is_pod: bool) -> JSON:
     if not isinstance(value, dict):
         return value
     if not path:
         return _pod_spec(value, is_pod=is_pod)
-    return {**value, path[0]: _at(value.get(path[0]), path[1:], is_pod=is_pod)}
+    return {**value, path[0]: _fill_pod_spec_at(value.get(path[0]), path[1:], is_pod=is_pod)}
 
 
 def _pod_spec(spec: JSON, *, is_pod: bool) -> JSON:

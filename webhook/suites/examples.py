@@ -53,17 +53,17 @@ def examples(folders: Iterable[Path], how: Options) -> Mapping[str, Pair]:
     """
     by_rule: dict[str, dict[bool, Example]] = {}
     for suite in find.find_suites(list(folders)):
-        if find.is_own(suite):
+        if find.has_own_format(suite):
             for each in _examples_of_suite(suite, how, by_rule):
                 by_rule.setdefault(each.rule, {}).setdefault(each.is_bad, each)
     return {rule: Pair(bad=pair.get(True), good=pair.get(False)) for rule, pair in by_rule.items()}
 
 
 def _examples_of_suite(suite: Suite, how: Options, known: Mapping[str, Mapping[bool, Example]]) -> Iterator[Example]:
-    policies = cache(lambda: load_policy_set([suite.policies()], how))
+    policies = cache(lambda: load_policy_set([suite.policies_folder()], how))
     for case in own.cases(suite):
         for rule in case.rules:
-            if case.is_bad not in known.get(rule, {}):
+            if case.is_bad_example not in known.get(rule, {}):
                 yield _example(case, rule, suite, policies, how)
 
 
@@ -74,15 +74,17 @@ def _example(case: CaseModel, rule: str, suite: Suite, policies: Callable[[], Po
     return Example(
         rule=rule,
         name=case.name,
-        is_bad=case.is_bad,
+        is_bad=case.is_bad_example,
         operation=str(attributes.operation),
         object=obj,
         old=old,
-        said="; ".join(_said(rule, answer_of_case(request).verdict.decisions)) if case.is_bad else "",
+        said="; ".join(_messages_about_rule(rule, answer_of_case(request).verdict.decisions))
+        if case.is_bad_example
+        else "",
     )
 
 
-def _said(rule: str, decisions: Sequence[Decision]) -> Iterator[str]:
+def _messages_about_rule(rule: str, decisions: Sequence[Decision]) -> Iterator[str]:
     for decision in decisions:
         if decision.action == "deny":
             if problems := [each for each in decision.problems if each.code == rule]:

@@ -40,29 +40,34 @@ class Expectation:
 
     def judge(self, outcome: PhasesOutcome) -> tuple[str, ...]:
         """Return every difference between the expectation and the outcome."""
-        return (*self._verdict(outcome), *self._rule(outcome), *self._texts(outcome), *self._changes(outcome))
+        return (
+            *self._verdict_differences(outcome),
+            *self._rule_differences(outcome),
+            *self._text_differences(outcome),
+            *self._patch_differences(outcome),
+        )
 
     @property
-    def is_bad(self) -> bool:
+    def is_bad_example(self) -> bool:
         """Return whether the case is an example of a broken rule."""
         return self.allowed is False or bool(self.warnings or self.advice)
 
-    def _rule(self, outcome: PhasesOutcome) -> Iterator[str]:
+    def _rule_differences(self, outcome: PhasesOutcome) -> Iterator[str]:
         actual = broken_rules(outcome)
-        wanted = "broken" if self.is_bad else "kept"
+        wanted = "broken" if self.is_bad_example else "kept"
         for rule in self.rules:
-            if (rule in actual) is not self.is_bad:
+            if (rule in actual) is not self.is_bad_example:
                 yield f"rule: expected `{rule}` to be {wanted}, found broken rules: {', '.join(actual) or 'none'}"
 
-    def _verdict(self, outcome: PhasesOutcome) -> Iterator[str]:
+    def _verdict_differences(self, outcome: PhasesOutcome) -> Iterator[str]:
         verdict, status = outcome.verdict, outcome.verdict.status
         said = one_line(status.message) if status else ""
         actual = f"{status.code} {status.reason}: {said}" if status and not verdict.allowed else "allowed"
         if self.allowed is not None and verdict.allowed is not self.allowed:
             yield f"verdict: expected {'allowed' if self.allowed else 'denied'}, found {actual}"
         elif not verdict.allowed and status is not None:
-            yield from _unequal("code", self.code, status.code)
-            yield from _unequal("reason", self.reason, status.reason)
+            yield from _value_difference("code", self.code, status.code)
+            yield from _value_difference("reason", self.reason, status.reason)
             if self.message is not None and self.message not in status.message:
                 yield f"message: expected a text with\n  - {one_line(self.message)}\nfound\n  + {said}"
         is_matched = bool(outcome.decisions)
@@ -70,17 +75,19 @@ class Expectation:
             spoke = ", ".join(sorted({decision.policy for _, decision in outcome.decisions})) or "none"
             yield f"matched: expected {_word(self.matched)}, found policies that match: {spoke}"
 
-    def _texts(self, outcome: PhasesOutcome) -> Iterator[str]:
+    def _text_differences(self, outcome: PhasesOutcome) -> Iterator[str]:
         warnings = outcome.verdict.warnings
-        yield from _unlike("warnings", self.warnings, warnings)
+        yield from _difference_of_texts("warnings", self.warnings, warnings)
         if self.warns is not None and bool(warnings) is not self.warns:
             yield f"warnings: expected {'some' if self.warns else 'none'}, found {len(warnings)}"
-        yield from _unlike("advice", self.advice, advice_texts(outcome))
-        yield from _unlike("unknown", self.unknown, message_texts(outcome, "unknown"))
-        yield from _unlike("errors", self.errors, message_texts(outcome, "error"))
-        yield from _unequal("auditAnnotations", self.audit_annotations, dict(outcome.verdict.audit_annotations))
+        yield from _difference_of_texts("advice", self.advice, advice_texts(outcome))
+        yield from _difference_of_texts("unknown", self.unknown, message_texts(outcome, "unknown"))
+        yield from _difference_of_texts("errors", self.errors, message_texts(outcome, "error"))
+        yield from _value_difference(
+            "auditAnnotations", self.audit_annotations, dict(outcome.verdict.audit_annotations)
+        )
 
-    def _changes(self, outcome: PhasesOutcome) -> Iterator[str]:
+    def _patch_differences(self, outcome: PhasesOutcome) -> Iterator[str]:
         changed = outcome.patched_object
         if self.patched is not None:
             lacking = list(missing_from_found(self.patched, changed, ()))
@@ -141,27 +148,27 @@ def _sorted(value: JSON) -> JSON:
     return [_sorted(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _unequal(name: str, expected: JSON, actual: JSON) -> Iterator[str]:
+def _value_difference(name: str, expected: JSON, actual: JSON) -> Iterator[str]:
     if expected is not None and expected != actual:
         yield f"{name}: expected {_inline(expected)}, found {_inline(actual)}"
 
 
-def _unlike(name: str, expected: Sequence[str] | None, actual: Sequence[str]) -> Iterator[str]:
+def _difference_of_texts(name: str, expected: Sequence[str] | None, actual: Sequence[str]) -> Iterator[str]:
     """Yield the difference if the texts cannot be paired so that each contains one expected part."""
-    if expected is None or _pairs(list(expected), list(actual)):
+    if expected is None or _can_be_paired(list(expected), list(actual)):
         return
     shown = [f"  - {one_line(text)}" for text in expected] or ["  - none"]
     shown += [f"  + {one_line(text)}" for text in actual] or ["  + none"]
     yield f"{name}: expected texts with (-), found (+)\n" + "\n".join(shown)
 
 
-def _pairs(parts: list[str], texts: list[str]) -> bool:
+def _can_be_paired(parts: list[str], texts: list[str]) -> bool:
     if len(parts) != len(texts):
         return False
     if not parts:
         return True
     first, *rest = parts
-    return any(first in text and _pairs(rest, texts[:at] + texts[at + 1 :]) for at, text in enumerate(texts))
+    return any(first in text and _can_be_paired(rest, texts[:at] + texts[at + 1 :]) for at, text in enumerate(texts))
 
 
 def _inline(value: JSON) -> str:

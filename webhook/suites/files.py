@@ -37,7 +37,7 @@ class Suite:
         """
         return assembly.read_objects([file for name in names for file in self._files(self.folder / name, name)])
 
-    def policies(self) -> Path:
+    def policies_folder(self) -> Path:
         """Return the folder of the suite, which holds its policies, after checking that no file in it leads out.
 
         Raises:
@@ -47,12 +47,12 @@ class Suite:
         return self.folder
 
     def _files(self, place: Path, name: str) -> Iterator[Path]:
-        self._check(place, name)
+        self._check_is_inside_root(place, name)
         for file in yamlfile.discover([place]) if place.is_dir() else (place,):
-            self._check(file, str(file))
+            self._check_is_inside_root(file, str(file))
             yield file
 
-    def _check(self, path: Path, name: str) -> None:
+    def _check_is_inside_root(self, path: Path, name: str) -> None:
         if "\0" not in name and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root)):
             return
         reason = f"is outside `{self.root}`, so it is not read"

@@ -12,7 +12,7 @@ from webhook import yamlfile
 from webhook.errors import InputError
 from webhook.policy.load import Options
 from webhook.suites import golden
-from webhook.suites.case import Entry, Skipped
+from webhook.suites.case import Entry, SkippedCase
 from webhook.suites.files import Suite
 
 Reader: TypeAlias = Callable[[Suite, Options], Iterator[Entry]]
@@ -30,7 +30,7 @@ def find_suites(named: Sequence[Path]) -> Iterator[Suite]:
     """
     for place in named:
         if not place.exists():
-            raise InputError(yamlfile.absent(place))
+            raise InputError(yamlfile.problem_of_absent_file(place))
         if place.is_file():
             yield Suite(file=place, root=place.parent)
             continue
@@ -58,13 +58,13 @@ def read_suite(suite: Suite, how: Options) -> Iterator[Entry]:
     entries = iter(_reader(suite.file)(suite, how))
     first = next(entries, None)
     if first is None:
-        yield Skipped(id=str(suite.file), suite=str(suite.file), why="the file names no case")
+        yield SkippedCase(id=str(suite.file), suite=str(suite.file), why="the file names no case")
         return
     yield first
     yield from entries
 
 
-def is_own(suite: Suite) -> bool:
+def has_own_format(suite: Suite) -> bool:
     """Return whether a suite has this project's own format."""
     from webhook.suites import own
 

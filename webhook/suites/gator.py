@@ -25,13 +25,13 @@ from webhook.suites.case import (
     Case,
     Entry,
     Request,
-    Skipped,
-    Unreadable,
+    SkippedCase,
+    UnreadableCase,
     answer_of_case,
     policies_of_case,
     unreadable_case,
 )
-from webhook.suites.constraint import other_engines, policy_and_binding
+from webhook.suites.constraint import non_cel_engines, policy_and_binding
 from webhook.suites.files import Suite
 from webhook.terminal import one_line
 from webhook.wording import shown
@@ -48,14 +48,14 @@ def read_gator_cases(suite: Suite, how: Options) -> Iterator[Entry]:
         if not isinstance(value, dict) or value.get("kind") != "Suite":
             line = document.position()[0]
             raise InputError(Problem(message="expected kind `Suite`", file=str(suite.file), line=line))
-        for path, test in _listed(value, "tests", ()):
+        for path, test in _entries_with_paths(value, "tests", ()):
             if isinstance(test, dict):
                 yield from _cases({**test, "skip": value.get("skip") or test.get("skip")}, path, document, suite, how)
             else:
-                yield _mistaken(document, path, test)
+                yield _unreadable_non_map(document, path, test)
 
 
-def _listed(value: Mapping[str, Any], key: str, path: FieldPath) -> Iterator[tuple[FieldPath, JSON]]:
+def _entries_with_paths(value: Mapping[str, Any], key: str, path: FieldPath) -> Iterator[tuple[FieldPath, JSON]]:
     """Yield the entries of a list with their paths; another value counts as the only entry."""
     held = value.get(key) or ()
     if not isinstance(held, list | tuple):
@@ -64,7 +64,7 @@ def _listed(value: Mapping[str, Any], key: str, path: FieldPath) -> Iterator[tup
     yield from (((*path, key, index), entry) for index, entry in enumerate(held))
 
 
-def _mistaken(document: yamlfile.Document, path: FieldPath, value: JSON) -> Unreadable:
+def _unreadable_non_map(document: yamlfile.Document, path: FieldPath, value: JSON) -> UnreadableCase:
     return unreadable_case(document, path, f"expected a map, found `{shown(value)}`")
 
 
@@ -72,33 +72,33 @@ def _cases(
     test: Mapping[str, Any], path: FieldPath, document: yamlfile.Document, suite: Suite, how: Options
 ) -> Iterator[Entry]:
     prefix, file = f"{suite.folder.name}/{test.get('name', '')}", str(suite.file)
-    why = _left_out(test.get("skip")) or _not_evaluated(test, suite)
+    why = _reason_of_skip(test.get("skip")) or _reason_not_evaluated(test, suite)
     if test.get("invalid"):
         name = f"{prefix}/invalid"
-        refused = Case(id=name, suite=file, mismatches=partial(_refused, test, suite, how))
-        yield Skipped(id=name, suite=file, why=why) if why else refused
-    for at, case in _listed(test, "cases", path):
+        refused = Case(id=name, suite=file, mismatches=partial(_check_invalid_is_refused, test, suite, how))
+        yield SkippedCase(id=name, suite=file, why=why) if why else refused
+    for at, case in _entries_with_paths(test, "cases", path):
         if not isinstance(case, dict):
-            yield _mistaken(document, at, case)
+            yield _unreadable_non_map(document, at, case)
             continue
-        name, reason = f"{prefix}/{case.get('name', '')}", why or _left_out(case.get("skip"))
-        entry = Skipped(id=name, suite=file, why=reason) if reason else _case(name, test, case, suite, how)
+        name, reason = f"{prefix}/{case.get('name', '')}", why or _reason_of_skip(case.get("skip"))
+        entry = SkippedCase(id=name, suite=file, why=reason) if reason else _case(name, test, case, suite, how)
         yield replace(entry, line=document.position(at)[0])
 
 
-def _left_out(skip: Any) -> str:
+def _reason_of_skip(skip: Any) -> str:
     """Return why a suite skips a case itself, "" if it does not; gator accepts any text as a reason."""
     if not skip:
         return ""
     return "the suite skips it" if skip is True else f"the suite skips it: {one_line(str(skip))}"
 
 
-def _not_evaluated(test: Mapping[str, Any], suite: Suite) -> str:
+def _reason_not_evaluated(test: Mapping[str, Any], suite: Suite) -> str:
     """Return why the cases of a test cannot be run, "" if they can, or if running them tells the mistake."""
     if test.get("expansion"):
         return "expansion templates of Gatekeeper are not evaluated"
     try:
-        engines = other_engines(_one(suite, test.get("template")))
+        engines = non_cel_engines(_read_one_object(suite, test.get("template")))
     except ClaimgateError:
         return ""
     return (
@@ -116,11 +116,11 @@ def _case(name: str, test: Mapping[str, Any], case: Mapping[str, Any], suite: Su
 
 
 def _notes(case: Mapping[str, Any], suite: Suite) -> tuple[str, ...]:
-    note = fixtures.note_on_fixture(_one(suite, case.get("object")))
+    note = fixtures.note_on_v1beta1_review(_read_one_object(suite, case.get("object")))
     return (note,) if note else ()
 
 
-def _refused(test: Mapping[str, Any], suite: Suite, how: Options) -> tuple[str, ...]:
+def _check_invalid_is_refused(test: Mapping[str, Any], suite: Suite, how: Options) -> tuple[str, ...]:
     """Return the difference of a test with `invalid`, whose template or constraint must be rejected."""
     try:
         policies_of_case(_policies(test, suite, how), how)
@@ -135,23 +135,30 @@ def _mismatches(test: Mapping[str, Any], case: Mapping[str, Any], suite: Suite, 
 
 def _request(test: Mapping[str, Any], case: Mapping[str, Any], suite: Suite, how: Options) -> Request:
     policies = policies_of_case(_policies(test, suite, how), how)
-    value = _one(suite, case.get("object"))
+    value = _read_one_object(suite, case.get("object"))
     inventory = suite.objects(case.get("inventory") or ())
     try:
         attributes = fixtures.attributes_of_fixture(value, how.table.row)
     except CallError as error:
         raise InputError(Problem(message=error.message, file=str(case.get("object")))) from None
     namespace = {"metadata": {"name": attributes.namespace}, "apiVersion": "v1", "kind": "Namespace"}
-    context = (_one(suite, test.get("constraint")), *inventory, *((namespace,) if attributes.namespace else ()))
+    context = (
+        _read_one_object(suite, test.get("constraint")),
+        *inventory,
+        *((namespace,) if attributes.namespace else ()),
+    )
     return Request(attributes=attributes, policies=policies, phase="validate", context=context)
 
 
 def _policies(test: Mapping[str, Any], suite: Suite, how: Options) -> Sequence[JSON]:
-    template, constraint = _one(suite, test.get("template")), _one(suite, test.get("constraint"))
+    template, constraint = (
+        _read_one_object(suite, test.get("template")),
+        _read_one_object(suite, test.get("constraint")),
+    )
     return policy_and_binding(template, constraint, how.table.row)
 
 
-def _one(suite: Suite, name: Any) -> JSON:
+def _read_one_object(suite: Suite, name: Any) -> JSON:
     objects = suite.objects([str(name)]) if name else ()
     if len(objects) != 1:
         raise InputError(

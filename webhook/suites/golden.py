@@ -58,12 +58,12 @@ def read(suite: Suite, how: Options, policies: Policies, *, updates: bool = Fals
 
 
 def _mismatches(suite: Suite, how: Options, policies: Policies, updates: bool) -> Sequence[str]:
-    expected = _one(suite, EXPECTED)
+    expected = _read_one_document(suite, EXPECTED)
     if not isinstance(expected, dict) or expected.get(_PHASE) not in get_args(PhaseName):
         message = f"expected the answer of a review with `phase` ({', '.join(get_args(PhaseName))}): record it anew"
         raise InputError(Problem(message=message, file=str(suite.file)))
     try:
-        attributes = fixtures.attributes_of_fixture(_one(suite, REVIEW), how.table.row)
+        attributes = fixtures.attributes_of_fixture(_read_one_document(suite, REVIEW), how.table.row)
     except CallError as error:
         raise InputError(Problem(message=error.message, file=str(suite.folder / REVIEW))) from None
     has_cluster = (suite.folder / CLUSTER).is_dir()
@@ -74,7 +74,7 @@ def _mismatches(suite: Suite, how: Options, policies: Policies, updates: bool) -
         context=suite.objects([CLUSTER]) if has_cluster else (),
         context_is_whole=bool(expected.get(_IS_WHOLE)),
     )
-    actual = _record(answer_of_case(request), request)
+    actual = _outcome_as_json(answer_of_case(request), request)
     if actual == expected:
         return ()
     if updates:
@@ -83,14 +83,14 @@ def _mismatches(suite: Suite, how: Options, policies: Policies, updates: bool) -
     return (f"the answer differs:\n{diff_as_yaml(expected, actual)}",)
 
 
-def _one(suite: Suite, name: str) -> JSON:
+def _read_one_document(suite: Suite, name: str) -> JSON:
     listed = suite.objects([name])
     if len(listed) != 1:
         raise InputError(Problem(message="expected one document", file=str(suite.folder / name)))
     return listed[0]
 
 
-def _record(outcome: PhasesOutcome, request: Request) -> dict[str, Any]:
+def _outcome_as_json(outcome: PhasesOutcome, request: Request) -> dict[str, Any]:
     """Return the answer as plain JSON values, with the options of the request."""
     verdict, status = outcome.verdict, outcome.verdict.status
     denied = {"code": status.code, "reason": status.reason, "message": status.message} if status else {}
@@ -131,7 +131,7 @@ class Recorder:
         """
         folder = self._emptied(self.folder / _name(number, attributes))
         recorded = _redacted(attributes)
-        objects = [without_confidential(obj) for obj in _placed(cluster)]
+        objects = [without_confidential(obj) for obj in _objects_with_namespaces(cluster)]
         request = Request(
             attributes=recorded,
             policies=self.policies,
@@ -139,12 +139,12 @@ class Recorder:
             context=tuple(objects),
             context_is_whole=cluster.is_whole(),
         )
-        expected = _record(answer_of_case(request), request)
+        expected = _outcome_as_json(answer_of_case(request), request)
         _write(folder / REVIEW, [review_of_attributes(recorded)])
         for kind, listed in _by_kind(objects).items():
             _write(folder / CLUSTER / f"{kind}.yaml", listed)
         _write(folder / EXPECTED, [expected])
-        if expected == _record(outcome, request):
+        if expected == _outcome_as_json(outcome, request):
             return ""
         return f"{folder}: is answered otherwise than what was recorded, because confidential values are left out"
 
@@ -174,10 +174,10 @@ def _redacted(attributes: Attributes) -> Attributes:
     )
 
 
-def _placed(cluster: RecordingCluster) -> Iterator[JSON]:
+def _objects_with_namespaces(cluster: RecordingCluster) -> Iterator[JSON]:
     """Yield the objects of the cluster, each with its namespace; assumed namespaces are left out."""
-    for gvk, namespace, obj in cluster.every():
-        if gvk.kind == "Namespace" and not cluster.place(obj):
+    for gvk, namespace, obj in cluster.recorded_objects():
+        if gvk.kind == "Namespace" and not cluster.file_of_object(obj):
             continue
         metadata = obj.get("metadata") or {}
         yield {**obj, "metadata": {**metadata, **({"namespace": namespace} if namespace else {})}}

@@ -17,7 +17,7 @@ from webhook import paths
 from webhook.admission import fixtures
 from webhook.attributes import JSON, GroupVersionKind, Operation
 from webhook.cel.library.authorizer import ListedAuthorizer
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.errors import ClaimgateError
 from webhook.evaluation.mutating import apply_mutating_policies
@@ -35,22 +35,22 @@ _POD_SPEC: Final[JSON] = {
 }
 
 
-def not_idempotent(policy: Policy, loaded: PolicySet, how: Options) -> str:
+def describe_repeated_change(policy: Policy, loaded: PolicySet, how: Options) -> str:
     """Return a sentence about the first sample that a policy changes twice; "" if there is none."""
     if policy.kind != "mutating":
         return ""
     # a policy that reinvokes would run twice within one request, and its third run would be judged
     once = replace(loaded, validating=(), mutating=(replace(policy, reinvokes=False),))
-    for sample in (*_minimal(policy, loaded, how), *_requests_of_suite(policy, loaded, how)):
-        if where := _changed_again(once, sample):
+    for sample in (*_minimal_requests(policy, loaded, how), *_requests_of_suite(policy, loaded, how)):
+        if where := _changes_of_second_run(once, sample):
             name = sample.attributes.object["kind"]
             fix = "add a matchCondition that is false once the change is made"
             return f"applied to its own result it changes {where} of a {name} again: {fix}"
     return ""
 
 
-def _changed_again(policies: PolicySet, sample: Request) -> str:
-    cluster = AssumedNamespaces(FilesCluster(sample.context, is_whole=sample.context_is_whole))
+def _changes_of_second_run(policies: PolicySet, sample: Request) -> str:
+    cluster = ClusterWithAssumedNamespaces(FilesCluster(sample.context, is_whole=sample.context_is_whole))
     authorizer = ListedAuthorizer(sample.authorizer)
     first, decisions = apply_mutating_policies(sample.attributes, policies, cluster, authorizer=authorizer)
     if first is sample.attributes.object or any(each.evaluation == "error" for each in decisions):
@@ -62,15 +62,15 @@ def _changed_again(policies: PolicySet, sample: Request) -> str:
     return str(changes[0]["path"]) or "all" if changes else ""
 
 
-def _minimal(policy: Policy, loaded: PolicySet, how: Options) -> Iterator[Request]:
+def _minimal_requests(policy: Policy, loaded: PolicySet, how: Options) -> Iterator[Request]:
     """Yield a request to create a small object of each kind that the policy names."""
     for kind in filter(None, named_kinds(policy)):
-        obj = _object(kind, how)
+        obj = _minimal_object(kind, how)
         attributes = fixtures.attributes_of_object(obj, how.table.row, operation=Operation.CREATE)
         yield Request(attributes=attributes, policies=loaded, context=loaded.params)
 
 
-def _object(kind: GroupVersionKind, how: Options) -> JSON:
+def _minimal_object(kind: GroupVersionKind, how: Options) -> JSON:
     head = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "sample", "labels": {"app": "a"}}}
     if (kind.group, kind.kind) == ("", "Pod"):
         return {**head, "spec": _POD_SPEC}

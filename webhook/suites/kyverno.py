@@ -20,7 +20,7 @@ from webhook.errors import CallError, InputError, Problem
 from webhook.paths import get
 from webhook.policy.load import Options
 from webhook.suites import cases
-from webhook.suites.case import Case, Entry, Skipped, unreadable_case
+from webhook.suites.case import Case, Entry, SkippedCase, unreadable_case
 from webhook.suites.files import Suite
 from webhook.wording import shown
 
@@ -75,15 +75,15 @@ def _mistake(result: JSON) -> str:
     return f"a result needs {' and '.join(lacking)}" if lacking else ""
 
 
-def _entries(result: Mapping[str, Any], suite: Suite, files: _Lazy, how: Options) -> Iterator[Case | Skipped]:
+def _entries(result: Mapping[str, Any], suite: Suite, files: _Lazy, how: Options) -> Iterator[Case | SkippedCase]:
     """Yield one case for each resource of a result, whether it is run or not."""
     kind = _kind(result, files)
     why = f"policies of kind {kind} are not evaluated, only {' and '.join(_NATIVE)}" if kind not in _NATIVE else ""
-    for name in _wanted(result, files):
+    for name in _resource_names_of_result(result, files):
         case = f"{suite.folder.name}/{result['policy']}/{result.get('kind', '*')}/{name}/{result['result']}"
         mismatches = partial(_mismatches, result, name, files, how)
         runs = Case(id=case, suite=str(suite.file), mismatches=mismatches)
-        yield Skipped(id=case, suite=str(suite.file), why=why) if why else runs
+        yield SkippedCase(id=case, suite=str(suite.file), why=why) if why else runs
 
 
 def _kind(result: Mapping[str, Any], files: _Lazy) -> str:
@@ -103,7 +103,7 @@ def _is_binding(policy: JSON) -> bool:
     return str(policy.get("kind", "")).endswith("Binding")
 
 
-def _wanted(result: Mapping[str, Any], files: _Lazy) -> Sequence[str]:
+def _resource_names_of_result(result: Mapping[str, Any], files: _Lazy) -> Sequence[str]:
     """Return the names of the resources: those of the result, or all of its kind, or `*` if there are none."""
     if result.get("resources"):
         return [str(name) for name in result["resources"]]
@@ -114,13 +114,16 @@ def _wanted(result: Mapping[str, Any], files: _Lazy) -> Sequence[str]:
 
 
 def _files(test: Mapping[str, Any], suite: Suite) -> _Files:
-    values = _named(test, "variables", suite)
-    user = next((one.get("userInfo") or {} for one in _named(test, "userinfo", suite)), {})
+    values = _objects_named_in_test(test, "variables", suite)
+    user = next((one.get("userInfo") or {} for one in _objects_named_in_test(test, "userinfo", suite)), {})
     return _Files(
         suite=suite,
-        policies=_named(test, "policies", suite),
-        resources=_named(test, "resources", suite),
-        context=(*_named(test, "paramResources", suite), *_named(test, "clusterResources", suite)),
+        policies=_objects_named_in_test(test, "policies", suite),
+        resources=_objects_named_in_test(test, "resources", suite),
+        context=(
+            *_objects_named_in_test(test, "paramResources", suite),
+            *_objects_named_in_test(test, "clusterResources", suite),
+        ),
         labels={
             one["name"]: one.get("labels") or {} for value in values for one in value.get("namespaceSelector") or ()
         },
@@ -128,7 +131,7 @@ def _files(test: Mapping[str, Any], suite: Suite) -> _Files:
     )
 
 
-def _named(test: Mapping[str, Any], key: str, suite: Suite) -> tuple[JSON, ...]:
+def _objects_named_in_test(test: Mapping[str, Any], key: str, suite: Suite) -> tuple[JSON, ...]:
     names = test.get(key) or ()
     return suite.objects([names] if isinstance(names, str) else names)
 
@@ -161,17 +164,19 @@ def _mismatches(result: Mapping[str, Any], name: str, lazy: _Lazy, how: Options)
     value = {
         "id": name,
         "upstream": "kyverno/",
-        "policies": [one for one in _bound(files.policies, result["policy"]) if one["kind"] in _NATIVE],
-        "bindings": [one for one in _bound(files.policies, result["policy"]) if one["kind"] not in _NATIVE],
+        "policies": [one for one in _policy_with_bindings(files.policies, result["policy"]) if one["kind"] in _NATIVE],
+        "bindings": [
+            one for one in _policy_with_bindings(files.policies, result["policy"]) if one["kind"] not in _NATIVE
+        ],
         "params": files.context,
         "namespaces": list(_namespaces(files, attributes.namespace)),
         "review": review_of_attributes(replace(attributes, user_info=files.user)),
         "expect": _expect(result, name, files),
     }
-    return cases.mismatches(cases.Case(value), how)
+    return cases.mismatches(cases.RecordedCase(value), how)
 
 
-def _bound(policies: Sequence[JSON], name: str) -> Iterator[JSON]:
+def _policy_with_bindings(policies: Sequence[JSON], name: str) -> Iterator[JSON]:
     """Yield the policy and its bindings; if the files have none, a binding that applies everywhere."""
     native = [one for one in policies if str(one.get("apiVersion", "")).startswith(f"{_GROUP}/")]
     yield from (one for one in native if one.get("kind") in _NATIVE and _name(one) == name)

@@ -14,8 +14,8 @@ from typing import Any, Final
 from webhook import yamlfile
 from webhook.policy.compiled import Policy
 from webhook.problems.moments import AT_ONCE, MOMENTS
-from webhook.problems.rule import github_reports
-from webhook.suites.rule_reference import Stated, links_to_issues, rule_address, rules_of_policies
+from webhook.problems.rule import github_issue_links
+from webhook.suites.rule_reference import StatedRule, links_to_issues, rule_address, rules_of_policies
 
 NOT_COVERED: Final = Path(__file__).with_name("not_covered.yaml")
 _TITLE: Final = """\
@@ -38,7 +38,7 @@ _SPELLED: Final = {"gpu": "GPU", "jobset": "JobSet", "opensandbox": "OpenSandbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotCovered:
+class UncoveredFailure:
     """A late failure without a rule. `issues` are links; `reason` explains why there is no rule."""
 
     topic: str
@@ -47,26 +47,26 @@ class NotCovered:
     issues: tuple[str, ...] = ()
 
 
-def not_covered(file: Path = NOT_COVERED) -> Sequence[NotCovered]:
+def read_uncovered_failures(file: Path = NOT_COVERED) -> Sequence[UncoveredFailure]:
     """Return the failures that no rule reports."""
     listed: Sequence[Mapping[str, Any]] = yamlfile.read(file)[0].value
-    return tuple(NotCovered(**{**each, "issues": tuple(each.get("issues", ()))}) for each in listed)
+    return tuple(UncoveredFailure(**{**each, "issues": tuple(each.get("issues", ()))}) for each in listed)
 
 
-def late_failures_as_markdown(policies: Iterable[Policy], left: Sequence[NotCovered] = ()) -> str:
+def late_failures_as_markdown(policies: Iterable[Policy], left: Sequence[UncoveredFailure] = ()) -> str:
     """Return the whole page, topics in alphabetical order."""
-    topics: dict[str, list[Stated]] = {}
+    topics: dict[str, list[StatedRule]] = {}
     for entry in rules_of_policies(policies).values():
-        if entry.rule.fails not in ("", AT_ONCE) or entry.rule.reports:
+        if entry.rule.fails not in ("", AT_ONCE) or entry.rule.issue_links_by_name:
             topics.setdefault(entry.policies[0].category or entry.rule.group, []).append(entry)
     lines = [_TITLE, *_index(topics, left)]
     for topic in sorted(topics):
         lines += [f"## {_heading(topic)}", ""]
-        lines += _moments(topics[topic])
-    return "\n".join((*lines, *_left(left)))
+        lines += _tables_by_moment(topics[topic])
+    return "\n".join((*lines, *_table_of_uncovered_failures(left)))
 
 
-def _index(topics: Mapping[str, Sequence[Stated]], left: Sequence[NotCovered]) -> Iterator[str]:
+def _index(topics: Mapping[str, Sequence[StatedRule]], left: Sequence[UncoveredFailure]) -> Iterator[str]:
     """Yield the list of topics with their numbers of rules."""
     yield from (f"- [{_heading(topic)}](#{topic.replace(' ', '-')}): {len(topics[topic])}" for topic in sorted(topics))
     if left:
@@ -79,8 +79,8 @@ def _heading(topic: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def _moments(entries: Iterable[Stated]) -> Iterator[str]:
-    by_moment: dict[str, list[Stated]] = {}
+def _tables_by_moment(entries: Iterable[StatedRule]) -> Iterator[str]:
+    by_moment: dict[str, list[StatedRule]] = {}
     for entry in entries:
         by_moment.setdefault(entry.rule.fails or AT_ONCE, []).append(entry)
     for moment, title in MOMENTS.items():
@@ -90,13 +90,13 @@ def _moments(entries: Iterable[Stated]) -> Iterator[str]:
             yield ""
 
 
-def _row(entry: Stated) -> str:
+def _row(entry: StatedRule) -> str:
     rule = entry.rule
     told = f"[{rule.id}](rules/{rule_address(rule)}): {_cell(rule.title)}"
-    return f"| {told} | {_cell(rule.why)} | {links_to_issues(rule.reports)} |"
+    return f"| {told} | {_cell(rule.why)} | {links_to_issues(rule.issue_links_by_name)} |"
 
 
-def _left(left: Sequence[NotCovered]) -> Iterator[str]:
+def _table_of_uncovered_failures(left: Sequence[UncoveredFailure]) -> Iterator[str]:
     if left:
         yield from (_NOT_COVERED, "| topic | what happens | why no rule tells it | reported in |", "|---|---|---|---|")
         for each in left:
@@ -104,7 +104,7 @@ def _left(left: Sequence[NotCovered]) -> Iterator[str]:
                 _heading(each.topic),
                 _cell(each.what),
                 _cell(each.reason),
-                links_to_issues(github_reports(each.issues)),
+                links_to_issues(github_issue_links(each.issues)),
             )
             yield f"| {' | '.join(cells)} |"
         yield ""

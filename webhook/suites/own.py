@@ -19,9 +19,9 @@ from webhook.errors import CallError, InputError, PolicyError, Problem, UnknownR
 from webhook.model_errors import describe_model_error
 from webhook.paths import FieldPath, path_as_text
 from webhook.policy.load import Options, load_policy_set
-from webhook.policy.param_rules import ParamRules
+from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
-from webhook.suites.case import Case, Entry, Request, Unreadable, answer_of_case
+from webhook.suites.case import Case, Entry, Request, UnreadableCase, answer_of_case
 from webhook.suites.expectation import Expectation, advice_texts, broken_rules
 from webhook.suites.files import Suite
 from webhook.wording import counted
@@ -71,7 +71,7 @@ class CaseModel(_Model):
     expect: ExpectModel
 
     @property
-    def is_bad(self) -> bool:
+    def is_bad_example(self) -> bool:
         """Return whether the case expects a denial, a warning or advice."""
         return not self.expect.allowed or bool(self.expect.warnings or self.expect.advice)
 
@@ -98,20 +98,20 @@ def read_own_cases(suite: Suite, how: Options) -> Iterator[Entry]:
     Raises:
         InputError: every mistake of the file, with line and column, where it has no list of cases.
     """
-    policies = cache(lambda: load_policy_set([suite.policies()], how))
+    policies = cache(lambda: load_policy_set([suite.policies_folder()], how))
     try:
         policies()
     except (PolicyError, InputError) as error:  # once, and not for each case
-        yield Unreadable(id=f"{suite.folder.name}/policies", suite=str(suite.file), problems=error.problems)
+        yield UnreadableCase(id=f"{suite.folder.name}/policies", suite=str(suite.file), problems=error.problems)
         return
-    for case, line in _entries(suite):
-        if isinstance(case, Unreadable):
+    for case, line in _read_cases_with_lines(suite):
+        if isinstance(case, UnreadableCase):
             yield case
             continue
         yield Case(
             line=line,
             rules=partial(_rules, policies),
-            broken=partial(_broken, case, suite, policies, how),
+            broken=partial(_broken_rules_of_case, case, suite, policies, how),
             id=f"{suite.folder.name}/{case.name}",
             suite=str(suite.file),
             mismatches=partial(_mismatches, case, suite, policies, how),
@@ -121,7 +121,7 @@ def read_own_cases(suite: Suite, how: Options) -> Iterator[Entry]:
 
 
 def _notes(case: CaseModel, suite: Suite) -> tuple[str, ...]:
-    note = fixtures.note_on_fixture(_one(case.subject, suite))
+    note = fixtures.note_on_v1beta1_review(_load_one_object(case.subject, suite))
     return (note,) if note else ()
 
 
@@ -131,20 +131,20 @@ def cases(suite: Suite) -> Iterator[CaseModel]:
     Raises:
         InputError: every mistake of the file, with line and column.
     """
-    for entry, _ in _entries(suite):
-        if isinstance(entry, Unreadable):
+    for entry, _ in _read_cases_with_lines(suite):
+        if isinstance(entry, UnreadableCase):
             raise InputError(*entry.problems)
         yield entry
 
 
-def _entries(suite: Suite) -> Iterator[tuple[CaseModel | Unreadable, int]]:
+def _read_cases_with_lines(suite: Suite) -> Iterator[tuple[CaseModel | UnreadableCase, int]]:
     """Yield each case, or its mistakes, with its line."""
     documents = yamlfile.read(suite.file)
     if len(documents) != 1:
         message = f"expected one document with cases, found {len(documents)}"
         raise InputError(Problem(message=message, file=str(suite.file)))
     seen: set[str] = set()
-    for index, raw in enumerate(_listed(documents[0])):
+    for index, raw in enumerate(_read_raw_cases(documents[0])):
         case = _validated(raw, index, documents[0], seen)
         line, _ = documents[0].position(("cases", index))
         if isinstance(case, CaseModel):
@@ -153,15 +153,15 @@ def _entries(suite: Suite) -> Iterator[tuple[CaseModel | Unreadable, int]]:
         else:
             name = raw.get("name") if isinstance(raw, dict) else None
             id_ = f"{suite.folder.name}/{name or f'cases[{index}]'}"
-            yield Unreadable(id=id_, suite=str(suite.file), problems=case), line
+            yield UnreadableCase(id=id_, suite=str(suite.file), problems=case), line
 
 
-def _listed(document: yamlfile.Document) -> Sequence[JSON]:
+def _read_raw_cases(document: yamlfile.Document) -> Sequence[JSON]:
     """Return the cases of a suite file as they are written."""
     try:
         return SuiteModel.model_validate(document.value).cases
     except ValidationError as error:
-        raise InputError(*_complaints(document, (), error)) from None
+        raise InputError(*_problems_of_validation_error(document, (), error)) from None
 
 
 def _validated(
@@ -172,7 +172,7 @@ def _validated(
     try:
         case = CaseModel.model_validate(raw)
     except ValidationError as error:
-        return tuple(_complaints(document, path, error))
+        return tuple(_problems_of_validation_error(document, path, error))
     if case.subject is None:
         return (document.problem((*path, "input"), "is required; a DELETE may have oldInput instead"),)
     if case.name in seen:
@@ -181,7 +181,9 @@ def _validated(
     return case
 
 
-def _complaints(document: yamlfile.Document, path: FieldPath, error: ValidationError) -> Iterator[Problem]:
+def _problems_of_validation_error(
+    document: yamlfile.Document, path: FieldPath, error: ValidationError
+) -> Iterator[Problem]:
     return (document.problem((*path, *each["loc"]), describe_model_error(each)) for each in error.errors())
 
 
@@ -200,7 +202,9 @@ def _rules(policies: Callable[[], PolicySet]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(rule for ids in listed for rule in ids))
 
 
-def _broken(case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options) -> tuple[str, ...]:
+def _broken_rules_of_case(
+    case: CaseModel, suite: Suite, policies: Callable[[], PolicySet], how: Options
+) -> tuple[str, ...]:
     return broken_rules(answer_of_case(request_of_case(case, suite, policies, how)))
 
 
@@ -218,8 +222,12 @@ def request_of_case(case: CaseModel, suite: Suite, policies: Callable[[], Policy
     """
     context = [held for part in (*case.params, *case.context) for held in _objects(part, suite)]
     loaded = policies()
-    rules = ParamRules(loaded.validating, loaded.registry)
-    if wrong := [Problem(message=text, path=path_as_text(at)) for obj in context for at, text in rules.mistakes(obj)]:
+    rules = ParamRuleChecker(loaded.validating, loaded.registry)
+    if wrong := [
+        Problem(message=text, path=path_as_text(at))
+        for obj in context
+        for at, text in rules.mistakes_if_object_is_param(obj)
+    ]:
         raise UnknownRule(*wrong)
     return Request(
         attributes=_attributes(case, suite, how),
@@ -237,26 +245,26 @@ def object_as_written(case: CaseModel, suite: Suite, attributes: Attributes) -> 
     Raises:
         InputError: a file that it names cannot be read.
     """
-    value, old = _one(case.subject, suite), attributes.old_object
+    value, old = _load_one_object(case.subject, suite), attributes.old_object
     if fixtures.is_review_or_request(value):
         return (old, None) if attributes.object is None else (attributes.object, old)
     if attributes.object is None or old is None:
         return value, None
-    return value, value if case.old_input is None else _one(case.old_input, suite)
+    return value, value if case.old_input is None else _load_one_object(case.old_input, suite)
 
 
 def _attributes(case: CaseModel, suite: Suite, how: Options) -> Attributes:
-    value = _one(case.subject, suite)
+    value = _load_one_object(case.subject, suite)
     try:
         if fixtures.is_review(value) or fixtures.is_request(value):
             return fixtures.attributes_of_fixture(value, how.table.row)
-        old = None if case.old_input is None else _one(case.old_input, suite)
+        old = None if case.old_input is None else _load_one_object(case.old_input, suite)
         return fixtures.attributes_of_object(value, how.table.row, operation=Operation(case.operation), old_object=old)
     except CallError as error:
         raise InputError(Problem(message=error.message, path="input")) from None
 
 
-def _one(value: JSON, suite: Suite) -> JSON:
+def _load_one_object(value: JSON, suite: Suite) -> JSON:
     """Return the one object that is written there or in the named file."""
     objects = list(_objects(value, suite))
     if len(objects) != 1:

@@ -11,7 +11,7 @@ from webhook.attributes import JSON
 from webhook.errors import InputError, Problem
 from webhook.policy.load import Options
 from webhook.suites import cases
-from webhook.suites.case import Case, Entry, Unreadable
+from webhook.suites.case import Case, Entry, UnreadableCase
 from webhook.suites.files import Suite
 
 _NEEDED = ("id", "policies", "expect")
@@ -26,9 +26,9 @@ def read_recorded_file(suite: Suite, how: Options) -> Iterator[Entry]:
         try:
             value = _value(line, file, number)
         except InputError as error:
-            yield Unreadable(id=f"{file.name}:{number}", suite=str(file), problems=error.problems)
+            yield UnreadableCase(id=f"{file.name}:{number}", suite=str(file), problems=error.problems)
             continue
-        mismatches = partial(cases.mismatches, cases.Case(value), how)
+        mismatches = partial(cases.mismatches, cases.RecordedCase(value), how)
         yield Case(id=str(value["id"]), suite=str(file), mismatches=mismatches, line=number)
 
 

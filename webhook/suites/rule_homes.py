@@ -21,7 +21,7 @@ from webhook.problems.rule import Rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Home:
+class RuleLocation:
     """A place in the source: `part` is a function, a method, a table or a validation, "" if it is none of these."""
 
     file: str
@@ -33,32 +33,32 @@ class Home:
 
 
 @dataclass(frozen=True, slots=True)
-class Homes:
+class RuleLocator:
     """Finds the places of rules in some packages and policies; a file is read when one of its rules is looked up."""
 
     registry: FactRegistry = SHIPPED
-    _modules: dict[str, Mapping[str, tuple[Home, ...]]] = field(default_factory=dict)
+    _modules: dict[str, Mapping[str, tuple[RuleLocation, ...]]] = field(default_factory=dict)
 
-    def of_checks(self, rule: Rule) -> tuple[Home, ...]:
+    def find_in_checks(self, rule: Rule) -> tuple[RuleLocation, ...]:
         """Return every function or table that uses the record of a rule of checks; there should be exactly one."""
         packages = (package for package in self.registry.packages if rule.group in package.groups)
-        modules = (self._homes(name, rule) for package in packages for name in package.rule_modules)
+        modules = (self._locations_in_module(name, rule) for package in packages for name in package.rule_modules)
         return tuple(home for homes in modules for home in homes.get(rule.id, ()))
 
-    def _homes(self, module: str, rule: Rule) -> Mapping[str, tuple[Home, ...]]:
+    def _locations_in_module(self, module: str, rule: Rule) -> Mapping[str, tuple[RuleLocation, ...]]:
         if module not in self._modules:
             path = source_file(module)
             if f'"{rule.id}"' not in (text := path.read_text(encoding="utf-8")):
                 return {}
-            self._modules[module] = homes_in(text, _shown(path, module))
+            self._modules[module] = find_rule_locations(text, _path_in_repository(path, module))
         return self._modules[module]
 
-    def of_policy(self, rule: Rule, policy: Policy) -> tuple[Home, ...]:
+    def find_in_policy(self, rule: Rule, policy: Policy) -> tuple[RuleLocation, ...]:
         """Return every validation of a policy that states a rule."""
         documents = [each for each in yamlfile.read(policy.file) if _is(policy, each)] if policy.file else []
         return tuple(
-            Home(
-                file=_shown_policy(Path(policy.file)),
+            RuleLocation(
+                file=_policy_path_as_shown(Path(policy.file)),
                 line=document.position(("spec", "validations", index))[0],
                 part=f"validations[{index}]",
             )
@@ -68,7 +68,7 @@ class Homes:
         )
 
 
-def _shown_policy(path: Path) -> str:
+def _policy_path_as_shown(path: Path) -> str:
     """Return the name of a policy's file; for a shipped policy its path in the repository."""
     folder = shipped.policies_folder()
     return f"policies/{path.relative_to(folder)}" if path.is_relative_to(folder) else shipped.path_as_shown(path)
@@ -87,23 +87,23 @@ def source_file(module: str) -> Path:
     return Path(spec.origin)
 
 
-def _shown(path: Path, module: str) -> str:
+def _path_in_repository(path: Path, module: str) -> str:
     """Return a file's path in the repository, wherever the package is installed."""
     return "/".join(path.parts[-len(module.split(".")) :])
 
 
-def homes_in(source: str, file: str) -> Mapping[str, tuple[Home, ...]]:
+def find_rule_locations(source: str, file: str) -> Mapping[str, tuple[RuleLocation, ...]]:
     """Return the functions and tables that use each record of a rule in a module, by the rule's id."""
     tree = ast.parse(source)
-    records = dict(_records(tree))
-    homes: dict[str, dict[Home, None]] = {rule: {} for rule in records.values()}
-    for name, part, line in _uses(tree, "", 0):
+    records = dict(_names_and_ids_of_rules(tree))
+    homes: dict[str, dict[RuleLocation, None]] = {rule: {} for rule in records.values()}
+    for name, part, line in _names_that_are_read(tree, "", 0):
         if name in records and part not in records:
-            homes[records[name]][Home(file=file, line=line, part=part)] = None
+            homes[records[name]][RuleLocation(file=file, line=line, part=part)] = None
     return {rule: tuple(places) for rule, places in homes.items()}
 
 
-def _records(tree: ast.Module) -> Iterator[tuple[str, str]]:
+def _names_and_ids_of_rules(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Yield the names of records, and their ids: `NAME: Final = GROUP.rule("group/rule", …)`."""
     for statement in tree.body:
         call = getattr(statement, "value", None)
@@ -119,14 +119,14 @@ def _assigned(statement: ast.AST) -> str:
     return targets[0].id if isinstance(targets[0], ast.Name) else ""
 
 
-def _uses(node: ast.AST, part: str, line: int) -> Iterator[tuple[str, str, int]]:
+def _names_that_are_read(node: ast.AST, part: str, line: int) -> Iterator[tuple[str, str, int]]:
     """Yield every name that is read outside comparisons, with the function or table that reads it and its line."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef | ast.ClassDef):
-            yield from _uses(child, f"{part}.{child.name}".lstrip("."), child.lineno)
+            yield from _names_that_are_read(child, f"{part}.{child.name}".lstrip("."), child.lineno)
         elif isinstance(node, ast.Module) and isinstance(child, ast.stmt) and (name := _assigned(child)):
-            yield from _uses(child, name, child.lineno)
+            yield from _names_that_are_read(child, name, child.lineno)
         elif isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load):
             yield child.id, part, line
         elif not isinstance(child, ast.Compare):
-            yield from _uses(child, part, line)
+            yield from _names_that_are_read(child, part, line)

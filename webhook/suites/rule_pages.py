@@ -14,8 +14,8 @@ from webhook.errors import InputError, Problem
 from webhook.policy.compiled import Policy
 from webhook.problems.actions import EFFECTS
 from webhook.suites.examples import Pair
-from webhook.suites.rule_homes import Homes
-from webhook.suites.rule_reference import Stated, rule_address, rule_section, rules_of_policies
+from webhook.suites.rule_homes import RuleLocator
+from webhook.suites.rule_reference import StatedRule, rule_address, rule_section, rules_of_policies
 from webhook.wording import did_you_mean
 
 INDEX: Final = "README.md"
@@ -39,10 +39,10 @@ params name is treated by the strictest.
 
 def rule_pages(policies: Iterable[Policy], examples: Mapping[str, Pair]) -> Mapping[str, str]:
     """Return every page by its file name, groups in alphabetical order, rules in the order of their modules."""
-    groups: dict[str, list[Stated]] = {}
+    groups: dict[str, list[StatedRule]] = {}
     for entry in rules_of_policies(policies).values():
         groups.setdefault(entry.rule.group, []).append(entry)
-    homes = Homes()
+    homes = RuleLocator()
     made = {f"{group}.md": _page(group, groups[group], examples, homes) for group in sorted(groups)}
     return {INDEX: "\n".join((_TITLE, *_effects(), *_index(groups))), **made}
 
@@ -65,7 +65,7 @@ def rules_as_text(policies: Iterable[Policy], examples: Mapping[str, Pair], name
     if unknown:
         raise InputError(*unknown)
     chosen = [known[each] for each in named or sorted(known, key=lambda rule: known[rule].rule.group)]
-    homes = Homes()
+    homes = RuleLocator()
     return "\n".join(
         line for entry in chosen for line in rule_section(entry, examples.get(entry.rule.id, Pair()), homes)
     )
@@ -77,14 +77,14 @@ def _unknown(rule: str, known: Iterable[str]) -> Problem:
     return Problem(message=f"no policy states the rule `{rule}`: {hint}")
 
 
-def _index(groups: Mapping[str, Sequence[Stated]]) -> Iterator[str]:
+def _index(groups: Mapping[str, Sequence[StatedRule]]) -> Iterator[str]:
     for group in sorted(groups):
         yield f"- [{group}]({group}.md)"
         yield from (f"  {_item(each)}" for each in groups[group])
     yield ""
 
 
-def _page(group: str, entries: Sequence[Stated], examples: Mapping[str, Pair], homes: Homes) -> str:
+def _page(group: str, entries: Sequence[StatedRule], examples: Mapping[str, Pair], homes: RuleLocator) -> str:
     lines = [f"# {group}", "", f"*Written by `claimgate policies rules --pages`; all rules: [{INDEX}]({INDEX})*", ""]
     lines += [*map(_item, entries), ""]
     for each in entries:
@@ -92,5 +92,5 @@ def _page(group: str, entries: Sequence[Stated], examples: Mapping[str, Pair], h
     return "\n".join(lines)
 
 
-def _item(entry: Stated) -> str:
+def _item(entry: StatedRule) -> str:
     return f"- [{entry.rule.id}]({rule_address(entry.rule)}): {entry.rule.title.rstrip('.')}"

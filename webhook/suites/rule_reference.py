@@ -11,55 +11,57 @@ from webhook.problems.actions import EFFECTS
 from webhook.problems.moments import MOMENTS
 from webhook.problems.rule import Rule
 from webhook.suites.examples import Example, Pair
-from webhook.suites.rule_homes import Home, Homes
+from webhook.suites.rule_homes import RuleLocation, RuleLocator
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
-    """A rule, and the policies that state it; the first one gives its topic."""
+class StatedRule:
+    """A rule with the policies that state it; the first policy gives the topic of the rule. the first one gives its
+    topic.
+    """
 
     rule: Rule
     policies: list[Policy]
 
 
-def rules_of_policies(policies: Iterable[Policy]) -> Mapping[str, Stated]:
+def rules_of_policies(policies: Iterable[Policy]) -> Mapping[str, StatedRule]:
     """Return every rule that policies state, by its id, in the order of the policies."""
-    by_id: dict[str, Stated] = {}
+    by_id: dict[str, StatedRule] = {}
     for policy in policies:
         for rule in (*policy.catalogue.values(), *policy.named):
-            entry = by_id.setdefault(rule.id, Stated(rule, []))
+            entry = by_id.setdefault(rule.id, StatedRule(rule, []))
             if policy not in entry.policies:
                 entry.policies.append(policy)
     return by_id
 
 
-def rule_section(entry: Stated, pair: Pair, homes: Homes) -> Iterator[str]:
+def rule_section(entry: StatedRule, pair: Pair, homes: RuleLocator) -> Iterator[str]:
     """Yield the section of one rule: title, reason, source, function, policies, and examples."""
     rule = entry.rule
     yield from (f"## {rule.id}", "", rule.title, "", rule.why, "")
     if rule.refused_by:
         yield f"- Refused by: {rule.refused_by}"
     if rule.fails:
-        yield f"- Without claimgate: {_within(MOMENTS[rule.fails])}"
+        yield f"- Without claimgate: {_lower_first_letter(MOMENTS[rule.fails])}"
     yield f"- Source: {' '.join(part for part in (rule.source, rule.function) if part)}"
-    yield from (f"- Found by: {home}" for home in _homes(entry, homes))
-    if rule.reports:
-        yield f"- Reported in: {links_to_issues(rule.reports)}"
-    yield from (f"- {_stated_by(policy, rule)}" for policy in entry.policies)
+    yield from (f"- Found by: {home}" for home in _locations_of_rule(entry, homes))
+    if rule.issue_links_by_name:
+        yield f"- Reported in: {links_to_issues(rule.issue_links_by_name)}"
+    yield from (f"- {_text_about_policy_of_rule(policy, rule)}" for policy in entry.policies)
     yield ""
     for title, example in (("Bad", pair.bad), ("Good", pair.good)):
         if example is not None:
             yield from _example(title, example)
 
 
-def _homes(entry: Stated, homes: Homes) -> Iterator[Home]:
+def _locations_of_rule(entry: StatedRule, homes: RuleLocator) -> Iterator[RuleLocation]:
     """Yield the function that finds objects which break a rule, or its validations in CEL."""
-    yield from homes.of_checks(entry.rule)
+    yield from homes.find_in_checks(entry.rule)
     for policy in entry.policies:
-        yield from homes.of_policy(entry.rule, policy)
+        yield from homes.find_in_policy(entry.rule, policy)
 
 
-def _within(title: str) -> str:
+def _lower_first_letter(title: str) -> str:
     """Return a title with a small first letter, as a part of a sentence."""
     return title[:1].lower() + title[1:]
 
@@ -74,7 +76,7 @@ def links_to_issues(reports: Mapping[str, str]) -> str:
     return ", ".join(f"[{name}]({link})" for name, link in reports.items())
 
 
-def _stated_by(policy: Policy, rule: Rule) -> str:
+def _text_about_policy_of_rule(policy: Policy, rule: Rule) -> str:
     """Return a text with the policy of a rule, the actions of its bindings, and how to switch the rule off."""
     actions = sorted({str(action) for binding in policy.bindings for action in binding.actions})
     if rule.id not in policy.catalogue:

@@ -36,17 +36,17 @@ class Items(Sequence[Item]):
         values, deadline = self._values, self._deadline
         work = len(values)
         if work > STEP:
-            return iter(deadline.each(values))
+            return iter(deadline.charge_for_items(values))
         deadline.left -= work  # as `each`, without a call: thousands a review
         if deadline.left < 0:
-            deadline.look()
+            deadline.check_clock()
         return iter(values)
 
     def __contains__(self, value: object) -> bool:
         self._deadline.spend(len(self._values))
         return value in self._values
 
-    def shares(self, values: AbstractSet[object]) -> bool:
+    def has_any_of(self, values: AbstractSet[object]) -> bool:
         """Return whether a set has any of the values."""
         self._deadline.spend(len(self._values))
         return not values.isdisjoint(self._values)
@@ -86,7 +86,7 @@ class Entries(Mapping[str, Value]):
         return len(self._values)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._deadline.each(self._values))
+        return iter(self._deadline.charge_for_items(self._values))
 
     def __contains__(self, key: object) -> bool:
         return key in self._values
@@ -142,4 +142,4 @@ class _ChargedItems(ItemsView[str, Value]):
         self._deadline = deadline
 
     def __iter__(self) -> Iterator[tuple[str, Value]]:
-        return iter(self._deadline.each(self._mapping.items()))  # type: ignore[attr-defined]
+        return iter(self._deadline.charge_for_items(self._mapping.items()))  # type: ignore[attr-defined]

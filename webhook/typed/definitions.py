@@ -8,25 +8,25 @@ from webhook.typed.objects import Object
 from webhook.typed.view import Typed
 
 
-class Names(Typed):
+class CustomResourceNames(Typed):
     """apiextensions/v1 CustomResourceDefinitionNames."""
 
     kind = Text()
 
 
-class Version(Typed):
+class CustomResourceVersion(Typed):
     """apiextensions/v1 CustomResourceDefinitionVersion."""
 
     name = Text()
     served = Truth()
 
 
-class Spec(Typed):
+class CustomResourceDefinitionSpec(Typed):
     """apiextensions/v1 CustomResourceDefinitionSpec. `version`: the only one, as v1beta1 could write it."""
 
     group = Text()
-    names = Part(Names)
-    versions = Parts(Version)
+    names = Part(CustomResourceNames)
+    versions = Parts(CustomResourceVersion)
     version = Text()
 
 
@@ -35,7 +35,7 @@ class CustomResourceDefinition(Object):
 
     gvk = CRD
 
-    spec = Part(Spec)
+    spec = Part(CustomResourceDefinitionSpec)
 
     def serves(self, group: str, version: str, kind: str) -> bool:
         """Return whether it defines the kind, and serves it in that version."""

@@ -33,7 +33,7 @@ class Environment(NamedTuple):
 _NONE: Final = Environment()
 
 
-class EnvironmentOf(Field[Environment]):
+class EnvironmentField(Field[Environment]):
     """The field of a list of environment variables."""
 
     def read(self, value: Any, owner: Typed) -> Environment:

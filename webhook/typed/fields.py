@@ -200,7 +200,7 @@ class Parts(Field[Items[Inner]]):
         return Items(
             [
                 kind(part, (*at, index), reading) if isinstance(part, dict) else _part(kind, part, (*at, index), owner)
-                for index, part in enumerate(deadline.each(value))
+                for index, part in enumerate(deadline.charge_for_items(value))
             ],
             deadline,
         )
@@ -221,7 +221,7 @@ class PartMap(Field[Entries[Inner]]):
     def read(self, value: Any, owner: Typed) -> Entries[Inner]:
         """Return the objects by their keys, each with its path."""
         deadline, at = owner.reading.deadline, (*owner.at, self.name)
-        entries = deadline.each(_mapping(value).items())
+        entries = deadline.charge_for_items(_mapping(value).items())
         return Entries({key: _part(self.kind, part, (*at, key), owner) for key, part in entries}, deadline)
 
 
@@ -235,7 +235,7 @@ class Texts(Field[Items[str]]):
         deadline = owner.reading.deadline
         if not isinstance(value, list):
             return Items((), deadline)
-        return Items([text if isinstance(text, str) else "" for text in deadline.each(value)], deadline)
+        return Items([text if isinstance(text, str) else "" for text in deadline.charge_for_items(value)], deadline)
 
 
 class Names(Field[Items[str]]):
@@ -301,22 +301,27 @@ class ValueMap(Field[Entries[Any]]):
 
 
 class Quantities(Field[Entries[Quantity]]):
-    """The same as quantities; what is not one is left out."""
+    """A map from the names of resources to parsed quantities; entries that are not quantities are left out. what is not
+    one is left out.
+    """
 
     def read(self, value: Any, owner: Typed) -> Entries[Quantity]:
         """Return the quantities by the names of their resources."""
         deadline = owner.reading.deadline
-        entries = ((name, quantity.read(amount)) for name, amount in deadline.each(_mapping(value).items()))
+        entries = (
+            (name, quantity.read_quantity_or_none(amount))
+            for name, amount in deadline.charge_for_items(_mapping(value).items())
+        )
         return Entries({name: amount for name, amount in entries if amount is not None}, deadline)
 
 
-class TextLists(Field[Entries[Items[str]]]):
+class TextListMap(Field[Entries[Items[str]]]):
     """A map from texts to lists of strings."""
 
     def read(self, value: Any, owner: Typed) -> Entries[Items[str]]:
         """Return the lists by their keys."""
         deadline, texts = owner.reading.deadline, Texts()
-        entries = deadline.each(_mapping(value).items())
+        entries = deadline.charge_for_items(_mapping(value).items())
         return Entries(
             {key: texts.read(listed, owner) for key, listed in entries if isinstance(listed, list)}, deadline
         )
@@ -328,7 +333,9 @@ class NumberMap(Field[Entries[int]]):
     def read(self, value: Any, owner: Typed) -> Entries[int]:
         """Return the numbers by their keys."""
         deadline = owner.reading.deadline
-        entries = ((key, read_whole_number(number)) for key, number in deadline.each(_mapping(value).items()))
+        entries = (
+            (key, read_whole_number(number)) for key, number in deadline.charge_for_items(_mapping(value).items())
+        )
         return Entries({key: number for key, number in entries if number is not None}, deadline)
 
 
@@ -338,7 +345,7 @@ class Truths(Field[Entries[bool]]):
     def read(self, value: Any, owner: Typed) -> Entries[bool]:
         """Return the truth values by their keys."""
         deadline = owner.reading.deadline
-        entries = deadline.each(_mapping(value).items())
+        entries = deadline.charge_for_items(_mapping(value).items())
         return Entries({key: truth for key, truth in entries if isinstance(truth, bool)}, deadline)
 
 

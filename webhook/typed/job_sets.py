@@ -102,7 +102,7 @@ class Coordinator(Typed):
     pod_index = Number()
 
 
-class ClaimTemplate(Typed):
+class PersistentVolumeClaimTemplate(Typed):
     """core/v1 PersistentVolumeClaimTemplate."""
 
     metadata = Part(Metadata)
@@ -111,7 +111,7 @@ class ClaimTemplate(Typed):
 class VolumeClaimPolicy(Typed):
     """jobset VolumeClaimPolicy."""
 
-    templates = Parts(ClaimTemplate)
+    templates = Parts(PersistentVolumeClaimTemplate)
 
 
 class JobSetSpec(Typed):
@@ -127,7 +127,7 @@ class JobSetSpec(Typed):
 
 
 class JobSetTemplate(Typed):
-    """What a runtime of Trainer, or a patch of one, has of a JobSet."""
+    """The JobSet template of a Kubeflow Trainer runtime or of a runtime patch."""
 
     metadata = Part(Metadata)
     spec = Part(JobSetSpec)

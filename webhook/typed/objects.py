@@ -44,7 +44,7 @@ def has_controller(owners: Sequence[Any]) -> bool:
     return True in [isinstance(owner, dict) and owner.get("controller") is True for owner in owners]
 
 
-class _Keys(Field[str]):
+class _LabelAndAnnotationKeys(Field[str]):
     """The keys of labels and annotations as one text, in which a name is looked for."""
 
     def read(self, value: Any, owner: Typed) -> str:
@@ -71,7 +71,7 @@ class Metadata(Typed):
     deletion_timestamp = Text()
     owner_references = Parts(OwnerReference)
     is_controlled = _IsControlled(name="ownerReferences")
-    keys = _Keys(name="labels")
+    keys = _LabelAndAnnotationKeys(name="labels")
 
     @property
     def longest_name(self) -> str:
@@ -93,7 +93,7 @@ class Condition(Typed):
 
 
 class Status(Typed):
-    """What a controller says of an object in conditions."""
+    """The status of an object, with the conditions that its controller sets."""
 
     conditions = Parts(Condition)
 

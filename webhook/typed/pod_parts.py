@@ -13,7 +13,7 @@ from webhook.typed.collections import Items
 from webhook.typed.environment import first_value
 from webhook.typed.fields import Field
 from webhook.typed.objects import has_controller
-from webhook.typed.view import Reading, Typed
+from webhook.typed.view import ReadingContext, Typed
 
 CLAIMS: Final = "claims"
 """The pod declares resource claims, or a container names some, an empty list included."""
@@ -57,8 +57,8 @@ class PodParts(NamedTuple):
     keys: str
 
 
-class PodPartsOf(Field[PodParts]):
-    """Those of a whole Pod, read without an object for each container."""
+class PodPartsField(Field[PodParts]):
+    """The field with the parts of a whole Pod, read without an object for each container."""
 
     def read(self, value: Any, owner: Typed) -> PodParts:
         """Return the parts of the Pod whose spec is `value`."""
@@ -68,17 +68,17 @@ class PodPartsOf(Field[PodParts]):
         spec = _object(value, owner, reading)
         names: set[str] = set()
         images: list[str] = []
-        keys = [key for name in _MAPS for key in _texts(metadata.get(name))]
-        parts.update(_texts(metadata.get("annotations")))
+        keys = [key for name in _MAPS for key in _keys_with_text(metadata.get(name))]
+        parts.update(_keys_with_text(metadata.get("annotations")))
         listed = metadata.get("ownerReferences")
         owners = listed if isinstance(listed, list) else []
         if not has_controller(owners):
             parts.add(NO_CONTROLLER)
         _add_of_spec(spec, parts, reading)
-        _add_holder(spec, parts, names)
-        for container in reading.deadline.each(_containers(spec)):
+        _add_parts_of_resources(spec, parts, names)
+        for container in reading.deadline.charge_for_items(_containers(spec)):
             if isinstance(container, dict):
-                _add_holder(container, parts, names)
+                _add_parts_of_resources(container, parts, names)
                 _add_image(container, parts, images, reading)
         reading.deadline.spend(len(names) + len(keys) + len(owners))
         extended = tuple([name for name in names if "/" in name])
@@ -89,19 +89,19 @@ class PodPartsOf(Field[PodParts]):
         return PodParts(parts, names, extended, Items(images, reading.deadline), "\n".join(keys))
 
 
-def _object(value: Any, owner: Typed, reading: Reading) -> dict[str, Any]:
+def _object(value: Any, owner: Typed, reading: ReadingContext) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
     reading.reject(value, owner.at)
     return {}
 
 
-def _texts(value: Any) -> list[str]:
+def _keys_with_text(value: Any) -> list[str]:
     """Return the keys of a map that have a text."""
     return [key for key, text in value.items() if isinstance(text, str)] if isinstance(value, dict) else []
 
 
-def _add_of_spec(spec: dict[str, Any], parts: set[str], reading: Reading) -> None:
+def _add_of_spec(spec: dict[str, Any], parts: set[str], reading: ReadingContext) -> None:
     if "resourceClaims" in spec:
         parts.add(CLAIMS)
     if spec.get("ephemeralContainers"):
@@ -120,7 +120,7 @@ def _containers(spec: dict[str, Any]) -> Sequence[Any]:
     return lists[0] if len(lists) == 1 else [container for listed in lists for container in listed]
 
 
-def _add_holder(holder: dict[str, Any], parts: set[str], names: set[str]) -> None:
+def _add_parts_of_resources(holder: dict[str, Any], parts: set[str], names: set[str]) -> None:
     """Add what the resources of a container, or of the pod as a whole, say."""
     resources = holder.get("resources")
     if not resources:
@@ -136,7 +136,7 @@ def _add_holder(holder: dict[str, Any], parts: set[str], names: set[str]) -> Non
         parts.add(CLAIMS)
 
 
-def _add_image(container: dict[str, Any], parts: set[str], images: list[str], reading: Reading) -> None:
+def _add_image(container: dict[str, Any], parts: set[str], images: list[str], reading: ReadingContext) -> None:
     """Add the image of a container, and whether it is told which devices it sees."""
     image, env = container.get("image"), container.get("env")
     if isinstance(image, str):

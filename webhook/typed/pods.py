@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from webhook.attributes import POD
 from webhook.typed.collections import Items
-from webhook.typed.environment import EnvironmentOf
+from webhook.typed.environment import EnvironmentField
 from webhook.typed.fields import (
     Amounts,
     Field,
@@ -26,7 +26,7 @@ from webhook.typed.fields import (
     Values,
 )
 from webhook.typed.objects import Metadata, Object
-from webhook.typed.pod_parts import PodPartsOf
+from webhook.typed.pod_parts import PodPartsField
 from webhook.typed.view import Typed
 from webhook.typed.volumes import Volume, VolumeMount
 
@@ -143,7 +143,7 @@ class Container(Typed):
     env = Parts(Variable)
     env_from = Values()
     env_names = Names(name="env")
-    environment = EnvironmentOf(name="env")
+    environment = EnvironmentField(name="env")
     image_pull_policy = Text()
     lifecycle = Part(Lifecycle)
     liveness_probe = Part(Probe)
@@ -357,4 +357,4 @@ class Pod(PodTemplate, Object):
     """core/v1 Pod, which is its own template."""
 
     gvk = POD
-    parts = PodPartsOf(name="spec")
+    parts = PodPartsField(name="spec")

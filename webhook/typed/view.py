@@ -14,8 +14,9 @@ Item = TypeVar("Item")
 
 
 @dataclass(slots=True)  # not frozen, which makes it twice as slow to make
-class Reading:
-    """Who reads an object. Nobody changes one.
+class ReadingContext:
+    """The context in which an object is read: its deadline, what was omitted, and whether an API server decoded it.
+    Nobody changes one.
 
     Args:
         deadline: is charged for what is walked.
@@ -49,17 +50,17 @@ class Typed:
         is_set: whether it is there.
     """
 
-    def __init__(self, json: Mapping[str, Any], at: FieldPath, reading: Reading, *, is_set: bool = True) -> None:
+    def __init__(self, json: Mapping[str, Any], at: FieldPath, reading: ReadingContext, *, is_set: bool = True) -> None:
         self.json = json
         self.at = at
         self.reading = reading
         self.is_set = is_set
 
     @classmethod
-    def of(cls, value: Any, at: FieldPath = (), reading: Reading | None = None) -> Self:
+    def of(cls, value: Any, at: FieldPath = (), reading: ReadingContext | None = None) -> Self:
         """Return a value as an object of this type; it is false and empty where the value is none."""
         is_set = isinstance(value, dict)
-        return cls(value if is_set else {}, at, reading or Reading(), is_set=is_set)
+        return cls(value if is_set else {}, at, reading or ReadingContext(), is_set=is_set)
 
     def __bool__(self) -> bool:
         return self.is_set
@@ -83,6 +84,6 @@ class Typed:
             return bool(self.json != other.json)
         return any(self.json.get(name) != other.json.get(name) for name in names)
 
-    def charged(self, values: Sequence[Item]) -> Items[Item]:
+    def charged_list(self, values: Sequence[Item]) -> Items[Item]:
         """Return values of this object that a user can make long as a list whose walks are charged."""
         return Items(values, self.reading.deadline)

@@ -19,7 +19,7 @@ _DEEPEST = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
+class EmbeddedObject:
     """An object with apiVersion and kind, of a kind that the table has, where it stands, and how many are made."""
 
     path: FieldPath
@@ -28,22 +28,22 @@ class Embedded:
     groups: int = 1
 
 
-def embedded_objects(obj: JSON, table: Table) -> Iterator[Embedded]:
+def embedded_objects(obj: JSON, table: Table) -> Iterator[EmbeddedObject]:
     """Yield the objects inside an object, at any depth; those of kinds that the table does not have are left out."""
     row = table.row(*group_kind(obj))
     if row is not None and object_rules(row):
-        yield from _inside(Embedded((), obj, row), table, 0)
+        yield from _inside(EmbeddedObject((), obj, row), table, 0)
 
 
-def _inside(outer: Embedded, table: Table, depth: int) -> Iterator[Embedded]:
+def _inside(outer: EmbeddedObject, table: Table, depth: int) -> Iterator[EmbeddedObject]:
     for rule in object_rules(outer.row):
         for place in places_of_path(outer.object, rule.template):
             if not isinstance(place.value, dict) or depth == _DEEPEST:
                 continue
-            inner = {**place.value, **_typed(outer.row, rule)}
+            inner = {**place.value, **_type_fields_of_rule(outer.row, rule)}
             if own := table.row(*group_kind(inner)):
                 groups = outer.groups * product_of_factors(outer.object, rule.groups)
-                nested = Embedded((*outer.path, *place.path), inner, own, groups)
+                nested = EmbeddedObject((*outer.path, *place.path), inner, own, groups)
                 yield nested
                 yield from _inside(nested, table, depth + 1)
 
@@ -66,5 +66,5 @@ def object_rules(row: Row) -> Sequence[ObjectRule]:
     return (*inside, *row.objects)
 
 
-def _typed(row: Row, rule: ObjectRule) -> dict[str, JSON]:
+def _type_fields_of_rule(row: Row, rule: ObjectRule) -> dict[str, JSON]:
     return {"apiVersion": row.gvk.api_version, "kind": rule.kind} if rule.kind else {}

@@ -29,11 +29,11 @@ _NAMES: Final = {
 
 def shape_mistakes(document: Document, errors: Sequence[Mapping[str, Any]]) -> list[Problem]:
     """Return the mistakes that pydantic lists for a document."""
-    return [document.problem(tuple(mistake["loc"]), _said(mistake)) for mistake in errors]
+    return [document.problem(tuple(mistake["loc"]), _describe_shape_mistake(mistake)) for mistake in errors]
 
 
-def _said(mistake: Mapping[str, Any]) -> str:
-    if model_errors.is_unknown(mistake):
+def _describe_shape_mistake(mistake: Mapping[str, Any]) -> str:
+    if model_errors.is_unknown_field_error(mistake):
         return f"is not a field of a workload row; {_WHERE}"
     said = model_errors.describe_model_error(mistake)
     return said if mistake["loc"] else f"{said.replace('a list', 'a list of rows', 1)}; {_WHERE}"
@@ -45,7 +45,7 @@ def row_mistakes(document: Document, rows: Sequence[Row], seen: set[tuple[str, s
     """
     problems = []
     for index, row in enumerate(rows):
-        problems += [document.problem((index, *place), said) for place, said in _row(row)]
+        problems += [document.problem((index, *place), said) for place, said in _mistakes_of_row(row)]
         if (row.group, row.kind) in seen:
             said = f"`{row.kind}` of group `{row.group}` stands twice in this file: keep one row"
             problems.append(document.problem((index,), said))
@@ -53,70 +53,70 @@ def row_mistakes(document: Document, rows: Sequence[Row], seen: set[tuple[str, s
     return problems
 
 
-def _row(row: Row) -> Iterator[tuple[FieldPath, str]]:
+def _mistakes_of_row(row: Row) -> Iterator[tuple[FieldPath, str]]:
     for name, (pattern, expected) in _NAMES.items():
         if not pattern.fullmatch(text := getattr(row, name)):
             yield (name,), f"expected {expected}, found `{text}`"
     if not row.versions:
         yield ("versions",), "expected one version or more, the preferred one first"
-    yield from _fields(("suspend",), row.suspend)
+    yield from _check_field_paths(("suspend",), row.suspend)
     for index, rule in enumerate(row.podSets):
-        for place, said in _rule(rule):
+        for place, said in _mistakes_of_podset_rule(rule):
             yield ("podSets", index, *place), said
     for index, fragment in enumerate(row.fragments):
-        yield from _path(("fragments", index, "template"), fragment.template)
+        yield from _check_template_path(("fragments", index, "template"), fragment.template)
     for index, resources in enumerate(row.resources):
-        for place, said in _resources(resources):
+        for place, said in _mistakes_of_resource_rule(resources):
             yield ("resources", index, *place), said
     for index, embedded in enumerate(row.objects):
-        for place, said in _object(embedded):
+        for place, said in _mistakes_of_object_rule(embedded):
             yield ("objects", index, *place), said
 
 
-def _resources(rule: ResourceRule) -> Iterator[tuple[FieldPath, str]]:
-    yield from _path(("path",), rule.path)
+def _mistakes_of_resource_rule(rule: ResourceRule) -> Iterator[tuple[FieldPath, str]]:
+    yield from _check_template_path(("path",), rule.path)
     for name in ("when", "unless"):
-        yield from _fields((name,), getattr(rule, name))
+        yield from _check_field_paths((name,), getattr(rule, name))
     for index, factor in enumerate(rule.count or ()):
-        for place, said in _factor(factor):
+        for place, said in _mistakes_of_factor(factor):
             yield ("count", index, *place), said
 
 
-def _object(rule: ObjectRule) -> Iterator[tuple[FieldPath, str]]:
-    yield from _path(("template",), rule.template)
+def _mistakes_of_object_rule(rule: ObjectRule) -> Iterator[tuple[FieldPath, str]]:
+    yield from _check_template_path(("template",), rule.template)
     pattern, expected = _NAMES["kind"]
     if not pattern.fullmatch(rule.kind):
         yield ("kind",), f"expected {expected}, found `{rule.kind}`"
     for index, factor in enumerate(rule.groups):
-        for place, said in _factor(factor):
+        for place, said in _mistakes_of_factor(factor):
             yield ("groups", index, *place), said
 
 
-def _rule(rule: PodSetRule) -> Iterator[tuple[FieldPath, str]]:
-    yield from _path(("template",), rule.template)
+def _mistakes_of_podset_rule(rule: PodSetRule) -> Iterator[tuple[FieldPath, str]]:
+    yield from _check_template_path(("template",), rule.template)
     for name in ("named", "when", "unless"):
-        yield from _fields((name,), getattr(rule, name))
+        yield from _check_field_paths((name,), getattr(rule, name))
     for name, factors in (("count", rule.count or ()), ("groups", rule.groups)):
         for index, factor in enumerate(factors):
-            for place, said in _factor(factor):
+            for place, said in _mistakes_of_factor(factor):
                 yield (name, index, *place), said
 
 
-def _factor(factor: Factor) -> Iterator[tuple[FieldPath, str]]:
+def _mistakes_of_factor(factor: Factor) -> Iterator[tuple[FieldPath, str]]:
     if bool(factor.path) == bool(factor.least):
         yield (), "expected a field, or `path`, or `least` with several"
     for name in ("path", "atLeast", "atMost"):
-        yield from _fields((name,), getattr(factor, name))
-    yield from _fields(("least",), *factor.least)
+        yield from _check_field_paths((name,), getattr(factor, name))
+    yield from _check_field_paths(("least",), *factor.least)
 
 
-def _path(place: FieldPath, path: str) -> Iterator[tuple[FieldPath, str]]:
+def _check_template_path(place: FieldPath, path: str) -> Iterator[tuple[FieldPath, str]]:
     if not _TEMPLATE.fullmatch(path):
         expected = "expected a path such as `spec.template`, `spec.tasks[].template` or `spec.roles{}.template`"
         yield place, f"{expected}, found `{path}`"
 
 
-def _fields(place: FieldPath, *texts: str) -> Iterator[tuple[FieldPath, str]]:
+def _check_field_paths(place: FieldPath, *texts: str) -> Iterator[tuple[FieldPath, str]]:
     for path in texts:
         if path and not _FIELD.fullmatch(path):
             yield place, f"expected the path of a field such as `spec.replicas`, found `{path}`"

@@ -16,7 +16,7 @@ from webhook import paths
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.paths import FieldPath
-from webhook.workloads.rows import Declared, Embeds, Factor, PodSetRule, Row
+from webhook.workloads.rows import DeclaredTemplates, Embeds, Factor, PodSetRule, Row
 from webhook.workloads.table import Table
 
 _DEEPEST = 4  # objects wrapped in objects: an AppWrapper in an AppWrapper is odd, a loop is impossible, a bomb is not
@@ -59,7 +59,7 @@ class PodSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fragment:
+class TemplateFragment:
     """A partial pod template that a controller merges into `of`: a field path of the object, `runtime`, or a kind."""
 
     path: FieldPath
@@ -68,7 +68,7 @@ class Fragment:
     bare: bool = False
 
 
-class Place(NamedTuple):
+class TemplatePlace(NamedTuple):
     """A value a template path leads to, with the innermost element on the way and that element's own name."""
 
     path: FieldPath
@@ -112,13 +112,13 @@ OF_RUNTIME = "runtime"
 
 def partial_pod_templates(
     obj: JSON, table: Table, deadline: Deadline | None = None, *, of_runtime: bool = True
-) -> tuple[Fragment, ...]:
+) -> tuple[TemplateFragment, ...]:
     """Return every partial pod template of an object: TrainJob runtimePatches, BatchSandbox shardPatches."""
     row, until = table.row(*group_kind(obj)), deadline or Deadline()
     if row is None or not row.fragments:
         return ()
     return tuple(
-        Fragment(
+        TemplateFragment(
             path=place.path, template=_as_template(place.value, rule.embeds), of=rule.of, bare=rule.embeds == "podSpec"
         )
         for rule in row.fragments
@@ -151,13 +151,13 @@ def _podsets_of_row(obj: JSON, row: Row, table: Table, depth: int) -> Iterator[P
             if rule.embeds != "object":
                 yield _podset(place, rule, obj)
                 continue
-            for inner in _wrapped(place, rule, table, depth):
+            for inner in _podsets_of_inner_object(place, rule, table, depth):
                 groups = inner.groups * product_of_factors(obj, rule.groups)
                 yield replace(inner, name=f"{_name(obj)}-{wrapped}", path=place.path + inner.path, groups=groups)
                 wrapped += 1
 
 
-def _applies(place: Place, rule: PodSetRule) -> bool:
+def _applies(place: TemplatePlace, rule: PodSetRule) -> bool:
     if not isinstance(place.value, dict):
         return False
     if rule.when and not is_set(place.element, rule.when):
@@ -171,7 +171,7 @@ def is_set(element: JSON, path: str) -> bool:
     return value is not None and value is not False
 
 
-def _podset(place: Place, rule: PodSetRule, obj: JSON) -> PodSet:
+def _podset(place: TemplatePlace, rule: PodSetRule, obj: JSON) -> PodSet:
     return PodSet(
         name="-".join(filter(None, (place.key, rule.name))),
         path=place.path,
@@ -186,7 +186,7 @@ def _as_template(value: JSON, embeds: Embeds) -> JSON:
     return {"spec": value} if embeds == "podSpec" else value
 
 
-def _wrapped(place: Place, rule: PodSetRule, table: Table, depth: int) -> Iterator[PodSet]:
+def _podsets_of_inner_object(place: TemplatePlace, rule: PodSetRule, table: Table, depth: int) -> Iterator[PodSet]:
     """Yield pod sets of an object inside another: as the element declares them, else as the object's own row
     has them.
     """
@@ -196,7 +196,7 @@ def _wrapped(place: Place, rule: PodSetRule, table: Table, depth: int) -> Iterat
         yield from _podsets_of_row(place.value, row, table, depth + 1)
 
 
-def _declared(place: Place, declared: Declared, items: Sequence[JSON]) -> Iterator[PodSet]:
+def _declared(place: TemplatePlace, declared: DeclaredTemplates, items: Sequence[JSON]) -> Iterator[PodSet]:
     """Yield templates that an element lists itself; their paths are relative to the element, the object's parent."""
     for item in items:
         text = _field(item, declared.path)
@@ -216,12 +216,12 @@ def _name(obj: JSON) -> str:
     return str(_field(metadata, "name") or _field(metadata, "generateName") or "")
 
 
-def places_of_path(obj: JSON, template: str, named: str = "") -> Iterator[Place]:
+def places_of_path(obj: JSON, template: str, named: str = "") -> Iterator[TemplatePlace]:
     """Yield every place that a template path leads to, absent ones left out."""
-    return _walk(Place((), obj, obj, ""), _parts(template), named)
+    return _walk(TemplatePlace((), obj, obj, ""), _split_template_path(template), named)
 
 
-def _walk(place: Place, parts: Sequence[tuple[FieldPath, str]], named: str) -> Iterator[Place]:
+def _walk(place: TemplatePlace, parts: Sequence[tuple[FieldPath, str]], named: str) -> Iterator[TemplatePlace]:
     (fields, each), *rest = parts
     value = place.value
     for field in fields:
@@ -229,23 +229,23 @@ def _walk(place: Place, parts: Sequence[tuple[FieldPath, str]], named: str) -> I
             return
     path = place.path + fields
     if not each:
-        yield Place(path, value, place.element, place.key)
+        yield TemplatePlace(path, value, place.element, place.key)
         return
     for inner in _elements(path, value, each, named):
         yield from _walk(inner, rest, named)
 
 
-def _elements(path: FieldPath, value: JSON, step: str, named: str) -> Iterator[Place]:
+def _elements(path: FieldPath, value: JSON, step: str, named: str) -> Iterator[TemplatePlace]:
     if step == "[]" and isinstance(value, list):
         for index, element in enumerate(value):
-            yield Place((*path, index), element, element, str((named and _field(element, named)) or index))
+            yield TemplatePlace((*path, index), element, element, str((named and _field(element, named)) or index))
     elif step == "{}" and isinstance(value, dict):
         for key, element in value.items():
-            yield Place((*path, key), element, element, key.lower())
+            yield TemplatePlace((*path, key), element, element, key.lower())
 
 
 @lru_cache(maxsize=1024)
-def _parts(path: str) -> tuple[tuple[FieldPath, str], ...]:
+def _split_template_path(path: str) -> tuple[tuple[FieldPath, str], ...]:
     """Split a path: `spec.tasks[].template` -> ((("spec", "tasks"), "[]"), (("template",), ""))."""
     texts = _EACH.split(path)
     return tuple((_steps(text), each) for text, each in zip(texts[::2], [*texts[1::2], ""], strict=True))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from webhook.attributes import JSON
 from webhook.paths import FieldPath
 from webhook.workloads.embedded import object_rules
-from webhook.workloads.podsets import Place, group_kind, is_set, places_of_path, product_of_factors
+from webhook.workloads.podsets import TemplatePlace, group_kind, is_set, places_of_path, product_of_factors
 from webhook.workloads.rows import ResourceRule, Row
 from webhook.workloads.table import Table
 
@@ -50,7 +50,7 @@ def resource_fields(obj: JSON, table: Table) -> Iterator[ResourceField]:
         yield from _fields_of_row(obj, row)
 
 
-def has_resources(obj: JSON, table: Table) -> bool:
+def may_have_resources(obj: JSON, table: Table) -> bool:
     """Return whether objects of its kind may ask for resources outside pod templates: in fields, patches, or inner
     objects.
     """
@@ -67,7 +67,7 @@ def _fields_of_row(obj: JSON, row: Row) -> Iterator[ResourceField]:
                 yield _field(obj, place, rule)
 
 
-def _field(obj: JSON, place: Place, rule: ResourceRule) -> ResourceField:
+def _field(obj: JSON, place: TemplatePlace, rule: ResourceRule) -> ResourceField:
     is_device = rule.holds == "device"
     named = _text(place.element.get("name")) if place.element is not obj else ""
     return ResourceField(

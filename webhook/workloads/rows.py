@@ -14,15 +14,15 @@ Embeds: TypeAlias = Literal["template", "podSpec", "object"]
 Change: TypeAlias = Literal["mutable", "later", "suspended", "immutable"]
 
 
-class _Strict:
-    """What pydantic reads without unknown fields, and without taking a text for a number."""
+class _StrictModel:
+    """A base class for pydantic that rejects unknown fields and does not convert texts to numbers."""
 
     __slots__ = ()
     __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Factor(_Strict):
+class Factor(_StrictModel):
     """One factor of a count: a field, or the smallest of several; `default` stands for the first where it is unset.
 
     atMost, atLeast: fields that bound it where they are set; where both cannot be, the lower bound counts.
@@ -43,7 +43,7 @@ class Factor(_Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declared(_Strict):
+class DeclaredTemplates(_StrictModel):
     """Where an element lists the templates inside it: a list of items, each with a field path and a count."""
 
     items: str
@@ -52,7 +52,7 @@ class Declared(_Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodSetRule(_Strict):
+class PodSetRule(_StrictModel):
     """One place of pod templates. `count` is None where nobody can know how many pods there will be."""
 
     template: str
@@ -63,11 +63,11 @@ class PodSetRule(_Strict):
     unless: str = ""
     count: tuple[Factor, ...] | None = ()
     groups: tuple[Factor, ...] = ()
-    declared: Declared | None = None
+    declared: DeclaredTemplates | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FragmentRule(_Strict):
+class FragmentRule(_StrictModel):
     """One place of partial templates, merged by a controller into `of`: a field path, `runtime`, or a kind."""
 
     template: str
@@ -76,7 +76,7 @@ class FragmentRule(_Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceRule(_Strict):
+class ResourceRule(_StrictModel):
     """One place of resources outside the pod templates, which become those of a container.
 
     holds: limits and requests, or a device, which is a name with a quantity. podSet: whose containers get them; ""
@@ -93,7 +93,7 @@ class ResourceRule(_Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectRule(_Strict):
+class ObjectRule(_StrictModel):
     """One place of whole objects that do not say what they are: of this kind, of the row's own group.
 
     `groups` as of pod sets: how many of it the object makes at a time.
@@ -105,7 +105,7 @@ class ObjectRule(_Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reference(_Strict):
+class PodSourceReference(_StrictModel):
     """An object that pods come from: the field that names it, and the kinds it may be, the first by default.
 
     Kinds are of the row's own group. `kind` is the field that chooses another of them.
@@ -117,7 +117,7 @@ class Reference(_Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row(_Strict):
+class Row(_StrictModel):
     """One kind that carries pods.
 
     templates: what becomes of a changed pod template. suspend: the field that suspends the object. conversion: how the
@@ -136,7 +136,7 @@ class Row(_Strict):
     fragments: tuple[FragmentRule, ...] = ()
     resources: tuple[ResourceRule, ...] = ()
     objects: tuple[ObjectRule, ...] = ()
-    references: tuple[Reference, ...] = ()
+    references: tuple[PodSourceReference, ...] = ()
 
     @property
     def gvk(self) -> GroupVersionKind:

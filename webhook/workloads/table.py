@@ -64,18 +64,18 @@ def _rows(document: yamlfile.Document) -> tuple[tuple[Row, ...], list[Problem]]:
     from pydantic import TypeAdapter, ValidationError
 
     try:
-        return TypeAdapter(tuple[Row, ...]).validate_json(json.dumps(_spelled_out(document.value))), []
+        return TypeAdapter(tuple[Row, ...]).validate_json(json.dumps(_with_factors_as_maps(document.value))), []
     except ValidationError as error:
         return (), mistakes.shape_mistakes(document, error.errors(include_url=False))
 
 
-def _spelled_out(value: JSON) -> JSON:
+def _with_factors_as_maps(value: JSON) -> JSON:
     """Return a document in which every factor of `count` and `groups` is a map."""
     if isinstance(value, list):
-        return [_spelled_out(each) for each in value]
+        return [_with_factors_as_maps(each) for each in value]
     if not isinstance(value, dict):
         return value
-    spelled = {key: _spelled_out(each) for key, each in value.items()}
+    spelled = {key: _with_factors_as_maps(each) for key, each in value.items()}
     for key in _FACTORS & spelled.keys():
         if isinstance(factors := spelled[key], list):
             spelled[key] = [{"path": each} if isinstance(each, str) else each for each in factors]

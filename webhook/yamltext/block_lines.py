@@ -1,7 +1,7 @@
 r"""Parses one line of YAML in block style: its indentation, its dashes, its key, and its scalar.
 
-Knows the subset of lines that `block_style` reads, and raises OtherStyle for every other one: each pattern here is
-narrower than what YAML 1.1 allows. Rules: YAML 1.1 as libyaml 0.2.5 reads it (src/scanner.c).
+Knows the subset of lines that `block_style` reads, and raises UnsupportedStyleError for every other one: each pattern
+here is narrower than what YAML 1.1 allows. Rules: YAML 1.1 as libyaml 0.2.5 reads it (src/scanner.c).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SCALAR, BELOW, BLANK, LIST, MAP, LITERAL = range(6)
 """The kinds of a line's value: BELOW is on the lines below, or null."""
 
 
-class OtherStyle(Exception):
+class UnsupportedStyleError(Exception):
     """The error for a text in a style that this reader does not support."""
 
 
@@ -53,7 +53,7 @@ def line(text: str) -> Line:
     """Return the parsed line; short lines are cached, because manifests repeat them.
 
     Raises:
-        OtherStyle: it is not one that is read here.
+        UnsupportedStyleError: it is not one that is read here.
     """
     return _short(text) if len(text) <= _SHORT else _line(text)
 
@@ -61,14 +61,14 @@ def line(text: str) -> Line:
 def _line(text: str) -> Line:
     match = _LINE.fullmatch(text)
     if match is None:
-        raise OtherStyle
+        raise UnsupportedStyleError
     indent, dashes, key, written = match.groups()
     if key is None and written is None and not dashes:
         return _BLANK
     widths = tuple(map(len, _DASH.findall(dashes))) if dashes else ()
     if written == "-":
         if key is not None:
-            raise OtherStyle
+            raise UnsupportedStyleError
         widths, written = (*widths, 1), None
     return len(indent), widths, None if key is None else _key(key), *_value(written)
 
@@ -78,13 +78,13 @@ _short = lru_cache(maxsize=8192)(_line)
 
 def _key(written: str) -> str:
     if len(written) > _LONGEST_KEY:
-        raise OtherStyle
+        raise UnsupportedStyleError
     if written[0] in "\"'":
         return written[1:-1]
     try:
         return yamlscalar.key(yamlscalar.resolve(written))
     except ValueError:
-        raise OtherStyle from None
+        raise UnsupportedStyleError from None
 
 
 def _value(written: str | None) -> tuple[int, Any]:
@@ -109,7 +109,7 @@ def _scalar(written: str) -> Any:
     try:
         return yamlscalar.resolve(written)
     except ValueError:
-        raise OtherStyle from None
+        raise UnsupportedStyleError from None
 
 
 def _unescaped(match: re.Match[str]) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from webhook.attributes import JSON
 from webhook.paths import MAX_DEPTH
-from webhook.yamltext.block_lines import BELOW, BLANK, LIST, LITERAL, SCALAR, OtherStyle, line
+from webhook.yamltext.block_lines import BELOW, BLANK, LIST, LITERAL, SCALAR, UnsupportedStyleError, line
 
 _BEGUN: Final = re.compile(r"---(?: +(?:#.*)?)?")
 _FOREIGN: Final = re.compile("[^\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -26,14 +26,14 @@ _ITEM: Final = object()
 """Stands for a key where no value comes next, or that of an item."""
 
 
-def value(text: str) -> JSON:
+def read_block_document(text: str) -> JSON:
     """Return the value of one document, with or without the `---` above it.
 
     Raises:
-        OtherStyle: it is written in another way, or is wrong; the other reader knows which.
+        UnsupportedStyleError: it is written in another way, or is wrong; the other reader knows which.
     """
     if _FOREIGN.search(text):
-        raise OtherStyle
+        raise UnsupportedStyleError
     lines = text.split("\n")
     return _read(lines, 1 if _BEGUN.fullmatch(lines[0]) else 0)
 
@@ -59,7 +59,7 @@ def _read(lines: Sequence[str], at: int) -> JSON:  # noqa: PLR0915 - one loop, w
         for width in dashes:
             if column > indent or container.__class__ is dict:
                 if pending is _NOTHING or len(above) >= _DEEPEST:
-                    raise OtherStyle
+                    raise UnsupportedStyleError
                 above.append((container, indent))
                 container, indent = _put(container, pending, []), column
             elif pending is _ITEM:
@@ -69,7 +69,7 @@ def _read(lines: Sequence[str], at: int) -> JSON:  # noqa: PLR0915 - one loop, w
         if key is not None:
             if column > indent:
                 if pending is _NOTHING or len(above) >= _DEEPEST:
-                    raise OtherStyle
+                    raise UnsupportedStyleError
                 above.append((container, indent))
                 container, indent = _put(container, pending, {}), column
             else:
@@ -78,12 +78,12 @@ def _read(lines: Sequence[str], at: int) -> JSON:  # noqa: PLR0915 - one loop, w
                 if container.__class__ is list:  # its items stand below their key without an indentation
                     container, indent = above.pop()
                     if column != indent:
-                        raise OtherStyle
+                        raise UnsupportedStyleError
             if key in container:
-                raise OtherStyle
+                raise UnsupportedStyleError
             pending = key
         elif not dashes:
-            raise OtherStyle
+            raise UnsupportedStyleError
         if form is SCALAR:
             if pending is _ITEM:
                 container.append(scalar)
@@ -120,7 +120,7 @@ def _literal(lines: Sequence[str], first: int, indent: int) -> tuple[str, int]:
     text = lines[at] if at < len(lines) else ""
     margin = text[: len(text) - len(text.lstrip(" "))]
     if len(margin) <= indent or margin == text:
-        raise OtherStyle
+        raise UnsupportedStyleError
     kept = [""] * (at - first)
     while at < len(lines):
         if lines[at].startswith(margin):
@@ -131,5 +131,5 @@ def _literal(lines: Sequence[str], first: int, indent: int) -> tuple[str, int]:
             kept.append("")
         at += 1
     if at == len(lines) and kept[-1]:  # the last line break is missing
-        raise OtherStyle
+        raise UnsupportedStyleError
     return "\n".join(kept).rstrip("\n"), at

@@ -28,7 +28,7 @@ class Span(NamedTuple):
     last_column: int
 
 
-def confidential(root: Any) -> list[Span]:
+def confidential_spans(root: Any) -> list[Span]:
     """Return the places of confidential values below a node, in the order of the text."""
     hidden: set[Span] = set()
     seen: set[tuple[int, str]] = set()
@@ -41,9 +41,9 @@ def confidential(root: Any) -> list[Span]:
         if isinstance(node, yaml.SequenceNode):
             nodes += ((item, inside) for item in node.value)
         elif isinstance(node, yaml.MappingNode):
-            for value, state in _values(node, inside):
+            for value, state in _values_with_state(node, inside):
                 if state is None:
-                    hidden.update(_hidden(value))
+                    hidden.update(_spans_of_confidential_value(value))
                 else:
                     nodes.append((value, state))
     return list(_without_nested_spans(sorted(hidden)))
@@ -58,7 +58,7 @@ def _without_nested_spans(spans: list[Span]) -> Iterator[Span]:
             end = span[2:]
 
 
-def _values(node: Any, inside: _Inside) -> Iterator[tuple[Any, _Inside | None]]:
+def _values_with_state(node: Any, inside: _Inside) -> Iterator[tuple[Any, _Inside | None]]:
     """Yield the values of a mapping with the state of each; None marks a confidential value."""
     if any(key.value == "<<" or (key.value == "kind" and value.value == "Secret") for key, value in node.value):
         inside = inside or "secret"  # what is merged into a mapping may say that it is one
@@ -74,7 +74,7 @@ def _values(node: Any, inside: _Inside) -> Iterator[tuple[Any, _Inside | None]]:
             yield value, ""
 
 
-def _hidden(value: Any) -> Iterator[Span]:
+def _spans_of_confidential_value(value: Any) -> Iterator[Span]:
     """Yield the place of a confidential value; for a mapping only those of its values, since its keys may be shown."""
     if isinstance(value, yaml.MappingNode):
         yield from (_span(inner) for _, inner in value.value)

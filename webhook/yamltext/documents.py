@@ -14,9 +14,9 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.yamltext import block_style
-from webhook.yamltext.block_lines import OtherStyle
+from webhook.yamltext.block_lines import UnsupportedStyleError
 from webhook.yamltext.places import Extent, Places
-from webhook.yamltext.reading import YamlError, parsed
+from webhook.yamltext.reading import YamlError, parse_documents
 
 _BEGINS: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _WHOLE: Final = re.compile("^(?:%|\\.\\.\\.)|[\r\x85\u2028\u2029]", re.MULTILINE)
@@ -25,7 +25,7 @@ _BEFORE: Final = re.compile(r"(?:---[^\n]*\n)?(?: *(?:#[^\n]*)?\n)*( *)")
 """Matches the text before the value of a document in block style."""
 
 
-def values(places: Places, repeated: list[YamlError]) -> Iterator[tuple[int, JSON]]:
+def read_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple[int, JSON]]:
     """Yield every document of a text with its number in the stream; some empty ones are left out.
 
     Args:
@@ -36,7 +36,7 @@ def values(places: Places, repeated: list[YamlError]) -> Iterator[tuple[int, JSO
         YamlError: the text cannot be read.
     """
     if _WHOLE.search(places.text):
-        yield from parsed(places, repeated)
+        yield from parse_documents(places, repeated)
         return
     above = 0
     for start, end in pairwise(_starts(places.text)):
@@ -45,7 +45,7 @@ def values(places: Places, repeated: list[YamlError]) -> Iterator[tuple[int, JSO
         above += part.count("\n")
 
 
-def parts_of(text: str) -> tuple[str, ...]:
+def split_documents(text: str) -> tuple[str, ...]:
     """Return the documents of a text, each with the `---` above it; none if only a parser can separate them."""
     return () if _WHOLE.search(text) else tuple(text[start:end] for start, end in pairwise(_starts(text)))
 
@@ -59,9 +59,9 @@ def _part(places: Places, part: str, start: int, above: int, repeated: list[Yaml
     """Yield the document of a part of the text that begins at this character, below so many lines."""
     number = len(places.extents)
     try:
-        value = block_style.value(part)
-    except OtherStyle:
-        yield from _shifted(places, part, start, above, repeated)
+        value = block_style.read_block_document(part)
+    except UnsupportedStyleError:
+        yield from _parse_part_with_shifted_places(places, part, start, above, repeated)
         return
     before = _BEFORE.match(part)
     assert before is not None
@@ -70,17 +70,17 @@ def _part(places: Places, part: str, start: int, above: int, repeated: list[Yaml
     yield number, value
 
 
-def _shifted(
+def _parse_part_with_shifted_places(
     places: Places, part: str, start: int, above: int, repeated: list[YamlError]
 ) -> Iterator[tuple[int, JSON]]:
     """Yield the parser's documents in a part, with places in the whole text."""
     inside, twice = Places(part), list[YamlError]()
     try:
-        for at, value in parsed(inside, twice):
+        for at, value in parse_documents(inside, twice):
             number, extent = len(places.extents), inside.extents[at]
             places.extents[number] = extent.moved(start, above)
             yield number, value
     except YamlError as error:
-        raise error.below(above) from None
+        raise error.with_lines_above(above) from None
     finally:
-        repeated.extend(each.below(above) for each in twice)
+        repeated.extend(each.with_lines_above(above) for each in twice)

@@ -15,7 +15,7 @@ import yaml
 from webhook import yamlscalar
 from webhook.paths import FieldPath
 from webhook.source_line import Columns, SourceLine, source_line
-from webhook.yamltext.confidential import Span, confidential
+from webhook.yamltext.confidential import Span, confidential_spans
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LONGEST_SHOWN: Final = 1 << 20
@@ -87,11 +87,11 @@ class Places:
         if extent.end - extent.start > LONGEST_SHOWN or (node := self._node(at)) is None:
             return None
         if at not in self.confidential:
-            self.confidential[at] = confidential(node)
+            self.confidential[at] = confidential_spans(node)
         if self.lines is None:
             self.lines = _BREAK.split(self.text)
         text = self.lines[line - 1]
-        return source_line(text, column, within_line(self.confidential[at], line - 1 - extent.line, len(text)))
+        return source_line(text, column, columns_within_line(self.confidential[at], line - 1 - extent.line, len(text)))
 
     def _node(self, at: int) -> Any:
         if at not in self.nodes:
@@ -100,7 +100,7 @@ class Places:
         return self.nodes[at]
 
 
-def within_line(spans: list[Span], line: int, length: int) -> Iterator[Columns]:
+def columns_within_line(spans: list[Span], line: int, length: int) -> Iterator[Columns]:
     """Yield the columns of a line of so many characters that lie in spans; the line counts from 0."""
     first = bisect_left(spans, line, key=lambda span: span.last_line)
     for span in takewhile(lambda span: span.line <= line, islice(spans, first, None)):
@@ -115,11 +115,11 @@ def _composed(document: str) -> Any:
         return yaml.compose(document, Loader=LOADER)
     except yaml.composer.ComposerError:
         with suppress(yaml.YAMLError):  # written in Python, it refuses tabs that libyaml takes: then no path is found
-            return yaml.compose(document, Loader=_Repeating)
+            return yaml.compose(document, Loader=_RepeatedAnchorLoader)
         return None
 
 
-class _Repeating(yaml.SafeLoader):
+class _RepeatedAnchorLoader(yaml.SafeLoader):
     """Composes texts in which an anchor is defined twice, which PyYAML rejects: an alias means the last one
     before it.
     """

@@ -31,7 +31,7 @@ class YamlError(Exception):
         super().__init__(message)
         self.line, self.column, self.path = line, column, path
 
-    def below(self, lines: int) -> YamlError:
+    def with_lines_above(self, lines: int) -> YamlError:
         """Return the error for a text with so many more lines above."""
         return YamlError(str(self), self.line and self.line + lines, self.column, self.path)
 
@@ -48,7 +48,7 @@ class _Frame:
     merged: list[JSON] = field(default_factory=list)
 
 
-def parsed(places: Places, repeated: list[YamlError]) -> Iterator[tuple[int, JSON]]:
+def parse_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple[int, JSON]]:
     """Yield every document of a text with its number in the stream, empty ones included.
 
     Args:
@@ -68,7 +68,7 @@ def parsed(places: Places, repeated: list[YamlError]) -> Iterator[tuple[int, JSO
                 yield number, reader.result
             elif not isinstance(event, yaml.StreamStartEvent | yaml.StreamEndEvent):
                 first = first or event
-                reader.take(event)
+                reader.process_event(event)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
@@ -95,7 +95,7 @@ class _Reader:
         self.aliased = 0
         self.result: JSON = None
 
-    def take(self, event: Any) -> None:
+    def process_event(self, event: Any) -> None:
         """Process one event of the document."""
         if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
             self._open(event)

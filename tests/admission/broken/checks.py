@@ -1,7 +1,7 @@
 """A check that fails."""
 
 from webhook.facts.check import Check
-from webhook.problems.rule import Group
+from webhook.problems.rule import RuleGroup
 
 
 def fail(subject):
@@ -10,6 +10,6 @@ def fail(subject):
     yield
 
 
-GROUP = Group("broken", source="nobody")
+GROUP = RuleGroup("broken", source="nobody")
 RULE = GROUP.rule("broken/rule", title="A rule is asked about.", why="It is never found.")
 CHECKS = (Check(group="broken", run=fail),)

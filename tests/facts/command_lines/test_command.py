@@ -10,12 +10,12 @@ from tests.rows import all_rows
 from webhook.facts.command_lines import command as launching
 from webhook.facts.command_lines.command import LaunchedProgram
 from webhook.facts.command_lines.launchers import read_launcher_catalogue
-from webhook.schema import decode, named
+from webhook.schema import decode, kubernetes_type
 
 
 def launch(container: dict) -> LaunchedProgram:
     """What a container starts, which is decoded before anybody asks."""
-    return launching.launch_of_json(decode(container, named("core.v1.Container")).value)
+    return launching.launch_of_json(decode(container, kubernetes_type("core.v1.Container")).value)
 
 
 NOTHING = LaunchedProgram(by="")._asdict()
@@ -332,7 +332,7 @@ def test_what_no_kernel_takes_is_not_read() -> None:
 def test_every_launcher_has_its_options() -> None:
     for launcher in (*read_launcher_catalogue().programs.values(), *read_launcher_catalogue().modules.values()):
         for option, meaning in launcher.meanings.items():
-            assert launcher.takes(option) == 1, option
+            assert launcher.count_values_of_option(option) == 1, option
             assert meaning in ("processes", "nodes", "node-rank", "rendezvous", "address", "ranks", "hosts")
 
 

@@ -12,7 +12,7 @@ from webhook.facts.command_lines.shell import ScriptVariables, split_into_comman
 
 def words(script: str, **known: str) -> list[tuple[str, ...]]:
     variables = ScriptVariables(known)
-    return [taken for command in split_into_commands(script) if (taken := variables.take(command))]
+    return [taken for command in split_into_commands(script) if (taken := variables.assign_and_expand_command(command))]
 
 
 @all_rows(
@@ -108,8 +108,8 @@ def test_an_unquoted_variable_is_several_words() -> None:
 def test_what_is_known_for_certain_is_shown() -> None:
     variables = ScriptVariables({"A": "1", "B": "2"})
     for command in split_into_commands("B=$(x); C=3"):
-        variables.take(command)
-    assert variables.shown() == {"A": "1", "C": "3"}
+        variables.assign_and_expand_command(command)
+    assert variables.certain_values() == {"A": "1", "C": "3"}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
-from webhook.facts.dra.allocatable import remaining_for_request
+from webhook.facts.dra.allocatable import devices_remaining_for_request
 from webhook.facts.dra.device_pools import SLICE, PooledDevice, read_pools
 from webhook.facts.view import ClusterView
 from webhook.typed.collections import Items
@@ -58,14 +58,14 @@ def published(held: list[dict[str, Any]]) -> list[PooledDevice]:
 
 def given_by(devices: list[PooledDevice]) -> int:
     """What is said to be the most that a node can give."""
-    return remaining_for_request(Items(devices, Deadline()), {}, (), {}).most
+    return devices_remaining_for_request(Items(devices, Deadline()), {}, (), {}).most
 
 
 def fit(devices: tuple[PooledDevice, ...]) -> bool:
     """Whether the counters of their pools suffice for all of these; a set that is not published is unknown."""
     used: dict[tuple[str, str, str], int] = {}
     for each in devices:
-        for name, counters in each.consumed().items():
+        for name, counters in each.consumed_counters().items():
             for counter, amount in counters.items():
                 key = (each.pool.name, name, counter)
                 used[key] = used.get(key, 0) + amount

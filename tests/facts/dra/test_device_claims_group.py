@@ -6,7 +6,7 @@ import pytest
 
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
-from webhook.facts.dra.device_claims_group import validate_pod_group_claims
+from webhook.facts.dra.device_claims_group import check_claims_match_pod_group
 
 SHARED = {"name": "gpu", "resourceClaimTemplateName": "big"}
 
@@ -19,7 +19,7 @@ def group(*claims: object) -> JSON:
 def problems(*claims: object, name: object = "g", context: tuple[JSON, ...] = (group(SHARED),)) -> list[str]:
     spec = {"schedulingGroup": {"podGroupName": name}, "resourceClaims": list(claims)}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "team"}, "spec": spec}
-    found = validate_pod_group_claims(subject(pod, *context))
+    found = check_claims_match_pod_group(subject(pod, *context))
     return [f"{each.path}: {each.message or ', '.join(map(str, each.missing))}" for each in found]
 
 

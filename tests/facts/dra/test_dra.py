@@ -21,7 +21,7 @@ from webhook.facts.gpu.devices import device_of_class_name as device_class_of
 from webhook.facts.view import ClusterView
 from webhook.paths import path_as_text
 from webhook.similar_names import nearest_name
-from webhook.typed.view import Reading
+from webhook.typed.view import ReadingContext
 from webhook.workloads.podsets import PodSet
 
 MANIFESTS = Path(__file__).parents[2] / "data" / "manifests" / "dra"
@@ -32,13 +32,13 @@ def of(
 ) -> dict:
     """The fact, as expressions see it."""
     asked = replace(subject(obj), cluster=ClusterView(cluster or FilesCluster(context, is_whole=is_whole), namespace))
-    result = asked.result("dra")
-    return {**result.value, "missing": [str(each) for each in result.lacks()]}
+    result = asked.fact_result("dra")
+    return {**result.value, "missing": [str(each) for each in result.missing_objects_of_fields()]}
 
 
 def requests_in(spec: object, version: str = "v1", at: tuple[str, ...] = ("spec",)) -> list[DeviceRequestOfClaim]:
     """The requests of the spec of a claim."""
-    return [*read_requests(ClaimSpec({"devices": spec}, at, Reading()), version)]
+    return [*read_requests(ClaimSpec({"devices": spec}, at, ReadingContext()), version)]
 
 
 def pod(claims: list, *containers: dict) -> dict:
@@ -251,7 +251,7 @@ def test_a_view_that_cannot_say_is_missing_too() -> None:
         def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> list:
             raise LookupFailed("watch not synced")
 
-        def synced(self, gvk: GroupVersionKind) -> bool:
+        def is_synced(self, gvk: GroupVersionKind) -> bool:
             return False
 
     obj = pod([{"name": "gpu", "resourceClaimTemplateName": "big"}], user("gpu"))
@@ -300,9 +300,9 @@ def test_a_claim_object_tells_its_own_requests() -> None:
 def test_a_namespace_says_whether_it_allows_admin_access(labels: object, allowed: bool) -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": labels}}
     view = ClusterView(FilesCluster([namespace]), "team")
-    assert (allows_admin_access(view), view.missing()) == (allowed, {})
+    assert (allows_admin_access(view), view.missing_objects_by_field()) == (allowed, {})
     view = ClusterView(FilesCluster([]), "team")
-    assert (allows_admin_access(view), [str(each) for each in view.missing()[""]]) == (
+    assert (allows_admin_access(view), [str(each) for each in view.missing_objects_by_field()[""]]) == (
         None,
         ["Namespace team not found"],
     )

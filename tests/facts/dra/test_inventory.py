@@ -6,7 +6,7 @@ import pytest
 
 from tests.facts.subjects import subject
 from webhook.facts.dra import inventory as module
-from webhook.facts.dra.inventory import describe_matching_devices
+from webhook.facts.dra.inventory import find_matching_devices
 
 
 def slice_(*devices: object, name: str = "s", driver: object = "d.example.com", **pool: object) -> dict:
@@ -26,7 +26,7 @@ def claim(*expressions: object, **more: object) -> dict:
 
 
 def found(obj: dict, *context: dict) -> dict:
-    (selection,) = describe_matching_devices(subject(obj, *context, is_whole=True)).selections
+    (selection,) = find_matching_devices(subject(obj, *context, is_whole=True)).selections
     return {"of_class": selection.of_class, "count": selection.count, "failures": [*selection.failures]}
 
 
@@ -98,5 +98,5 @@ def test_a_cluster_may_be_too_large_to_ask_about(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_view_without_slices_has_no_inventory() -> None:
-    found = describe_matching_devices(subject(claim(), device_class()))
+    found = find_matching_devices(subject(claim(), device_class()))
     assert (found.devices, found.selections) == (0, [])

@@ -26,7 +26,8 @@ def problems(config: object, *requests: dict) -> list[tuple[str, str, str]]:
     said = problems_of_group("nvidia-device-config", subject(claim)).problems
     start = "spec.devices.config[0]."
     return [
-        (each.code.removeprefix("nvidia-device-config/"), each.path.removeprefix(start), each.said) for each in said
+        (each.code.removeprefix("nvidia-device-config/"), each.path.removeprefix(start), each.found_and_message)
+        for each in said
     ]
 
 

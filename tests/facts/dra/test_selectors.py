@@ -12,7 +12,7 @@ from tests.rows import all_rows
 from webhook.cel import CostMeter, Environment, compiled_engine
 from webhook.cel.types import ANY, DYN
 from webhook.deadline import Deadline
-from webhook.errors import BudgetExceeded, CompileError, EvaluationError, TooLarge
+from webhook.errors import BudgetExceeded, CompileError, EvaluationError, TooLargeToCompile
 from webhook.facts.dra import device_matching as selecting
 from webhook.facts.dra import selectors
 
@@ -117,7 +117,7 @@ def test_a_selector_that_takes_long_is_not_compiled_without_time(expression: str
 
 
 def test_a_selector_that_is_too_large_is_not_called_invalid() -> None:
-    with pytest.raises(TooLarge):
+    with pytest.raises(TooLargeToCompile):
         selectors.check_selector("device.driver.matches('(\\\\pL{900}|\\\\PN{900})')", Deadline())
 
 

@@ -12,7 +12,7 @@ from webhook.facts.gpu import devices
 from webhook.facts.gpu.resources import compute_gpu_fact
 from webhook.facts.train_job_pods.processes import gpu_count
 from webhook.typed.pods import Resources
-from webhook.typed.view import Reading
+from webhook.typed.view import ReadingContext
 from webhook.workloads.podsets import PodSet, pod_templates
 from webhook.workloads.resource_fields import resource_fields
 
@@ -58,7 +58,7 @@ def of(obj: dict) -> dict:
     ],
 )
 def test_a_resource_name_means_one_thing(name: str, vendor: str, kind: str) -> None:
-    assert (devices.resource_of_name(name).vendor, devices.resource_of_name(name).kind) == (vendor, kind)
+    assert (devices.device_of_resource_name(name).vendor, devices.device_of_resource_name(name).kind) == (vendor, kind)
 
 
 @all_rows(
@@ -269,7 +269,7 @@ def test_images_that_compute_on_gpus(image: str, expected: bool) -> None:
 )
 def test_trainer_counts_names_with_gpu_in_them(limits: dict, requests: dict, expected: tuple) -> None:
     """kubeflow/trainer pkg/runtime/runtime.go GetNumGPUPerNode."""
-    assert gpu_count(Resources({"limits": limits, "requests": requests}, (), Reading())) == expected
+    assert gpu_count(Resources({"limits": limits, "requests": requests}, (), ReadingContext())) == expected
 
 
 def test_no_pod_sets_no_devices() -> None:

@@ -12,10 +12,10 @@ from tests.literals import TABLE, shipped_policies
 from webhook.admission.fixtures import attributes_of_object
 from webhook.admission.review import answer_request
 from webhook.attributes import JSON, Phase
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.decisions import Verdict
-from webhook.facts.kueue.assignment import WantedQuota
+from webhook.facts.kueue.assignment import PodSetQuotaRequest
 from webhook.facts.kueue.never import JobInClusterQueue
 from webhook.facts.kueue.preflight import predict_admission
 from webhook.facts.kueue.workload import build_workload
@@ -57,7 +57,7 @@ def judged(row: dict[str, Any]) -> Verdict:
     attributes = attributes_of_object(deepcopy(row["object"]), TABLE.row)
     if row.get("oldObject"):
         attributes = with_old(attributes, deepcopy(row["oldObject"]))
-    cluster = AssumedNamespaces(FilesCluster(objects, is_whole=True))
+    cluster = ClusterWithAssumedNamespaces(FilesCluster(objects, is_whole=True))
     return answer_request(attributes, shipped_policies(), cluster, phase=Phase.VALIDATE)
 
 
@@ -70,7 +70,7 @@ def settle(job: JSON, objects: list[JSON]) -> None:
     """Admit a job as Kueue did, or leave it pending: what the status of its ClusterQueue says then."""
     attributes = attributes_of_object(deepcopy(job), TABLE.row)
     obj = decode_object(attributes.object, attributes.kind).value
-    view = ClusterView(AssumedNamespaces(FilesCluster(objects, is_whole=True)), attributes.namespace)
+    view = ClusterView(ClusterWithAssumedNamespaces(FilesCluster(objects, is_whole=True)), attributes.namespace)
     subject = Subject(object=obj, old_object=None, attributes=attributes, cluster=view, table=TABLE)
     found = subject.once(predict_admission)
     place = found.place
@@ -82,7 +82,7 @@ def settle(job: JSON, objects: list[JSON]) -> None:
         return
     fitting = JobInClusterQueue(subject, place, place.queue, place.tree, place.node)
     for pod_set in subject.once(build_workload).pod_sets:
-        for wanted in fitting.wanted(pod_set):
+        for wanted in fitting.quota_requests_of_groups(pod_set):
             reserve(wanted, fitting, status)
 
 
@@ -96,9 +96,9 @@ def status_of(name: str, objects: list[JSON]) -> JSON:
     return objects[index].setdefault("status", empty)
 
 
-def reserve(wanted: WantedQuota, fitting: JobInClusterQueue, status: JSON) -> None:
+def reserve(wanted: PodSetQuotaRequest, fitting: JobInClusterQueue, status: JSON) -> None:
     """Write down what a pod set uses: of the first flavor that has enough free."""
-    free = wanted.fitting(lambda pair: fitting.tree.available(fitting.node, pair))
+    free = wanted.flavors_with_capacity(lambda pair: fitting.tree.available_quota(fitting.node, pair))
     resources = [
         {"name": name, "total": f"{value}m" if name == "cpu" else str(value)} for name, value in wanted.requests.items()
     ]

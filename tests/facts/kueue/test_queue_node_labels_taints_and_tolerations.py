@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
-from webhook.facts.kueue.queue_admission_checks import validate_admission_check
+from webhook.facts.kueue.queue_admission_checks import validate_controller_name_unchanged
 
 
 def check(**spec: JSON) -> JSON:
@@ -17,7 +17,7 @@ def check(**spec: JSON) -> JSON:
 
 
 def fixes(old: JSON, new: JSON) -> list[str]:
-    return [problem.fix for problem in validate_admission_check(subject(new, old=old))]
+    return [problem.fix for problem in validate_controller_name_unchanged(subject(new, old=old))]
 
 
 def test_a_controller_that_changes_is_to_be_set_again() -> None:

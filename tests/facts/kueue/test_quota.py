@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.facts.kueue.trees import PAIR, Member, built, members, most
 from webhook.deadline import Deadline
-from webhook.facts.kueue.assignment import WantedQuota, pod_sets_not_fitting_together
+from webhook.facts.kueue.assignment import PodSetQuotaRequest, pod_sets_not_fitting_together
 from webhook.facts.kueue.never_claims_and_classes import QuotaDevices
 from webhook.facts.kueue.pod_templates import typed_template
 from webhook.facts.kueue.quota import FlavorQuota, QuotaNode, QuotaTree, set_parent
@@ -29,9 +29,11 @@ def test_bounds_are_the_most_that_fits(tree: list[Member], data: st.DataObject) 
     made, nodes = built(tree)
     index = data.draw(st.integers(0, len(tree) - 1))
     alone = [replace(each, children=[], parent=None) for each in tree]
-    assert [made.potential(node, PAIR) for node in nodes] == [most(each, is_empty=True) for each in tree]
-    assert [made.available(node, PAIR) for node in nodes] == [most(each, is_empty=False) for each in tree]
-    freed = made.available(nodes[index], PAIR, less_usage=tree[index].usage)
+    assert [made.potential_available_quota(node, PAIR) for node in nodes] == [
+        most(each, is_empty=True) for each in tree
+    ]
+    assert [made.available_quota(node, PAIR) for node in nodes] == [most(each, is_empty=False) for each in tree]
+    freed = made.available_quota(nodes[index], PAIR, less_usage=tree[index].usage)
     for each, copied in zip(tree, alone, strict=True):
         if each.parent is not None:
             copied.parent = alone[tree.index(each.parent)]
@@ -44,13 +46,13 @@ def test_bounds_are_the_most_that_fits(tree: list[Member], data: st.DataObject) 
 @given(members(), st.data())
 def test_more_quota_never_makes_less_possible(tree: list[Member], data: st.DataObject) -> None:
     before, nodes = built(tree)
-    potentials = [before.potential(node, PAIR) for node in nodes]
+    potentials = [before.potential_available_quota(node, PAIR) for node in nodes]
     data.draw(st.sampled_from(tree)).nominal += data.draw(st.integers(1, 5))
     after, nodes = built(tree)
-    assert all(after.potential(node, PAIR) >= was for node, was in zip(nodes, potentials, strict=True))
+    assert all(after.potential_available_quota(node, PAIR) >= was for node, was in zip(nodes, potentials, strict=True))
 
 
-def wanted(requests: list[int], flavors: tuple[str, ...]) -> list[WantedQuota]:
+def wanted(requests: list[int], flavors: tuple[str, ...]) -> list[PodSetQuotaRequest]:
     """Pod sets that want so much of one resource each, of any of these flavors."""
     group, listed = QuotaGroup(("gpu",), flavors), []
     for amount in requests:
@@ -65,7 +67,7 @@ def wanted(requests: list[int], flavors: tuple[str, ...]) -> list[WantedQuota]:
             devices=QuotaDevices(),
             outside=(),
         )
-        listed.append(WantedQuota(made, group, {"gpu": amount}, flavors, ()))
+        listed.append(PodSetQuotaRequest(made, group, {"gpu": amount}, flavors, ()))
     return listed
 
 
@@ -107,4 +109,4 @@ def test_a_deep_tree_needs_no_deep_stack() -> None:
         set_parent(node, child)
         node = child
     tree = QuotaTree(root)
-    assert (tree.potential(node, PAIR), tree.available(node, PAIR)) == (5000, 5000)
+    assert (tree.potential_available_quota(node, PAIR), tree.available_quota(node, PAIR)) == (5000, 5000)

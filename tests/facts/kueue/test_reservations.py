@@ -7,7 +7,7 @@ from tests.rows import all_rows
 from webhook.attributes import JSON
 from webhook.cluster.files import FilesCluster
 from webhook.facts.kueue.preflight import predict_admission
-from webhook.facts.kueue.reservations import is_admitted, number_waiting_before, read_reservations
+from webhook.facts.kueue.reservations import count_other_waiting_workloads, is_admitted, read_reservations
 from webhook.facts.view import ClusterView
 
 QUEUE = {
@@ -67,16 +67,16 @@ def test_workloads_use(workloads: list[JSON], used: JSON) -> None:
 def test_without_workloads_nobody_says_what_is_in_use() -> None:
     view = ClusterView(FilesCluster([QUEUE]), "team")
     assert read_reservations(view) is None
-    assert number_waiting_before(subject(JOB, QUEUE), "gpus", view) == 0
+    assert count_other_waiting_workloads(subject(JOB, QUEUE), "gpus", view) == 0
 
 
 def test_workloads_wait_before_others_and_not_before_their_own_object() -> None:
     listed = [work("a"), work("b", owner="train"), work("c", spec={"active": False}), HOLDS, work("d", "Finished")]
     view = ClusterView(FilesCluster([QUEUE, *listed]), "team")
-    assert number_waiting_before(subject(JOB), "gpus", view) == 1
+    assert count_other_waiting_workloads(subject(JOB), "gpus", view) == 1
     other = {**JOB, "metadata": {"name": "other", "namespace": "team"}}
-    assert number_waiting_before(subject(other), "gpus", view) == 2
-    assert number_waiting_before(subject(other), "cpus", view) == 0
+    assert count_other_waiting_workloads(subject(other), "gpus", view) == 2
+    assert count_other_waiting_workloads(subject(other), "cpus", view) == 0
 
 
 def test_the_object_of_a_workload_with_quota_is_admitted() -> None:

@@ -93,7 +93,7 @@ def test_without_nodes_nobody_knows() -> None:
         )
         is None
     )
-    assert [each.kind for listed in view.missing().values() for each in listed] == ["Node"]
+    assert [each.kind for listed in view.missing_objects_by_field().values() for each in listed] == ["Node"]
 
 
 def test_a_flavor_with_a_topology_is_for_pods_that_ask_for_one() -> None:

@@ -42,12 +42,12 @@ def solid(value: JSON) -> JSON:
 
 @all_rows("case", CASES, ids=range(len(CASES)))
 def test_a_pod_is_made_as_the_controller_makes_it(case: JSON) -> None:
-    assert solid(ShardTemplate(case["template"]).pods(case["patch"])[1]) == solid(case["pod"])
+    assert solid(ShardTemplate(case["template"]).merge_and_decode_patch(case["patch"])[1]) == solid(case["pod"])
 
 
 def said(patch: JSON, template: JSON = TEMPLATE) -> list[tuple[str, str, bool]]:
     """What is said of a patch: what, where below the patch, and whether it is so in any case."""
-    found = ShardTemplate(template).notes(patch, AT)
+    found = ShardTemplate(template).notes_on_patch(patch, AT)
     return [(note.what, path_as_text(note.path).removeprefix("spec.shardPatches[0]"), note.certain) for note in found]
 
 

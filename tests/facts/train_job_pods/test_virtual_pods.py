@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.facts.subjects import subject
 from tests.facts.trainer.made import job, node, replicated, runtime
 from tests.rows import all_rows
-from webhook.facts.train_job_pods.virtual_pods import located_in_train_job_problem, virtual_pods
+from webhook.facts.train_job_pods.virtual_pods import relocate_problem_to_train_job, virtual_pods
 from webhook.paths import parse_path
 from webhook.problem import Problem
 
@@ -39,8 +39,10 @@ PLACES = {
 @all_rows(("at", "expected"), PLACES.values(), ids=PLACES)
 def test_a_field_stands_in_spec_trainer_or_elsewhere(at: str, expected: str | None) -> None:
     trained, other = subject(job(trainer=TRAINER), ON_RUNTIME).once(virtual_pods)
-    assert trained.locate(parse_path(f"spec.{at}")) == (None if expected is None else parse_path(expected))
-    assert other.locate(parse_path(f"spec.{at}")) is None
+    assert trained.path_in_trainer_spec(parse_path(f"spec.{at}")) == (
+        None if expected is None else parse_path(expected)
+    )
+    assert other.path_in_trainer_spec(parse_path(f"spec.{at}")) is None
 
 
 TOLD = {
@@ -57,11 +59,11 @@ TOLD = {
 @all_rows(("path", "expected"), TOLD.values(), ids=TOLD)
 def test_a_problem_is_told_of_the_train_job(path: str, expected: tuple[str, str]) -> None:
     asked = subject(job(trainer=TRAINER), ON_RUNTIME)
-    told = located_in_train_job_problem(Problem(code="g/r", path=path, message="is old", fix=""), asked)
+    told = relocate_problem_to_train_job(Problem(code="g/r", path=path, message="is old", fix=""), asked)
     assert (told.path, told.message) == expected
 
 
 def test_a_problem_of_another_object_stays() -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}}
     one = Problem(code="g/r", path="spec.runtimeRef.node.spec", message="is old", fix="")
-    assert located_in_train_job_problem(one, subject(pod)) is one
+    assert relocate_problem_to_train_job(one, subject(pod)) is one

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tests.facts.subjects import subject
 from webhook.facts.check import problems_of_group
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
-from webhook.facts.trainer.node_claims import NodeClaim, node_claims
+from webhook.facts.trainer.node_claims import NodeDeviceClaim, device_claims_of_training_node
 from webhook.problem import Problem
 
 STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
@@ -47,7 +47,7 @@ class Made:
     """A TrainJob on its runtime, what its node claims, and every problem but those that miss an object."""
 
     job: MergedTrainJob
-    claims: tuple[NodeClaim, ...]
+    claims: tuple[NodeDeviceClaim, ...]
     problems: list[Problem]
 
     def rules(self, *names: str) -> list[str]:
@@ -67,7 +67,7 @@ def of(obj: dict, *context: dict, version: tuple[int, int] = (2, 3), is_whole: b
     asked = subject(obj, *context, trainer=version, is_whole=is_whole)
     groups = ("train-job", "job-set", "training-runtime") if obj and obj["kind"] == "TrainJob" else ()
     found = [problem for group in groups for problem in problems_of_group(group, asked).problems]
-    return Made(asked.once(merge_train_job), asked.once(node_claims), found)
+    return Made(asked.once(merge_train_job), asked.once(device_claims_of_training_node), found)
 
 
 def patch(*jobs: dict) -> dict:
@@ -79,4 +79,4 @@ def pod_patch(name: str, **pod: object) -> dict:
 
 
 def pod_of(made: Made, index: int = 0) -> dict:
-    return made.job.jobs[index].pod.json
+    return made.job.replicated_jobs[index].pod.json

@@ -14,7 +14,7 @@ from webhook.admission.fixtures import attributes_of_object
 from webhook.admission.review import answer_request
 from webhook.attributes import Phase
 from webhook.cluster import Cluster
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.decisions import Verdict
 from webhook.facts.subject import Subject
@@ -35,7 +35,7 @@ def rows(name: str) -> list[dict[str, Any]]:
 @cache
 def cluster() -> Cluster:
     """The cluster of all rows."""
-    return AssumedNamespaces(FilesCluster(rows("context"), is_whole=True))
+    return ClusterWithAssumedNamespaces(FilesCluster(rows("context"), is_whole=True))
 
 
 @cache
@@ -95,7 +95,7 @@ def _default_job(job: dict[str, Any]) -> None:
         for side in ("limits", "requests"):
             amounts = container.get("resources", {}).get(side, {})
             for name, amount in amounts.items():
-                read = quantity.read(amount)
+                read = quantity.read_quantity_or_none(amount)
                 amounts[name] = str(amount) if read is None else read.milli_value()
 
 

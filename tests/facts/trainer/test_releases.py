@@ -90,19 +90,19 @@ def test_nodes_of_mpi_are_counted_apart(version: tuple) -> None:
     base = runtime(launcher, workers, policy={"mpi": {}, "numNodes": 2})
 
     def pods(**trainer: object) -> list[int]:
-        jobs = of(job(trainer=trainer), base, version=version).job.jobs
+        jobs = of(job(trainer=trainer), base, version=version).job.replicated_jobs
         return [each.parallelism for each in jobs]
 
     assert pods() == [2, 3]
     assert pods(numNodes=5) == [2, 5]
-    assert of(job(trainer={}), base, version=version).job.nodes == 3
+    assert of(job(trainer={}), base, version=version).job.number_of_nodes == 3
 
 
 def test_a_runtime_without_policy_keeps_its_own_parallelism() -> None:
     base = runtime(replicated("node", node(), step="trainer"), policy=None)
     base["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["parallelism"] = 4
     fact = of(job(), base)
-    assert (fact.job.nodes, fact.job.jobs[0].template.spec.completions) == (4, 4)
+    assert (fact.job.number_of_nodes, fact.job.replicated_jobs[0].template.spec.completions) == (4, 4)
 
 
 # --- 4.1: merging --------------------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def test_an_unknown_job_is_told_in_every_shape(version: tuple) -> None:
     fact = of(job(**laid(version, "nod", nodeSelector={"a": "b"})), runtime(), version=version)
     appended = version >= (2, 3)
     assert [text.split(" is")[0] for _, text in fact.told("patched-job")] == ["`nod`"]
-    assert [each.name for each in fact.job.jobs] == (["nod", "node"] if appended else ["node"])
+    assert [each.name for each in fact.job.replicated_jobs] == (["nod", "node"] if appended else ["node"])
 
 
 @pytest.mark.parametrize("version", EVERY)

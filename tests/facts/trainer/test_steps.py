@@ -7,7 +7,7 @@ import pytest
 from tests.facts.trainer.made import job, node, of, patch, pod_of, pod_patch, replicated, runtime
 from webhook.facts.train_job_pods.types import RuntimeSpec
 from webhook.facts.trainer.training_runtime import validate_plugins
-from webhook.typed.view import Reading
+from webhook.typed.view import ReadingContext
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_the_jobs_keep_the_order_of_the_runtime() -> None:
     first, second = replicated("dataset-initializer", node()), replicated("node", node(), step="trainer")
     own = patch(pod_patch("node", nodeSelector={"a": "b"}), pod_patch("dataset-initializer", nodeSelector={"a": "b"}))
     fact = of(job(runtimePatches=[own]), runtime(first, second))
-    assert [each.name for each in fact.job.jobs] == ["dataset-initializer", "node"]
+    assert [each.name for each in fact.job.replicated_jobs] == ["dataset-initializer", "node"]
 
 
 def test_claims_of_a_container_are_replaced() -> None:
@@ -221,7 +221,7 @@ def test_injection_names_jobs_and_containers_that_are_there() -> None:
         replicated("node", node(), {"name": "side"}, step="trainer"),
         policy={"torch": {"envInjection": {"targets": targets}}},
     )
-    spec = RuntimeSpec(base["spec"], ("spec",), Reading())
+    spec = RuntimeSpec(base["spec"], ("spec",), ReadingContext())
     policy, job_set = spec.ml_policy, spec.template.spec
     found = validate_plugins(policy, job_set, (2, 3))
     assert [each.message.partition("but ")[2] for each in found] == [

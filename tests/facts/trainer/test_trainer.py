@@ -8,7 +8,7 @@ import pytest
 
 from tests.facts.trainer.made import job, node, of, patch, pod_of, pod_patch, replicated, runtime
 from tests.yamldata import documents
-from webhook.facts.jobset.name_length import length_of_name, longest_allowed_name
+from webhook.facts.jobset.name_length import length_of_name, strictest_name_limit
 from webhook.facts.train_job_pods.merged_train_job import runtime_podsets
 
 MANIFESTS = Path(__file__).parents[2] / "data" / "manifests" / "kubeflow"
@@ -40,7 +40,7 @@ def test_the_trainer_step_gets_spec_trainer() -> None:
         "PET_MASTER_PORT": "29500",
     }
     assert side == {"name": "side", "image": "s"}
-    first, second = fact.job.jobs
+    first, second = fact.job.replicated_jobs
     assert [(each.replicas, each.parallelism, each.template.spec.completions) for each in (first, second)] == [
         (1, 3, 3),
         (1, 1, 1),
@@ -48,14 +48,14 @@ def test_the_trainer_step_gets_spec_trainer() -> None:
     assert (
         pod_of(fact, 1) == base["spec"]["template"]["spec"]["replicatedJobs"][1]["template"]["spec"]["template"]["spec"]
     )
-    assert fact.job.nodes == 3
+    assert fact.job.number_of_nodes == 3
     assert [(p.name, p.count) for p in runtime_podsets(fact.job)] == [("node", 3), ("dataset-initializer", 1)]
 
 
 def test_nodes_are_the_jobs_then_the_runtimes_then_one() -> None:
-    assert of(job(), runtime(policy={"torch": {}, "numNodes": 4})).job.nodes == 4
-    assert of(job(trainer={"numNodes": 0}), runtime(policy={"torch": {}, "numNodes": 4})).job.nodes == 0
-    assert of(job(), runtime()).job.nodes == 1
+    assert of(job(), runtime(policy={"torch": {}, "numNodes": 4})).job.number_of_nodes == 4
+    assert of(job(trainer={"numNodes": 0}), runtime(policy={"torch": {}, "numNodes": 4})).job.number_of_nodes == 0
+    assert of(job(), runtime()).job.number_of_nodes == 1
 
 
 @pytest.mark.parametrize(("launcher_is_node", "nodes", "expected"), [(True, 4, 3), (True, 1, 1), (False, 4, 4)])
@@ -66,7 +66,7 @@ def test_mpi_nodes_are_the_job_named_node(launcher_is_node: bool, nodes: int, ex
         policy={"mpi": {"runLauncherAsNode": launcher_is_node}},
     )
     fact = of(job(trainer={"numNodes": nodes, "image": "mine", "resourcesPerNode": {"limits": {"cpu": 2}}}), base)
-    launcher, workers = fact.job.jobs
+    launcher, workers = fact.job.replicated_jobs
     assert (launcher.parallelism, workers.parallelism) == (1, expected)
     assert pod_of(fact, 1)["containers"][0]["image"] == "runtime"
     assert ("resources" in pod_of(fact, 1)["containers"][0]) is launcher_is_node
@@ -161,9 +161,9 @@ def test_unknown_names_are_appended_since_2_3_and_refused_before() -> None:
     (path, text), _ = fact.told("patched-container")
     assert path.endswith("replicatedJobs[1].template.spec.template.spec.containers[0].name")
     assert text.startswith("`nod` is not a container of replicated job `node`")
-    assert sorted(each.name for each in fact.job.jobs) == ["launcher", "nod", "node"]
+    assert sorted(each.name for each in fact.job.replicated_jobs) == ["launcher", "nod", "node"]
     before = of(own, runtime(), version=(2, 2))
-    assert [each.name for each in before.job.jobs] == ["node"]
+    assert [each.name for each in before.job.replicated_jobs] == ["node"]
     assert [text.split(" is")[0] for _, text in before.told("patched-job")] == ["`nod`", "`launcher`"]
     assert all("refuses" in text for _, text in before.told("patched-job"))
 
@@ -230,7 +230,7 @@ def test_without_its_runtime_a_job_tells_what_it_carries() -> None:
     )
     fact = of(own, TEMPLATE)
     assert list(map(str, fact.job.missing)) == ["ClusterTrainingRuntime r not found"]
-    assert (fact.job.runtime.is_found, fact.job.plugin, fact.job.jobs) == (False, "", [])
+    assert (fact.job.runtime.is_found, fact.job.plugin, fact.job.replicated_jobs) == (False, "", [])
     assert [(c.name, c.devices) for c in fact.claims] == [("gpu", 4), ("nic", None)]
     assert (fact.job.processes.count, fact.job.processes.per_node) == (None, "")
 
@@ -269,7 +269,7 @@ def test_deprecated_runtimes_say_so() -> None:
 def test_pod_names_bound_the_jobs_name(jobs: list, nodes: int, bound: int, longest: str) -> None:
     """The limits that kubeflow/trainer#2735 found."""
     made = of(job("x" * 20, trainer={"numNodes": nodes}), runtime(*jobs)).job
-    assert (longest_allowed_name(made.job_set), length_of_name(made.object.metadata)) == ((bound, "pod", longest), 20)
+    assert (strictest_name_limit(made.job_set), length_of_name(made.object.metadata)) == ((bound, "pod", longest), 20)
 
 
 # --- odd objects ---------------------------------------------------------------------------------------------------------
@@ -303,7 +303,7 @@ def test_odd_objects_have_a_fact(obj: object) -> None:
 def test_odd_runtimes_have_a_fact(jobs: object) -> None:
     base = runtime()
     base["spec"]["template"]["spec"]["replicatedJobs"] = jobs
-    assert of(job(trainer={"image": "x", "numNodes": 2}), base).job.node is None
+    assert of(job(trainer={"image": "x", "numNodes": 2}), base).job.node_container is None
 
 
 def test_published_train_jobs_merge_with_their_runtimes() -> None:

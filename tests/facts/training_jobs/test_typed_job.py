@@ -121,11 +121,11 @@ def test_a_container_that_is_still_to_be_named_may_be_the_main_one() -> None:
 def test_settings_that_are_still_to_be_filled_in_are_not_there() -> None:
     elastic = {"minReplicas": 1, "maxReplicas": "${MAX}", "rdzvConf": [], "standalone": None}
     found = read("PyTorchJob", {"nprocPerNode": "$N", "elasticPolicy": elastic, "runPolicy": {"backoffLimit": 3.0}})
-    assert (found.given("nprocPerNode"), found.is_unfilled("nprocPerNode")) == (None, True)
-    assert found.number("elasticPolicy", "maxReplicas") is None
-    assert found.is_unfilled("elasticPolicy", "maxReplicas")
-    assert (found.number("elasticPolicy", "minReplicas"), found.number("runPolicy", "backoffLimit")) == (1, 3)
-    assert not found.is_unfilled("elasticPolicy", "minReplicas")
+    assert (found.value_at("nprocPerNode"), found.is_placeholder_at("nprocPerNode")) == (None, True)
+    assert found.number_at("elasticPolicy", "maxReplicas") is None
+    assert found.is_placeholder_at("elasticPolicy", "maxReplicas")
+    assert (found.number_at("elasticPolicy", "minReplicas"), found.number_at("runPolicy", "backoffLimit")) == (1, 3)
+    assert not found.is_placeholder_at("elasticPolicy", "minReplicas")
 
 
 @pytest.mark.parametrize("name", [None, "${NAME}", "{{ name }}"])
@@ -139,9 +139,9 @@ def test_a_version_that_does_not_exist_is_read_as_the_one_that_does() -> None:
 
 def test_pods_are_counted_where_all_roles_say_how_many() -> None:
     both = {"Chief": pods(), "Worker": {"replicas": 3, **pods()}}
-    assert read("TFJob", {"tfReplicaSpecs": both}).pods() == 4
-    assert read("TFJob", {"tfReplicaSpecs": {**both, "PS": {"replicas": "$N"}}}).pods() is None
-    assert read("TFJob", {"tfReplicaSpecs": "{{ roles }}"}).pods() is None
+    assert read("TFJob", {"tfReplicaSpecs": both}).count_pods() == 4
+    assert read("TFJob", {"tfReplicaSpecs": {**both, "PS": {"replicas": "$N"}}}).count_pods() is None
+    assert read("TFJob", {"tfReplicaSpecs": "{{ roles }}"}).count_pods() is None
 
 
 def test_choices_are_joined_by_or() -> None:

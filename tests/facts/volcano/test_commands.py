@@ -8,8 +8,8 @@ from tests.facts.subjects import subject
 from webhook.attributes import JSON
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.commands import read_commands
-from webhook.facts.volcano.job_ranks_host_files_and_ssh_keys import advise_commands
-from webhook.facts.volcano.job_ray import advise_tasks
+from webhook.facts.volcano.job_ranks_host_files_and_ssh_keys import warn_of_setup_missing_for_commands
+from webhook.facts.volcano.job_ray import warn_of_tasks_with_plugin_roles
 from webhook.facts.volcano.sent_job import read_job
 from webhook.facts.volcano_objects.types import Job
 
@@ -32,7 +32,7 @@ def job(plugins: JSON, *tasks: JSON, kind: str = "Job", **spec: JSON) -> tuple[J
 
 
 def told(asked: tuple[Job, Subject]) -> list[str]:
-    problems = [*advise_tasks(asked[0]), *advise_commands(*asked)]
+    problems = [*warn_of_tasks_with_plugin_roles(asked[0]), *warn_of_setup_missing_for_commands(*asked)]
     return [f"{each.code.partition('/')[2]} {each.path.partition('tasks')[2].partition('.')[0]}" for each in problems]
 
 

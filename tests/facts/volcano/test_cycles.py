@@ -6,8 +6,8 @@ import pytest
 
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
-from webhook.facts.volcano.cycles import waiting_in_circles
-from webhook.typed.view import Reading, Typed
+from webhook.facts.volcano.cycles import find_names_waiting_in_cycles
+from webhook.typed.view import ReadingContext, Typed
 
 
 @pytest.mark.parametrize(
@@ -22,10 +22,10 @@ from webhook.typed.view import Reading, Typed
     ids=["a chain", "itself", "two", "one that waits for a cycle", "one name twice"],
 )
 def test_names_that_never_are_ready(targets: dict[str, list[str]], waiting: list[str]) -> None:
-    assert waiting_in_circles(targets, Typed.of({})) == waiting
+    assert find_names_waiting_in_cycles(targets, Typed.of({})) == waiting
 
 
 def test_a_large_graph_ends_with_the_time() -> None:
     targets = {"a": [], "b": ["a"] * 10, **{str(number): ["a"] for number in range(1000)}}
     with pytest.raises(BudgetExceeded):
-        waiting_in_circles(targets, Typed.of({}, (), Reading(Deadline(at=0))))
+        find_names_waiting_in_cycles(targets, Typed.of({}, (), ReadingContext(Deadline(at=0))))

@@ -8,7 +8,7 @@ import pytest
 
 from tests.facts.subjects import subject
 from webhook.facts.volcano.job_mpi_master import validate_mpi_master
-from webhook.facts.volcano.job_plugins import advise_plugins, validate_plugins
+from webhook.facts.volcano.job_plugins import check_plugins_exist, warn_of_plugin_arguments_and_tasks
 from webhook.facts.volcano.sent_job import read_job
 from webhook.facts.volcano_objects.go_flags import read_flags
 
@@ -45,7 +45,7 @@ def told(plugins: dict[str, list[str]], *tasks: str) -> list[str]:
     read = subject(job).once(read_job)
     return [
         problem.code.removeprefix("volcano-job/")
-        for look in (validate_plugins, validate_mpi_master, advise_plugins)
+        for look in (check_plugins_exist, validate_mpi_master, warn_of_plugin_arguments_and_tasks)
         for problem in look(read)
     ]
 

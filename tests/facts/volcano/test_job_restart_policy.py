@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
-from webhook.facts.volcano.job_restart_policy import advise_restarts
+from webhook.facts.volcano.job_restart_policy import warn_of_endless_restarts
 from webhook.facts.volcano.sent_job import read_job
 
 TORCH = ["torchrun", "t.py"]
@@ -21,7 +21,9 @@ def told(*tasks: JSON, policies: tuple[JSON, ...] = ()) -> list[str]:
     spec = {"tasks": named, "policies": list(policies)}
     job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}, "spec": spec}
     about = subject(job)
-    return [each.path.partition(".")[2].partition(".")[0] for each in advise_restarts(about.once(read_job), about)]
+    return [
+        each.path.partition(".")[2].partition(".")[0] for each in warn_of_endless_restarts(about.once(read_job), about)
+    ]
 
 
 def test_who_never_ends() -> None:

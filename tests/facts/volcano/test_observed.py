@@ -16,12 +16,12 @@ from webhook.admission.fixtures import attributes_of_object
 from webhook.admission.review import answer_request
 from webhook.attributes import Attributes, Operation, Phase
 from webhook.cluster import Cluster
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.decisions import Verdict
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
-from webhook.facts.volcano_objects.defaults import job_with_defaults
+from webhook.facts.volcano_objects.defaults import object_with_defaults
 from webhook.patch import jsonpatch
 from webhook.schema import decode_object
 
@@ -45,7 +45,7 @@ def request(row: dict[str, Any]) -> tuple[Attributes, Cluster]:
     operation, old = Operation(row["operation"]), deepcopy(row.get("oldObject"))
     obj = deepcopy(row["object"] or old)
     attributes = attributes_of_object(obj, TABLE.row, operation=operation, old_object=old)
-    return attributes, AssumedNamespaces(FilesCluster([*row["context"], *([old] if old else [])]))
+    return attributes, ClusterWithAssumedNamespaces(FilesCluster([*row["context"], *([old] if old else [])]))
 
 
 @cache
@@ -155,7 +155,7 @@ def test_the_defaults_are_those_of_volcano() -> None:
             obj = decode_object(attributes.object, attributes.kind).value
             view = ClusterView(cluster, attributes.namespace)
             subject = Subject(object=obj, old_object=None, attributes=attributes, cluster=view, table=TABLE)
-            ours, theirs = normal(subject.once(job_with_defaults)), normal(_mutated(row))
+            ours, theirs = normal(subject.once(object_with_defaults)), normal(_mutated(row))
             if ours != theirs:
                 wrong[row["id"]] = (ours, theirs)
     assert wrong == {}
@@ -179,5 +179,5 @@ def normal(value: Any) -> Any:
 
 
 def _amount(value: Any) -> Any:
-    read = quantity.read(value)
+    read = quantity.read_quantity_or_none(value)
     return value if read is None else read.milli_value()

@@ -38,7 +38,7 @@ def test_a_queue_without_root_or_with_an_unknown_parent_is_at_the_top():
 
 def test_the_most_is_that_of_the_tightest_queue_above():
     made = rows(queue("a", cpu="8"), queue("b", "a", cpu="16", memory="1Gi"), queue("c", "b"))
-    assert {row.name: {each.resource: each.shown(each.most) for each in row.amounts} for row in made} == {
+    assert {row.name: {each.resource: each.format_as_quantity(each.most) for each in row.amounts} for row in made} == {
         "a": {"cpu": "8"},
         "b": {"cpu": "8", "memory": "1Gi"},
         "c": {"cpu": "8", "memory": "1Gi"},

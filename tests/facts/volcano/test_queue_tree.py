@@ -9,9 +9,9 @@ from tests.facts.subjects import subject
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
-from webhook.facts.volcano.queue_tree import QueuesOfView, read_queues
+from webhook.facts.volcano.queue_tree import QueueTree, read_queues
 from webhook.facts.volcano_objects.types import Queue
-from webhook.typed.view import Reading
+from webhook.typed.view import ReadingContext
 
 
 class Walked(dict[str, Any]):
@@ -35,12 +35,12 @@ def test_the_amounts_of_a_queue_are_read_once() -> None:
 
 def test_amounts_are_read_as_long_as_there_is_time() -> None:
     capability = {f"example.com/device-{number}": "1" for number in range(1000)}
-    queue = Queue.of({"spec": {"capability": capability}}, (), Reading(Deadline(at=0)))
+    queue = Queue.of({"spec": {"capability": capability}}, (), ReadingContext(Deadline(at=0)))
     with pytest.raises(BudgetExceeded):
         _ = queue.spec.capability
 
 
-def queues(**parents: str) -> QueuesOfView:
+def queues(**parents: str) -> QueueTree:
     listed: list[JSON] = [
         {
             "apiVersion": "scheduling.volcano.sh/v1beta1",
@@ -56,14 +56,14 @@ def queues(**parents: str) -> QueuesOfView:
 def test_a_queue_has_those_above_and_below_it() -> None:
     tree = queues(a="", b="a", c="b", d="a")
     assert [queue.name for queue in tree.ancestors("c")] == ["b", "a"]
-    assert [queue.name for queue in tree.below("a")] == ["b", "d"]
+    assert [queue.name for queue in tree.children_of("a")] == ["b", "d"]
     assert [queue.name for queue in tree.siblings(tree.all["b"])] == ["d", "b"]
-    assert sorted(queue.name for queue in tree.limited_below("a", "cpu")) == ["b", "d"]
+    assert sorted(queue.name for queue in tree.topmost_descendants_with_limit("a", "cpu")) == ["b", "d"]
     assert list(tree.ancestors("unknown")) == []
 
 
 def test_a_cycle_ends() -> None:
     circle = queues(a="b", b="c", c="a")
     assert [queue.name for queue in circle.ancestors("a")] == ["b", "c"]
-    assert [queue.name for queue in circle.upwards("a")] == ["a", "b", "c"]
-    assert list(circle.limited_below("a", "memory")) == []
+    assert [queue.name for queue in circle.queue_and_ancestors("a")] == ["a", "b", "c"]
+    assert list(circle.topmost_descendants_with_limit("a", "memory")) == []

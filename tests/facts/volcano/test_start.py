@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.facts.subjects import subject
 from webhook.attributes import JSON
-from webhook.facts.volcano.job_dependencies_and_deadlocks import advise_start
+from webhook.facts.volcano.job_dependencies_and_deadlocks import warn_of_gang_deadlock
 from webhook.facts.volcano.sent_job import read_job
 
 EXAMPLES = 10_000 if settings().max_examples > 1_000 else 300
@@ -86,5 +86,5 @@ def specs(draw: st.DrawFn) -> JSON:
 def test_a_job_is_told_that_it_never_starts_if_it_never_does(spec: JSON) -> None:
     job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}, "spec": spec}
     about = subject(job)
-    told = [*advise_start(about.once(read_job), about)]
+    told = [*warn_of_gang_deadlock(about.once(read_job), about)]
     assert bool(told) is not Simulation(spec).starts()

@@ -19,7 +19,7 @@ from webhook.admission.decode import decode_review_bytes
 from webhook.admission.review import answer_request
 from webhook.attributes import JSON, Phase
 from webhook.cluster import Cluster
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.decisions import Verdict
 from webhook.policy.policy_set import PolicySet
@@ -37,7 +37,7 @@ class View:
 
     def cluster(self) -> Cluster:
         held = FilesCluster(self.objects)
-        return AssumedNamespaces(held) if self.is_complete else held
+        return ClusterWithAssumedNamespaces(held) if self.is_complete else held
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def load(policies: Sequence[Path]) -> PolicySet:
         PolicyError: what is wrong with them.
     """
     loaded = assembly.assemble_policies_and_context(Settings(only=tuple(policies))).policies
-    loaded.prepare()
+    loaded.compile_ahead_of_requests()
     return loaded
 
 

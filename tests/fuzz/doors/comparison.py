@@ -22,17 +22,17 @@ from webhook.admission import fixtures, wire
 from webhook.admission.envelope import review_of_attributes
 from webhook.admission.phases import LocalAnswerer, PhaseName
 from webhook.attributes import JSON, Attributes, Phase
-from webhook.cluster.assumed_namespaces import AssumedNamespaces
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.commands.replay import Asked, Replay, objects_after_replay
+from webhook.commands.replay import Replay, ReplayBackend, objects_after_replay
 from webhook.deadline import Deadline
 from webhook.decisions import Verdict
 from webhook.errors import CallError
-from webhook.facts.train_job_pods.train_job_and_runtime_fields import validate_fields
+from webhook.facts.train_job_pods.train_job_and_runtime_fields import check_fields_exist_in_release
 from webhook.facts.trainer.training_runtime_fields import OF_RUNTIMES
 from webhook.patch.schema import is_builtin
 from webhook.policy.policy_set import PolicySet
-from webhook.server.reload import Reloaded
+from webhook.server.reload import ReloadableValue
 from webhook.server.runtime import ServedState
 from webhook.settings.reporting import ReportSettings
 
@@ -89,8 +89,8 @@ class Served:
         return self._state.review(attributes, phase, deadline)
 
 
-def _unchanging(value: Any) -> Reloaded[Any]:
-    return Reloaded(lambda: value, tuple)
+def _unchanging(value: Any) -> ReloadableValue[Any]:
+    return ReloadableValue(lambda: value, tuple)
 
 
 def compare(reviews: int, seed: int, folder: Path, most: int) -> Comparison:
@@ -124,7 +124,9 @@ def _compared(
     held = [*group.context, *(obj for _, obj in objects_after_replay(inputs))]
     policies = _policies(group.policies)
     served.hold(policies, held)
-    local = LocalAnswerer(policies=policies, cluster=AssumedNamespaces(FilesCluster(held)), timeout_s=TIMEOUT_S)
+    local = LocalAnswerer(
+        policies=policies, cluster=ClusterWithAssumedNamespaces(FilesCluster(held)), timeout_s=TIMEOUT_S
+    )
     for each in inputs.documents:
         replayed = list(_replayed(each, group.phase, local))
         sent = _sent(each.value)
@@ -151,7 +153,7 @@ def _replayed(document: documents.InputDocument, phase: Phase, local: LocalAnswe
     def asked(each: documents.InputDocument) -> tuple[Attributes, LocalAnswerer]:
         return fixtures.attributes_of_fixture(each.value, TABLE.row), local
 
-    return (answer.response for answer in Replay(alone, name, Asked(asked, TABLE, {})).answers())
+    return (answer.response for answer in Replay(alone, name, ReplayBackend(asked, TABLE, {})).answers())
 
 
 def _sent(fixture: JSON) -> JSON | None:
@@ -173,7 +175,8 @@ def _loses_fields(made: Attributes) -> bool:
     `replay` says of a file what becomes of such a field; of a review, that an API server which sends it has another release.
     """
     return any(
-        any(validate_fields(made.object, made.kind.kind, release, OF_RUNTIMES, Deadline())) for release in RELEASES
+        any(check_fields_exist_in_release(made.object, made.kind.kind, release, OF_RUNTIMES, Deadline()))
+        for release in RELEASES
     )
 
 

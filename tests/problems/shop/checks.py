@@ -4,9 +4,9 @@ from webhook.attributes import GroupVersionKind
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.check import Check
 from webhook.problem import MissingObject
-from webhook.problems.rule import Group
+from webhook.problems.rule import RuleGroup
 
-SHOP = Group("shop", source="the rules of the shop")
+SHOP = RuleGroup("shop", source="the rules of the shop")
 PRICE_REQUIRED = SHOP.rule("shop/price-required", title="An article has a price.", why="Nobody gives it away.")
 PRICE_ROUND = SHOP.rule("shop/price-round", title="A price is round.", why="There are no cents.", level="warn")
 SHELF_EXISTS = SHOP.rule(
@@ -31,7 +31,7 @@ def places(subject):
     data = subject.object.get("data") or {}
     for rule, field in ((SHELF_EXISTS, "shelf"), (LABEL_EXISTS, "label")):
         name = data.get(field)
-        if name and subject.view().get(NODE, name, namespaced=False) is None:
+        if name and subject.cluster_view().get(NODE, name, namespaced=False) is None:
             yield rule.problem(f"data.{field}", missing=(MissingObject(kind="Node", name=name),))
 
 

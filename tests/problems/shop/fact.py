@@ -8,13 +8,13 @@ SHOP = declare_structure("Shop", shelf=(BOOL, "whether the shelf is there"), lab
 
 
 def compute(subject):
-    view = subject.view()
+    view = subject.cluster_view()
     data = subject.object.get("data") or {}
     value = {
-        name: view.of(name).get(NODE, data[name], namespaced=False) is not None if name in data else True
+        name: view.for_fields(name).get(NODE, data[name], namespaced=False) is not None if name in data else True
         for name in ("shelf", "label")
     }
-    return FactResult(value, view.missing())
+    return FactResult(value, view.missing_objects_by_field())
 
 
 FACTS = (

@@ -85,7 +85,9 @@ def check_tree(
     source: str = "",
     patterns: PatternTable | None = None,
 ) -> CheckedTree:
-    """Check a parsed expression; `source` is only for the places of issues. As read() otherwise."""
+    """Check a parsed expression as `parse_and_check` does; `source` is only for the places of issues. `source` is only
+    for the places of issues. As read() otherwise.
+    """
     checker = TypeChecker(source, environment, patterns or PatternTable())
     try:
         checker.handlers[type(node)](checker, node)

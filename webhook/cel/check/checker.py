@@ -34,7 +34,7 @@ from webhook.cel.types import (
     map_of,
     object_type,
     optional_of,
-    type_of,
+    type_of_type,
 )
 from webhook.cel.values import UInt
 from webhook.errors import CompileIssue, EvaluationError
@@ -114,7 +114,7 @@ class TypeChecker:
             if named is not None:
                 self.references[id(node)] = candidate
                 self.type_names.add(candidate)
-                return type_of(named)
+                return type_of_type(named)
         return None
 
     def _type_of_local_variable(self, name: str) -> Type | None:

@@ -23,7 +23,7 @@ _PATCH: Final = "JSONPatch"
 _OPTIONAL: Final = optional_of(DYN).name
 
 
-def api_server_panics(checked: CheckedTree, text: str) -> Iterator[str]:
+def find_api_server_panics(checked: CheckedTree, text: str) -> Iterator[str]:
     """Yield a sentence for each part of an expression that makes the API server panic."""
     constants = fold_constants(checked, text)
     waiting: list[Node] = [checked.node]
@@ -38,7 +38,7 @@ def api_server_panics(checked: CheckedTree, text: str) -> Iterator[str]:
                 )
         if isinstance(node, MapNode) and id(node) not in constants and _is_constant_map(node, constants):
             yield f"`{source_text(node)}` has a key that no map can have: use a string"
-        for inner in _objects_nested_in_patch_value(node):
+        for inner in _find_objects_nested_in_patch_value(node):
             refused = source_text(inner)
             yield f'`{refused}` must not be inside a list or a map of a JSONPatch value: write `{{"field": …}}`'
 
@@ -50,7 +50,7 @@ def _values_of_optional_entries(node: Node) -> Iterator[Node]:
         yield from (entry.value for entry in node.entries if entry.optional)
 
 
-def _objects_nested_in_patch_value(node: Node) -> Iterator[Node]:
+def _find_objects_nested_in_patch_value(node: Node) -> Iterator[Node]:
     """Yield each `Object{…}` inside a list or a map of a JSONPatch value."""
     if not isinstance(node, StructNode) or node.name != _PATCH:
         return

@@ -75,12 +75,12 @@ class TypeInference:
             return False
         for wanted, actual in zip(targets, given, strict=True):
             if wanted is not actual and not self._is_assignable(wanted, actual):
-                self._roll_back()
+                self._roll_back_bindings()
                 return False
         self._undo.clear()
         return True
 
-    def _roll_back(self) -> None:
+    def _roll_back_bindings(self) -> None:
         while self._undo:
             name, before = self._undo.pop()
             if before is None:
@@ -94,16 +94,16 @@ class TypeInference:
         What several of them have inside is replaced once: of lists in lists, each type has all those below it.
         """
         known: dict[int, tuple[Type, Type]] = {}
-        return {key: self._final(kind, known) for key, kind in kinds.items()}
+        return {key: self._final_type(kind, known) for key, kind in kinds.items()}
 
-    def _final(self, kind: Type, known: dict[int, tuple[Type, Type]]) -> Type:
+    def _final_type(self, kind: Type, known: dict[int, tuple[Type, Type]]) -> Type:
         """Return the final type; `known` has those that were replaced before, by the identity of what they were."""
         if not kind.parameters and kind.kind != "param":
             return kind
         before = known.get(id(kind))
         if before is None:
             bound = self._bound_type(kind)
-            parameters = tuple(self._final(each, known) for each in bound.parameters)
+            parameters = tuple(self._final_type(each, known) for each in bound.parameters)
             is_same = all(new is old for new, old in zip(parameters, bound.parameters, strict=True))
             before = known[id(kind)] = kind, bound if is_same else Type(bound.name, parameters, bound.kind)
         return before[1]

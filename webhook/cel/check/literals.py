@@ -87,16 +87,16 @@ def _check_same_type(checker: TypeChecker, parts: list[tuple[Node, bool]], *, st
 def _check_call_literals(checker: TypeChecker, node: Call) -> None:
     if node.function == "format":
         if "format" not in checker.environment.extensions:
-            _check_format(checker, node)
+            _check_format_call(checker, node)
     elif node.function in ("duration", "timestamp", "matches") and node.arguments:
         argument = node.arguments[0]
         if isinstance(argument, Literal) and not _is_valid_literal(checker, node, argument.value):
             checker.report_issue(f"invalid {node.function} argument", argument)
     elif any(overload.is_literal for overload in checker.overloads.get(id(node), ())):
-        _try_call(checker, node)
+        _check_call_requiring_literals(checker, node)
 
 
-def _try_call(checker: TypeChecker, node: Call) -> None:
+def _check_call_requiring_literals(checker: TypeChecker, node: Call) -> None:
     """Report a call that requires literals and has other arguments, or that fails with its literals."""
     values = [argument.value for argument in node.arguments if isinstance(argument, Literal)]
     if len(values) < len(node.arguments):
@@ -121,7 +121,7 @@ def _is_valid_literal(checker: TypeChecker, node: Call, value: object) -> bool:
     return True
 
 
-def _check_format(checker: TypeChecker, node: Call) -> None:
+def _check_format_call(checker: TypeChecker, node: Call) -> None:
     target, arguments = node.target, node.arguments
     if not isinstance(target, Literal) or not isinstance(target.value, str):
         return

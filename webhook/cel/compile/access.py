@@ -48,7 +48,7 @@ def path_code(compiler: ExpressionCompiler, node: Select | Call) -> ValueCode:
     return _path_steps_code(compiler, node)
 
 
-def has_macro_code(compiler: ExpressionCompiler, node: Has) -> ValueCode:
+def code_of_has_macro(compiler: ExpressionCompiler, node: Has) -> ValueCode:
     """Return the code of has(operand.field), which costs its last step and not the 1 of a path."""
     writer = compiler.writer
     with writer.subtract_cost_of_unreached_parts() as part:
@@ -74,7 +74,9 @@ def has_macro_code(compiler: ExpressionCompiler, node: Has) -> ValueCode:
         )
         return ValueCode(is_set, BOOL, sure=True)
     first, again = compiler.first_and_later_use(term)
-    test = code.is_node(code.call_node(compiler.reference_to_object(type), first), compiler.reference_to_object(dict))
+    test = code.is_comparison_node(
+        code.call_node(compiler.reference_to_object(type), first), compiler.reference_to_object(dict)
+    )
     inside = code.comparison_node(code.constant_node(node.field), ast.In(), again)
     slow = compiler.function_call(is_field_present, again, code.constant_node(node.field), place=FailurePlace("call"))
     return ValueCode(code.if_else_node(test, inside, slow), BOOL, sure=True)
@@ -104,17 +106,17 @@ def _path_steps_code(compiler: ExpressionCompiler, node: Select | Call) -> Value
             term = replace(term, code=compiler.writer.assign_to_new_variable(term.code))
         for position, step in enumerate(steps):
             if term.type.name == "optional_type" or _is_optional_step(step):
-                term = optionals.steps_code(compiler, term, steps[position:], part)
+                term = optionals.optional_path_steps_code(compiler, term, steps[position:], part)
                 break
             part()
-            term = _step_code(compiler, term, step)
+            term = _path_step_code(compiler, term, step)
         part()
     if _is_conditional_expression(at):
         compiler.writer.add_fixed_cost(-1)  # cel-go counts no 1 for a path that begins with a conditional
     return term
 
 
-def path_costs_one(compiler: ExpressionCompiler, node: Node) -> bool:
+def path_costs_one_extra(compiler: ExpressionCompiler, node: Node) -> bool:
     """Return whether cel-go counts 1 for a path in addition to its steps, which it does unless the path starts with `?
     :`.
     """
@@ -155,7 +157,7 @@ def _is_built_by_expression(term: ValueCode) -> bool:
     return term.type.kind == "object" and term.type.name.partition(".")[0] in _BUILT
 
 
-def _step_code(compiler: ExpressionCompiler, term: ValueCode, step: Select | Call) -> ValueCode:
+def _path_step_code(compiler: ExpressionCompiler, term: ValueCode, step: Select | Call) -> ValueCode:
     static = compiler.checked.type_of(step)
     compiler.writer.add_fixed_cost(1)
     if isinstance(step, Call):
@@ -191,7 +193,7 @@ def _index_code(compiler: ExpressionCompiler, term: ValueCode, step: Call, stati
             slow = compiler.function_call(
                 runtime.value_at_key, again, code.constant_node(value), place=FailurePlace("call")
             )
-            is_list = code.is_node(
+            is_list = code.is_comparison_node(
                 code.call_node(compiler.reference_to_object(type), first), compiler.reference_to_object(list)
             )
             return ValueCode(code.if_else_node(is_list, quick, slow), static)
@@ -208,7 +210,7 @@ def _index_code(compiler: ExpressionCompiler, term: ValueCode, step: Call, stati
     quick = code.subscript_node(
         reusable.code, index.code, writer.new_line_number(FailurePlace("key", arguments=(index.code,)))
     )
-    test = code.is_node(
+    test = code.is_comparison_node(
         code.call_node(compiler.reference_to_object(type), index.code), compiler.reference_to_object(str)
     )
     slow = compiler.function_call(runtime.value_at_key, reusable.code, index.code, place=FailurePlace("call"))

@@ -39,11 +39,11 @@ def _count_no_cost(_: ExpressionCompiler, terms: list[ValueCode]) -> list[ValueC
     return terms
 
 
-def _count_tenth_of_first(compiler: ExpressionCompiler, terms: list[ValueCode]) -> list[ValueCode]:
+def _count_walk_cost_of_first_argument(compiler: ExpressionCompiler, terms: list[ValueCode]) -> list[ValueCode]:
     """Add the cost of walking over the first argument, beyond 1, before the call."""
     target = compiler.reusable_code(terms[0])
     if not (target.sure and target.type.name == "string"):
-        is_text = code.is_node(
+        is_text = code.is_comparison_node(
             code.call_node(compiler.reference_to_object(type), target.code), compiler.reference_to_object(str)
         )
         slow = compiler.function_call(_walk_cost_less_one, target.code)
@@ -69,7 +69,7 @@ def _walk_cost_less_one(value: Any) -> int:
 
 COUNTED_BEFORE_CALL: dict[Cost, Callable[[ExpressionCompiler, list[ValueCode]], list[ValueCode]]] = {
     costs.cost_one: _count_no_cost,
-    costs.walk_target_cost: _count_tenth_of_first,
+    costs.walk_target_cost: _count_walk_cost_of_first_argument,
 }
 """Cost functions whose value is computed by generated code before the call."""
 

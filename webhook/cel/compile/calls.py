@@ -31,9 +31,9 @@ from webhook.cel.library.dispatch import (
     UnaryDispatchTable,
     depends_on_elements,
     fitting_implementation,
-    is_metered,
+    needs_deadline,
 )
-from webhook.cel.library.tracking import tracked_argument
+from webhook.cel.library.tracking import index_of_tracked_argument
 from webhook.cel.syntax.tree import Call, Node
 from webhook.cel.types import BOOL, INT, Type
 from webhook.cel.values import INT_MAX, INT_MIN
@@ -74,8 +74,8 @@ def call_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
     if node.function == "hasValue":
         compiler.unread.add(id(arguments[0]))
         term = compiler.value_code(arguments[0])
-        return optionals.has_value_code(compiler, term) or overload_call_code(compiler, node, [term])
-    return optionals.construction_code(compiler, node, arguments) or _dispatched_or_folded_call(
+        return optionals.code_of_has_value(compiler, term) or overload_call_code(compiler, node, [term])
+    return optionals.optional_construction_code(compiler, node, arguments) or _dispatched_or_folded_call_code(
         compiler, node, arguments
     )
 
@@ -86,7 +86,7 @@ def _arguments_with_target(compiler: ExpressionCompiler, node: Call) -> list[Nod
     return [node.target, *node.arguments]
 
 
-def _dispatched_or_folded_call(compiler: ExpressionCompiler, node: Call, arguments: Sequence[Node]) -> ValueCode:
+def _dispatched_or_folded_call_code(compiler: ExpressionCompiler, node: Call, arguments: Sequence[Node]) -> ValueCode:
     overloads = compiler.overloads_fitting_static_types(node)
     ahead = _result_at_compile_time(compiler, node, overloads, arguments)
     if ahead is not None:
@@ -94,7 +94,7 @@ def _dispatched_or_folded_call(compiler: ExpressionCompiler, node: Call, argumen
     if overloads[0].implementation is conversions.identity and overloads[0].parameters[0].kind == "param":
         compiler.writer.add_fixed_cost(1)  # dyn(x)
         return ValueCode(compiler.value_code(arguments[0]).code, compiler.checked.type_of(node))
-    if tracked_argument(overloads) is not None:
+    if index_of_tracked_argument(overloads) is not None:
         return overload_call_code(compiler, node, type_checked_argument_codes(compiler, overloads, arguments))
     if len(arguments) < 3:
         return overload_call_code(compiler, node, _argument_codes(compiler, overloads, arguments))
@@ -204,7 +204,7 @@ def _implementation_call(
     *,
     direct: bool,
 ) -> ast.expr:
-    metered = [compiler.deadline_code()] if is_metered(overloads) else []
+    metered = [compiler.deadline_code()] if needs_deadline(overloads) else []
     if direct:
         return compiler.function_call(overloads[0].implementation, *metered, *values, place=place)
     classes: list[ast.expr] = [code.call_node(compiler.reference_to_object(type), value) for value in values]
@@ -215,7 +215,7 @@ def _implementation_call(
         same = [each.parameters[0].name for each in overloads if each.implementation is conversions.identity]
         if len(same) == 1 and same[0] in _CLASSES:  # such as string(text)
             return code.if_else_node(
-                code.is_node(classes[0], compiler.reference_to_object(_CLASSES[same[0]])), values[0], called
+                code.is_comparison_node(classes[0], compiler.reference_to_object(_CLASSES[same[0]])), values[0], called
             )
         return called
     table = compiler.dispatch_table(overloads, DispatchTable)
@@ -262,7 +262,8 @@ def _size_call_code(compiler: ExpressionCompiler, argument: Node) -> ValueCode:
     term = compiler.reusable_code(term)
     kind = code.call_node(compiler.reference_to_object(type), term.code)
     known = code.or_node(
-        code.is_node(kind, compiler.reference_to_object(list)), code.is_node(kind, compiler.reference_to_object(str))
+        code.is_comparison_node(kind, compiler.reference_to_object(list)),
+        code.is_comparison_node(kind, compiler.reference_to_object(str)),
     )
     quick = code.call_node(compiler.reference_to_object(len), term.code)
     slow = compiler.function_call(runtime.size_of, term.code, place=FailurePlace("call", "size"))
@@ -318,7 +319,7 @@ def _comparison_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
     if "int" in (left.type.name, right.type.name) and known != "double":
         left, right = compiler.reusable_code(left), compiler.reusable_code(right)
         checks = [
-            code.is_node(
+            code.is_comparison_node(
                 code.call_node(compiler.reference_to_object(type), side.code), compiler.reference_to_object(int)
             )
             for side in (left, right)

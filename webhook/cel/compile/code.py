@@ -91,14 +91,14 @@ def comparison_node(left: ast.expr, operator: ast.cmpop, right: ast.expr, line: 
     return ast.Compare(left, [operator], [right], lineno=line, col_offset=0)
 
 
-def is_node(left: ast.expr, right: ast.expr) -> ast.expr:
+def is_comparison_node(left: ast.expr, right: ast.expr) -> ast.expr:
     """Return the syntax tree of `left is right`; of two constants its result, since Python warns of the comparison."""
     if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
         return constant_node(left.value is right.value)
     return comparison_node(left, ast.Is(), right)
 
 
-def is_not_node(left: ast.expr, right: ast.expr) -> ast.expr:
+def is_not_comparison_node(left: ast.expr, right: ast.expr) -> ast.expr:
     """Return the syntax tree of `left is not right`; of two constants its result, since Python warns of the
     comparison.
     """

@@ -157,7 +157,7 @@ class ExpressionCompiler:
     def value_code_without_attribute_cost(self, node: Node) -> ValueCode:
         """Return the code of a branch of `? :` or of an index, where cel-go does not count the 1 of an attribute."""
         term = self.value_code(node)
-        if id(node) not in self.constants and is_attribute(node) and access.path_costs_one(self, node):
+        if id(node) not in self.constants and is_attribute(node) and access.path_costs_one_extra(self, node):
             self.writer.add_fixed_cost(-1)
         return term
 
@@ -306,7 +306,7 @@ HANDLERS: Mapping[type, Handler] = {
     Literal: _literal_code,
     Ident: access.variable_code,
     Select: access.path_code,
-    Has: access.has_macro_code,
+    Has: access.code_of_has_macro,
     Call: _operator_or_call_code,
     ListNode: literals.list_code,
     MapNode: literals.map_code,
@@ -324,6 +324,6 @@ OPERATORS: Mapping[str, Handler] = {
     "_[_]": access.path_code,
     "_[?_]": access.path_code,
     "@in": membership.membership_code,
-    "or": optional.alternative_code,
-    "orValue": optional.alternative_code,
+    "or": optional.optional_or_code,
+    "orValue": optional.optional_or_code,
 }

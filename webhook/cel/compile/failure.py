@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from webhook.cel.library import costs
-from webhook.cel.library.conversions import key_in_message
+from webhook.cel.library.conversions import format_key_for_message
 from webhook.cel.library.refusal import no_such_overload_error
 from webhook.cel.values import WrappedMapKey
 from webhook.deadline import Deadline
@@ -117,7 +117,7 @@ def _no_such_overload_error(error: Exception, subject: Any) -> EvaluationError:
 def _no_such_key_error(error: Exception, key: Any) -> EvaluationError:
     if isinstance(error, TypeError) and str(error).startswith("list indices"):
         return EvaluationError("unsupported index type 'string' in list")
-    return EvaluationError(f"no such key: {key_in_message(key.value if type(key) is WrappedMapKey else key)}")
+    return EvaluationError(f"no such key: {format_key_for_message(key.value if type(key) is WrappedMapKey else key)}")
 
 
 def _out_of_bounds_error(_: Exception, position: Any) -> EvaluationError:

@@ -22,7 +22,7 @@ from webhook.cel.library.conversions import type_of_value
 from webhook.cel.library.refusal import raise_no_such_overload
 from webhook.cel.syntax.tree import Call, Node
 from webhook.cel.types import BOOL, NULL, Type
-from webhook.cel.values import TYPE_NAMES, Map, TypeValue, UInt, no_such_overload
+from webhook.cel.values import TYPE_NAMES, Map, TypeValue, UInt, fail_with_no_such_overload
 
 if TYPE_CHECKING:
     from webhook.cel.compile.compiler import ExpressionCompiler
@@ -81,7 +81,7 @@ def _and_or_code(compiler: ExpressionCompiler, node: Call, *, decides: bool) -> 
     if fails:
         writer.append_statement(code.assignment_node(error, code.constant_node(None)))
         writer.append_statement(code.assignment_node(result, code.constant_node(not decides)))
-        bodies.append(_raise_stored_error(error))
+        bodies.append(_raise_stored_error_statements(error))
     join = _successive_operand_statements if is_long else _nested_operand_statements
     writer.body.extend(join(code.name_node(result), bodies, decides=decides))
     return ValueCode(code.name_node(result), BOOL, raises=False, atom=True, sure=True)
@@ -93,7 +93,7 @@ _NESTED = 8
 
 def _nested_operand_statements(result: ast.Name, bodies: list[list[ast.stmt]], *, decides: bool) -> list[ast.stmt]:
     """Return statements in which each operand is nested in the condition that those before it have not decided."""
-    undecided = code.is_not_node(result, code.constant_node(decides))
+    undecided = code.is_not_comparison_node(result, code.constant_node(decides))
     inner: list[ast.stmt] = []
     for body in reversed(bodies):
         inner = [*body, code.if_node(undecided, inner)] if inner else body
@@ -102,7 +102,7 @@ def _nested_operand_statements(result: ast.Name, bodies: list[list[ast.stmt]], *
 
 def _successive_operand_statements(result: ast.Name, bodies: list[list[ast.stmt]], *, decides: bool) -> list[ast.stmt]:
     """Return a loop that runs once, evaluates one operand after the other, and ends when one has decided."""
-    decided = code.if_node(code.is_node(result, code.constant_node(decides)), [code.break_node()])
+    decided = code.if_node(code.is_comparison_node(result, code.constant_node(decides)), [code.break_node()])
     row = [statement for body in bodies for statement in (*body, decided)]
     return [code.while_once_node([*row, code.break_node()])]
 
@@ -111,15 +111,15 @@ def operand_try_statement(compiler: ExpressionCompiler, body: list[ast.stmt], er
     """Return a statement that runs `body` and stores its error unless an earlier one is stored."""
     refund_for = code.call_node(compiler.reference_to_object(compiler.refund_for), code.name_node("x"))
     keep = code.if_node(
-        code.is_node(code.name_node(error), code.constant_node(None)),
+        code.is_comparison_node(code.name_node(error), code.constant_node(None)),
         [code.assignment_node(error, code.name_node("x"))],
     )
     compiler.writer.moves += 1
     return code.try_node(body, compiler.reference_to_object(ERRORS), [code.subtract_cost_node(refund_for), keep])
 
 
-def _raise_stored_error(error: str) -> list[ast.stmt]:
-    pending = code.is_not_node(code.name_node(error), code.constant_node(None))
+def _raise_stored_error_statements(error: str) -> list[ast.stmt]:
+    pending = code.is_not_comparison_node(code.name_node(error), code.constant_node(None))
     return [code.if_node(pending, [code.raise_node(code.name_node(error))])]
 
 
@@ -131,10 +131,10 @@ def is_surely_bool(term: ValueCode) -> bool:
 def write_bool_check(compiler: ExpressionCompiler, value: ast.expr, operator: str = "") -> None:
     """Write a statement that fails unless the value is a bool; the error names `operator` if one is given."""
     wrong = code.and_node(
-        code.is_not_node(value, code.constant_node(value=True)),
-        code.is_not_node(value, code.constant_node(value=False)),
+        code.is_not_comparison_node(value, code.constant_node(value=True)),
+        code.is_not_comparison_node(value, code.constant_node(value=False)),
     )
-    refused = compiler.function_call(no_such_overload, place=FailurePlace("call"))
+    refused = compiler.function_call(fail_with_no_such_overload, place=FailurePlace("call"))
     if operator:
         refused = compiler.function_call(
             raise_no_such_overload, code.constant_node(operator), value, place=FailurePlace("call")
@@ -220,7 +220,7 @@ def _type_comparison_code(compiler: ExpressionCompiler, node: Call, name: str) -
     compiler.writer.add_fixed_cost(1)
     term = compiler.value_code(node.arguments[0])
     if name in _ONLY and term.type.kind != "object":
-        is_one = code.is_node(
+        is_one = code.is_comparison_node(
             code.call_node(compiler.reference_to_object(type), term.code), compiler.reference_to_object(_ONLY[name])
         )
         return ValueCode(is_one, BOOL, raises=term.raises, sure=True)
@@ -232,7 +232,9 @@ def _type_comparison_code(compiler: ExpressionCompiler, node: Call, name: str) -
     test: ast.expr = code.comparison_node(named, ast.Eq(), code.constant_node(name))
     if name == "map":
         test = code.or_node(
-            code.is_node(code.call_node(compiler.reference_to_object(type), first), compiler.reference_to_object(dict)),
+            code.is_comparison_node(
+                code.call_node(compiler.reference_to_object(type), first), compiler.reference_to_object(dict)
+            ),
             test,
         )
     return ValueCode(test, BOOL, sure=True)
@@ -281,7 +283,7 @@ def _long_text_comparison_code(compiler: ExpressionCompiler, term: ValueCode, va
     compiler.writer.add_fixed_cost(tenth_rounded_up(len(value)) - 1)
     compiler.writer.moves += 1
     compiler.writer.append_statement(
-        code.if_node(code.not_node(result), _refund_for_shorter_text(compiler, reusable.code, len(value)))
+        code.if_node(code.not_node(result), _refund_statements_for_shorter_text(compiler, reusable.code, len(value)))
     )
     return ValueCode(result, BOOL, raises=False, atom=True, sure=True)
 
@@ -291,12 +293,14 @@ def tenth_rounded_up(length: int) -> int:
     return (length + 9) // 10
 
 
-def _refund_for_shorter_text(compiler: ExpressionCompiler, value: ast.expr, length: int) -> list[ast.stmt]:
+def _refund_statements_for_shorter_text(compiler: ExpressionCompiler, value: ast.expr, length: int) -> list[ast.stmt]:
     """Return statements that subtract the cost of the characters by which a value is shorter than the text it is
     compared with.
     """
     size = code.name_node(compiler.writer.new_variable_name())
-    is_text = code.is_node(code.call_node(compiler.reference_to_object(type), value), compiler.reference_to_object(str))
+    is_text = code.is_comparison_node(
+        code.call_node(compiler.reference_to_object(type), value), compiler.reference_to_object(str)
+    )
     other = compiler.function_call(runtime.actual_size, value)
     measured = code.if_else_node(is_text, code.call_node(compiler.reference_to_object(len), value), other)
     rounded = code.binary_operation_node(
@@ -315,7 +319,7 @@ def _equals_constant_code(compiler: ExpressionCompiler, term: ValueCode, value: 
             equals, term.code, compiler.reference_to_object(value), place=FailurePlace("call")
         )
     if value is None or value is True or value is False:
-        return code.is_node(term.code, code.constant_node(value))
+        return code.is_comparison_node(term.code, code.constant_node(value))
     kind = type(value)
     plain = kind is str or (kind is int and abs(value) < _EXACT and value not in (0, 1))
     plain = plain or (kind is float and abs(value) < _EXACT and value not in (0.0, 1.0))
@@ -324,7 +328,7 @@ def _equals_constant_code(compiler: ExpressionCompiler, term: ValueCode, value: 
         return code.comparison_node(term.code, ast.Eq(), code.constant_node(value))
     if kind is int and abs(value) < _EXACT:
         first, again = compiler.first_and_later_use(term)
-        is_int = code.is_node(
+        is_int = code.is_comparison_node(
             code.call_node(compiler.reference_to_object(type), first), compiler.reference_to_object(int)
         )
         quick = code.comparison_node(again, ast.Eq(), code.constant_node(value))
@@ -337,7 +341,9 @@ def _equals_constant_code(compiler: ExpressionCompiler, term: ValueCode, value: 
 def _write_comparison_cost(compiler: ExpressionCompiler, left: ast.expr, right: ast.expr) -> None:
     """Write a statement that adds the cost of comparing two values by their sizes; short texts add nothing."""
     writer = compiler.writer
-    is_text = code.is_node(code.call_node(compiler.reference_to_object(type), left), compiler.reference_to_object(str))
+    is_text = code.is_comparison_node(
+        code.call_node(compiler.reference_to_object(type), left), compiler.reference_to_object(str)
+    )
     length = code.call_node(compiler.reference_to_object(len), left)
     short = ast.Compare(
         code.constant_node(0), [ast.Lt(), ast.Lt()], [length, code.constant_node(11)], lineno=1, col_offset=0
@@ -369,7 +375,7 @@ def _value_comparison_code(
     if left.type.name == right.type.name and left.type.name in ("string", "bool") and (left.sure or right.sure):
         return ValueCode(code.comparison_node(left.code, ast.Eq(), right.code), BOOL, raises=raises, sure=True)
     left, right = compiler.reusable_code(left), compiler.reusable_code(right)
-    is_text = code.is_node(
+    is_text = code.is_comparison_node(
         code.call_node(compiler.reference_to_object(type), left.code), compiler.reference_to_object(str)
     )
     quick = code.comparison_node(left.code, ast.Eq(), right.code)

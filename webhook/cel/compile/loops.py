@@ -37,13 +37,13 @@ class LoopWriter:
         """Return two variables: the range itself, for its size, and what the loop iterates over."""
         compiler, in_variable = self.compiler, self.writer.stored_in_variable
         operand = compiler.reusable_code(compiler.value_code(self.node.operand))
-        is_list = code.is_node(
+        is_list = code.is_comparison_node(
             code.call_node(compiler.reference_to_object(type), operand.code), compiler.reference_to_object(list)
         )
         if len(self.node.variables) == 2:
             pairs = compiler.function_call(runtime.iterated_pairs, operand.code, place=FailurePlace("call"))
             if self.ends_early:  # which needs to know how many are left
-                is_map = code.is_node(
+                is_map = code.is_comparison_node(
                     code.call_node(compiler.reference_to_object(type), operand.code), compiler.reference_to_object(dict)
                 )
                 pairs = code.if_else_node(is_map, code.call_node(code.attribute_node(operand.code, "items")), pairs)
@@ -75,7 +75,7 @@ class LoopWriter:
         terms = [
             ValueCode(code.name_node(name), static, raises=False, atom=True, sure=sure)
             for name, static, sure in zip(
-                self.names, self.variable_types(), self._variables_of_certain_class(), strict=True
+                self.names, self.variable_types(), self._certainty_of_variable_classes(), strict=True
             )
         ]
         compiler.scope = {**before, **dict(zip(self.node.variables, terms, strict=True))}
@@ -83,7 +83,7 @@ class LoopWriter:
         compiler.scope = before
         return term
 
-    def _variables_of_certain_class(self) -> list[bool]:
+    def _certainty_of_variable_classes(self) -> list[bool]:
         """Return for each loop variable whether its class is known: indexes of a list, and texts of a constant list."""
         operand = self.node.operand
         constant = self.compiler.constants.get(id(operand))
@@ -109,13 +109,13 @@ class LoopWriter:
             is_long = code.comparison_node(
                 code.call_node(compiler.reference_to_object(len), self.range), ast.Gt(), code.constant_node(ITERATIONS)
             )
-            writer.append_statement(self.ask_meter_statement("probe", code.if_node(is_long, [pace])))
+            writer.append_statement(self.meter_check_statement("check_whole_loop_cost", code.if_node(is_long, [pace])))
         else:
             writer.append_statement(code.add_cost_node(code.constant_node(result)))
             writer.append_statement(pace)
             if each:
                 writer.note_cost_of_iteration(each)
-                body[:0] = [code.add_cost_node(code.constant_node(each)), self.ask_meter_statement("check")]
+                body[:0] = [code.add_cost_node(code.constant_node(each)), self.meter_check_statement("check")]
         writer.append_statement(code.for_node(self.names, code.name_node(self.remaining), body))
 
     def _total_cost_code(self, each: int, result: int) -> ast.expr:
@@ -130,14 +130,14 @@ class LoopWriter:
             code.constant_node(result),
         )
 
-    def ask_meter_statement(self, method: str, *more: ast.stmt) -> ast.stmt:
+    def meter_check_statement(self, method: str, *more: ast.stmt) -> ast.stmt:
         """Return a statement that asks the meter for a new limit when the cost exceeds the present one."""
         over = code.comparison_node(code.name_node(code.COST), ast.Gt(), code.name_node(code.LIMIT))
         arguments = code.name_node(code.COST), code.name_node(code.STEP)
         bound = code.call_node(code.attribute_node(code.name_node(code.METER), method), *arguments)
         return code.if_node(over, [code.assignment_node(code.LIMIT, bound), *more])
 
-    def early_end_statements(self, each: int, condition: int) -> list[ast.stmt]:
+    def early_end_cost_statements(self, each: int, condition: int) -> list[ast.stmt]:
         """Return statements that correct the cost of a loop that ends early: only the next condition is still
         evaluated.
         """
@@ -193,4 +193,4 @@ class LoopBodyContext:
         writer.level -= 1
         if heavy:
             # what the body costs depends on the data: ask each time around
-            self.after.append(self.loop.ask_meter_statement("check" if writer.exact else "probe"))
+            self.after.append(self.loop.meter_check_statement("check" if writer.exact else "check_whole_loop_cost"))

@@ -27,7 +27,7 @@ from webhook.cel.library import extended_lists, runtime
 from webhook.cel.library.tracking import panic_for_failed_list
 from webhook.cel.syntax.tree import Macro
 from webhook.cel.types import BOOL, list_of
-from webhook.cel.values import no_such_overload
+from webhook.cel.values import fail_with_no_such_overload
 
 if TYPE_CHECKING:
     from webhook.cel.compile.compiler import ExpressionCompiler
@@ -50,18 +50,20 @@ def _quantifier_code(compiler: ExpressionCompiler, node: Macro, *, decides: bool
     each = body.each
     leave = [
         code.assignment_node(result, code.constant_node(decides)),
-        *loop.early_end_statements(each, condition),
+        *loop.early_end_cost_statements(each, condition),
         code.break_node(),
     ]
     tests: list[ast.stmt]
     if is_surely_bool(term):
         tests = [code.if_node(value if decides else code.not_node(value), leave)]
     else:
-        other = code.is_not_node(value, code.constant_node(not decides))
+        other = code.is_not_comparison_node(value, code.constant_node(not decides))
         wrong: list[ast.stmt] = [
-            code.expression_statement_node(compiler.function_call(no_such_overload, place=FailurePlace("call")))
+            code.expression_statement_node(
+                compiler.function_call(fail_with_no_such_overload, place=FailurePlace("call"))
+            )
         ]
-        decided = code.is_node(value, code.constant_node(decides))
+        decided = code.is_comparison_node(value, code.constant_node(decides))
         tests = [code.if_node(decided, leave, [code.if_node(other, wrong)])]
     statements = [*body.statements, *tests]
     if raises:
@@ -71,8 +73,8 @@ def _quantifier_code(compiler: ExpressionCompiler, node: Macro, *, decides: bool
     writer.append_statement(code.assignment_node(result, code.constant_node(not decides)))
     loop.write_loop(statements, each)
     if raises:
-        pending = code.is_not_node(code.name_node(error), code.constant_node(None))
-        undecided = code.is_node(code.name_node(result), code.constant_node(not decides))
+        pending = code.is_not_comparison_node(code.name_node(error), code.constant_node(None))
+        undecided = code.is_comparison_node(code.name_node(result), code.constant_node(not decides))
         writer.append_statement(
             code.if_node(code.and_node(pending, undecided), [code.raise_node(code.name_node(error))])
         )
@@ -118,7 +120,7 @@ def _write_full_loop(
     loop.write_loop(statements, body.each, result)
     if kept is not None:
         writer.add_runtime_cost(kept)
-    failed = code.is_not_node(code.name_node(error), code.constant_node(None))
+    failed = code.is_not_comparison_node(code.name_node(error), code.constant_node(None))
     writer.append_statement(code.if_node(failed, [code.raise_node(code.name_node(error))]))
 
 

@@ -39,7 +39,11 @@ def membership_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
     if isinstance(right, MapNode | Macro) and may_be_opaque(compiler, term):
         compiler.writer.add_fixed_cost(1)
         answer = compiler.function_call(
-            standard.contains_hashed, compiler.deadline_code(), term.code, container.code, place=FailurePlace("call")
+            standard.contains_or_panic_if_unhashable,
+            compiler.deadline_code(),
+            term.code,
+            container.code,
+            place=FailurePlace("call"),
         )
         return ValueCode(answer, BOOL, sure=True)
     compiler.writer.add_fixed_cost(1)  # also when the container fails, which then counts as one of size 1
@@ -57,7 +61,7 @@ def membership_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
         container = compiler.reusable_code(container)
         kind = code.call_node(compiler.reference_to_object(type), container.code)
         classes: tuple[type, ...] = _CONTAINERS.get(container.type.name, (dict, list))
-        checks = [code.is_node(kind, compiler.reference_to_object(each)) for each in classes]
+        checks = [code.is_comparison_node(kind, compiler.reference_to_object(each)) for each in classes]
         if list in classes and not is_counted:
             checks[-1] = code.and_node(checks[-1], _short_list_test(compiler, container.code))
         known = checks[0] if len(checks) == 1 else code.or_node(*checks)
@@ -95,7 +99,7 @@ def _set_membership_code(compiler: ExpressionCompiler, term: ValueCode, values: 
         first, again = compiler.first_and_later_use(term)
         if term.sure and term.type.name == "string":
             return ValueCode(code.comparison_node(first, ast.In(), members), BOOL, raises=raises, sure=True)
-        is_text = code.is_node(
+        is_text = code.is_comparison_node(
             code.call_node(compiler.reference_to_object(type), first), compiler.reference_to_object(str)
         )
         return ValueCode(

@@ -47,7 +47,7 @@ def optional_code_of_variable(compiler: ExpressionCompiler, raw: ast.Name, stati
 
 def presence_test(compiler: ExpressionCompiler, raw: ast.Name) -> ast.expr:
     """Return the code that tests whether a variable holds a value and not ABSENT."""
-    return code.is_not_node(raw, compiler.reference_to_object(ABSENT))
+    return code.is_not_comparison_node(raw, compiler.reference_to_object(ABSENT))
 
 
 def variable_of_value_or_absent(compiler: ExpressionCompiler, term: ValueCode) -> ast.Name:
@@ -60,7 +60,7 @@ def variable_of_value_or_absent(compiler: ExpressionCompiler, term: ValueCode) -
 # ---- selections
 
 
-def steps_code(
+def optional_path_steps_code(
     compiler: ExpressionCompiler, term: ValueCode, path: Sequence[Select | Call], part: Callable[[], None]
 ) -> ValueCode:
     """Return the code of a path's steps from the first optional one on; after a step that finds nothing no key is
@@ -77,7 +77,7 @@ def steps_code(
     for step in path:
         part()
         with writer.collect_block() as body:
-            key = _key_code(compiler, step)
+            key = _step_key_code(compiler, step)
         is_first = step is path[0] and static.name != "optional_type"
         if body:
             _write_step_costs(compiler, names)
@@ -91,7 +91,7 @@ def steps_code(
     return optional_code_of_variable(compiler, names[-1], compiler.checked.type_of(path[-1]), counted)
 
 
-def _key_code(compiler: ExpressionCompiler, step: Select | Call) -> ValueCode:
+def _step_key_code(compiler: ExpressionCompiler, step: Select | Call) -> ValueCode:
     if isinstance(step, Select):
         return compiler.constant_code(step.field, STRING)
     return compiler.reusable_code(compiler.value_code_without_attribute_cost(step.arguments[1]))
@@ -116,7 +116,9 @@ def _variable_of_found_value(
     result = writer.new_variable_name()
     body.append(code.assignment_node(result, _look_up_code(compiler, at, key, way)))
     absent: list[ast.stmt] = [code.assignment_node(result, compiler.reference_to_object(ABSENT))]
-    writer.append_statement(code.if_node(code.is_not_node(at, compiler.reference_to_object(ABSENT)), body, absent))
+    writer.append_statement(
+        code.if_node(code.is_not_comparison_node(at, compiler.reference_to_object(ABSENT)), body, absent)
+    )
     return code.name_node(result)
 
 
@@ -127,10 +129,12 @@ def _look_up_code(compiler: ExpressionCompiler, at: ast.expr, key: ValueCode, wa
         optional_value.value_or_absent_at, at, key.code, place=FailurePlace("call", refund=-way.before)
     )
     if not way.is_first:
-        value = code.if_else_node(code.is_node(at, missing), missing, value)
+        value = code.if_else_node(code.is_comparison_node(at, missing), missing, value)
     if not (key.sure and key.type.name == "string"):
         return value
-    is_map = code.is_node(code.call_node(compiler.reference_to_object(type), at), compiler.reference_to_object(dict))
+    is_map = code.is_comparison_node(
+        code.call_node(compiler.reference_to_object(type), at), compiler.reference_to_object(dict)
+    )
     return code.if_else_node(is_map, code.call_node(code.attribute_node(at, "get"), key.code, missing), value)
 
 
@@ -149,7 +153,7 @@ def _write_step_costs(compiler: ExpressionCompiler, names: Sequence[ast.Name]) -
 # ---- functions
 
 
-def has_value_code(compiler: ExpressionCompiler, term: ValueCode) -> ValueCode | None:
+def code_of_has_value(compiler: ExpressionCompiler, term: ValueCode) -> ValueCode | None:
     """Return the code of optional.hasValue(); None where the operand may be something else than an optional."""
     if term.raw is None:
         return None
@@ -157,7 +161,7 @@ def has_value_code(compiler: ExpressionCompiler, term: ValueCode) -> ValueCode |
     return ValueCode(presence_test(compiler, term.raw), BOOL, raises=False, sure=True)
 
 
-def construction_code(compiler: ExpressionCompiler, node: Call, arguments: Sequence[Node]) -> ValueCode | None:
+def optional_construction_code(compiler: ExpressionCompiler, node: Call, arguments: Sequence[Node]) -> ValueCode | None:
     """Return the code of optional.of(x), optional.ofNonZeroValue(x) or optional.none(); None for other functions."""
     overloads = compiler.overloads_fitting_static_types(node)
     implementation = overloads[0].implementation if overloads else None
@@ -176,12 +180,12 @@ def construction_code(compiler: ExpressionCompiler, node: Call, arguments: Seque
     )
 
 
-def alternative_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
+def optional_or_code(compiler: ExpressionCompiler, node: Call) -> ValueCode:
     """Return the code of a.or(b) or a.orValue(b), which evaluates b only when it is needed."""
     assert node.target is not None
     first = compiler.value_code(node.target)
     if first.raw is None:
-        return _alternative_code_of_any_value(compiler, node, compiler.reusable_code(first))
+        return _or_code_of_any_value(compiler, node, compiler.reusable_code(first))
     writer = compiler.writer
     here, absent = _remove_step_costs(compiler, first)
     with writer.collect_block() as other:
@@ -220,14 +224,14 @@ def _remove_step_costs(compiler: ExpressionCompiler, term: ValueCode) -> tuple[l
     return count.body, count.orelse
 
 
-def _alternative_code_of_any_value(compiler: ExpressionCompiler, node: Call, first: ValueCode) -> ValueCode:
+def _or_code_of_any_value(compiler: ExpressionCompiler, node: Call, first: ValueCode) -> ValueCode:
     """Return the code of or() or orValue() for a value that may not be optional; up to 1.36 such a value is the
     result.
     """
     writer = compiler.writer
     result = writer.new_variable_name()
     overload = compiler.overloads_fitting_static_types(node)[0]
-    is_optional = code.is_node(
+    is_optional = code.is_comparison_node(
         code.call_node(compiler.reference_to_object(type), first.code), compiler.reference_to_object(Optional)
     )
     here = code.attribute_node(first.code, "value") if node.function == "orValue" else first.code
@@ -291,7 +295,9 @@ def converted_optional_code(compiler: ExpressionCompiler, node: Node, value: ast
     if id(node) in compiler.unread or static.name != "optional_type" or held in _PLAIN:
         return value
     return compiler.function_call(
-        library.branch_value if is_raw else library.branch_optional, value, place=FailurePlace("call")
+        library.convert_branch_value_as_go if is_raw else library.convert_branch_optional_as_go,
+        value,
+        place=FailurePlace("call"),
     )
 
 
@@ -305,7 +311,7 @@ def _variable_of_optional_value(compiler: ExpressionCompiler, operand: ValueCode
     if _is_surely_optional(operand):
         return variable_of_value_or_absent(compiler, operand)
     operand = compiler.reusable_code(operand)
-    is_optional = code.is_node(
+    is_optional = code.is_comparison_node(
         code.call_node(compiler.reference_to_object(type), operand.code), compiler.reference_to_object(Optional)
     )
     refused = compiler.function_call(

@@ -12,11 +12,11 @@ from webhook.cel.compile.code import FailurePlace, ValueCode
 from webhook.cel.compile.failure import ERRORS
 from webhook.cel.library.declaration import Overload
 from webhook.cel.library.tracking import (
+    index_of_tracked_argument,
     panic_for_failed_int,
     panic_for_failed_list,
     require_int,
     require_list,
-    tracked_argument,
 )
 from webhook.cel.syntax.tree import Node
 
@@ -33,7 +33,7 @@ def type_checked_argument_codes(
     writer = compiler.writer
     terms: list[ValueCode] = []
     for place, argument in enumerate(arguments):
-        if place != tracked_argument(overloads):
+        if place != index_of_tracked_argument(overloads):
             terms.append(compiler.reusable_code(compiler.value_code(argument)))
             continue
         is_int = overloads[0].name == "flatten"

@@ -93,7 +93,7 @@ def _estimate_sort(call: OverloadCall) -> Answer:
     return _estimate_list_creation(keys.size_range * keys.size_range, 2.1 if element in ("string", "bytes") else 2)
 
 
-def _set_function_estimator(factor: int) -> _Formula:
+def _create_estimator_of_set_function(factor: int) -> _Formula:
     return lambda call: (
         (call.arguments[0].size_range * call.arguments[1].size_range).multiplied_by(factor) + ONE,
         None,
@@ -112,9 +112,9 @@ _BY_LIBRARY: Mapping[str, _Formula] = {
     "list_distinct": _estimate_distinct,
     **{f"list_{key}_sort": _estimate_sort for key in _KEYS},
     **{f"list_{key}_sortByAssociatedKeys": _estimate_sort for key in _KEYS},
-    "list_sets_contains_list": _set_function_estimator(1),
-    "list_sets_intersects_list": _set_function_estimator(1),
-    "list_sets_equivalent_list": _set_function_estimator(2),
+    "list_sets_contains_list": _create_estimator_of_set_function(1),
+    "list_sets_intersects_list": _create_estimator_of_set_function(1),
+    "list_sets_equivalent_list": _create_estimator_of_set_function(2),
     # k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go: lists of attributes have 48 values at most
     "dra_includes_dyn_dyn": lambda _: (Range(0, 48), None),
 }
@@ -123,11 +123,11 @@ _BY_LIBRARY: Mapping[str, _Formula] = {
 # ---- the API server's libraries
 
 
-def _estimate_one(_: OverloadCall) -> Answer:
+def _estimate_unit_cost(_: OverloadCall) -> Answer:
     return ONE, None
 
 
-def _estimate_selector(call: OverloadCall) -> Answer:
+def _estimate_authorizer_selector(call: OverloadCall) -> Answer:
     length = call.arguments[0].size_range
     # 50 for each requirement, which is two characters at least
     return _LIST + length.multiplied_by(WALK) + length.multiplied_by(0.5).multiplied_by(50), None
@@ -154,11 +154,11 @@ def _estimate_traversal(call: OverloadCall) -> Answer | None:
     return call.target.size_range * each, None
 
 
-def _estimate_walk(call: OverloadCall) -> Answer:
+def _estimate_walk_over_first_operand(call: OverloadCall) -> Answer:
     return call.first.size_range.multiplied_by(WALK), None
 
 
-def _estimate_same_size(call: OverloadCall) -> Answer:
+def _estimate_walk_keeping_size(call: OverloadCall) -> Answer:
     return call.first.size_range.multiplied_by(WALK), call.first.size_range
 
 
@@ -201,7 +201,7 @@ def _estimate_find(call: OverloadCall) -> Answer:
 
 
 def _estimate_ip(call: OverloadCall) -> Answer:
-    return (ONE, None) if call.overload.id == "cidr_ip" else _estimate_walk(call)
+    return (ONE, None) if call.overload.id == "cidr_ip" else _estimate_walk_over_first_operand(call)
 
 
 def _estimate_is_canonical(call: OverloadCall) -> Answer:
@@ -220,7 +220,7 @@ def _estimate_contains_cidr(call: OverloadCall) -> Answer:
     return cost + _ADDRESS.multiplied_by(WALK) + ONE, size
 
 
-def _estimate_validate(call: OverloadCall) -> Answer:
+def _estimate_format_validation(call: OverloadCall) -> Answer:
     return call.arguments[0].size_range.multiplied_by(WALK).multiplied_by(_FORMAT_PATTERN * _PATTERN), None
 
 
@@ -257,23 +257,25 @@ _ONES = (
     *("getEscapedPath", "getQuery"),
 )
 _BY_FUNCTION: Mapping[str, _Formula] = {
-    **dict.fromkeys(_ONES, _estimate_one),
+    **dict.fromkeys(_ONES, _estimate_unit_cost),
     "check": lambda _: (_CHECK, None),
-    **dict.fromkeys(("fieldSelector", "labelSelector"), _estimate_selector),
+    **dict.fromkeys(("fieldSelector", "labelSelector"), _estimate_authorizer_selector),
     **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _estimate_traversal),
     **dict.fromkeys(
-        ("url", "jsonpatch.escapeKey", "lowerAscii", "upperAscii", "substring", "trim"), _estimate_same_size
+        ("url", "jsonpatch.escapeKey", "lowerAscii", "upperAscii", "substring", "trim"), _estimate_walk_keeping_size
     ),
     "replace": _estimate_replace,
     "split": _estimate_split,
     "join": _estimate_join,
     **dict.fromkeys(("find", "findAll"), _estimate_find),
-    **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _estimate_walk),
+    **dict.fromkeys(
+        ("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _estimate_walk_over_first_operand
+    ),
     "ip": _estimate_ip,
     "ip.isCanonical": _estimate_is_canonical,
     "containsIP": _estimate_contains_ip,
     "containsCIDR": _estimate_contains_cidr,
-    "validate": _estimate_validate,
+    "validate": _estimate_format_validation,
     "_==_": _estimate_opaque_equality,
 }
 
@@ -296,7 +298,7 @@ def _estimate_quote(call: OverloadCall) -> Answer:
     return size.multiplied_by(WALK), size * Range(1, 2) + range_of_value(2)
 
 
-def _estimate_affix(call: OverloadCall) -> Answer:
+def _estimate_starts_or_ends_with(call: OverloadCall) -> Answer:
     return call.arguments[0].size_range.multiplied_by(WALK), None
 
 
@@ -320,14 +322,14 @@ def _estimate_comparison(call: OverloadCall) -> Answer:
     return Range(min(most, 1), most).multiplied_by(WALK), None
 
 
-def _estimate_worst_affix(call: OverloadCall) -> Answer:
+def _estimate_worst_starts_or_ends_with(call: OverloadCall) -> Answer:
     """Estimate startsWith and endsWith: at run time the size of the text may be counted as well as that of the
     affix.
     """
     return call.first.size_range.multiplied_by(WALK) | call.arguments[0].size_range.multiplied_by(WALK), None
 
 
-def _estimate_worst_validate(call: OverloadCall) -> Answer:
+def _estimate_worst_format_validation(call: OverloadCall) -> Answer:
     """Estimate the validation of a format: at run time the longest pattern of all formats may be counted."""
     return (call.arguments[0].size_range + ONE).multiplied_by(WALK) * Range(1, _LONGEST_PATTERN), None
 
@@ -356,20 +358,20 @@ def _estimate_worst_traversal(call: OverloadCall) -> Answer:
 _LONGEST_PATTERN = max(each.pattern_length for each in FORMATS.values()) // 4 + 1
 _SCALARS = frozenset(("bool", "int", "uint", "double", "google.protobuf.Duration", "google.protobuf.Timestamp"))
 _WORST: Mapping[str, Callable[[OverloadCall], Answer]] = {
-    **dict.fromkeys(("startsWith", "endsWith"), _estimate_worst_affix),
+    **dict.fromkeys(("startsWith", "endsWith"), _estimate_worst_starts_or_ends_with),
     **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _estimate_worst_traversal),
-    "validate": _estimate_worst_validate,
+    "validate": _estimate_worst_format_validation,
     "join": _estimate_worst_join,
 }
 """The estimates of functions for which cel-go's may be lower than the cost at run time."""
 _COMPARISONS = [f"{name}_{kind}" for name in ("less", "less_equals") for kind in ("string", "bytes")]
 _COMPARISONS += [f"{name}_{kind}" for name in ("greater", "greater_equals") for kind in ("string", "bytes")]
 _BY_OVERLOAD: Mapping[str, _Formula] = {
-    "string_format": _estimate_walk,
+    "string_format": _estimate_walk_over_first_operand,
     "string_to_bytes": _estimate_string_to_bytes,
     "bytes_to_string": _estimate_bytes_to_string,
     "strings_quote": _estimate_quote,
-    **dict.fromkeys(("starts_with_string", "ends_with_string"), _estimate_affix),
+    **dict.fromkeys(("starts_with_string", "ends_with_string"), _estimate_starts_or_ends_with),
     "in_list": lambda call: (call.arguments[1].size_range, None),
     "matches_string": _estimate_matches,
     "contains_string": _estimate_contains,

@@ -74,7 +74,7 @@ class CostEstimator:
         """Return the estimated cost of a node and what is known of its value."""
         return _HANDLERS[type(node)](self, node)
 
-    def with_size(self, part: NodeEstimate) -> NodeEstimate:
+    def with_known_size(self, part: NodeEstimate) -> NodeEstimate:
         """Return the part with its size, if the sizes of inputs or its type tell it."""
         static = part.type
         if self.worst and static.name == "optional_type":
@@ -109,7 +109,7 @@ class CostEstimator:
             elif overload.id.startswith("add_"):
                 entries = combined_entry_sizes(arguments[0].entries, arguments[1].entries)
             if size is None:
-                size = self.with_size(NodeEstimate(static, NOTHING, path=path)).size
+                size = self.with_known_size(NodeEstimate(static, NOTHING, path=path)).size
         own = (cost or NOTHING) + operands
         whole = NodeEstimate(static, own + target.cost if target else own, size, entries, path)
         if self.worst and overloads:
@@ -166,33 +166,35 @@ def _estimate_identifier(estimator: CostEstimator, node: Ident) -> NodeEstimate:
     static = estimator.checked.type_of(node)
     macro_variable = estimator.estimate_of_macro_variable(node.name) if reference is None else None
     if macro_variable is None:
-        return estimator.with_size(NodeEstimate(static, ONE, path=(reference or node.name,)))
-    return estimator.with_size(replace(macro_variable, type=static, cost=ONE))
+        return estimator.with_known_size(NodeEstimate(static, ONE, path=(reference or node.name,)))
+    return estimator.with_known_size(replace(macro_variable, type=static, cost=ONE))
 
 
 def _estimate_selection(estimator: CostEstimator, node: Select) -> NodeEstimate:
     static = estimator.checked.type_of(node)
     reference = estimator.checked.name_referred_to(node)
     if reference is not None:
-        return estimator.with_size(NodeEstimate(static, ONE, path=(reference,)))
+        return estimator.with_known_size(NodeEstimate(static, ONE, path=(reference,)))
     operand = estimator.estimate_node(node.operand)
     if node.optional:
         path = (*operand.path, node.field) if estimator.worst else ()
-        return estimator.with_size(NodeEstimate(static, operand.cost + ONE, path=path))
+        return estimator.with_known_size(NodeEstimate(static, operand.cost + ONE, path=path))
     counts = estimator.worst or operand.type.name == "map" or operand.type.kind == "object"
     cost = operand.cost + ONE if counts else operand.cost
-    cost += _path_cost(estimator, node.operand)
-    return estimator.with_size(NodeEstimate(static, cost, path=(*operand.path, node.field)))
+    cost += _worst_case_path_cost(estimator, node.operand)
+    return estimator.with_known_size(NodeEstimate(static, cost, path=(*operand.path, node.field)))
 
 
-def _path_cost(estimator: CostEstimator, operand: Node) -> Range:
+def _worst_case_path_cost(estimator: CostEstimator, operand: Node) -> Range:
     """Return 1 in the worst case for a path that does not start with a variable, else nothing."""
     is_path = isinstance(operand, Ident | Select) or (isinstance(operand, Call) and operand.function in _PATHS)
     return ONE if estimator.worst and not is_path else NOTHING
 
 
 def _estimate_has(estimator: CostEstimator, node: Has) -> NodeEstimate:
-    return NodeEstimate(BOOL, estimator.estimate_node(node.operand).cost + _path_cost(estimator, node.operand), ONE)
+    return NodeEstimate(
+        BOOL, estimator.estimate_node(node.operand).cost + _worst_case_path_cost(estimator, node.operand), ONE
+    )
 
 
 def _estimate_call_node(estimator: CostEstimator, node: Call) -> NodeEstimate:
@@ -211,8 +213,8 @@ def _estimate_call_node(estimator: CostEstimator, node: Call) -> NodeEstimate:
     whole = estimator.estimate_overloads(reference or node.function, overloads, static, arguments, target)
     if node.function in _PATHS and estimator.worst:
         path = whole.path or (*arguments[0].path, "@items")
-        whole = replace(whole, cost=whole.cost + _path_cost(estimator, node.arguments[0]), path=path)
-        return whole if whole.size is not None else estimator.with_size(whole)
+        whole = replace(whole, cost=whole.cost + _worst_case_path_cost(estimator, node.arguments[0]), path=path)
+        return whole if whole.size is not None else estimator.with_known_size(whole)
     return whole
 
 
@@ -239,7 +241,7 @@ def _joint_size_range(parts: Sequence[NodeEstimate]) -> Range:
 
 def _estimate_structure(estimator: CostEstimator, node: StructNode) -> NodeEstimate:
     cost = sum((estimator.estimate_node(each.value).cost for each in node.entries), _STRUCT)
-    return estimator.with_size(NodeEstimate(estimator.checked.type_of(node), cost))
+    return estimator.with_known_size(NodeEstimate(estimator.checked.type_of(node), cost))
 
 
 _Handler: TypeAlias = Callable[[CostEstimator, Any], NodeEstimate]

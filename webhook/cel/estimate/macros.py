@@ -64,7 +64,7 @@ def estimate_macro(estimator: CostEstimator, node: Macro) -> NodeEstimate:
         return _estimate_opt_map(estimator, node)
     if node.name == "bind":
         value = estimator.estimate_node(node.operand)
-        return _estimate_body_with_value(estimator, node, value, node.arguments[0])
+        return _estimate_body_with_bound_value(estimator, node, value, node.arguments[0])
     operand = estimator.estimate_node(node.operand)
     if node.name == "sortBy":
         return _estimate_sort_by(estimator, node, operand)
@@ -105,13 +105,15 @@ def _estimate_quantifier_step(
     return NodeEstimate(BOOL, Range(1, (ONE + test.cost).most), ONE)
 
 
-def _estimate_count_step(estimator: CostEstimator, node: Macro, variables: Mapping[str, NodeEstimate]) -> NodeEstimate:
+def _estimate_exists_one_step(
+    estimator: CostEstimator, node: Macro, variables: Mapping[str, NodeEstimate]
+) -> NodeEstimate:
     """Estimate the step of exists_one: test ? accumulator + 1 : accumulator."""
     test = estimator.estimate_with_variables(node.arguments[0], variables)
     return NodeEstimate(INT, test.cost + Range(1, 2), ONE)
 
 
-def _estimate_collect_step(
+def _estimate_map_or_filter_step(
     estimator: CostEstimator, node: Macro, variables: Mapping[str, NodeEstimate]
 ) -> NodeEstimate:
     """Estimate the step of map and filter: accumulator + [value], or with a filter test ? accumulator + [value] :
@@ -129,7 +131,9 @@ def _estimate_collect_step(
     return estimator.estimate_conditional(step.type, test, step, _LIST_SO_FAR)
 
 
-def _estimate_insert_step(estimator: CostEstimator, node: Macro, variables: Mapping[str, NodeEstimate]) -> NodeEstimate:
+def _estimate_transform_map_step(
+    estimator: CostEstimator, node: Macro, variables: Mapping[str, NodeEstimate]
+) -> NodeEstimate:
     """Estimate the step of transformMap and transformMapEntry; the first one evaluates the key once more."""
     value = estimator.estimate_with_variables(node.arguments[-1], variables)
     step = NodeEstimate(Type("map"), value.cost + range_of_value(3 if node.name == "transformMap" else 2))
@@ -143,17 +147,19 @@ def _estimate_insert_step(estimator: CostEstimator, node: Macro, variables: Mapp
 _STEPS: Mapping[str, Callable[[CostEstimator, Macro, Mapping[str, NodeEstimate]], NodeEstimate]] = {
     "all": _estimate_quantifier_step,
     "exists": _estimate_quantifier_step,
-    "exists_one": _estimate_count_step,
-    "existsOne": _estimate_count_step,
-    "map": _estimate_collect_step,
-    "filter": _estimate_collect_step,
-    "transformList": _estimate_collect_step,
-    "transformMap": _estimate_insert_step,
-    "transformMapEntry": _estimate_insert_step,
+    "exists_one": _estimate_exists_one_step,
+    "existsOne": _estimate_exists_one_step,
+    "map": _estimate_map_or_filter_step,
+    "filter": _estimate_map_or_filter_step,
+    "transformList": _estimate_map_or_filter_step,
+    "transformMap": _estimate_transform_map_step,
+    "transformMapEntry": _estimate_transform_map_step,
 }
 
 
-def _estimate_body_with_value(estimator: CostEstimator, node: Macro, value: NodeEstimate, body: Node) -> NodeEstimate:
+def _estimate_body_with_bound_value(
+    estimator: CostEstimator, node: Macro, value: NodeEstimate, body: Node
+) -> NodeEstimate:
     estimated = estimator.estimate_with_variables(body, {node.variables[0]: replace(value, cost=ONE, constant=None)})
     return replace(estimated, cost=value.cost + _NO_BINDING + estimated.cost, path=(), constant=None)
 
@@ -166,21 +172,27 @@ def _estimate_opt_map(estimator: CostEstimator, node: Macro) -> NodeEstimate:
     value = NodeEstimate(inside, target.cost + ONE)
     if estimator.worst:
         value = replace(value, size=target.size, entries=target.entries, path=target.path)
-    value = estimator.with_size(value)
-    estimated = _estimate_body_with_value(estimator, node, value, node.arguments[0])
+    value = estimator.with_known_size(value)
+    estimated = _estimate_body_with_bound_value(estimator, node, value, node.arguments[0])
     if node.name == "optMap":
         present = NodeEstimate(static, estimated.cost + ONE)
         estimated = (
-            replace(estimated, type=static, cost=present.cost) if estimator.worst else estimator.with_size(present)
+            replace(estimated, type=static, cost=present.cost)
+            if estimator.worst
+            else estimator.with_known_size(present)
         )
-    none = NodeEstimate(static, ONE, Range(0, 1)) if estimator.worst else estimator.with_size(NodeEstimate(static, ONE))
+    none = (
+        NodeEstimate(static, ONE, Range(0, 1))
+        if estimator.worst
+        else estimator.with_known_size(NodeEstimate(static, ONE))
+    )
     return estimator.estimate_conditional(static, NodeEstimate(BOOL, target.cost + ONE), estimated, none)
 
 
 def _estimate_sort_by(estimator: CostEstimator, node: Macro, operand: NodeEstimate) -> NodeEstimate:
     """Estimate sortBy: a binding of the operand, map() for the keys, and the sort."""
     static = estimator.checked.type_of(node)
-    again = estimator.with_size(replace(operand, cost=ONE, constant=None))
+    again = estimator.with_known_size(replace(operand, cost=ONE, constant=None))
     keys = _estimate_loop(estimator, node, again, "map", Type("list"))
     key = estimator.checked.type_of(node.arguments[-1])
     every = [each for each in extended_lists.FUNCTIONS if each.name == "@sortByAssociatedKeys"]

@@ -23,32 +23,32 @@ def with_result_size(call: OverloadCall, part: NodeEstimate) -> NodeEstimate:
     return part if known is None else known(call, part)
 
 
-def _sized_as_first_argument(call: OverloadCall, part: NodeEstimate) -> NodeEstimate:
+def _with_size_of_first_argument(call: OverloadCall, part: NodeEstimate) -> NodeEstimate:
     """Return an estimate with the size of the first argument; an optional without a value counts 1."""
     size = None if call.first.size is None else call.first.size | Range(0, 1)
     return replace(part, size=size, entries=call.first.entries, path=call.first.path)
 
 
-def _sized_as_element(call: OverloadCall, part: NodeEstimate) -> NodeEstimate:
+def _with_size_of_element(call: OverloadCall, part: NodeEstimate) -> NodeEstimate:
     path = (*call.first.path, "@items")
     entries = call.first.entries
     size = entries.value if entries else call.sizes(path, part.type) if call.sizes else None
     return replace(part, size=size, path=path)
 
 
-def _sized_as_either_argument(call: OverloadCall, part: NodeEstimate) -> NodeEstimate:
+def _with_size_of_either_argument(call: OverloadCall, part: NodeEstimate) -> NodeEstimate:
     one, other = call.first, call.arguments[0]
     size = None if one.size is None or other.size is None else one.size | other.size
     return replace(part, size=size, entries=combined_entry_sizes(one.entries, other.entries), path=one.path)
 
 
-def _sized_as_text(call: OverloadCall, part: NodeEstimate) -> NodeEstimate:
+def _with_size_of_string_conversion(call: OverloadCall, part: NodeEstimate) -> NodeEstimate:
     if call.first.type.name in ("string", "bytes", "dyn", "any") or call.first.size is None:
         return replace(part, size=call.first.size_range | Range(0, _NUMBER))
     return replace(part, size=Range(0, _NUMBER))
 
 
-def _sized_as_formatted_text(call: OverloadCall, part: NodeEstimate) -> NodeEstimate:
+def _with_size_of_formatted_text(call: OverloadCall, part: NodeEstimate) -> NodeEstimate:
     values = call.arguments[0]
     if values.entries is None:
         return part
@@ -61,12 +61,12 @@ def _size_limiter(most: int) -> _Result:
 
 
 _RESULTS: Mapping[str, _Result] = {
-    **dict.fromkeys(("value", "optional.of", "optional.ofNonZeroValue"), _sized_as_first_argument),
-    **dict.fromkeys(("first", "last"), _sized_as_element),
-    **dict.fromkeys(("or", "orValue"), _sized_as_either_argument),
+    **dict.fromkeys(("value", "optional.of", "optional.ofNonZeroValue"), _with_size_of_first_argument),
+    **dict.fromkeys(("first", "last"), _with_size_of_element),
+    **dict.fromkeys(("or", "orValue"), _with_size_of_either_argument),
     "optional.none": lambda _, part: replace(part, size=Range(0, 1)),
-    "string": _sized_as_text,
-    "format": _sized_as_formatted_text,
+    "string": _with_size_of_string_conversion,
+    "format": _with_size_of_formatted_text,
     "charAt": _size_limiter(1),
     **dict.fromkeys(("getScheme", "getPort"), _size_limiter(_NUMBER)),
 }

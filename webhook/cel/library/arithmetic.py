@@ -55,12 +55,12 @@ def add_uint(left: int, right: int) -> UInt:
     return to_uint64(int(left) + int(right))
 
 
-def add_plain(left: Any, right: Any) -> Any:
+def add_doubles(left: Any, right: Any) -> Any:
     """Return double + double."""
     return left + right
 
 
-def add_text(deadline: Deadline, left: Any, right: Any) -> Any:
+def add_strings_or_bytes(deadline: Deadline, left: Any, right: Any) -> Any:
     """Return string + string or bytes + bytes; refuse a result that is too long for every cost budget."""
     deadline.spend((len(left) + len(right)) // CHARACTERS)
     costs.refuse_above_bound(len(left) + len(right), costs.MAX_CHARACTERS)
@@ -205,19 +205,19 @@ def _binary_overload(
     sign: str, name: str, types: tuple[Type, Type], result: Type, implementation: Callable[..., Any]
 ) -> Overload:
     resolved: Cost | None = add_text_cost if name in ("add_string", "add_bytes") else None
-    metered = implementation in (add_text, add_list)
+    metered = implementation in (add_strings_or_bytes, add_list)
     return Overload(f"_{sign}_", name, types, result, implementation, resolved_cost=resolved, metered=metered)
 
 
 FUNCTIONS = (
-    _binary_overload("+", "add_bytes", (BYTES, BYTES), BYTES, add_text),
-    _binary_overload("+", "add_double", (DOUBLE, DOUBLE), DOUBLE, add_plain),
+    _binary_overload("+", "add_bytes", (BYTES, BYTES), BYTES, add_strings_or_bytes),
+    _binary_overload("+", "add_double", (DOUBLE, DOUBLE), DOUBLE, add_doubles),
     _binary_overload("+", "add_duration_duration", (DURATION, DURATION), DURATION, add_duration),
     _binary_overload("+", "add_duration_timestamp", (DURATION, TIMESTAMP), TIMESTAMP, add_duration_timestamp),
     _binary_overload("+", "add_timestamp_duration", (TIMESTAMP, DURATION), TIMESTAMP, add_timestamp_duration),
     _binary_overload("+", "add_int64", (INT, INT), INT, add_int),
     _binary_overload("+", "add_list", (list_of(A), list_of(A)), list_of(A), add_list),
-    _binary_overload("+", "add_string", (STRING, STRING), STRING, add_text),
+    _binary_overload("+", "add_string", (STRING, STRING), STRING, add_strings_or_bytes),
     _binary_overload("+", "add_uint64", (UINT, UINT), UINT, add_uint),
     _binary_overload("-", "subtract_double", (DOUBLE, DOUBLE), DOUBLE, subtract_double),
     _binary_overload("-", "subtract_duration_duration", (DURATION, DURATION), DURATION, subtract_duration),

@@ -94,15 +94,15 @@ from typing import Any, ClassVar, Protocol
 from webhook.attributes import JSON
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload, Version
-from webhook.cel.types import BOOL, STRING, Type, opaque
+from webhook.cel.types import BOOL, STRING, Type, opaque_type
 from webhook.errors import EvaluationError, ReviewPaused
-from webhook.names import dns1123_label, dns1123_subdomain
+from webhook.names import dns1123_label_errors, dns1123_subdomain_errors
 
-AUTHORIZER = opaque("kubernetes.authorization.Authorizer")
-PATH_CHECK = opaque("kubernetes.authorization.PathCheck")
-GROUP_CHECK = opaque("kubernetes.authorization.GroupCheck")
-RESOURCE_CHECK = opaque("kubernetes.authorization.ResourceCheck")
-DECISION = opaque("kubernetes.authorization.Decision")
+AUTHORIZER = opaque_type("kubernetes.authorization.Authorizer")
+PATH_CHECK = opaque_type("kubernetes.authorization.PathCheck")
+GROUP_CHECK = opaque_type("kubernetes.authorization.GroupCheck")
+RESOURCE_CHECK = opaque_type("kubernetes.authorization.ResourceCheck")
+DECISION = opaque_type("kubernetes.authorization.Decision")
 
 CHECK_COST = 350_000
 """Source: cost.go; two checks fit into the per-expression limit of 1,000,000."""
@@ -191,7 +191,7 @@ class UnansweredQuestion(ReviewPaused):
         self.question = question
 
 
-class AnsweringAuthorizer:
+class PausingAuthorizer:
     """An Authorizer with the answers so far; any other question stops the evaluation with UnansweredQuestion.
 
     Args:
@@ -281,9 +281,9 @@ def check_of_request_resource(user: str, authorizer: Authorizer, **resource: str
 
 def authorizer_of_service_account(value: AuthorizerValue, namespace: str, name: str) -> AuthorizerValue:
     """Return an authorizer value that asks about a service account."""
-    if dns1123_subdomain(name):
+    if dns1123_subdomain_errors(name):
         raise EvaluationError("Invalid service account name")
-    if dns1123_label(namespace):
+    if dns1123_label_errors(namespace):
         raise EvaluationError("Invalid service account namespace")
     user = f"system:serviceaccount:{namespace}:{name}"
     return AuthorizerValue(value.authorizer, AuthorizationQuestion(user=user, is_service_account=True))
@@ -313,7 +313,7 @@ def ask_authorizer(value: AuthorizerValue, verb: str) -> AuthorizationDecision:
     return value.authorizer.decide(value.with_question_fields(verb=verb))
 
 
-def _narrowing_function(part: str) -> Callable[[ResourceCheck, str], ResourceCheck]:
+def _create_selector_function(part: str) -> Callable[[ResourceCheck, str], ResourceCheck]:
     return lambda value, text: ResourceCheck(value.authorizer, value.with_question_fields(**{part: text}))
 
 
@@ -348,7 +348,7 @@ def _selector_overload(name: str, part: str) -> Overload:
         f"authorizer_{name.lower()}",
         (RESOURCE_CHECK, STRING),
         RESOURCE_CHECK,
-        _narrowing_function(part),
+        _create_selector_function(part),
         member=True,
         since=(1, 31),
         cost=_selector_cost,
@@ -363,7 +363,7 @@ FUNCTIONS = (
     ),
     _method_overload(GROUP_CHECK, "resource", "groupcheck_resource", RESOURCE_CHECK, check_of_resource),
     *(
-        _method_overload(RESOURCE_CHECK, part, f"resourcecheck_{part}", RESOURCE_CHECK, _narrowing_function(part))
+        _method_overload(RESOURCE_CHECK, part, f"resourcecheck_{part}", RESOURCE_CHECK, _create_selector_function(part))
         for part in ("subresource", "namespace", "name")
     ),
     _method_overload(PATH_CHECK, "check", "pathcheck_check", DECISION, ask_authorizer),

@@ -63,11 +63,11 @@ from webhook.cel.library import costs
 from webhook.cel.library.declaration import Cost, Overload
 from webhook.cel.library.go_text import quote_as_go
 from webhook.cel.library.ip import IP, IP_TYPE, LONGEST, Address, parse_address, parse_ip
-from webhook.cel.types import BOOL, INT, STRING, Type, opaque
+from webhook.cel.types import BOOL, INT, STRING, Type, opaque_type
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError, NoSuchOverload
 
-CIDR_TYPE = opaque("net.CIDR")
+CIDR_TYPE = opaque_type("net.CIDR")
 _PREFIX = "network address parse error during conversion from string: "
 _BITS = re.compile(r"0|[1-9][0-9]*")
 _LARGEST = 2**63 - 1

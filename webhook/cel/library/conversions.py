@@ -30,7 +30,7 @@ from webhook.cel.library import costs
 from webhook.cel.library.arithmetic import to_uint64
 from webhook.cel.library.declaration import Overload
 from webhook.cel.library.moments import duration, parse_timestamp
-from webhook.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, UINT, A, Type, type_of
+from webhook.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, UINT, A, Type, type_of_type
 from webhook.cel.values import (
     INT_MAX,
     INT_MIN,
@@ -40,7 +40,7 @@ from webhook.cel.values import (
     Timestamp,
     TypeValue,
     UInt,
-    plain_double,
+    plain_double_text,
     type_name,
 )
 from webhook.errors import EvaluationError
@@ -148,7 +148,7 @@ def int_to_timestamp(seconds: int) -> Timestamp:
     return Timestamp(seconds * NANOSECONDS)
 
 
-def int_to_duration(_: int) -> Duration:
+def refuse_int_to_duration(_: int) -> Duration:
     """Fail: the function is declared, but no int converts (cel-go Int.ConvertToType has no duration)."""
     raise conversion_error("int", DURATION.name)
 
@@ -161,9 +161,9 @@ def bool_to_string(value: bool) -> str:
 def double_to_string(value: float) -> str:
     """Return a double as Go's %g prints it: the fewest digits; with an exponent below 1e-4 and from 1e6 on."""
     if math.isinf(value) or math.isnan(value):
-        return plain_double(value)
+        return plain_double_text(value)
     if value == 0 or 1e-4 <= abs(value) < 1e6:
-        return plain_double(value)
+        return plain_double_text(value)
     digits = len(repr(value).partition("e")[0].strip("-").replace(".", "").strip("0"))
     mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
     return f"{mantissa}e{exponent}"
@@ -190,7 +190,7 @@ def type_of_value(value: Any) -> TypeValue:
     return TypeValue(type_name(value))
 
 
-def key_in_message(value: Any) -> str:
+def format_key_for_message(value: Any) -> str:
     """Return a key or an index as an error message names it, as Go's %v prints it."""
     kind = type(value)
     if kind is bool:
@@ -232,7 +232,7 @@ def _conversion_overload(
 
 
 FUNCTIONS = (
-    _conversion_overload("type", "type", A, type_of(A), type_of_value),
+    _conversion_overload("type", "type", A, type_of_type(A), type_of_value),
     _conversion_overload("dyn", "to_dyn", A, DYN, identity),
     _conversion_overload("bool", "bool_to_bool", BOOL, BOOL, identity),
     _conversion_overload("bool", "string_to_bool", STRING, BOOL, string_to_bool),
@@ -243,7 +243,7 @@ FUNCTIONS = (
     _conversion_overload("double", "string_to_double", STRING, DOUBLE, string_to_double),
     _conversion_overload("double", "uint64_to_double", UINT, DOUBLE, float),
     _conversion_overload("duration", "duration_to_duration", DURATION, DURATION, identity),
-    _conversion_overload("duration", "int64_to_duration", INT, DURATION, int_to_duration),
+    _conversion_overload("duration", "int64_to_duration", INT, DURATION, refuse_int_to_duration),
     Overload("duration", "string_to_duration", (STRING,), DURATION, duration, metered=True),
     _conversion_overload("int", "int64_to_int64", INT, INT, identity),
     _conversion_overload("int", "double_to_int64", DOUBLE, INT, double_to_int),

@@ -54,10 +54,10 @@ def traversal_cost(value: Any, deadline: Deadline) -> int:
     if kind is bytes:
         return int(len(value) * STRING)
     if kind is list:
-        return sum([traversal_cost(each, deadline) for each in deadline.each(value)])
+        return sum([traversal_cost(each, deadline) for each in deadline.charge_for_items(value)])
     if kind in _MAPS:
-        keys = sum([traversal_cost(each, deadline) for each in deadline.each(map_keys(value))])
-        return keys + sum([traversal_cost(each, deadline) for each in deadline.each(value.values())])
+        keys = sum([traversal_cost(each, deadline) for each in deadline.charge_for_items(map_keys(value))])
+        return keys + sum([traversal_cost(each, deadline) for each in deadline.charge_for_items(value.values())])
     return 1
 
 

@@ -81,7 +81,7 @@ def _classes_fit_overload(overload: Overload, kinds: tuple[type, ...]) -> bool:
     return len(overload.parameters) == len(kinds) and all(map(class_fits_parameter, overload.parameters, kinds))
 
 
-def is_metered(overloads: Iterable[Overload]) -> bool:
+def needs_deadline(overloads: Iterable[Overload]) -> bool:
     """Return whether a call of one of these signatures takes the Deadline before its values."""
     return any(overload.metered for overload in overloads)
 
@@ -91,7 +91,7 @@ def find_implementation(overloads: Sequence[Overload], kinds: tuple[type, ...]) 
 
     It takes the Deadline first where one of the signatures is metered.
     """
-    metered = is_metered(overloads)
+    metered = needs_deadline(overloads)
     possible = [each for each in overloads if _classes_fit_overload(each, kinds)]
     if possible and not depends_on_elements(possible[0]):
         return _implementation_with_deadline(possible[0], metered=metered)
@@ -117,7 +117,7 @@ def _implementation_with_deadline(overload: Overload, *, metered: bool) -> Calla
 def fitting_implementation(overloads: Sequence[Overload], values: tuple[Any, ...]) -> Callable[..., Any]:
     """Return the implementation for these values, without a deadline."""
     overload = find_implementation(overloads, tuple(map(type, values)))
-    return partial(overload, Deadline()) if is_metered(overloads) else overload
+    return partial(overload, Deadline()) if needs_deadline(overloads) else overload
 
 
 class UnaryDispatchTable(dict[type, Callable[..., Any]]):

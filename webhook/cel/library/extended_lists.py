@@ -97,13 +97,13 @@ def flatten(deadline: Deadline, values: list[Any], depth: int = 1) -> list[Any]:
         raise EvaluationError("level must be non-negative")
     flat: list[Any] = []
     visited: Counter[int] = Counter()
-    stack = [iter(deadline.each(values))]
+    stack = [iter(deadline.charge_for_items(values))]
     while stack:
         for value in stack[-1]:
             if type(value) is list and len(stack) <= depth:
                 visited[len(stack)] += len(value)
                 costs.refuse_above_bound(max(visited[len(stack)], len(flat) + len(value)), costs.MAX_ELEMENTS)
-                stack.append(iter(deadline.each(value)))
+                stack.append(iter(deadline.charge_for_items(value)))
                 break
             flat.append(value)
         else:
@@ -128,22 +128,22 @@ def sort_by_keys(deadline: Deadline, values: list[Any], keys: list[Any]) -> list
     if type(keys[0]) not in COMPARABLE_CLASSES:
         raise EvaluationError("list elements must be comparable")
     kind = type(keys[0])
-    if any(type(key) is not kind for key in deadline.each(keys)):
+    if any(type(key) is not kind for key in deadline.charge_for_items(keys)):
         raise EvaluationError("list elements must have the same type")
     if kind is Duration or kind is Timestamp:
-        order = indexes_in_ascending_order(deadline, [key.nanoseconds for key in deadline.each(keys)])
-    elif kind is float and any(map(isnan, deadline.each(keys))):
-        order = _insertion_order(deadline, keys)
+        order = indexes_in_ascending_order(deadline, [key.nanoseconds for key in deadline.charge_for_items(keys)])
+    elif kind is float and any(map(isnan, deadline.charge_for_items(keys))):
+        order = _go_sort_order_with_nan(deadline, keys)
     else:
         order = indexes_in_ascending_order(deadline, keys)
-    return [values[place] for place in deadline.each(order)]
+    return [values[place] for place in deadline.charge_for_items(order)]
 
 
-def _insertion_order(deadline: Deadline, keys: list[float]) -> list[int]:
+def _go_sort_order_with_nan(deadline: Deadline, keys: list[float]) -> list[int]:
     """Return the order in which Go sorts up to 12 numbers of which some are NaN; some order of more numbers."""
     if len(keys) > 12:
         return indexes_in_ascending_order(
-            deadline, [(isnan(key), 0.0 if isnan(key) else key) for key in deadline.each(keys)]
+            deadline, [(isnan(key), 0.0 if isnan(key) else key) for key in deadline.charge_for_items(keys)]
         )
     order = list(range(len(keys)))
     for end in range(1, len(order)):
@@ -158,7 +158,7 @@ def distinct(deadline: Deadline, values: list[Any]) -> list[Any]:
     """Return the list with only the first of each group of equal elements."""
     seen = ValueSet(deadline, most=costs.MAX_ELEMENTS // 4)  # upstream counts 2n² where n²/2 comparisons are made
     kept = []
-    for value in deadline.each(values):
+    for value in deadline.charge_for_items(values):
         if value not in seen:
             seen.add_value(value)
             kept.append(value)

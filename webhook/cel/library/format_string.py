@@ -30,10 +30,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.cel.library import costs, go_text
-from webhook.cel.library.conversions import bytes_to_string, key_in_message
+from webhook.cel.library.conversions import bytes_to_string, format_key_for_message
 from webhook.cel.library.declaration import Overload
 from webhook.cel.types import LIST_DYN, STRING
-from webhook.cel.values import MAPS, Duration, Timestamp, TypeValue, UInt, map_items, plain_double, type_name
+from webhook.cel.values import MAPS, Duration, Timestamp, TypeValue, UInt, map_items, plain_double_text, type_name
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
 
@@ -225,7 +225,7 @@ def _value_as_string(value: Any) -> str:
     if value is None:
         return "null"
     try:
-        return bytes_to_string(value) if type(value) is bytes else key_in_message(value)
+        return bytes_to_string(value) if type(value) is bytes else format_key_for_message(value)
     except EvaluationError as error:
         raise EvaluationError(
             f"error during formatting: could not convert argument {go_text.quote_as_go(str(error))} to string"
@@ -233,7 +233,7 @@ def _value_as_string(value: Any) -> str:
 
 
 def _format_list(values: list[Any], deadline: Deadline) -> str:
-    return f"[{', '.join([_format_element(each, deadline) for each in deadline.each(values)])}]"
+    return f"[{', '.join([_format_element(each, deadline) for each in deadline.charge_for_items(values)])}]"
 
 
 def _format_map(value: dict[Any, Any], deadline: Deadline) -> str:
@@ -260,7 +260,7 @@ def _format_element(value: Any, deadline: Deadline) -> str:
     if kind in MAPS and type_name(value) == "map":
         return _format_map(value, deadline)
     if kind is float:
-        return f"{value:.6f}" if value - value == 0 else f'"{plain_double(value)}"'
+        return f"{value:.6f}" if value - value == 0 else f'"{plain_double_text(value)}"'
     if kind not in _SHOWN:
         raise EvaluationError(f"error during formatting: no formatting function for {type_name(value)}")
     text = _value_as_string(value)

@@ -76,11 +76,11 @@ from webhook.cel.library import costs
 from webhook.cel.library.address_errors import address_error
 from webhook.cel.library.declaration import Overload
 from webhook.cel.library.go_text import quote_as_go
-from webhook.cel.types import BOOL, INT, STRING, Type, opaque
+from webhook.cel.types import BOOL, INT, STRING, Type, opaque_type
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
 
-IP_TYPE = opaque("net.IP")
+IP_TYPE = opaque_type("net.IP")
 
 Address: TypeAlias = IPv4Address | IPv6Address
 LONGEST = 45

@@ -89,7 +89,7 @@ def is_sorted(deadline: Deadline, values: list[Any]) -> bool:
     """
     _require_comparable_first(values)
     previous: Any = None
-    for place, value in enumerate(deadline.each(values)):
+    for place, value in enumerate(deadline.charge_for_items(values)):
         _require_comparable(value)
         if place and _order_or_none(previous, value) == 1:
             return False
@@ -106,10 +106,10 @@ def sum_function(zero: Any) -> Callable[[Deadline, list[Any]], Any]:
         kind = type(values[0])
         if kind not in _ZEROS:
             raise NoSuchOverload
-        for value in deadline.each(values):
+        for value in deadline.charge_for_items(values):
             if type(value) is not kind:
                 raise NoSuchOverload
-        return _SUMS[kind](deadline.each(values))
+        return _SUMS[kind](deadline.charge_for_items(values))
 
     return sum_values
 
@@ -149,7 +149,7 @@ _SUMS: dict[type, Callable[[Iterable[Any]], Any]] = {
 }
 
 
-def extreme_function(name: str, worse: int) -> Callable[[Deadline, list[Any]], Any]:
+def create_min_or_max_function(name: str, worse: int) -> Callable[[Deadline, list[Any]], Any]:
     """Return min or max: an element replaces the candidate if comparing the candidate with it gives `worse`."""
 
     def extreme_of_list(deadline: Deadline, values: list[Any]) -> Any:
@@ -157,7 +157,7 @@ def extreme_function(name: str, worse: int) -> Callable[[Deadline, list[Any]], A
             raise EvaluationError(f"{name} called on empty list")
         _require_comparable_first(values)
         chosen = values[0]
-        for value in deadline.each(values):
+        for value in deadline.charge_for_items(values):
             _require_comparable(value)
             if _order_or_none(chosen, value) == worse:
                 chosen = value
@@ -196,7 +196,9 @@ def last_index_of(deadline: Deadline, values: list[Any], item: Any) -> int:
 
 def _indexes_of_equal(deadline: Deadline, values: list[Any], item: Any, order: range) -> Iterator[int]:
     """Yield the indexes of equal elements in the given order."""
-    return (place for place in deadline.each(order) if are_equal_without_error(values[place], item, deadline))
+    return (
+        place for place in deadline.charge_for_items(order) if are_equal_without_error(values[place], item, deadline)
+    )
 
 
 def includes(deadline: Deadline, target: Any, item: Any) -> bool:
@@ -256,8 +258,8 @@ def _search_overload(name: str, implementation: Callable[..., int], id_: str) ->
 FUNCTIONS = (
     *_overloads_of_comparable("isSorted", "list_{}_is_sorted_bool", is_sorted, BOOL),
     *_sum_overloads(),
-    *_overloads_of_comparable("max", "list_{0}_max_{0}", extreme_function("max", -1)),
-    *_overloads_of_comparable("min", "list_{0}_min_{0}", extreme_function("min", 1)),
+    *_overloads_of_comparable("max", "list_{0}_max_{0}", create_min_or_max_function("max", -1)),
+    *_overloads_of_comparable("min", "list_{0}_min_{0}", create_min_or_max_function("min", 1)),
     _search_overload("indexOf", index_of, "list_a_index_of_int"),
     _search_overload("lastIndexOf", last_index_of, "list_a_last_index_of_int"),
     Overload(

@@ -28,17 +28,17 @@ _NUMBERS = {"int": INT, "uint": UINT, "double": DOUBLE}
 _CLASSES = frozenset((int, UInt, float))
 
 
-def _picking_function(direction: int) -> Callable[[Any, Any], Any]:
+def _create_min_or_max_of_two(direction: int) -> Callable[[Any, Any], Any]:
     def pick_of_two(first: Any, second: Any) -> Any:
         return second if compare(first, second) == direction else first
 
     return pick_of_two
 
 
-greatest, least = _picking_function(-1), _picking_function(1)
+greatest, least = _create_min_or_max_of_two(-1), _create_min_or_max_of_two(1)
 
 
-def _list_picking_function(name: str, pick: Callable[[Any, Any], Any]) -> Callable[[list[Any]], Any]:
+def _create_min_or_max_of_list(name: str, pick: Callable[[Any, Any], Any]) -> Callable[[list[Any]], Any]:
     def pick_of_list(numbers: list[Any]) -> Any:
         if not numbers:
             raise EvaluationError(f"math.@{name}(list) argument must not be empty")
@@ -88,19 +88,19 @@ def square_root(value: float) -> float:
 
 def shift_left(value: int, bits: int) -> int:
     """Return the bits shifted left; those beyond 64 are lost."""
-    _check_offset("Left", bits)
+    _check_shift_offset("Left", bits)
     result = (int(value) << bits) & UINT_MAX if bits < 64 else 0
     return UInt(result) if type(value) is UInt else _as_signed_int64(result)
 
 
 def shift_right(value: int, bits: int) -> int:
     """Return the bits shifted right; zeros come in from above."""
-    _check_offset("Right", bits)
+    _check_shift_offset("Right", bits)
     result = (int(value) & UINT_MAX) >> bits if bits < 64 else 0
     return UInt(result) if type(value) is UInt else _as_signed_int64(result)
 
 
-def _check_offset(way: str, bits: int) -> None:
+def _check_shift_offset(way: str, bits: int) -> None:
     if bits < 0:
         raise EvaluationError(f"math.bitShift{way}() negative offset: {bits}")
 
@@ -109,13 +109,13 @@ def _as_signed_int64(value: int) -> int:
     return value - UINT_MAX - 1 if value > INT_MAX else value
 
 
-def _extreme_overloads(name: str, short: str, pick: Callable[[Any, Any], Any]) -> tuple[Overload, ...]:
+def _min_or_max_overloads(name: str, short: str, pick: Callable[[Any, Any], Any]) -> tuple[Overload, ...]:
     numbers = []
     for kind, number in _NUMBERS.items():
         numbers.append(Overload(name, f"math_@{short}_{kind}", (number,), number, lambda value: value))
         listed = list_of(number)
         numbers.append(
-            Overload(name, f"math_@{short}_list_{kind}", (listed,), number, _list_picking_function(short, pick))
+            Overload(name, f"math_@{short}_list_{kind}", (listed,), number, _create_min_or_max_of_list(short, pick))
         )
         for other, second in _NUMBERS.items():
             result = number if kind == other else DYN
@@ -136,8 +136,8 @@ def _bit_overloads(name: str, function: Callable[[int, int], int]) -> tuple[Over
 
 
 FUNCTIONS = (
-    *_extreme_overloads("math.greatest", "max", greatest),
-    *_extreme_overloads("math.least", "min", least),
+    *_min_or_max_overloads("math.greatest", "max", greatest),
+    *_min_or_max_overloads("math.least", "min", least),
     _double_overload("ceil", DOUBLE, rounding_function(math.ceil)),
     _double_overload("floor", DOUBLE, rounding_function(math.floor)),
     _double_overload("trunc", DOUBLE, rounding_function(math.trunc)),

@@ -78,7 +78,7 @@ class ValueSet:
         self._most = most
         self._buckets: dict[Any, list[Any]] = {}
         self._comparisons = 0
-        for value in deadline.each(values):
+        for value in deadline.charge_for_items(values):
             self.add_value(value)
 
     def add_value(self, value: Any) -> None:
@@ -93,4 +93,4 @@ class ValueSet:
         self._comparisons += len(members)
         refuse_above_bound(self._comparisons, self._most)
         deadline = self._deadline
-        return any(are_equal_without_error(value, other, deadline) for other in deadline.each(members))
+        return any(are_equal_without_error(value, other, deadline) for other in deadline.charge_for_items(members))

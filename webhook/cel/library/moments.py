@@ -29,7 +29,7 @@ from webhook.cel.types import DURATION, INT, STRING, TIMESTAMP
 from webhook.cel.values import INT_MAX, NANOSECONDS, Duration, Timestamp, civil_date_and_time
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
-from webhook.short_texts import kept_for_short_texts
+from webhook.short_texts import cache_for_short_texts
 
 _TIMESTAMP = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d?):(\d\d):(\d\d)(?:[.,]([0-9]+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
@@ -79,14 +79,14 @@ def duration(deadline: Deadline, text: str) -> Duration:
 def parse_duration(text: str, deadline: Deadline | None = None) -> Duration:
     """Return the duration in a text as Go writes it: `1h30m`, `-1.5s`, `0`."""
     rest = text[1:] if text[:1] in ("+", "-") else text
-    total = 0 if rest == "0" else _sum_of_terms(rest, deadline or Deadline())
+    total = 0 if rest == "0" else _sum_duration_terms(rest, deadline or Deadline())
     # one more nanosecond below zero than above
     if total is None or total > INT_MAX + (text[:1] == "-"):
         raise EvaluationError(f"type conversion error from 'string' to '{DURATION.name}'")
     return Duration(-total if text[:1] == "-" else total)
 
 
-def _sum_of_terms(text: str, deadline: Deadline) -> int | None:
+def _sum_duration_terms(text: str, deadline: Deadline) -> int | None:
     total = position = 0
     while position < len(text) and total <= INT_MAX + 1:
         deadline.spend(1)
@@ -106,7 +106,7 @@ def _sum_of_terms(text: str, deadline: Deadline) -> int | None:
 # ---- parts
 
 
-@kept_for_short_texts(128 << 10)
+@cache_for_short_texts(128 << 10)
 def time_zone(name: str) -> ZoneInfo | None:
     """Return the time zone of that name; None for UTC."""
     if name in ("", "UTC", "Local"):

@@ -45,11 +45,17 @@ from webhook.cel.library import costs, list_origins, url_syntax
 from webhook.cel.library.declaration import Overload, Version
 from webhook.cel.library.optional_value import NONE, Optional
 from webhook.cel.library.patterns import Pattern, compile_policy_pattern
-from webhook.cel.types import STRING, Type, list_of, opaque, optional_of
+from webhook.cel.types import STRING, Type, list_of, opaque_type, optional_of
 from webhook.deadline import Deadline
-from webhook.names import dns1035_label, dns1123_label, dns1123_subdomain, label_value, qualified_name
+from webhook.names import (
+    dns1035_label_errors,
+    dns1123_label_errors,
+    dns1123_subdomain_errors,
+    label_value_errors,
+    qualified_name_errors,
+)
 
-FORMAT = opaque("kubernetes.NamedFormat")
+FORMAT = opaque_type("kubernetes.NamedFormat")
 
 _UUID = "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$"
 _BASE64 = r"^(?:[A-Za-z0-9+\/]{4})*(?:[A-Za-z0-9+\/]{2}==|[A-Za-z0-9+\/]{3}=|[A-Za-z0-9+\/]{4})$"
@@ -88,12 +94,12 @@ class NamedFormat:
         return self.problems(text, deadline) if self.metered else self.problems(text)
 
 
-def _counting_characters(problems: Callable[[str, str], list[str]]) -> Callable[[str], list[str]]:
+def _with_lengths_in_characters(problems: Callable[[str, str], list[str]]) -> Callable[[str], list[str]]:
     """Return the function with lengths counted in characters, as format.go counts them."""
     return lambda text: problems(text, "characters")
 
 
-def _allowing_final_dash(problems: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
+def _with_final_dash_allowed(problems: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
     """Return the function for a text that will be continued, so that a dash at its end is allowed."""
 
     def problems_of_prefix(text: str) -> list[str]:
@@ -151,20 +157,20 @@ def datetime_problems(text: str) -> list[str]:
 
 
 FORMATS = {
-    "dns1123Label": NamedFormat("DNS1123Label", _counting_characters(dns1123_label), 30),
-    "dns1123Subdomain": NamedFormat("DNS1123Subdomain", _counting_characters(dns1123_subdomain), 60),
-    "dns1035Label": NamedFormat("DNS1035Label", _counting_characters(dns1035_label), 30),
-    "qualifiedName": NamedFormat("QualifiedName", qualified_name, 60),
+    "dns1123Label": NamedFormat("DNS1123Label", _with_lengths_in_characters(dns1123_label_errors), 30),
+    "dns1123Subdomain": NamedFormat("DNS1123Subdomain", _with_lengths_in_characters(dns1123_subdomain_errors), 60),
+    "dns1035Label": NamedFormat("DNS1035Label", _with_lengths_in_characters(dns1035_label_errors), 30),
+    "qualifiedName": NamedFormat("QualifiedName", qualified_name_errors, 60),
     "dns1123LabelPrefix": NamedFormat(
-        "DNS1123LabelPrefix", _allowing_final_dash(_counting_characters(dns1123_label)), 30
+        "DNS1123LabelPrefix", _with_final_dash_allowed(_with_lengths_in_characters(dns1123_label_errors)), 30
     ),
     "dns1123SubdomainPrefix": NamedFormat(
-        "DNS1123SubdomainPrefix", _allowing_final_dash(_counting_characters(dns1123_subdomain)), 60
+        "DNS1123SubdomainPrefix", _with_final_dash_allowed(_with_lengths_in_characters(dns1123_subdomain_errors)), 60
     ),
     "dns1035LabelPrefix": NamedFormat(
-        "DNS1035LabelPrefix", _allowing_final_dash(_counting_characters(dns1035_label)), 30
+        "DNS1035LabelPrefix", _with_final_dash_allowed(_with_lengths_in_characters(dns1035_label_errors)), 30
     ),
-    "labelValue": NamedFormat("LabelValue", label_value, 40),
+    "labelValue": NamedFormat("LabelValue", label_value_errors, 40),
     "uri": NamedFormat("URI", uri_problems, 1103, metered=True),
     "uuid": NamedFormat("uuid", uuid_problems, len(_UUID)),
     "byte": NamedFormat("byte", base64_problems, 84),
@@ -174,7 +180,7 @@ FORMATS = {
 """The format of each name in an expression. The lengths: format.go MaxRegexSize."""
 
 
-def format_named(name: str) -> Optional:
+def find_format_by_name(name: str) -> Optional:
     """Return the format of that name as an optional."""
     declared = FORMATS.get(name)
     return NONE if declared is None else Optional(declared)
@@ -222,7 +228,7 @@ def _format_constant_overload(name: str, value: NamedFormat) -> Overload:
 
 
 FUNCTIONS = (
-    Overload("format.named", "format-named", (STRING,), optional_of(FORMAT), format_named, since=(1, 31)),
+    Overload("format.named", "format-named", (STRING,), optional_of(FORMAT), find_format_by_name, since=(1, 31)),
     _validate_overload(validate_format_before_1_35, (1, 31), (1, 35)),
     _validate_overload(validate_format, (1, 35), None),
     *(_format_constant_overload(name, value) for name, value in FORMATS.items()),

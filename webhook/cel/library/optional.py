@@ -101,7 +101,7 @@ def is_zero(value: Any) -> bool:
     return not value if kind in _WITH_ZERO else value is None
 
 
-def branch_value(value: Any) -> Any:
+def convert_branch_value_as_go(value: Any) -> Any:
     """Return the value of an optional that `? :`, optMap or optFlatMap gives, converted to Go and back as cel-go does.
 
     Upstream a branch is an attribute, and that of an optional without a qualifier is made anew of its Value(): an
@@ -115,7 +115,7 @@ def branch_value(value: Any) -> Any:
     if value is ABSENT:
         return value
     if kind is Optional:
-        return branch_value(value.value) if value.present else None
+        return convert_branch_value_as_go(value.value) if value.present else None
     if kind is TypeValue:
         return value.name
     native = _GO_TYPES.get(type_name(value))
@@ -124,9 +124,9 @@ def branch_value(value: Any) -> Any:
     return value
 
 
-def branch_optional(value: Any) -> Any:
-    """Return an optional with its value converted as branch_value does; return any other value unchanged."""
-    return Optional(branch_value(value.value)) if type(value) is Optional and value.present else value
+def convert_branch_optional_as_go(value: Any) -> Any:
+    """Return an optional with its value converted by convert_branch_value_as_go, and any other value unchanged."""
+    return Optional(convert_branch_value_as_go(value.value)) if type(value) is Optional and value.present else value
 
 
 def of_non_zero_value(value: Any) -> Optional:
@@ -188,11 +188,11 @@ def present_values(deadline: Deadline, optionals: list[Any]) -> list[Any]:
     """Return the values of the optionals that have one."""
     if optionals and type(optionals[0]) is not Optional:
         raise NoSuchOverload
-    for item in deadline.each(optionals):
+    for item in deadline.charge_for_items(optionals):
         if type(item) is not Optional:
             shown = item if type(item) in (int, str) else type_name(item)
             raise EvaluationError(f"value {shown} is not optional")
-    return [item.value for item in deadline.each(optionals) if item.present]
+    return [item.value for item in deadline.charge_for_items(optionals) if item.present]
 
 
 def _method_overload(

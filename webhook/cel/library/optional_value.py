@@ -62,7 +62,7 @@ NONE = Optional(None, present=False)
 """optional.none()."""
 
 
-def refuse_key(key: Any) -> None:
+def check_key_type(key: Any) -> None:
     """Raise an error for a value that can be neither a key nor an index.
 
     Raises:
@@ -84,7 +84,7 @@ def value_or_absent_at(value: Any, key: Any) -> Any:
         if not value.present:
             return ABSENT
         value = value.value
-    refuse_key(key)
+    check_key_type(key)
     kind = type(value)
     if kind is list:
         position = list_index(key)

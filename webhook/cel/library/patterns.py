@@ -19,8 +19,8 @@ from weakref import WeakValueDictionary
 
 from webhook.cel.library import private_api
 from webhook.deadline import Deadline
-from webhook.errors import TooLarge
-from webhook.user_cache import UserCache
+from webhook.errors import TooLargeToCompile
+from webhook.user_cache import TwoGenerationCache
 
 SMALL_BYTES: Final = 32 << 10
 """The memory of a program that may be compiled on the event loop: 2,700 instructions, most in 1 ms, all in 5."""
@@ -130,7 +130,7 @@ class PatternTable:
 
         Raises:
             ValueError: not a pattern; the text is Go's.
-            TooLarge: it is too large, or all of them together are.
+            TooLargeToCompile: it is too large, or all of them together are.
             Exception: the deadline's, where there is no time to compile it.
         """
         pattern = self._found.get(text)
@@ -140,7 +140,7 @@ class PatternTable:
             )
             self._found[text] = pattern
             if self._deadline is not None and self.largest_size_bytes > _MOST_CONSTANT:
-                raise TooLarge("its regular expressions are too large together: simplify or split them")
+                raise TooLargeToCompile("its regular expressions are too large together: simplify or split them")
         return pattern
 
     @property
@@ -151,8 +151,8 @@ class PatternTable:
 
 _OF_POLICIES: Final[WeakValueDictionary[str, Pattern]] = WeakValueDictionary()
 """The patterns that compiled policies hold; `find` looks its constant pattern up here at run time."""
-_ANSWERS: Final[UserCache[tuple[str, str], bool | None]] = UserCache(2 << 20)
-_KEPT: Final[UserCache[str, Pattern | None]] = UserCache(8 << 20)
+_ANSWERS: Final[TwoGenerationCache[tuple[str, str], bool | None]] = TwoGenerationCache(2 << 20)
+_KEPT: Final[TwoGenerationCache[str, Pattern | None]] = TwoGenerationCache(8 << 20)
 
 
 def compile_policy_pattern(text: str) -> Pattern:
@@ -172,14 +172,14 @@ def compile_user_pattern(text: str, deadline: Deadline) -> Pattern:
 
     Raises:
         ValueError: not a pattern; the text is Go's.
-        TooLarge: it is too large to be compiled at all.
+        TooLargeToCompile: it is too large to be compiled at all.
         Exception: the deadline's, where there is no time to compile it.
     """
     pattern = _KEPT.get(text, None) or _OF_POLICIES.get(text)
     if pattern is not None:
         return pattern
     reading_s = len(text) * _CHARACTER_S + len(_COSTLY.findall(text)) * _COSTLY_S
-    deadline.look_ahead(reading_s + _SMALL_S)
+    deadline.require_time_for_call(reading_s + _SMALL_S)
     try:
         pattern = _compile_within_memory(text, SMALL_BYTES)
     except _NoMemoryError:
@@ -189,12 +189,12 @@ def compile_user_pattern(text: str, deadline: Deadline) -> Pattern:
 
 
 def _compile_large_pattern(text: str, reading_s: float, deadline: Deadline) -> Pattern:
-    deadline.look_ahead(reading_s + _LARGE_S)
+    deadline.require_time_for_call(reading_s + _LARGE_S)
     try:
         return _compile_within_memory(text, LARGE_BYTES)
     except _NoMemoryError:
         shown = text if len(text) <= 60 else f"{text[:60]}…"
-        raise TooLarge(f"the regular expression `{shown}` is too large: simplify it") from None
+        raise TooLargeToCompile(f"the regular expression `{shown}` is too large: simplify it") from None
 
 
 class _NoMemoryError(ValueError):

@@ -22,7 +22,7 @@ from webhook.cel.library.format_string import (
 )
 from webhook.cel.library.format_string import format_string as kubernetes_format
 from webhook.cel.types import LIST_DYN, STRING
-from webhook.cel.values import Duration, Map, Timestamp, TypeValue, UInt, map_items, plain_double, type_name
+from webhook.cel.values import Duration, Map, Timestamp, TypeValue, UInt, map_items, plain_double_text, type_name
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
 
@@ -64,7 +64,7 @@ def plain_text(value: Any) -> str:
 
 def _plain_double_text(value: float) -> str:
     if math.isfinite(value):
-        return plain_double(value)
+        return plain_double_text(value)
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 

@@ -25,7 +25,7 @@ def unanchored_flag() -> Any:
     return _re2.RE2.Anchor.UNANCHORED
 
 
-def check() -> None:
+def check_installed_version() -> None:
     """Check that the installed google-re2 has the private parts that are used.
 
     Raises:

@@ -81,12 +81,12 @@ from typing import Any, ClassVar
 from webhook import quantity as resource
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload
-from webhook.cel.types import BOOL, DOUBLE, INT, STRING, Type, opaque
+from webhook.cel.types import BOOL, DOUBLE, INT, STRING, Type, opaque_type
 from webhook.cel.values import INT_MIN
 from webhook.errors import EvaluationError
-from webhook.short_texts import kept_for_short_texts
+from webhook.short_texts import cache_for_short_texts
 
-QUANTITY = opaque("kubernetes.Quantity")
+QUANTITY = opaque_type("kubernetes.Quantity")
 
 
 class Quantity:
@@ -120,7 +120,7 @@ class ComputedQuantity(Quantity):
     cel_equals: ClassVar[type] = Quantity
 
 
-@kept_for_short_texts(1 << 20)
+@cache_for_short_texts(1 << 20)
 def quantity(text: str) -> Quantity:
     """Return the quantity in a text. Parsed quantities are cached, since the same few texts come with every Pod."""
     try:

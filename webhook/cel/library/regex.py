@@ -63,7 +63,7 @@ def matches(deadline: Deadline, text: str, pattern: str) -> bool:
         compiled = compile_user_pattern(pattern, deadline)
     except ValueError as error:
         raise EvaluationError(str(error)) from None
-    deadline.may_take(len(text) * compiled.step_s)
+    deadline.check_clock_before_slow_call(len(text) * compiled.step_s)
     return compiled.is_found_in(text)
 
 
@@ -96,7 +96,7 @@ def _successive_matches(deadline: Deadline, text: str, pattern: str) -> Iterator
     except ValueError as error:
         raise EvaluationError(f"Illegal regex: {error}") from None
     search, unanchored = compiled.search, compiled.unanchored
-    deadline.may_take(len(text) * compiled.step_s)
+    deadline.check_clock_before_slow_call(len(text) * compiled.step_s)
     data = text.encode("utf-8", "replace")
     size = len(data)
     position, previous_end, scanned = 0, -1, 0

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from webhook.cel.library.conversions import key_in_message
+from webhook.cel.library.conversions import format_key_for_message
 from webhook.cel.library.costs import counted_size
 from webhook.cel.library.optional import is_zero
-from webhook.cel.library.optional_value import Optional, is_field_present, look_up_optional, refuse_key
+from webhook.cel.library.optional_value import Optional, check_key_type, is_field_present, look_up_optional
 from webhook.cel.library.refusal import raise_no_such_overload
 from webhook.cel.library.standard import element_at
 from webhook.cel.library.tracking import go_type_name
@@ -70,11 +70,11 @@ def value_at_key(value: Any, key: Any) -> Any:
     """Return value[key], for every class of value and key."""
     if type(value) is Optional:
         return look_up_optional(value, key)
-    refuse_key(key)
+    check_key_type(key)
     if type(value) is JSONPatch and type(key) is not str:
-        raise EvaluationError(f"unsupported indexer: %!s({go_type_name(type(key))}={key_in_message(key)})")
+        raise EvaluationError(f"unsupported indexer: %!s({go_type_name(type(key))}={format_key_for_message(key)})")
     if isinstance(value, dict) and type(value) not in MAPS:
-        return value[key] if type(key) is str else _no_key(key)
+        return value[key] if type(key) is str else _raise_no_such_key(key)
     return element_at(value, key)
 
 
@@ -103,8 +103,8 @@ def _as_plain_map(value: Any) -> Any:
     return {field: _as_plain_map(inner) for field, inner in value.items()} if type(value) is Struct else value
 
 
-def _no_key(key: Any) -> Any:
-    raise EvaluationError(f"no such key: {key_in_message(key)}")
+def _raise_no_such_key(key: Any) -> Any:
+    raise EvaluationError(f"no such key: {format_key_for_message(key)}")
 
 
 def iterated_elements(value: Any) -> list[Any]:
@@ -141,7 +141,7 @@ def append_optional_element(value: Any, target: list[Any]) -> None:
     """Append the value of an optional, if it has one, to the list; used for [?value]."""
     if type(value) is not Optional:
         raise EvaluationError(
-            f"cannot initialize optional list element from non-optional value {key_in_message(value)}"
+            f"cannot initialize optional list element from non-optional value {format_key_for_message(value)}"
         )
     if value.present:
         target.append(value.value)
@@ -152,10 +152,8 @@ def set_optional_entry(key: Any, value: Any, target: list[tuple[Any, Any]]) -> N
     value}.
     """
     if type(value) is not Optional:
-        text = (
-            f"cannot initialize optional entry '{key_in_message(key)}' from non-optional value {key_in_message(value)}"
-        )
-        raise EvaluationError(text)
+        entry, given = format_key_for_message(key), format_key_for_message(value)
+        raise EvaluationError(f"cannot initialize optional entry '{entry}' from non-optional value {given}")
     if value.present:
         target.append((key, value.value))
     else:
@@ -182,20 +180,20 @@ def insert_entries(deadline: Deadline, entries: dict[Any, Any], more: Any) -> No
     deadline.spend(len(more) // 8)  # its keys are copied by C
     for key, value in map_items(more) if len(more) <= STEP else deadline.items_with_clock_checks(map_items(more)):
         if type(key) in UNHASHABLE:
-            deadline.look()  # it is compared as a whole
+            deadline.check_clock()  # it is compared as a whole
         if find_by_map_key(entries, key) is not ABSENT:
-            raise EvaluationError(f"insert failed: key {key_in_message(key)} already exists")
+            raise EvaluationError(f"insert failed: key {format_key_for_message(key)} already exists")
         entries[map_key(key)] = (key, value)
 
 
 def map_of_inserted_entries(deadline: Deadline, entries: dict[Any, Any]) -> dict[Any, Any]:
-    """Return the map of the entries that insert() collected."""
-    return make_map(deadline.each(entries.values()))
+    """Return the map of the entries that `insert_entries` collected."""
+    return make_map(deadline.charge_for_items(entries.values()))
 
 
 def map_of_pairs(deadline: Deadline, entries: list[tuple[Any, Any]]) -> dict[Any, Any]:
     """Return the map of the keys and values that a loop collected."""
-    return make_map(deadline.each(entries))
+    return make_map(deadline.charge_for_items(entries))
 
 
 def size_of(value: Any) -> int:

@@ -68,12 +68,12 @@ from typing import Any, ClassVar
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload
 from webhook.cel.library.go_text import quote_as_go
-from webhook.cel.types import BOOL, INT, STRING, Type, opaque
+from webhook.cel.types import BOOL, INT, STRING, Type, opaque_type
 from webhook.cel.values import UINT_MAX
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
 
-SEMVER = opaque("kubernetes.Semver")
+SEMVER = opaque_type("kubernetes.Semver")
 _IDENTIFIER = re.compile(r"[A-Za-z0-9-]+")
 _DIGITS = re.compile(r"[0-9]+")
 
@@ -133,9 +133,15 @@ def parse_strictly(text: str, deadline: Deadline | None = None) -> Semver:
     texts = (("major", parts[0]), ("minor", parts[1]), ("patch", patch))
     major, minor, patch_ = (_parse_number(which, part, deadline) for which, part in texts)
     identifiers = (
-        [_parse_prerelease_identifier(each, deadline) for each in deadline.each(prerelease.split("."))] if dash else ()
+        [_parse_prerelease_identifier(each, deadline) for each in deadline.charge_for_items(prerelease.split("."))]
+        if dash
+        else ()
     )
-    metadata = [_check_build_identifier(each, deadline) for each in deadline.each(build.split("."))] if plus else ()
+    metadata = (
+        [_check_build_identifier(each, deadline) for each in deadline.charge_for_items(build.split("."))]
+        if plus
+        else ()
+    )
     return Semver((major, minor, patch_), tuple(identifiers), tuple(metadata))
 
 

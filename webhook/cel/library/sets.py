@@ -39,7 +39,7 @@ from webhook.deadline import Deadline
 def contains(deadline: Deadline, whole: list[Any], part: list[Any]) -> bool:
     """Return whether every element of `part` is in `whole`."""
     members = ValueSet(deadline, whole)
-    return all(item in members for item in deadline.each(part))
+    return all(item in members for item in deadline.charge_for_items(part))
 
 
 def equivalent(deadline: Deadline, left: list[Any], right: list[Any]) -> bool:
@@ -50,7 +50,7 @@ def equivalent(deadline: Deadline, left: list[Any], right: list[Any]) -> bool:
 def intersects(deadline: Deadline, left: list[Any], right: list[Any]) -> bool:
     """Return whether the lists have an element in common."""
     members = ValueSet(deadline, right)
-    return any(item in members for item in deadline.each(left))
+    return any(item in members for item in deadline.charge_for_items(left))
 
 
 def _product_of_sizes_cost(times: int) -> Cost:

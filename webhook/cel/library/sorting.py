@@ -33,10 +33,10 @@ def indexes_in_ascending_order(deadline: Deadline, keys: list[Any]) -> list[int]
 
 def _ranks_of_texts(deadline: Deadline, texts: list[Any]) -> list[int]:
     """Return numbers in the order of the texts, so that equal texts are compared only once."""
-    each_once = list(dict.fromkeys(deadline.each(texts)))
+    each_once = list(dict.fromkeys(deadline.charge_for_items(texts)))
     order = _sorted_indexes(deadline, each_once)
-    numbers = {each_once[place]: number for number, place in enumerate(deadline.each(order))}
-    return [numbers[text] for text in deadline.each(texts)]
+    numbers = {each_once[place]: number for number, place in enumerate(deadline.charge_for_items(order))}
+    return [numbers[text] for text in deadline.charge_for_items(texts)]
 
 
 def _sorted_indexes(deadline: Deadline, keys: list[Any]) -> list[int]:

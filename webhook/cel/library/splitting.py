@@ -26,7 +26,7 @@ def split(deadline: Deadline, text: str, part: str) -> list[str]:
     return [each for piece in _text_pieces(deadline, text, part) for each in piece.split(part)]
 
 
-def characters(deadline: Deadline, text: str) -> list[str]:
+def split_into_characters(deadline: Deadline, text: str) -> list[str]:
     """Return every character of a text."""
     texts: list[str] = []
     for start in range(0, len(text), LONG):

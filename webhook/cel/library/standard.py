@@ -43,8 +43,8 @@ from webhook.cel.values import (
     MAPS,
     DictWithEmptyMaps,
     Map,
+    fail_with_no_such_overload,
     map_find,
-    no_such_overload,
     refuse_unhashable,
     type_name,
 )
@@ -88,7 +88,7 @@ def negate(value: bool) -> bool:
 
 def contains_element(deadline: Deadline, value: Any, container: list[Any]) -> bool:
     """Return whether a list has an equal element."""
-    return any(are_equal_without_error(value, item, deadline) for item in deadline.each(container))
+    return any(are_equal_without_error(value, item, deadline) for item in deadline.charge_for_items(container))
 
 
 def contains_key(value: Any, container: dict[Any, Any]) -> bool:
@@ -108,10 +108,10 @@ def contains(deadline: Deadline, value: Any, container: Any) -> bool:
         return type(value) is str and value in container
     if kind is Map:
         return contains_key(value, container)
-    return no_such_overload()
+    return fail_with_no_such_overload()
 
 
-def contains_hashed(deadline: Deadline, value: Any, container: Any) -> bool:
+def contains_or_panic_if_unhashable(deadline: Deadline, value: Any, container: Any) -> bool:
     """Return whether a map or list that the expression built contains a value; some values panic as keys of a Go map.
 
     Raises:
@@ -134,7 +134,7 @@ def element_at(container: Any, key: Any) -> Any:
         value_found = map_find(container, key)
         if value_found is not ABSENT:
             return value_found
-    raise EvaluationError(f"no such key: {conversions.key_in_message(key)}")
+    raise EvaluationError(f"no such key: {conversions.format_key_for_message(key)}")
 
 
 def list_index(key: Any) -> int:
@@ -145,7 +145,7 @@ def list_index(key: Any) -> int:
     if kind is float:
         if key == key // 1:
             return int(key)
-        raise EvaluationError(f"unsupported index value {conversions.key_in_message(key)} in list")
+        raise EvaluationError(f"unsupported index value {conversions.format_key_for_message(key)} in list")
     raise EvaluationError(f"unsupported index type '{type_name(key)}' in list")
 
 

@@ -128,7 +128,7 @@ from webhook.cel.library import costs, list_origins, splitting
 from webhook.cel.library.declaration import Cost, Overload, Version
 from webhook.cel.library.go_text import ESCAPES
 from webhook.cel.types import INT, STRING, Type, list_of
-from webhook.cel.values import plain_double, type_name
+from webhook.cel.values import plain_double_text, type_name
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError, NoSuchOverload
 
@@ -210,7 +210,7 @@ def join(deadline: Deadline, parts: list[Any], separator: str = "") -> str:
     """Return the texts joined with a separator."""
     if parts and type(parts[0]) is not str:
         raise NoSuchOverload
-    for part in deadline.each(parts):
+    for part in deadline.charge_for_items(parts):
         if type(part) is not str:
             raise EvaluationError(f"join: invalid input: {_element_as_text(part)}")
     length = sum(map(len, parts)) + len(separator) * max(len(parts) - 1, 0)
@@ -221,7 +221,7 @@ def join(deadline: Deadline, parts: list[Any], separator: str = "") -> str:
 def _element_as_text(value: Any) -> str:
     kind = type(value)
     if kind is float:
-        return plain_double(value)
+        return plain_double_text(value)
     return str(value) if kind is int else type_name(value)
 
 
@@ -263,7 +263,7 @@ def _split_parts(deadline: Deadline, text: str, separator: str, limit: int) -> l
     if 0 < limit <= (text.count(separator) if separator else len(text) - 1):
         deadline.spend(limit)
         return text.split(separator, limit - 1) if separator else [*text[: limit - 1], text[limit - 1 :]]
-    return splitting.split(deadline, text, separator) if separator else splitting.characters(deadline, text)
+    return splitting.split(deadline, text, separator) if separator else splitting.split_into_characters(deadline, text)
 
 
 def substring(text: str, start: int) -> str:

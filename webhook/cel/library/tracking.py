@@ -39,15 +39,15 @@ _ADDERS = frozenset((int, UInt, float, str, bytes, Duration, Timestamp))
 
 def go_type_name(kind: type) -> str:
     """Return the Go type of a class of values."""
-    return GO_NAMES.get(kind) or getattr(kind, "go_type", "") or f"cel.{type_name_of(kind)}"
+    return GO_NAMES.get(kind) or getattr(kind, "go_type", "") or f"cel.{short_cel_type_name(kind)}"
 
 
-def type_name_of(kind: Any) -> str:
+def short_cel_type_name(kind: Any) -> str:
     """Return the last part of the name of a class's CEL type."""
     return str(kind.cel_type.name).rpartition(".")[2]
 
 
-def tracked_argument(overloads: Sequence[Overload]) -> int | None:
+def index_of_tracked_argument(overloads: Sequence[Overload]) -> int | None:
     """Return which argument must have the type that the call's cost counting expects; None for most calls."""
     if len(overloads) != 1:
         return None

@@ -59,11 +59,11 @@ from typing import Any, ClassVar
 
 from webhook.cel.library import costs, url_syntax
 from webhook.cel.library.declaration import Cost, Overload
-from webhook.cel.types import BOOL, STRING, Type, list_of, map_of, opaque
+from webhook.cel.types import BOOL, STRING, Type, list_of, map_of, opaque_type
 from webhook.deadline import PIECE, Deadline
 from webhook.errors import EvaluationError
 
-URL_TYPE = opaque("kubernetes.URL")
+URL_TYPE = opaque_type("kubernetes.URL")
 
 
 class URL:

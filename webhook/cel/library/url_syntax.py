@@ -37,15 +37,17 @@ _ZONE = _HOST | {" "}
 _KEPT_AS_WRITTEN = frozenset("!$&'()*+,;=:@[]%")
 
 
-def _forbidden_in_host(escapes: Iterable[int]) -> re.Pattern[str]:
+def _pattern_of_forbidden_host_characters(escapes: Iterable[int]) -> re.Pattern[str]:
     """Return a pattern for what a host must not contain: ASCII characters, and percent escapes of some bytes."""
     characters = "".join(re.escape(each) for each in map(chr, range(0x80)) if each not in _HOST | {"%"})
     bytes_ = "|".join(f"{byte:02X}" for byte in escapes)
     return re.compile(f"[{characters}]|%(?i:{bytes_})")
 
 
-_BAD_IN_HOST = _forbidden_in_host(byte for byte in range(0x80) if byte != 0x25)
-_BAD_IN_ZONE = _forbidden_in_host(byte for byte in range(0x100) if byte != 0x25 and chr(byte) not in _ZONE)
+_BAD_IN_HOST = _pattern_of_forbidden_host_characters(byte for byte in range(0x80) if byte != 0x25)
+_BAD_IN_ZONE = _pattern_of_forbidden_host_characters(
+    byte for byte in range(0x100) if byte != 0x25 and chr(byte) not in _ZONE
+)
 
 
 class BadUrl(ValueError):
@@ -97,7 +99,7 @@ class ParsedUrl:
         pieces = self.query.split("&")
         if len(pieces) > MAX_PARAMETERS:
             return values
-        for piece in deadline.each(pieces):
+        for piece in deadline.charge_for_items(pieces):
             if not piece or ";" in piece:
                 continue
             key, _, value = piece.partition("=")

@@ -34,7 +34,7 @@ def operand_expected_error(frame: BracketFrame, text: str, follows: str, *, is_o
         expected = _STARTS.replace("'.'", "')', '.'")
     elif frame.shape == "index" and frame.is_empty() and not is_optional:
         expected = _STARTS.replace("'!'", "'!', '?'")
-    return f"{_kind_of_fault(is_extraneous=follows in STARTING)} input '{text}' expecting {{{expected}}}"
+    return f"{_token_fault_word(is_extraneous=follows in STARTING)} input '{text}' expecting {{{expected}}}"
 
 
 def missing_token_error(what: str, kind: str, text: str) -> str:
@@ -47,8 +47,8 @@ def unexpected_token_error(frame: BracketFrame, kind: str, text: str, *, is_extr
     if kind == END and frame.shape in ("group", "index", "call"):
         return f"missing '{frame.closing}' at '{END}'"
     expected = _AFTER.get(frame.shape, f"'{frame.closing}'")
-    return f"{_kind_of_fault(is_extraneous=is_extraneous)} input '{text}' expecting {expected}"
+    return f"{_token_fault_word(is_extraneous=is_extraneous)} input '{text}' expecting {expected}"
 
 
-def _kind_of_fault(*, is_extraneous: bool) -> str:
+def _token_fault_word(*, is_extraneous: bool) -> str:
     return "extraneous" if is_extraneous else "mismatched"

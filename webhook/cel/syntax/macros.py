@@ -38,7 +38,7 @@ def expand_macro(offset: int, name: str, target: Node | None, arguments: tuple[N
     if target is None:
         return _has_node(offset, arguments[0])
     if name in ("greatest", "least"):
-        return _extreme_call(offset, name, target, arguments)
+        return _greatest_or_least_call(offset, name, target, arguments)
     if name == "bind" and not (isinstance(target, Ident) and target.name == "cel"):
         return None
     if name == "sortBy" and isinstance(target, Literal | MapNode | StructNode):
@@ -63,7 +63,7 @@ def _has_node(offset: int, argument: Node) -> Has:
     raise MacroError("invalid argument to has() macro", argument.offset)
 
 
-def _extreme_call(offset: int, name: str, target: Node, arguments: tuple[Node, ...]) -> Node | None:
+def _greatest_or_least_call(offset: int, name: str, target: Node, arguments: tuple[Node, ...]) -> Node | None:
     """Return the call of math.greatest or math.least; three and more arguments become a list."""
     if not (isinstance(target, Ident) and target.name == "math"):
         return None

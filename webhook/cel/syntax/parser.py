@@ -234,7 +234,7 @@ class _Parser:
         self._next += 1
         self._expecting = True
         if precedence >= RELATION:
-            self._check_open_rules()
+            self._check_nesting_depth()
 
     def _read_question_mark(self, offset: int) -> None:
         frame = self._frame
@@ -252,7 +252,7 @@ class _Parser:
             where, condition, _ = frame.conditions[-1]
             frame.conditions[-1] = (where, condition, frame.operands.pop())
             self._depth += 1
-            self._check_open_rules()
+            self._check_nesting_depth()
         elif frame.is_reading_key():
             self._depth -= frame.finish_item()
             frame.colons.append(offset)
@@ -291,7 +291,7 @@ class _Parser:
         self._expecting = True
         self._depth += 1
         if self._kinds[self._next] != closing:
-            self._check_open_rules()
+            self._check_nesting_depth()
 
     def _close_bracket(self) -> None:
         frame = self._frame
@@ -346,7 +346,7 @@ class _Parser:
 
     # Limits and complaints
 
-    def _check_open_rules(self) -> None:
+    def _check_nesting_depth(self) -> None:
         if self._depth > DEPTH_LIMIT or max(self._frame.open_rule_counts()) > DEPTH_LIMIT:
             self._issues.append(CompileIssue(f"expression recursion limit exceeded: {DEPTH_LIMIT}", -1, -1))
             raise _SyntaxError

@@ -125,7 +125,7 @@ class VariableInliner:
         """Return the expression without variables.
 
         Raises:
-            TooLarge: too much would have to be written out.
+            TooLargeToCompile: too much would have to be written out.
         """
         self._written = 0
         return self._inline_with_bound_names(node, _NONE)

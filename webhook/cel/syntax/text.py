@@ -59,9 +59,9 @@ def _source_pieces(node: Node) -> list[_Piece]:
         case Ident():
             return [node.name]
         case Select():
-            return [(node.operand, _MEMBER), ".?" if node.optional else ".", _field_name(node.field)]
+            return [(node.operand, _MEMBER), ".?" if node.optional else ".", _field_name_in_source(node.field)]
         case Has():
-            return ["has(", (node.operand, _MEMBER), ".", _field_name(node.field), ")"]
+            return ["has(", (node.operand, _MEMBER), ".", _field_name_in_source(node.field), ")"]
         case Call():
             return _call_pieces(node)
         case ListNode():
@@ -76,7 +76,8 @@ def _source_pieces(node: Node) -> list[_Piece]:
             return ["{", *_joined_pieces(entries), "}"]
         case StructNode():
             named: list[list[_Piece]] = [
-                ["?" * each.optional, _field_name(each.field), ": ", (each.value, _ANY)] for each in node.entries
+                ["?" * each.optional, _field_name_in_source(each.field), ": ", (each.value, _ANY)]
+                for each in node.entries
             ]
             return [f"{node.name}{{", *_joined_pieces(named), "}"]
         case Macro():
@@ -115,7 +116,7 @@ def _joined_pieces(parts: list[list[_Piece]], separator: str = ", ") -> list[_Pi
     return [piece for index, part in enumerate(parts) for piece in ([separator, *part] if index else part)]
 
 
-def _field_name(name: str) -> str:
+def _field_name_in_source(name: str) -> str:
     return name if _WORD.fullmatch(name) and name not in lexer.KEYWORDS else f"`{name}`"
 
 

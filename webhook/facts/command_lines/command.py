@@ -20,13 +20,13 @@ from webhook.facts.command_lines.shell import ReadingBudget, ScriptVariables
 from webhook.facts.command_lines.wrappers import LauncherStart, commands_started_by
 from webhook.facts.subject import Subject
 from webhook.placeholders import is_placeholder
-from webhook.same import Same
+from webhook.same import IdentityKey
 from webhook.typed import fields
 from webhook.typed.environment import Environment
 from webhook.typed.pods import Container
-from webhook.typed.view import Reading as ReadingOf
+from webhook.typed.view import ReadingContext as ReadingOf
 from webhook.typed.view import Typed
-from webhook.user_cache import UserCache
+from webhook.user_cache import TwoGenerationCache
 
 PYTHON: Final = "python"
 SEVERAL: Final = "several"
@@ -91,7 +91,9 @@ _Env: TypeAlias = tuple[tuple[str, str | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class _CommandLine:
-    """A command line with its environment; until when it may be followed makes no difference to the answer."""
+    """A command line with its environment; the deadline is no part of its equality, because it does not change the
+    answer. until when it may be followed makes no difference to the answer.
+    """
 
     words: tuple[str, ...]
     env: _Env
@@ -130,7 +132,9 @@ def cached_launch_of_container(container: Container, subject: Subject) -> Launch
     """Return what the command of a container starts, found out once a request: many checks ask."""
     if not (container.command or container.args):
         return _NOTHING
-    return subject.cluster.once((launch_of_container, Same(container.json)), lambda: launch_of_container(container))
+    return subject.cluster.once(
+        (launch_of_container, IdentityKey(container.json)), lambda: launch_of_container(container)
+    )
 
 
 def launch_of_json(container: JSON, deadline: Deadline | None = None) -> LaunchedProgram:
@@ -138,7 +142,7 @@ def launch_of_json(container: JSON, deadline: Deadline | None = None) -> Launche
     return launch_of_container(Container.of(container, (), ReadingOf(deadline or Deadline())))
 
 
-def launched_by_json(container: JSON, subject: Subject) -> LaunchedProgram:
+def cached_launch_of_json(container: JSON, subject: Subject) -> LaunchedProgram:
     """Do as `cached_launch_of_container`, with the JSON of a container."""
     return cached_launch_of_container(Container.of(container, (), ReadingOf(subject.deadline)), subject)
 
@@ -184,7 +188,7 @@ def _follow_command_line(asked: _CommandLine) -> LaunchedProgram:
     if len(launchers) > 1:
         return LaunchedProgram(by=SEVERAL)
     if launchers:
-        said = _launch_of_start(
+        said = _launched_program_of_start(
             launchers[0], " ".join(each or "" for variable in env for each in variable), asked.deadline
         )
         return said._replace(
@@ -193,7 +197,7 @@ def _follow_command_line(asked: _CommandLine) -> LaunchedProgram:
     return LaunchedProgram(by=PYTHON, whole=True) if len(started) == 1 else _NOTHING
 
 
-_KEPT: Final[UserCache[_CommandLine, LaunchedProgram | None]] = UserCache(2 << 20)
+_KEPT: Final[TwoGenerationCache[_CommandLine, LaunchedProgram | None]] = TwoGenerationCache(2 << 20)
 
 
 def _is_script_that_changes_hosts(word: str) -> bool:
@@ -203,7 +207,9 @@ def _is_script_that_changes_hosts(word: str) -> bool:
 
 
 def _certain_variables(env: Sequence[tuple[str, str | None]], reading: ReadingBudget) -> dict[str, str]:
-    """Return the variables of a container whose values stand in it; the last one of a name counts."""
+    """Return the environment variables whose values are written in the container; the last one of a name counts. the
+    last one of a name counts.
+    """
     known: dict[str, str] = {}
     for name, value in reading.deadline.items_with_clock_checks(env):
         known.pop(name, None)
@@ -225,7 +231,7 @@ def _with_expanded_variables(word: str, known: Mapping[str, str], reading: Readi
     return _KUBELET.sub(value_of_reference, word)
 
 
-def _launch_of_start(start: LauncherStart, env: str, deadline: Deadline) -> LaunchedProgram:
+def _launched_program_of_start(start: LauncherStart, env: str, deadline: Deadline) -> LaunchedProgram:
     launcher = start.launcher
     assert launcher is not None
     options, whole = _options_before_program(launcher, start.arguments, deadline)
@@ -288,7 +294,7 @@ def _options_before_program(
         deadline.spend(1)
         name, equals, value = words[at].lstrip("-").partition("=")
         name, at = name.replace("_", "-"), at + 1
-        count = launcher.takes(name)
+        count = launcher.count_values_of_option(name)
         if count is None and not equals and at < len(words) and not words[at].startswith("-"):
             return _joined_values(values), False
         if count and not equals:

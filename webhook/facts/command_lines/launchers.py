@@ -24,7 +24,7 @@ class LauncherRow:
     prefixes: tuple[tuple[str, int], ...]
     meanings: Mapping[str, str]
 
-    def takes(self, option: str) -> int | None:
+    def count_values_of_option(self, option: str) -> int | None:
         """Return how many values an option takes; None for one that is not known."""
         count = self.counts.get(option)
         if count is None:

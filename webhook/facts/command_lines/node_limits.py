@@ -19,7 +19,7 @@ OPTIONS: Final = {
 _NODES: Final = re.compile(r"([0-9]{1,9})(?::([0-9]{1,9}))?", re.ASCII)
 
 
-def node_limits_of(launch: LaunchedProgram) -> tuple[int, int] | None:
+def node_count_range_of_launch(launch: LaunchedProgram) -> tuple[int, int] | None:
     """Return the least and the most nodes that a command asks for; None where it does not say so."""
     match = _NODES.fullmatch(launch.nodes) if launch.by in OPTIONS else None
     return None if match is None else (int(match[1]), int(match[2] or match[1]))

@@ -68,7 +68,7 @@ class _NestingOfCommand:
 
     def finished_command(self, words: list[ShellWord], operator: Operator) -> Iterator[ShellCommand]:
         """Yield the command made of these words, which ends at an operator."""
-        rest = self._without_reserved(words)
+        rest = self._strip_reserved_words(words)
         if rest:
             alone = self.before not in _CONDITIONAL and operator not in _APART
             yield ShellCommand(tuple(rest), certain=alone and not self.compounds and not self.parentheses)
@@ -79,7 +79,7 @@ class _NestingOfCommand:
         if words or operator != "\n":
             self.before = operator
 
-    def _without_reserved(self, words: list[ShellWord]) -> list[ShellWord]:
+    def _strip_reserved_words(self, words: list[ShellWord]) -> list[ShellWord]:
         """Return the words after those that open, close or divide compound commands."""
         index = 0
         while index < len(words):
@@ -134,7 +134,7 @@ class ReadingBudget:
             ValueError: there is too much text.
         """
         self.take(len(script))
-        self.deadline.may_take(sum(map(script.count, _SIGNS)) * _SIGN_S)
+        self.deadline.check_clock_before_slow_call(sum(map(script.count, _SIGNS)) * _SIGN_S)
 
 
 class ScriptVariables:
@@ -149,11 +149,11 @@ class ScriptVariables:
         """Return the value of a variable; None where it comes from elsewhere, such as the image."""
         return "?" if name in self.own else self.known.get(name)
 
-    def shown(self) -> dict[str, str]:
+    def certain_values(self) -> dict[str, str]:
         """Return the values that are known for certain, for a script inside the script."""
         return {name: value for name, value in self.known.items() if name not in self.own}
 
-    def take(self, command: ShellCommand) -> tuple[str, ...]:
+    def assign_and_expand_command(self, command: ShellCommand) -> tuple[str, ...]:
         """Note a command's assignments, and return the words that it runs with; none for one that only assigns."""
         count = 0
         while count < len(command.words) and _ASSIGNMENT.match(command.words[count].written):
@@ -169,13 +169,13 @@ class ScriptVariables:
         if name in _SETS or rest[0].written.startswith("(("):
             self.own |= {each for word in rest for each in _IDENTIFIER.findall(word.written)}
             return ()
-        words = tuple(each for word in rest for each in word.expand(self._value_put_into_word))
+        words = tuple(each for word in rest for each in word.expand(self._value_for_expansion))
         if words and words[0] in ("source", "."):
             self.own |= self.known.keys()
             self.known.clear()
         return words
 
-    def _value_put_into_word(self, name: str) -> str | None:
+    def _value_for_expansion(self, name: str) -> str | None:
         """Return the value of a variable that is put into a word, and count its characters."""
         value = self.value(name)
         self.reading.take(len(value or ""))
@@ -186,7 +186,7 @@ class ScriptVariables:
             match = _ASSIGNMENT.match(word.written)
             if match is None:
                 continue
-            value = "".join(word.expand(self._value_put_into_word, splits=False))[match.end() :]
+            value = "".join(word.expand(self._value_for_expansion, splits=False))[match.end() :]
             if certain and not match[2] and not match[3] and not _OPEN.search(value):
                 self.known[match[1]] = value
                 self.own.discard(match[1])

@@ -40,17 +40,17 @@ def commands_started_by(words: Sequence[str], variables: ScriptVariables, depth:
     if first in read_launcher_catalogue().others:
         return
     if first == "eval":
-        yield from _starts_of_script(" ".join(words[1:]), variables, depth)
+        yield from _launcher_starts_of_script(" ".join(words[1:]), variables, depth)
         return
     for index, word in enumerate(variables.reading.deadline.items_with_clock_checks(words)):
         program = _program_name(word)
         if not _is_program_word(words, index):
             continue
         if _SHELL.fullmatch(program):
-            yield from _starts_of_script(_script_after_c(words[index + 1 :]), variables, depth)
+            yield from _launcher_starts_of_script(_script_of_option_c(words[index + 1 :]), variables, depth)
             return
         if _SNAKE.fullmatch(program):
-            yield from _starts_of_python(
+            yield from _launcher_starts_of_python(
                 words[index + 1 :], alone=not index or first in read_launcher_catalogue().wrappers
             )
             return
@@ -71,7 +71,7 @@ def _program_name(word: str) -> str:
     return word.rsplit("/", 1)[-1]
 
 
-def _script_after_c(words: Sequence[str]) -> str:
+def _script_of_option_c(words: Sequence[str]) -> str:
     """Return the script after a shell's `-c`; "" where the shell reads a file."""
     asked = takes = False
     for word in words:
@@ -86,19 +86,19 @@ def _script_after_c(words: Sequence[str]) -> str:
     return ""
 
 
-def _starts_of_script(script: str, variables: ScriptVariables, depth: int) -> Iterator[LauncherStart]:
+def _launcher_starts_of_script(script: str, variables: ScriptVariables, depth: int) -> Iterator[LauncherStart]:
     """Yield what a script starts, unless it is longer than the kernel takes or nested beyond reason."""
     if len(script) >= _LONGEST or depth >= _DEEPEST:
         return
-    shown = variables.shown()
+    shown = variables.certain_values()
     variables.reading.take(len(shown))
     variables.reading.take_script(script)
     inner = ScriptVariables(shown, variables.reading)
     for command in split_into_commands(script, variables.reading.deadline):
-        yield from commands_started_by(inner.take(command), inner, depth + 1)
+        yield from commands_started_by(inner.assign_and_expand_command(command), inner, depth + 1)
 
 
-def _starts_of_python(words: Sequence[str], *, alone: bool) -> Iterator[LauncherStart]:
+def _launcher_starts_of_python(words: Sequence[str], *, alone: bool) -> Iterator[LauncherStart]:
     """Yield what Python is to run: a launcher by its module or its file, or a program."""
     at = 0
     while at < len(words) and words[at].startswith("-"):

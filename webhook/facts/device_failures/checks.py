@@ -28,10 +28,10 @@ _ADVICE: Final = (
     gangs_and_retries.advise_gang_restarts,
     node_taints_and_tolerations.advise_tolerations,
     device_failures.advise_bare_pods,
-    device_failures.advise_shared_claims,
-    readiness_and_disruption.advise_serving,
-    liveness.advise_liveness,
-    device_failures.advise_image_pulls,
+    device_failures.advise_reused_claims_of_single_pods,
+    readiness_and_disruption.advise_serving_readiness_and_disruption,
+    liveness.advise_liveness_probes,
+    device_failures.advise_always_pull_of_image_digests,
     nccl.advise_nccl,
 )
 _CLAIMS: Final = frozenset(("resource.k8s.io", kind) for kind in ("ResourceClaim", "ResourceClaimTemplate"))
@@ -43,7 +43,7 @@ def advise_device_failures(subject: Subject) -> Iterator[Problem]:
     yield from check_advice_without_repetitions(_ADVICE, node_taints_and_tolerations.TOLERATES_EVERYTHING.id, subject)
 
 
-def _is_checked_kind(subject: Subject) -> bool:
+def _needs_device_failure_advice(subject: Subject) -> bool:
     """Return whether an object is neither made from another object, which was looked at, nor a Pod without devices."""
     if subject.group_kind != ("", "Pod"):
         return not subject.metadata.is_controlled
@@ -60,7 +60,7 @@ CHECKS: Final = (
         run=advise_device_failures,
         kinds=WORKLOADS | readiness_and_disruption.SERVICES,
         lookups=_LOOKUPS,
-        when=_is_checked_kind,
+        when=_needs_device_failure_advice,
         of_pods_with=frozenset((CLAIMS, DEVICES)),
     ),
     Check(group="device-failures", run=node_taints_and_tolerations.advise_device_tolerations, kinds=_CLAIMS),

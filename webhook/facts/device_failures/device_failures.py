@@ -66,10 +66,14 @@ def _only_tries_devices(container: Container, subject: Subject) -> bool:
     return _RUNS_TEST.search(" ".join(container.words)) is not None
 
 
-def advise_shared_claims(subject: Subject) -> Iterator[Problem]:
-    """Warn of a claim by name in a template of one pod; rules of claims tell of a claim that several pods share."""
+def advise_reused_claims_of_single_pods(subject: Subject) -> Iterator[Problem]:
+    """Warn of a ResourceClaim named in a template of one pod: a replacement pod gets the same devices, even failed
+    ones. rules of claims tell of a claim that several pods share.
+    """
     using = [
-        pods for pods in subject.once(read_device_workload).device_pods if pods.pods == 1 and _any_pod_names_claim(pods)
+        pods
+        for pods in subject.once(read_device_workload).device_pods
+        if pods.pod_count == 1 and _any_pod_names_claim(pods)
     ]
     if not using or subject.group_kind == _POD:
         return
@@ -86,7 +90,7 @@ def _any_pod_names_claim(pods: DevicePods) -> bool:
     return any(claim.resource_claim_name for claim in pods.spec.resource_claims)
 
 
-def advise_image_pulls(subject: Subject) -> Iterator[Problem]:
+def advise_always_pull_of_image_digests(subject: Subject) -> Iterator[Problem]:
     """Warn of imagePullPolicy Always for images named by digest, in pods that use devices."""
     for pods in subject.once(read_device_workload).device_pods:
         for container in pods.containers:

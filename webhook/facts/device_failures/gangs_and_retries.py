@@ -14,17 +14,17 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.facts.command_lines.command import cached_launch_of_container
-from webhook.facts.command_lines.node_limits import node_limits_of
+from webhook.facts.command_lines.node_limits import node_count_range_of_launch
 from webhook.facts.device_failures.groups import DEVICE_FAILURES
 from webhook.facts.device_failures.job_set_restarts import advise_job_set_restarts
-from webhook.facts.device_failures.types import PolicyHolder
+from webhook.facts.device_failures.types import VolcanoJobOrTask
 from webhook.facts.gpu.device_pods import DevicePods, is_training_container, read_device_workload
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects import kinds
 from webhook.paths import FieldPath, get
 from webhook.problem import Problem
 from webhook.typed.ray import RayJob
-from webhook.typed.view import Reading
+from webhook.typed.view import ReadingContext
 
 GANG_POLICY: Final = DEVICE_FAILURES.rule(
     "device-failures/gang-policy",
@@ -63,21 +63,21 @@ def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
     training = [
         pods for pods in subject.once(read_device_workload).device_pods if _trains_as_fixed_group(pods, subject)
     ]
-    if sum(pods.pods for pods in training) < _SEVERAL:
+    if sum(pods.pod_count for pods in training) < _SEVERAL:
         return
-    yield from advise_job_set_restarts(subject) if at is None else _check_gang_policy(at, training, subject)
+    yield from advise_job_set_restarts(subject) if at is None else _check_missing_event_policies(at, training, subject)
 
 
 def _trains_as_fixed_group(pods: DevicePods, subject: Subject) -> bool:
     """Return whether the pods train together and need all of them: a launcher of 2 to 4 nodes goes on with fewer."""
     for container in pods.containers:
         if is_training_container(container, subject):
-            limits = node_limits_of(cached_launch_of_container(container, subject))
+            limits = node_count_range_of_launch(cached_launch_of_container(container, subject))
             return limits is None or limits[0] == limits[1] > 1
     return False
 
 
-def _check_gang_policy(at: FieldPath, training: Sequence[DevicePods], subject: Subject) -> Iterator[Problem]:
+def _check_missing_event_policies(at: FieldPath, training: Sequence[DevicePods], subject: Subject) -> Iterator[Problem]:
     """Warn of events that no policy of a Job, or of the task whose pod is lost, is about."""
     of_job = _events_of_policies(at, subject)
     for pods in training:
@@ -96,7 +96,7 @@ def _check_gang_policy(at: FieldPath, training: Sequence[DevicePods], subject: S
 
 def _events_of_policies(at: FieldPath, subject: Subject) -> set[str]:
     """Return the events of the policies that stand at a place; an exit code is one of a failed pod."""
-    holder = PolicyHolder.of(get(subject.object, at), at, Reading(subject.deadline))
+    holder = VolcanoJobOrTask.of(get(subject.object, at), at, ReadingContext(subject.deadline))
     events: set[str] = set()
     for policy in holder.policies:
         events.update((policy.event, *policy.events))
@@ -105,10 +105,10 @@ def _events_of_policies(at: FieldPath, subject: Subject) -> set[str]:
     return events
 
 
-def _devices_of_all_pods(subject: Subject) -> int:
+def _count_devices_of_all_pods(subject: Subject) -> int:
     """Return how many devices all pods have, with at least one for each pod."""
     using = subject.once(read_device_workload).device_pods
-    return sum(pods.pods * (sum(pods.devices.values()) or 1) for pods in using)
+    return sum(pods.pod_count * (sum(pods.devices.values()) or 1) for pods in using)
 
 
 def _check_ray_job_retries(subject: Subject) -> Iterator[Problem]:
@@ -116,7 +116,7 @@ def _check_ray_job_retries(subject: Subject) -> Iterator[Problem]:
     spec = subject.typed(RayJob).spec
     if spec.cluster_selector or spec.submission_mode == "InteractiveMode" or spec.backoff_limit:
         return
-    if _devices_of_all_pods(subject) >= _SEVERAL:
+    if _count_devices_of_all_pods(subject) >= _SEVERAL:
         is_set = "is not set" if spec.backoff_limit is None else "is 0"
         message = f"{is_set}, so the first failure of the program or the head pod ends the RayJob"
         fix = "set backoffLimit to the number of times that KubeRay may retry the job"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.problems.rule import Group
+from webhook.problems.rule import RuleGroup
 
-DEVICE_FAILURES: Final = Group(
+DEVICE_FAILURES: Final = RuleGroup(
     "device-failures",
     source="https://kubernetes.io/blog/2025/07/03/navigating-failures-in-pods-with-devices/",
     level="warn",

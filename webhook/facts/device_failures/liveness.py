@@ -64,7 +64,7 @@ _SIZE: Final = re.compile(r"(?i)(?<![a-z0-9.])([0-9]{1,4}(?:\.[0-9]{1,3})?)([bm]
 
 
 @dataclass(frozen=True, slots=True)
-class ModelServers:
+class ModelServerPatterns:
     """All of model_servers.yaml: what an image or a word of a command has in it that starts such a server.
 
     `later`: one that loads its models when they are asked for.
@@ -76,23 +76,25 @@ class ModelServers:
 
 
 @cache
-def read_model_servers() -> ModelServers:
+def read_model_server_patterns() -> ModelServerPatterns:
     """Return the shipped rows, which are read on first use."""
     (document,) = yamlfile.read(FILE)
-    return ModelServers(*(re.compile("|".join(document.value[each])) for each in ("images", "commands", "later")))
+    return ModelServerPatterns(
+        *(re.compile("|".join(document.value[each])) for each in ("images", "commands", "later"))
+    )
 
 
-def advise_liveness(subject: Subject) -> Iterator[Problem]:
+def advise_liveness_probes(subject: Subject) -> Iterator[Problem]:
     """Warn of containers with devices that are killed while they start."""
     if subject.group_kind in BATCH:
         return
     for pods in subject.once(read_device_workload).device_pods:
         for container in pods.containers:
             if container.liveness_probe and not container.has("startupProbe"):
-                yield from _check_liveness(container, pods)
+                yield from _check_liveness_probe(container, pods)
 
 
-def _check_liveness(container: Container, pods: DevicePods) -> Iterator[Problem]:
+def _check_liveness_probe(container: Container, pods: DevicePods) -> Iterator[Problem]:
     probe = container.liveness_probe
     seconds = _seconds_until_kill(probe)
     if seconds is None:
@@ -120,7 +122,7 @@ def _seconds_until_kill(probe: Probe) -> int | None:
 
 def _seconds_to_load_model(container: Container) -> int:
     """Return the seconds that a server of language models needs to load; 0 for another one, and for a small model."""
-    servers, words = read_model_servers(), " ".join(container.words)
+    servers, words = read_model_server_patterns(), " ".join(container.words)
     if not (servers.images.search(container.image) or servers.commands.search(words)):
         return 0
     texts = (words, *(value for value in container.environment.by_name().values() if value))

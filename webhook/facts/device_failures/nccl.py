@@ -67,7 +67,7 @@ def advise_nccl(subject: Subject) -> Iterator[Problem]:
                 yield from _check_nccl_topology_file(pods, container, topology)
             if (
                 pods.spec.host_network
-                and work.count > 1
+                and work.count_device_pods > 1
                 and cached_launch_of_container(container, subject).by in LAUNCHERS
             ):
                 yield from _check_nccl_socket_ifname(pods, container)
@@ -75,7 +75,7 @@ def advise_nccl(subject: Subject) -> Iterator[Problem]:
 
 def _nccl_variables(container: Container) -> Mapping[str, Variable]:
     """Return those variables of a container that are looked at; the last one of a name counts."""
-    if not container.env_names.shares(_LOOKED_AT):  # as nearly always, and there may be hundreds
+    if not container.env_names.has_any_of(_LOOKED_AT):  # as nearly always, and there may be hundreds
         return {}
     return {variable.name: variable for variable in container.env if variable.name in _LOOKED_AT}
 

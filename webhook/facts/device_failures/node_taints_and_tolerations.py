@@ -54,7 +54,7 @@ def advise_tolerations(subject: Subject) -> Iterator[Problem]:
     """Warn of tolerations with which pods with devices stay on a node that failed."""
     for pods in subject.once(read_device_workload).device_pods:
         for toleration in pods.spec.tolerations:
-            if _stays_for_ever(toleration):
+            if _tolerates_without_time_limit(toleration):
                 yield from _check_lasting_toleration(toleration, pods)
 
 
@@ -69,7 +69,7 @@ def _check_lasting_toleration(toleration: Toleration, pods: DevicePods) -> Itera
         yield LOST_NODE.problem(at, message, f"set {effect}tolerationSeconds, such as to 300")
 
 
-def _stays_for_ever(toleration: Toleration) -> bool:
+def _tolerates_without_time_limit(toleration: Toleration) -> bool:
     matches_all = toleration.operator == "Exists" or bool(toleration.key)
     return matches_all and toleration.effect in _EVICTING and toleration.toleration_seconds is None
 
@@ -77,12 +77,12 @@ def _stays_for_ever(toleration: Toleration) -> bool:
 def advise_device_tolerations(subject: Subject) -> Iterator[Problem]:
     """Warn of tolerations of device requests that take devices which their driver has tainted as failed."""
     is_claim = subject.group_kind[1] == "ResourceClaim"
-    claim = subject.typed(ResourceClaim).spec if is_claim else subject.typed(ResourceClaimTemplate).claim
+    claim = subject.typed(ResourceClaim).spec if is_claim else subject.typed(ResourceClaimTemplate).claim_spec
     for request in claim.devices.requests:
         parts: tuple[ExactDeviceRequest | DeviceSubRequest, ...]
-        parts = request.flat, request.exactly, *request.first_available
+        parts = request.flat_request, request.exactly, *request.first_available
         for part in parts:
             for toleration in part.tolerations:
-                if not toleration.key and _stays_for_ever(toleration):
+                if not toleration.key and _tolerates_without_time_limit(toleration):
                     message = "tolerates every taint of a device, so devices that have failed are allocated again"
                     yield DEVICE_TAINTS.problem(toleration.at, message, NAME_TAINTS)

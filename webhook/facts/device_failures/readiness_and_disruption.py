@@ -8,7 +8,7 @@ from typing import Final
 
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.device_failures.groups import DEVICE_FAILURES
-from webhook.facts.device_failures.liveness import read_model_servers
+from webhook.facts.device_failures.liveness import read_model_server_patterns
 from webhook.facts.device_failures.types import PodDisruptionBudget
 from webhook.facts.gpu.device_pods import SERVING, DevicePods, read_device_workload
 from webhook.facts.subject import Subject
@@ -57,7 +57,7 @@ _OF_SEVERAL: Final = re.compile(r"\bray start\b|--(headless|nnodes|node[-_]rank|
 """What a command has that starts one node of a server of several nodes: only the first of its pods takes requests."""
 
 
-def advise_serving(subject: Subject) -> Iterator[Problem]:
+def advise_serving_readiness_and_disruption(subject: Subject) -> Iterator[Problem]:
     """Warn of servers that get requests before they are ready, or are all drained at once."""
     if subject.group_kind in SERVICES:
         for pods in subject.once(read_device_workload).device_pods:
@@ -89,7 +89,7 @@ def _has_request_port(container: Container) -> bool:
     """
     if any(map(_NOTEBOOK.search, (container.image, container.name))):
         return False
-    serves = read_model_servers().commands.search(" ".join(container.words)) is not None
+    serves = read_model_server_patterns().commands.search(" ".join(container.words)) is not None
     return any(serves or port.container_port not in _FOR_PEOPLE for port in container.ports)
 
 
@@ -98,7 +98,7 @@ def _serves_model(container: Container, subject: Subject) -> bool:
     words = " ".join(container.words)
     if _OF_SEVERAL.search(words) or (_WAITS.search(words) and "&" not in words) or _pretends(container, subject):
         return False
-    if read_model_servers().later.search(f"{container.image} {words}"):
+    if read_model_server_patterns().later.search(f"{container.image} {words}"):
         return False
     variables = (
         text
@@ -120,24 +120,26 @@ def _pretends(container: Container, subject: Subject) -> bool:
 
 
 def _check_disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
-    if pods.pods < _SEVERAL or not subject.view().is_whole(PodDisruptionBudget.gvk):
+    if pods.pod_count < _SEVERAL or not subject.cluster_view().is_whole(PodDisruptionBudget.gvk):
         return
     labels, has_more = pods.template.metadata.labels, subject.group_kind in SERVICES
     if not any(
-        _selects_pods(selector, labels, has_more=has_more) for selector in subject.once(_disruption_budget_selectors)
+        _may_select_pods(selector, labels, has_more=has_more) for selector in subject.once(_disruption_budget_selectors)
     ):
-        message = f"no PodDisruptionBudget selects the {pods.pods} pods, so node drains may stop all of them at once"
+        message = (
+            f"no PodDisruptionBudget selects the {pods.pod_count} pods, so node drains may stop all of them at once"
+        )
         at = path_as_text(pods.podset.path) if has_more else "spec.replicas"
         yield DISRUPTION_BUDGET.problem(at, message, "create a PodDisruptionBudget with maxUnavailable: 1")
 
 
 def _disruption_budget_selectors(subject: Subject) -> Items[LabelSelector]:
     """Return the selectors of the PodDisruptionBudgets of the namespace."""
-    budgets = subject.view().every(PodDisruptionBudget)
+    budgets = subject.cluster_view().list_typed_in_all_namespaces(PodDisruptionBudget)
     return budgets.of([budget.spec.selector for budget in budgets if budget.namespace == subject.namespace])
 
 
-def _selects_pods(selector: LabelSelector, labels: Mapping[str, str], *, has_more: bool) -> bool:
+def _may_select_pods(selector: LabelSelector, labels: Mapping[str, str], *, has_more: bool) -> bool:
     """Return whether a selector certainly or possibly selects pods with labels, or more: expressions are not
     followed.
     """

@@ -86,7 +86,7 @@ def _job_specs(subject: Subject) -> Iterator[JobSpec]:
 
 def _is_failure_costly(pods: DevicePods, subject: Subject) -> bool:
     """Return whether a failure costs more than one pod with one device: several, or a training."""
-    return pods.pods > 1 or sum(pods.devices.values()) > 1 or _looks_like_training(pods, subject)
+    return pods.pod_count > 1 or sum(pods.devices.values()) > 1 or _looks_like_training(pods, subject)
 
 
 def _looks_like_training(pods: DevicePods, subject: Subject) -> bool:
@@ -102,7 +102,7 @@ def _looks_like_training(pods: DevicePods, subject: Subject) -> bool:
 def _check_pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Iterator[Problem]:
     """Warn of a job that survives few evictions; whoever allows more failures than usual has thought of them."""
     allowed = _BACKOFF_LIMIT if job.backoff_limit is None else job.backoff_limit
-    is_one_pod = max(pods.pods, job.completions or 0) <= 1
+    is_one_pod = max(pods.pod_count, job.completions or 0) <= 1
     if allowed > _BACKOFF_LIMIT or (is_one_pod and allowed) or not _is_failure_costly(pods, subject):
         return  # one pod is made again after an eviction, as often as failures are allowed
     often = f"the job allows {counted(allowed, 'failure')}" if allowed else "the first one ends the job"

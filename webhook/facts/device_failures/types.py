@@ -10,7 +10,7 @@ from webhook.typed.pods import LabelSelector
 from webhook.typed.view import Typed
 
 
-class PolicyHolder(Typed):
+class VolcanoJobOrTask(Typed):
     """A Job of Volcano, or a task of it."""
 
     policies = Parts(LifecyclePolicy)

@@ -16,8 +16,8 @@ from webhook.cluster.interest import interest_in_fields
 from webhook.deadline import Deadline
 from webhook.facts.dra.types import ComputeDomain, ResourceClaim, ResourceClaimTemplate
 from webhook.facts.view import ClusterView
-from webhook.same import Same
-from webhook.typed.view import Reading
+from webhook.same import IdentityKey
+from webhook.typed.view import ReadingContext
 
 DEFAULT: Final = "default"
 """The namespace of an object whose file names none, as kubectl assumes."""
@@ -55,32 +55,34 @@ class _NamesOfKind:
 
 
 @dataclass(frozen=True, slots=True)
-class _Listed:
-    """All objects of a kind; until when they may be read makes no difference to what they say."""
+class _ObjectsOfKind:
+    """All objects of a kind; the deadline is no part of the cache key, because it does not change the result. until
+    when they may be read makes no difference to what they say.
+    """
 
-    objects: Same
+    objects: IdentityKey
     deadline: Deadline = field(compare=False)
 
 
 @lru_cache(maxsize=_KEPT_LISTS)
-def _names(listed: _Listed) -> _NamesOfKind:
+def _index_names_and_namespaces(listed: _ObjectsOfKind) -> _NamesOfKind:
     """Return the names of all objects, read once for each state of the cluster: a user of another namespace may have
     thousands.
     """
     of_namespace: dict[str, list[str]] = {}
     namespaces: dict[str, list[str]] = {}
     for obj in listed.deadline.items_with_clock_checks(listed.objects.held):
-        name, namespace = _place(obj)
+        name, namespace = _name_and_namespace(obj)
         namespaces.setdefault(name, []).append(namespace)
         of_namespace.setdefault(namespace, []).append(name)
     return _NamesOfKind(of_namespace, namespaces)
 
 
 @lru_cache(maxsize=_KEPT_LISTS)
-def _by_namespace(listed: _Listed) -> Mapping[str, Sequence[JSON]]:
+def _group_objects_by_namespace(listed: _ObjectsOfKind) -> Mapping[str, Sequence[JSON]]:
     objects: dict[str, list[JSON]] = {}
     for obj in listed.deadline.items_with_clock_checks(listed.objects.held):
-        objects.setdefault(_place(obj)[1], []).append(obj)
+        objects.setdefault(_name_and_namespace(obj)[1], []).append(obj)
     return objects
 
 
@@ -93,10 +95,10 @@ class AbsenceFinder:
         self._kinds: dict[ClaimKind, _NamesOfKind] = {}
         self._promised: frozenset[str] | None = None
 
-    def of(self, kind: ClaimKind, name: str) -> AbsenceOfClaim:
+    def find_absence(self, kind: ClaimKind, name: str) -> AbsenceOfClaim:
         """Return why an object that was looked up does not exist."""
         names = self._cached_names_of_kind(kind)
-        is_promised = kind is ResourceClaimTemplate and name in self._cached_promised_templates()
+        is_promised = kind is ResourceClaimTemplate and name in self._cached_compute_domain_templates()
         elsewhere = names.namespaces.get(name, ())
         is_known = self._view.is_whole(kind.gvk)
         return AbsenceOfClaim(
@@ -108,10 +110,10 @@ class AbsenceFinder:
 
     def _cached_names_of_kind(self, kind: ClaimKind) -> _NamesOfKind:
         if kind not in self._kinds:
-            self._kinds[kind] = _names(_listed(self._view, kind.gvk))
+            self._kinds[kind] = _index_names_and_namespaces(_list_objects_of_kind(self._view, kind.gvk))
         return self._kinds[kind]
 
-    def _cached_promised_templates(self) -> frozenset[str]:
+    def _cached_compute_domain_templates(self) -> frozenset[str]:
         if self._promised is None:
             self._promised = templates_of_compute_domains(self._view)
         return self._promised
@@ -119,16 +121,20 @@ class AbsenceFinder:
 
 def templates_of_compute_domains(view: ClusterView) -> frozenset[str]:
     """Return the names of the templates that ComputeDomains of the view's namespace create."""
-    here = _by_namespace(_listed(view, ComputeDomain.gvk)).get(view.namespace or DEFAULT, ())
-    domains = [ComputeDomain(obj, (), Reading(view.deadline)) for obj in view.deadline.items_with_clock_checks(here)]
+    here = _group_objects_by_namespace(_list_objects_of_kind(view, ComputeDomain.gvk)).get(
+        view.namespace or DEFAULT, ()
+    )
+    domains = [
+        ComputeDomain(obj, (), ReadingContext(view.deadline)) for obj in view.deadline.items_with_clock_checks(here)
+    ]
     return frozenset(domain.spec.channel.resource_claim_template.name for domain in domains)
 
 
-def _listed(view: ClusterView, kind: GroupVersionKind) -> _Listed:
-    return _Listed(Same(view.objects(kind)), view.deadline)
+def _list_objects_of_kind(view: ClusterView, kind: GroupVersionKind) -> _ObjectsOfKind:
+    return _ObjectsOfKind(IdentityKey(view.list_json_in_all_namespaces(kind)), view.deadline)
 
 
-def _place(obj: JSON) -> tuple[str, str]:
+def _name_and_namespace(obj: JSON) -> tuple[str, str]:
     """Return the name and the namespace of an object of the cluster."""
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict):  # in a file

@@ -42,7 +42,7 @@ class AllocatableDevices:
     is_counted: bool = False
 
 
-def remaining_for_request(
+def devices_remaining_for_request(
     selected: Items[PooledDevice], capacities: Mapping[str, Amount], tolerations: Sequence[JSON], rules: TaintRules
 ) -> AllocatableDevices:
     """Return the devices that remain for a request with some capacities and tolerations."""
@@ -58,7 +58,7 @@ def remaining_for_request(
     left.devices = selected.of(fit)
     by_node = Counter[str]()
     for (node, *_), sharing in _devices_by_shared_counters(left.devices).items():
-        within = _devices_within_counters(selected.of(sharing))
+        within = _count_devices_within_counters(selected.of(sharing))
         left.is_counted |= within < len(sharing)
         by_node[node] += within
     anywhere = by_node.pop("", 0)
@@ -85,15 +85,15 @@ def _devices_by_shared_counters(devices: Sequence[PooledDevice]) -> Mapping[tupl
     """Return the devices grouped by node, pool and the first set of counters that they use."""
     listed: dict[tuple[str, int, str], list[PooledDevice]] = {}
     for device in devices:
-        listed.setdefault((device.node, id(device.pool), next(iter(device.consumed()), "")), []).append(device)
+        listed.setdefault((device.node, id(device.pool), next(iter(device.consumed_counters()), "")), []).append(device)
     return listed
 
 
-def _devices_within_counters(devices: Items[PooledDevice]) -> int:
+def _count_devices_within_counters(devices: Items[PooledDevice]) -> int:
     """Return how many devices of one pool fit into its shared counters; devices with unknown counters always fit."""
     taken: dict[tuple[str, str], list[int]] = {}
     for device in devices:
-        for name, counters in device.consumed().items():
+        for name, counters in device.consumed_counters().items():
             for counter, amount in counters.items():
                 taken.setdefault((name, counter), []).append(amount)
     most, shared = len(devices), devices[0].pool.counters() if taken else {}

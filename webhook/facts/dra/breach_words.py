@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from webhook.paths import path_as_text
-from webhook.schema.forms import fault_of
+from webhook.schema.forms import fault_of_name
 from webhook.schema.values import Breach
 from webhook.wording import counted, shown
 
@@ -68,12 +68,12 @@ def _words_for_duplicate(breach: Breach) -> BreachWords:
 
 
 def _words_for_bad_name(breach: Breach) -> BreachWords:
-    if fault := fault_of(_shown_value(breach), breach.expected):
+    if fault := fault_of_name(_shown_value(breach), breach.expected):
         return _words_with_value(breach, f"is not a valid name because {fault}", f"use {breach.expected}")
     return _words_with_value(breach, f"must be {breach.expected}", f"write {breach.expected}")
 
 
-def _not_one_of(breach: Breach) -> BreachWords:
+def _words_for_not_one_of(breach: Breach) -> BreachWords:
     return _words_with_value(breach, f"must be one of {breach.expected}", _fix_with_nearest(breach, "use one of them"))
 
 
@@ -98,7 +98,7 @@ def _words_for_unknown_request(breach: Breach) -> BreachWords:
 
 
 def _words_for_bad_capacity_name(breach: Breach) -> BreachWords:
-    message = f"cannot be the name of a capacity because {fault_of(_shown_value(breach), breach.expected)}"
+    message = f"cannot be the name of a capacity because {fault_of_name(_shown_value(breach), breach.expected)}"
     return _words_with_value(breach, message, "write the name of a capacity of the device")
 
 
@@ -111,7 +111,7 @@ _WORDS: Final[Mapping[str, Callable[[Breach], BreachWords]]] = {
     "tooLong": _words_for_too_long,
     "duplicate": _words_for_duplicate,
     "badName": _words_for_bad_name,
-    "notOneOf": _not_one_of,
+    "notOneOf": _words_for_not_one_of,
     "outOfRange": lambda breach: _words_with_value(breach, f"must be {breach.expected}", "set a number in this range"),
     "forbidden": _words_for_forbidden_field,
     "excluded": _words_for_excluded_field,

@@ -6,11 +6,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Check, group_kinds_of_types
-from webhook.facts.dra.device_claims import validate_claim_names, validate_node_name, validate_pod_claims, validate_use
+from webhook.facts.dra.device_claims import (
+    check_unused_and_shared_claims,
+    validate_no_node_name,
+    validate_pod_claims,
+    validate_unique_claim_names,
+)
 from webhook.facts.dra.device_claims_classes import validate_class_resources
 from webhook.facts.dra.device_claims_existence import validate_claims, validate_requests
 from webhook.facts.dra.device_claims_gpus import advise_gpu_requested_twice
-from webhook.facts.dra.device_claims_group import LOOKUP, validate_pod_group_claims
+from webhook.facts.dra.device_claims_group import LOOKUP, check_claims_match_pod_group
 from webhook.facts.dra.device_classes import validate_device_class, validate_device_taint_rule
 from webhook.facts.dra.inventory import LOOKUPS as INVENTORY
 from webhook.facts.dra.nvidia_device_config import validate_device_configs
@@ -22,7 +27,7 @@ from webhook.facts.dra.slice_types import DeviceTaintRule
 from webhook.facts.dra.types import DeviceClass, PodGroup, ResourceClaim, ResourceClaimTemplate, Workload
 from webhook.facts.kinds import TRAINER
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.virtual_pods import check_problems_of_pods
+from webhook.facts.train_job_pods.virtual_pods import run_check_on_virtual_pods
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
 from webhook.typed.pod_parts import CLAIMS, DEVICE_CLASSES, EPHEMERAL_CONTAINERS, PATCH, POD_RESOURCES
@@ -33,25 +38,25 @@ def check_device_claims(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of a pod's claims, of the objects that they refer to, and of their use."""
     pod = subject.typed(Pod).spec
     if subject.is_patch:
-        yield from validate_claim_names(pod)
+        yield from validate_unique_claim_names(pod)
         return
     yield from validate_pod_claims(subject)
-    yield from _check_claims_of_kinds(subject)
+    yield from _check_claims_and_class_resources(subject)
     if pod.resource_claims:
-        yield from validate_node_name(subject)
-        yield from validate_use(subject)
+        yield from validate_no_node_name(subject)
+        yield from check_unused_and_shared_claims(subject)
         if pod.has("schedulingGroup"):
-            yield from validate_pod_group_claims(subject)
+            yield from check_claims_match_pod_group(subject)
 
 
 def check_generated_device_claims(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the objects that the claims of Trainer's pods refer to; their declaration is
     train-job's.
     """
-    yield from check_problems_of_pods(subject, _check_claims_of_kinds, refuses=False)
+    yield from run_check_on_virtual_pods(subject, _check_claims_and_class_resources, refuses=False)
 
 
-def _check_claims_of_kinds(subject: Subject) -> Iterator[Problem]:
+def _check_claims_and_class_resources(subject: Subject) -> Iterator[Problem]:
     pod = subject.typed(Pod)
     if DEVICE_CLASSES in pod.parts.present:
         yield from validate_class_resources(subject)

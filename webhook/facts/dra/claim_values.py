@@ -18,7 +18,7 @@ from webhook.facts.view import ClusterView
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.schema.forms import FORMS
-from webhook.schema.values import Breach, declared, values
+from webhook.schema.values import Breach, declarations_of_file, read_data_file
 from webhook.typed.collections import Items
 from webhook.typed.objects import Object
 from webhook.typed.pods import Toleration
@@ -28,12 +28,12 @@ FILE: Final = Path(__file__).with_name("claims.yaml")
 
 def is_version_declared(version: str) -> bool:
     """Return whether claims.yaml describes this version of resource.k8s.io."""
-    return version in declared(FILE)["objects"]["Devices"]["requests"]["list"]["object"]
+    return version in read_data_file(FILE)["objects"]["Devices"]["requests"]["list"]["object"]
 
 
 def shape_breaches(obj: Object) -> Iterator[Breach]:
     """Yield the breaches of claims.yaml in an object; wrong types are reported where objects are decoded."""
-    breaches = values(FILE, obj.version).breaches(obj.json, obj.gvk.kind, (), obj.reading.deadline)
+    breaches = declarations_of_file(FILE, obj.version).breaches(obj.json, obj.gvk.kind, (), obj.reading.deadline)
     return (breach for breach in breaches if breach.what != "wrongType")
 
 
@@ -45,7 +45,7 @@ def claim_breaches(
     """
     if is_version_declared(claim.version):
         yield from shape_breaches(claim)
-        yield from _spec_breaches(claim.claim, requests, view, is_flat=claim.version in FLAT_VERSIONS)
+        yield from _spec_breaches(claim.claim_spec, requests, view, is_flat=claim.version in FLAT_VERSIONS)
 
 
 def _spec_breaches(
@@ -56,14 +56,14 @@ def _spec_breaches(
         yield from _request_breaches(request, is_flat=is_flat)
     for constraint in devices.constraints:
         yield from _constraint_breaches(constraint)
-        yield from names.breaches_of_names(constraint.requests, constraint.path("requests"))
+        yield from names.breaches_of_unknown_names(constraint.requests, constraint.path("requests"))
     for config in devices.config:
-        yield from names.breaches_of_names(config.requests, config.path("requests"))
+        yield from names.breaches_of_unknown_names(config.requests, config.path("requests"))
     yield from parameter_breaches(config.opaque for config in devices.config)
 
 
 def _request_breaches(request: DeviceRequest, *, is_flat: bool) -> Iterator[Breach]:
-    exact = request.flat if is_flat else request.exactly
+    exact = request.flat_request if is_flat else request.exactly
     yield from _toleration_breaches(exact.tolerations)
     for choice in request.first_available:
         yield from _toleration_breaches(choice.tolerations)
@@ -95,7 +95,7 @@ class _RequestNames:
         # an alternative by its name alone: what stands behind the request's name and a slash
         self._alone = {name.partition("/")[2]: name for name in reversed(self._names) if "/" in name}
 
-    def breaches_of_names(self, names: Items[str], at: FieldPath) -> Iterator[Breach]:
+    def breaches_of_unknown_names(self, names: Items[str], at: FieldPath) -> Iterator[Breach]:
         """Yield the names that no request has (validateRequestNameRef)."""
         for index, name in enumerate(names):
             if name not in self._names and not is_placeholder(name):

@@ -45,14 +45,16 @@ class DeviceClasses:
         missing.
         """
         if name not in self._found:
-            view = self._view.unnoted() if devices.is_class_of_driver(name) else self._view
+            view = (
+                self._view.copy_without_missing_objects() if devices.is_class_installed_by_driver(name) else self._view
+            )
             self._found[name] = view.find(DeviceClass, name, namespaced=False)
         return self._found[name]
 
     def names(self) -> list[str]:
         """Return the names of all classes of the view."""
         if self._names is None:
-            self._names = [device_class.name for device_class in self._view.every(DeviceClass)]
+            self._names = [device_class.name for device_class in self._view.list_typed_in_all_namespaces(DeviceClass)]
         return self._names
 
     def state(self, name: str) -> DeviceClassState:
@@ -66,7 +68,7 @@ class DeviceClasses:
 
     def states(self, requests: Iterable[DeviceRequestOfClaim]) -> dict[str, DeviceClassState]:
         """Return what the view knows about the classes of requests and of their alternatives."""
-        classes = [choice.device_class for request in requests for choice in request.with_choices]
+        classes = [choice.device_class for request in requests for choice in request.self_and_alternatives]
         return {name: self.state(name) for name in classes}
 
     def _look_up_state(self, name: str) -> DeviceClassState:

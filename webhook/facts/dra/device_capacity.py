@@ -36,5 +36,5 @@ def consumed_capacity(capacity: DeviceCapacity, asks: int | None) -> int | None:
 
 def rounded_up_units(amount: JSON) -> int | None:
     """Return a quantity in whole units, rounded up; None if it is not set."""
-    read = quantity.read(amount)
+    read = quantity.read_quantity_or_none(amount)
     return None if read is None else read.value()

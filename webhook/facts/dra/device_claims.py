@@ -13,12 +13,12 @@ from webhook.attributes import Operation
 from webhook.facts.dra.groups import DEVICE_CLAIMS, DEVICE_CLAIMS_ADVICE
 from webhook.facts.dra.pod_claims import PodClaim as ResolvedClaim
 from webhook.facts.dra.pod_claims import pod_claims
-from webhook.facts.gpu.extended_resources import requests_devices
+from webhook.facts.gpu.extended_resources import has_device_requests
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.name_faults import label_fault, subdomain_fault
-from webhook.names import dns1123_label, dns1123_subdomain
-from webhook.placeholders import names_variable
+from webhook.names import dns1123_label_errors, dns1123_subdomain_errors
+from webhook.placeholders import has_placeholder_variable
 from webhook.problem import Problem
 from webhook.typed.pods import Container, ContainerClaim, Pod, PodClaim, PodSpec
 
@@ -125,8 +125,8 @@ def validate_pod_claims(subject: Subject) -> Iterator[Problem]:
             yield from _check_static_pod(pod)
         for claim in pod.spec.resource_claims:
             yield from validate_pod_resource_claim(claim)
-        yield from validate_claim_names(pod.spec)
-    yield from _validate_containers(pod.spec, subject.view())
+        yield from validate_unique_claim_names(pod.spec)
+    yield from _validate_claims_of_containers(pod.spec, subject.cluster_view())
     if pod.spec.has("ephemeralContainers"):
         yield from _check_ephemeral_containers(pod.spec)
     if pod.spec.has("resources"):
@@ -156,18 +156,18 @@ def _check_claim_name(claim: PodClaim) -> Iterator[Problem]:
     if not claim.name:
         message = "must be set because containers refer to the claim by its name"
         yield CLAIM_NAME.problem(claim.path("name"), message, "set a name such as gpu")
-    elif not names_variable(claim.name) and dns1123_label(claim.name):
+    elif not has_placeholder_variable(claim.name) and dns1123_label_errors(claim.name):
         message = f"cannot be the name of a claim because {label_fault(claim.name)}"
         yield CLAIM_NAME.problem(claim.path("name"), message, _LABEL, claim.name)
 
 
 def _check_source_name(claim: PodClaim, field: str, name: str, kind: str) -> Iterator[Problem]:
-    if name and not names_variable(name) and dns1123_subdomain(name):
+    if name and not has_placeholder_variable(name) and dns1123_subdomain_errors(name):
         message = f"cannot be the name of a {kind} because {subdomain_fault(name)}"
         yield SOURCE_NAME.problem(claim.path(field), message, f"write the name of a {kind} of this namespace", name)
 
 
-def validate_claim_names(pod: PodSpec) -> Iterator[Problem]:
+def validate_unique_claim_names(pod: PodSpec) -> Iterator[Problem]:
     """Yield the names that two claims of a pod or a patch have (gatherPodResourceClaimNames)."""
     first: dict[str, int] = {}
     for index, claim in enumerate(pod.resource_claims):
@@ -176,11 +176,11 @@ def validate_claim_names(pod: PodSpec) -> Iterator[Problem]:
             yield CLAIM_NAME_TWICE.problem(claim.path("name"), message, "give each claim its own name", claim.name)
 
 
-def _validate_containers(pod: PodSpec, view: ClusterView) -> Iterator[Problem]:
+def _validate_claims_of_containers(pod: PodSpec, view: ClusterView) -> Iterator[Problem]:
     """Yield the problems of the claims that the containers of a pod use."""
     taking = [container for container in pod.all_containers() if container.resources.claims]
     declared = dict.fromkeys(claim.name for claim in pod.resource_claims) if taking else {}
-    is_open = any(map(names_variable, declared))  # a name that is filled in later may be any
+    is_open = any(map(has_placeholder_variable, declared))  # a name that is filled in later may be any
     for container in taking:
         yield from validate_container_resource_claims(container)
         if not is_open:
@@ -195,7 +195,7 @@ def validate_container_resource_claims(container: Container) -> Iterator[Problem
         if not claim.name:
             fix = "set name to the name of an entry of spec.resourceClaims"
             yield CONTAINER_CLAIM_NAME.problem(claim.at, "must have the name of a claim", fix)
-        elif claim.request and not names_variable(claim.request) and dns1123_label(claim.request):
+        elif claim.request and not has_placeholder_variable(claim.request) and dns1123_label_errors(claim.request):
             message = f"cannot be the name of a request because {label_fault(claim.request)}"
             fix = "write the name of a request of the claim"
             yield REQUEST_NAME.problem(claim.path("request"), message, fix, claim.request)
@@ -214,7 +214,7 @@ def _claim_taken_twice_problem(claim: ContainerClaim, before: Collection[str]) -
 def _check_undeclared_claims(container: Container, declared: Collection[str], view: ClusterView) -> Iterator[Problem]:
     """Yield the problems that validateResourceClaimNames would report: a container takes claims of its pod."""
     for claim in container.resources.claims:
-        if claim.name and claim.name not in declared and not names_variable(claim.name):
+        if claim.name and claim.name not in declared and not has_placeholder_variable(claim.name):
             near = view.nearest(claim.name, declared)
             fix = (
                 f"write `{near}` if that is meant, or declare the claim there"
@@ -241,7 +241,7 @@ def _check_pod_level_claims(pod: PodSpec) -> Iterator[Problem]:
         yield POD_LEVEL.problem(pod.resources.path("claims"), message, fix)
 
 
-def validate_node_name(subject: Subject) -> Iterator[Problem]:
+def validate_no_node_name(subject: Subject) -> Iterator[Problem]:
     """Yield the problem of a new pod with claims that names its node, because only the scheduler allocates claims."""
     pod = subject.typed(Pod).spec
     if pod.node_name and subject.attributes.operation is Operation.CREATE:
@@ -252,7 +252,7 @@ def validate_node_name(subject: Subject) -> Iterator[Problem]:
         yield NODE_NAME.problem(pod.path("nodeName"), message, fix, pod.node_name)
 
 
-def validate_use(subject: Subject) -> Iterator[Problem]:
+def check_unused_and_shared_claims(subject: Subject) -> Iterator[Problem]:
     """Yield the claims that no container uses, and those that all pods of a template share."""
     for claim in subject.once(pod_claims).claims:
         yield from _check_unused_claim(claim, subject)
@@ -261,13 +261,13 @@ def validate_use(subject: Subject) -> Iterator[Problem]:
 
 
 def _check_unused_claim(claim: ResolvedClaim, subject: Subject) -> Iterator[Problem]:
-    if not claim.users and may_stay_idle(claim) and (claim.is_found or not subject.once(requests_devices)):
+    if not claim.users and may_devices_stay_idle(claim) and (claim.is_found or not subject.once(has_device_requests)):
         message = f"no container uses claim `{claim.name}`{consequence_of_unused_claim(claim)}"
         fix = "name the claim in resources.claims of a container, or remove the claim"
         yield UNUSED.problem(claim.at, message, fix)
 
 
-def may_stay_idle(claim: ResolvedClaim) -> bool:
+def may_devices_stay_idle(claim: ResolvedClaim) -> bool:
     """Return whether devices of a claim stay idle if no container names it; true for a claim that is not found."""
     return not claim.is_found or any(request.device.kind in _STAYS_IDLE for request in claim.requests)
 

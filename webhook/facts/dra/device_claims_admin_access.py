@@ -28,12 +28,12 @@ def validate_admin_access(claim: PodClaim, subject: Subject) -> Iterator[Problem
     """Yield the problem of AuthorizedForAdmin, which the API server checks for every claim created from a template."""
     if not claim.contents.has_admin_access or claim.source != "template":
         return
-    view = subject.view()
+    view = subject.cluster_view()
     allowed = allows_admin_access(view)
     if allowed is None:
-        yield ADMIN_ACCESS.problem(claim.at, missing=view.missing()[""])
+        yield ADMIN_ACCESS.problem(claim.at, missing=view.missing_objects_by_field()[""])
     elif not allowed:
         label = 'the label resource.kubernetes.io/admin-access: "true"'
-        asks = f"{view.named(TEMPLATE, claim.reference, view.namespace)} asks for admin access"
+        asks = f"{view.name_with_file(TEMPLATE, claim.reference, view.namespace)} asks for admin access"
         message = f"{asks}, but this namespace lacks {label}, so no claim is created, and the pods stay Pending"
         yield ADMIN_ACCESS.problem(claim.at, message, "use a namespace with that label")

@@ -55,7 +55,7 @@ _NOT_INSTALLED: Final = {
 """Classes that examples of a driver use and its chart does not install, with the fix: NVIDIA's, since 25.3."""
 
 
-def validate_class(
+def validate_class_exists(
     name: str, state: DeviceClassState, asks: str, path: FieldPath, subject: Subject
 ) -> Iterator[Problem]:
     """Yield the problem of a DeviceClass that does not exist: rule class-exists."""
@@ -71,10 +71,10 @@ def validate_class(
     elif name in _NOT_INSTALLED and not state.is_found:
         message = f"{asks} `{name}`, which only examples of its driver name and no present release of it installs"
         yield CLASS_INSTALLED.problem(path, message, _NOT_INSTALLED[name])
-    elif name and not state.is_found and not devices.is_class_of_driver(name):
-        view = subject.view()
+    elif name and not state.is_found and not devices.is_class_installed_by_driver(name):
+        view = subject.cluster_view()
         view.find(DeviceClass, name, namespaced=False)
-        yield CLASS_EXISTS.problem(path, missing=view.every_missing_object())
+        yield CLASS_EXISTS.problem(path, missing=view.all_missing_objects())
 
 
 def validate_class_resources(subject: Subject) -> Iterator[Problem]:
@@ -83,22 +83,22 @@ def validate_class_resources(subject: Subject) -> Iterator[Problem]:
     """
     for container in subject.typed(Pod).spec.all_containers():
         resources = container.resources
-        for name in _names_of_classes(resources):
+        for name in _class_resource_names(resources):
             path = resources.path("limits" if name in resources.limits else "requests", name)
             device_class = name.removeprefix(CLASS_PREFIX)
             state = subject.once(_device_classes_of_view).state(device_class)
-            yield from validate_class(device_class, state, "asks for DeviceClass", path, subject)
+            yield from validate_class_exists(device_class, state, "asks for DeviceClass", path, subject)
             if not state.is_absent:
                 yield from _check_class_amount(path, resources.limits.get(name), resources.requests.get(name))
 
 
-def _names_of_classes(resources: Resources) -> list[str]:
+def _class_resource_names(resources: Resources) -> list[str]:
     names = dict.fromkeys((*resources.limits, *resources.requests))
     return [name for name in names if name.startswith(CLASS_PREFIX)]
 
 
 def _device_classes_of_view(subject: Subject) -> DeviceClasses:
-    return DeviceClasses(subject.view())
+    return DeviceClasses(subject.cluster_view())
 
 
 def _check_class_amount(path: FieldPath, limit: Amount | None, request: Amount | None) -> Iterator[Problem]:
@@ -109,14 +109,18 @@ def _check_class_amount(path: FieldPath, limit: Amount | None, request: Amount |
         message = "must be in limits too because a device cannot be overcommitted"
         fix = "set the limit to the request"
     elif request is not None and str(request) != str(limit):
-        message = f"must equal the request {amounts.amount_as_text(request)} because a device cannot be overcommitted"
+        message = (
+            f"must equal the request {amounts.amount_for_message(request)} because a device cannot be overcommitted"
+        )
         fix = "set the limit and the request to the same whole number"
-    yield CLASS_AMOUNT.problem(path, message, fix, shown=amounts.amount_as_text(request if limit is None else limit))
+    yield CLASS_AMOUNT.problem(
+        path, message, fix, shown=amounts.amount_for_message(request if limit is None else limit)
+    )
 
 
 def _is_whole_and_equal(limit: Amount | None, request: Amount | None) -> bool:
     """Return whether there is a limit, in whole devices, that the request equals."""
     if limit is None or (request is not None and str(request) != str(limit)):
         return False
-    amount = amounts.read_quantity(amounts.text_of(limit))
+    amount = amounts.read_quantity(amounts.amount_as_string(limit))
     return amount is not None and amount.is_whole()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.dra.device_claims_admin_access import validate_admin_access
-from webhook.facts.dra.device_claims_classes import validate_class
+from webhook.facts.dra.device_claims_classes import validate_class_exists
 from webhook.facts.dra.groups import DEVICE_CLAIMS_ADVICE
 from webhook.facts.dra.pod_claims import ClaimReference, PodClaim, pod_claims
 from webhook.facts.subject import Subject
@@ -39,14 +39,14 @@ def validate_claims(subject: Subject) -> Iterator[Problem]:
         for request in claim.requests:
             asks = f"{claim.kind} `{claim.reference}` asks for DeviceClass"
             state = claim.contents.classes[request.device_class]
-            yield from validate_class(request.device_class, state, asks, claim.at, subject)
+            yield from validate_class_exists(request.device_class, state, asks, claim.at, subject)
         yield from validate_admin_access(claim, subject)
 
 
 def _check_claim_exists(claim: PodClaim, subject: Subject) -> Iterator[Problem]:
     absence = claim.absence
     if not absence.is_absent:
-        if not claim.is_found and claim.looks_up and subject.namespace and not absence.is_promised:
+        if not claim.is_found and claim.referenced_kind and subject.namespace and not absence.is_promised:
             yield CLAIM_EXISTS.problem(claim.at, missing=_missing_objects(claim, subject))
         return
     where, fix = "does not exist in this namespace", f"create the {claim.kind}, or correct the name"
@@ -61,10 +61,10 @@ def _check_claim_exists(claim: PodClaim, subject: Subject) -> Iterator[Problem]:
 
 def _missing_objects(claim: PodClaim, subject: Subject) -> tuple[MissingObject, ...]:
     """Return the claim or the template that does not exist, with the reason."""
-    view = subject.view()
-    if claim.looks_up:
-        view.find(claim.looks_up, claim.reference)
-    return view.every_missing_object()
+    view = subject.cluster_view()
+    if claim.referenced_kind:
+        view.find(claim.referenced_kind, claim.reference)
+    return view.all_missing_objects()
 
 
 def validate_requests(subject: Subject) -> Iterator[Problem]:
@@ -82,5 +82,5 @@ def _check_request_exists(reference: ClaimReference, claim: PodClaim, subject: S
             near = reference.nearest_request
             fix = f"write `{near}` if that is meant" if near else "write the name of a request of the claim"
             yield REQUEST_EXISTS.problem(path, message, fix, reference.request)
-    elif claim.looks_up and not claim.absence.is_absent and subject.namespace:
+    elif claim.referenced_kind and not claim.absence.is_absent and subject.namespace:
         yield REQUEST_EXISTS.problem(path, missing=_missing_objects(claim, subject))

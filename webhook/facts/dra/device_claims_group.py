@@ -28,17 +28,17 @@ POD_GROUP: Final = DEVICE_CLAIMS_ADVICE.rule(
 LOOKUP: Final = interest_in_fields(PodGroup.gvk, "spec.resourceClaims")
 
 
-def validate_pod_group_claims(subject: Subject) -> Iterator[Problem]:
-    """Yield claims of a pod that have either the name or the source of a claim of the group, but not both: rule
-    pod-group.
+def check_claims_match_pod_group(subject: Subject) -> Iterator[Problem]:
+    """Yield claims of a pod that equal a claim of its PodGroup in name or in source, but not in both: rule pod-group.
+    rule pod-group.
     """
-    pod, view = subject.typed(Pod).spec, subject.view()
+    pod, view = subject.typed(Pod).spec, subject.cluster_view()
     name = pod.scheduling_group.pod_group_name
     if not name or is_placeholder(name):
         return
     group = view.find(PodGroup, name)
     if not group:
-        yield POD_GROUP.problem(pod.scheduling_group.path("podGroupName"), missing=view.missing()[""])
+        yield POD_GROUP.problem(pod.scheduling_group.path("podGroupName"), missing=view.missing_objects_by_field()[""])
         return
     shared = [claim for claim in group.spec.resource_claims if claim]
     same = {(claim.name, *_source_names(claim)) for claim in shared}

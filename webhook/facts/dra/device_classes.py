@@ -114,7 +114,7 @@ def validate_device_taint_rule(subject: Subject) -> Iterator[Problem]:
     rule = subject.typed(DeviceTaintRule)
     if is_version_declared(rule.version):
         yield from _check_breaches(shape_breaches(rule))
-    yield from _check_every_device(rule)
+    yield from _check_taint_on_every_device(rule)
 
 
 def _check_api_version(device_class: DeviceClass, subject: Subject) -> Iterator[Problem]:
@@ -156,7 +156,7 @@ def _check_selectors(device_class: DeviceClass) -> Iterator[Problem]:
             yield SELECTOR_FEATURE_GATE.problem(selector.at, *describe_feature_gate(selector))
 
 
-def _check_every_device(rule: DeviceTaintRule) -> Iterator[Problem]:
+def _check_taint_on_every_device(rule: DeviceTaintRule) -> Iterator[Problem]:
     """Yield the problem of a rule that taints every device (k8s.io/api v0.36.1 resource/v1beta2
     DeviceTaintRuleSpec).
     """

@@ -70,8 +70,8 @@ class PooledDevice:
         """Return driver, pool and name, which identify the device."""
         return self.pool.driver, self.pool.name, self.name
 
-    def consumed(self) -> dict[str, dict[str, int]]:
-        """Return how much it uses of the counters that its pool shares, in thousandths."""
+    def consumed_counters(self) -> dict[str, dict[str, int]]:
+        """Return how much the device uses of each shared counter of its pool, in thousandths."""
         if not self.pool.counters():
             return {}
         return {
@@ -81,14 +81,14 @@ class PooledDevice:
 
 def counter_values_in_thousandths(counters: Entries[CounterValue]) -> dict[str, int]:
     """Return the values of counters by name, in thousandths; invalid quantities are left out."""
-    read = {name: quantity.read(counter.value) for name, counter in counters.items()}
+    read = {name: quantity.read_quantity_or_none(counter.value) for name, counter in counters.items()}
     return {name: max(0, value.milli_value()) for name, value in read.items() if value is not None}
 
 
 def read_pools(view: ClusterView) -> list[DevicePool]:
     """Return the pools of a view, each in its newest generation."""
     newest: dict[tuple[str, str], DevicePool] = {}
-    for spec in [published.spec for published in view.every(ResourceSlice) if published.spec]:
+    for spec in [published.spec for published in view.list_typed_in_all_namespaces(ResourceSlice) if published.spec]:
         pool = DevicePool(spec.driver, spec.pool.name, spec.pool.generation)
         known = newest.setdefault((pool.driver, pool.name), pool)
         if pool.generation > known.generation:

@@ -21,15 +21,15 @@ def _compute_dra_fact(subject: Subject) -> FactResult:
     value = {
         "claims": [claim_as_json(claim) for claim in claims.claims],
         "references": [reference_as_json(reference) for reference in claims.references],
-        "requests": _requests_of_claim_itself(subject),
+        "requests": _reviewed_requests_as_json(subject),
     }
-    return subject.once(pod_sets).result(value, "requests", missing=claims.missing)
+    return subject.once(pod_sets).build_fact_result(value, "requests", missing=claims.missing)
 
 
-def _requests_of_claim_itself(subject: Subject) -> list[JSON]:
+def _reviewed_requests_as_json(subject: Subject) -> list[JSON]:
     """Return the requests of a claim or a template itself, whether their classes exist or not."""
     asked = subject.once(requests_of_reviewed_claim)
-    return requests_as_json(asked, DeviceClasses(subject.view()).states(asked)) if asked else []
+    return requests_as_json(asked, DeviceClasses(subject.cluster_view()).states(asked)) if asked else []
 
 
 FACTS: Final = (

@@ -16,9 +16,9 @@ from webhook.attributes import JSON
 from webhook.cel import CostMeter, Program
 from webhook.cluster.interest import interest_in_fields
 from webhook.deadline import Deadline
-from webhook.errors import CompileError, EvaluationError, TooLarge
+from webhook.errors import CompileError, EvaluationError, TooLargeToCompile
 from webhook.facts.dra import device_pools, device_taints
-from webhook.facts.dra.allocatable import AllocatableDevices, remaining_for_request
+from webhook.facts.dra.allocatable import AllocatableDevices, devices_remaining_for_request
 from webhook.facts.dra.class_lookup import CLASS
 from webhook.facts.dra.device_matching import device_as_cel_value
 from webhook.facts.dra.device_pools import PooledDevice, read_pools
@@ -94,32 +94,32 @@ class _ClusterDevices:
     deadline: Deadline
 
 
-def describe_matching_devices(subject: Subject) -> DeviceInventory:
+def find_matching_devices(subject: Subject) -> DeviceInventory:
     """Return the devices that the requests of a claim or a template, or a class, select."""
-    view = subject.view()
+    view = subject.cluster_view()
     devices = Items([*_devices_with_json(view)], view.deadline)
     if not devices or not view.is_whole(device_pools.LOOKUP.gvk):
         return DeviceInventory(0, Items((), view.deadline))
-    classes = {known.name: known for known in reversed(view.every(DeviceClass))}
+    classes = {known.name: known for known in reversed(view.list_typed_in_all_namespaces(DeviceClass))}
     cluster = _ClusterDevices(devices, classes, read_taint_rules(view), view.deadline)
-    selections = [*_empty_selections(subject)]
+    selections = [*_create_selections(subject)]
     for selection in selections:
         _select_devices(selection, cluster)
     return DeviceInventory(len(devices), Items(selections, view.deadline))
 
 
-def _empty_selections(subject: Subject) -> Iterator[SelectedDevices]:
+def _create_selections(subject: Subject) -> Iterator[SelectedDevices]:
     """Yield the requests and alternatives of the claim, or the class."""
     if reviewed_claim(subject) is None:
         spec = subject.typed(DeviceClass)
         yield SelectedDevices(at=spec.spec.path("selectors"), expressions=spec.expressions)
     for request in subject.once(requests_of_reviewed_claim):
-        for choice in request.with_choices:
+        for choice in request.self_and_alternatives:
             if choice.kind in ("exactly", "choice"):
-                yield _empty_selection(choice, request.name if choice.kind == "choice" else "")
+                yield _create_selection_of_request(choice, request.name if choice.kind == "choice" else "")
 
 
-def _empty_selection(request: DeviceRequestOfClaim, of: str) -> SelectedDevices:
+def _create_selection_of_request(request: DeviceRequestOfClaim, of: str) -> SelectedDevices:
     return SelectedDevices(
         at=request.at,
         name=request.name,
@@ -140,7 +140,7 @@ def _select_devices(selection: SelectedDevices, cluster: _ClusterDevices) -> Non
     selection.count = len(selected)
     asked = selection.asked
     capacities, tolerations = (asked.capacities, asked.tolerations) if asked else ({}, ())
-    selection.allocatable = remaining_for_request(selected, capacities, tolerations, cluster.rules)
+    selection.allocatable = devices_remaining_for_request(selected, capacities, tolerations, cluster.rules)
 
 
 def _selector_programs(selection: SelectedDevices, cluster: _ClusterDevices) -> tuple[list[Program] | None, int]:
@@ -169,12 +169,12 @@ def _devices_selected_by_all(
         cluster.deadline.spend(10 * len(programs) + 1)  # an evaluation is some loops' work
         taken = 0
         try:
-            while taken < len(programs) and programs[taken].evaluate(as_seen, _meter_of_selectors(cluster)) is True:
+            while taken < len(programs) and programs[taken].evaluate(as_seen, _create_cost_meter(cluster)) is True:
                 taken += 1
-        except TooLarge:
+        except TooLargeToCompile:
             raise
         except EvaluationError as error:
-            cluster.deadline.look()  # what time stopped is no failure of the selector
+            cluster.deadline.check_clock()  # what time stopped is no failure of the selector
             message = str(error).partition("\n")[0]
             failures.setdefault(message, SelectorFailure(message, f"`{device.name}` of driver `{device.pool.driver}`"))
         selection.of_class += taken >= of_class
@@ -185,7 +185,7 @@ def _devices_selected_by_all(
     return selected
 
 
-def _meter_of_selectors(cluster: _ClusterDevices) -> CostMeter:
+def _create_cost_meter(cluster: _ClusterDevices) -> CostMeter:
     return CostMeter(limit=MOST_COST, deadline=cluster.deadline)
 
 

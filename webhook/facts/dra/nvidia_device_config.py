@@ -20,7 +20,7 @@ from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.schema.values import Breach, declared, values
+from webhook.schema.values import Breach, declarations_of_file, read_data_file
 from webhook.similar_names import nearest_name
 from webhook.typed.collections import Items
 from webhook.wording import either, shown
@@ -141,14 +141,14 @@ def validate_device_configs(subject: Subject) -> Iterator[Problem]:
             yield from _check_parameters(class_config.opaque, gates)
         return
     asked = {request.name: request for request in reversed(subject.once(requests_of_reviewed_claim))}
-    for config in claim.claim.devices.config:
+    for config in claim.claim_spec.devices.config:
         yield from _check_parameters(config.opaque, gates)
         if _is_for_nvidia(config.opaque):
             yield from _check_requests_of_configuration(config, asked)
 
 
 def _nvidia_table() -> Mapping[str, Any]:
-    return declared(FILE)
+    return read_data_file(FILE)
 
 
 def _is_for_nvidia(opaque: OpaqueConfiguration) -> bool:
@@ -161,7 +161,7 @@ def _check_parameters(opaque: OpaqueConfiguration, gates: frozenset[str]) -> Ite
     parameters, table = opaque.nvidia, _nvidia_table()
     if not _is_for_nvidia(opaque):
         return
-    if _is_of_another(parameters):
+    if _is_of_other_vendor(parameters):
         return
     if parameters.api_version != table["apiVersion"]:
         yield _unknown_kind_problem(parameters.path("apiVersion"), parameters.api_version, table["apiVersion"])
@@ -171,8 +171,8 @@ def _check_parameters(opaque: OpaqueConfiguration, gates: frozenset[str]) -> Ite
             parameters.path("kind"), parameters.kind, either(table["drivers"][opaque.driver]), near
         )
     else:
-        yield from _check_other_driver(opaque)
-        for breach in values(FILE).breaches(
+        yield from _check_kind_of_other_driver(opaque)
+        for breach in declarations_of_file(FILE).breaches(
             parameters.json, parameters.kind, parameters.at, parameters.reading.deadline
         ):
             yield from _check_breach(breach, parameters.kind)
@@ -188,7 +188,7 @@ def _check_domain_id(parameters: NvidiaParameters) -> Iterator[Problem]:
         yield DOMAIN_ID.problem(parameters.path("domainID"), message, fix, shown=f"`{shown(written)}`")
 
 
-def _is_of_another(parameters: NvidiaParameters) -> bool:
+def _is_of_other_vendor(parameters: NvidiaParameters) -> bool:
     """Return whether the parameters have another vendor's group, as for a driver that only uses NVIDIA's name."""
     group = parameters.api_version.partition("/")[0]
     return "/" in parameters.api_version and "nvidia" not in group.lower()
@@ -200,7 +200,7 @@ def _unknown_kind_problem(at: FieldPath, given: str, expected: str, near: str = 
     return UNKNOWN_KIND.problem(at, message, fix, shown=f"`{shown(given) if given else ''}`")
 
 
-def _check_other_driver(opaque: OpaqueConfiguration) -> Iterator[Problem]:
+def _check_kind_of_other_driver(opaque: OpaqueConfiguration) -> Iterator[Problem]:
     kind, drivers = opaque.nvidia.kind, _nvidia_table()["drivers"]
     if kind not in drivers[opaque.driver]:
         other = next(driver for driver, kinds in drivers.items() if kind in kinds)
@@ -233,7 +233,7 @@ def _check_breach(breach: Breach, kind: str) -> Iterator[Problem]:  # one rule a
         if breach.what in ("wrongType", "notOneOf"):
             yield PASSTHROUGH.problem(breach.at, message, fix, shown=value)
         return
-    message = _refusal_problem_words(message)
+    message = _add_refusal_reason(message)
     match breach.what:
         case "wrongType":
             yield TYPE.problem(breach.at, message, fix, shown=value)
@@ -255,7 +255,7 @@ def _check_breach(breach: Breach, kind: str) -> Iterator[Problem]:  # one rule a
             raise KeyError(breach.what)
 
 
-def _refusal_problem_words(message: str) -> str:
+def _add_refusal_reason(message: str) -> str:
     reason = "because NVIDIA's driver otherwise refuses the configuration, and the pods stay in ContainerCreating"
     return message if " because " in message else f"{message} {reason}"
 
@@ -277,7 +277,7 @@ def _check_requests_of_configuration(
         if main not in alternatives:
             alternatives[main] = _alternatives_by_name(request, config)
         for choice in alternatives[main].get(sub, ()) if request.choices else [request]:
-            yield from _check_other_device(at, choice, device_class)
+            yield from _check_request_of_other_class(at, choice, device_class)
 
 
 def _alternatives_by_name(
@@ -296,7 +296,7 @@ def _alternatives_problem(at: FieldPath, name: str, request: DeviceRequestOfClai
     return ALTERNATIVES.problem(at, message, fix)
 
 
-def _check_other_device(at: FieldPath, request: DeviceRequestOfClaim, device_class: str) -> Iterator[Problem]:
+def _check_request_of_other_class(at: FieldPath, request: DeviceRequestOfClaim, device_class: str) -> Iterator[Problem]:
     classes = {kind["class"] for kind in _nvidia_table()["kinds"].values()}
     if device_class and request.device_class in classes - {device_class}:
         message = (

@@ -29,7 +29,7 @@ from webhook.typed.collections import Items
 from webhook.typed.objects import Namespace
 from webhook.typed.pods import Container, Pod, PodTemplate
 from webhook.typed.pods import PodClaim as Entry
-from webhook.typed.view import Reading
+from webhook.typed.view import ReadingContext
 from webhook.workloads.podsets import PodSet
 
 CLAIM: Final = ResourceClaim.gvk
@@ -79,14 +79,14 @@ class PodClaim:
     is_duplicate: bool = False
 
     @property
-    def looks_up(self) -> ClaimKind | None:
+    def referenced_kind(self) -> ClaimKind | None:
         """Return the kind of the object that the claim names; None if it names none, or two."""
         return _KINDS.get(self.source)
 
     @property
     def kind(self) -> str:
         """Return ResourceClaim or ResourceClaimTemplate, "" if the claim names none, or two."""
-        return self.looks_up.gvk.kind if self.looks_up else ""
+        return self.referenced_kind.gvk.kind if self.referenced_kind else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +137,7 @@ class ClaimsOfPods:
 
 def pod_claims(subject: Subject) -> ClaimsOfPods:
     """Return the claims of an object's pods; call it through `Subject.once`."""
-    return claims_of_pod_sets(subject.once(pod_sets).all, subject.view(), subject.typed(Pod))
+    return claims_of_pod_sets(subject.once(pod_sets).all, subject.cluster_view(), subject.typed(Pod))
 
 
 def claims_of_pod_sets(podsets: Items[PodSet], view: ClusterView, pod: Pod | None = None) -> ClaimsOfPods:
@@ -148,20 +148,22 @@ def claims_of_pod_sets(podsets: Items[PodSet], view: ClusterView, pod: Pod | Non
     claims: list[PodClaim] = []
     references: list[ClaimReference] = []
     for podset in podsets:
-        template = pod if pod and pod.json is podset.template else PodTemplate(podset.template, (), Reading(deadline))
+        template = (
+            pod if pod and pod.json is podset.template else PodTemplate(podset.template, (), ReadingContext(deadline))
+        )
         spec = template.spec
         listed = [container for container in spec.all_containers() if container.resources.claims]
         entries = [entry for entry in spec.resource_claims if entry]
         if entries or listed:
             declared = [resolver.resolve_claim(entry, podset) for entry in entries]
-            first = _first_of_a_name(declared)
+            first = _first_claims_by_name(declared)
             referring = [
                 reference for each in listed for reference in _references_of_container(each, podset, first, view)
             ]
             _store_references_in_claims(declared, referring)
             claims.extend(declared)
             references.extend(referring)
-    return ClaimsOfPods(Items(claims, deadline), Items(references, deadline), view.missing())
+    return ClaimsOfPods(Items(claims, deadline), Items(references, deadline), view.missing_objects_by_field())
 
 
 def allows_admin_access(view: ClusterView) -> bool | None:
@@ -170,9 +172,11 @@ def allows_admin_access(view: ClusterView) -> bool | None:
     k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go AuthorizedForAdmin.
     """
     name = view.namespace or DEFAULT
-    namespace = next((namespace for namespace in view.every(Namespace) if namespace.name == name), None)
+    namespace = next(
+        (namespace for namespace in view.list_typed_in_all_namespaces(Namespace) if namespace.name == name), None
+    )
     if namespace is None:
-        view.note(MissingObject(kind=NAMESPACE.kind, name=name))
+        view.note_missing(MissingObject(kind=NAMESPACE.kind, name=name))
         return None
     return namespace.metadata.labels.get(_ADMIN_ACCESS) == "true"
 
@@ -181,8 +185,8 @@ class _ClaimResolver:
     """Resolves claims with the objects of a view."""
 
     def __init__(self, view: ClusterView) -> None:
-        self._view = view.of("claims", "references")
-        self._classes = DeviceClasses(view.of("claims"))
+        self._view = view.for_fields("claims", "references")
+        self._classes = DeviceClasses(view.for_fields("claims"))
         self._absences = AbsenceFinder(view)
 
     def resolve_claim(self, entry: Entry, podset: PodSet) -> PodClaim:
@@ -196,19 +200,19 @@ class _ClaimResolver:
             reference=entry.resource_claim_name or entry.resource_claim_template_name,
             requests=Items((), self._view.deadline),
         )
-        if claim.looks_up and self._view.namespace:  # a cluster-scoped runtime is used from many of them
-            self._look_up_claim(claim, claim.looks_up)
+        if claim.referenced_kind and self._view.namespace:  # a cluster-scoped runtime is used from many of them
+            self._look_up_claim(claim, claim.referenced_kind)
         return claim
 
     def _look_up_claim(self, claim: PodClaim, kind: ClaimKind) -> None:
-        obj = self._view.unnoted().find(kind, claim.reference)
+        obj = self._view.copy_without_missing_objects().find(kind, claim.reference)
         if not obj:
-            claim.absence = self._absences.of(kind, claim.reference)
+            claim.absence = self._absences.find_absence(kind, claim.reference)
             if not claim.absence.is_promised:
                 self._view.get(kind.gvk, claim.reference)  # notes it as missing
             return
         claim.is_found, claim.contents = True, contents_of_claim(obj, self._classes, self._view)
-        asked = [choice for request in claim.contents.requests for choice in request.with_choices]
+        asked = [choice for request in claim.contents.requests for choice in request.self_and_alternatives]
         claim.requests = Items(asked, self._view.deadline)
 
 
@@ -220,7 +224,7 @@ def _source_of_entry(entry: Entry) -> Source:
     return "old" if entry.has("source") else "none"
 
 
-def _first_of_a_name(claims: Sequence[PodClaim]) -> dict[str, PodClaim]:
+def _first_claims_by_name(claims: Sequence[PodClaim]) -> dict[str, PodClaim]:
     """Return the first claim of each name; later ones are marked as duplicates."""
     first: dict[str, PodClaim] = {}
     for claim in claims:

@@ -15,8 +15,8 @@ from webhook.facts.dra.class_lookup import DeviceClasses, DeviceClassState
 from webhook.facts.dra.requests import DeviceRequestOfClaim, read_requests
 from webhook.facts.dra.types import ClaimSpec, ResourceClaim, ResourceClaimTemplate
 from webhook.facts.view import ClusterView
-from webhook.same import Same
-from webhook.user_cache import UserCache, json_bytes
+from webhook.same import IdentityKey
+from webhook.user_cache import TwoGenerationCache, json_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ def contents_of_claim(
         return known
     kept = _cached_contents_of_claim(claim)
     if not kept.is_valid_for(classes):
-        kept.contents = _contents_of_requests(claim.claim, read_requests(claim.claim, claim.version), classes)
+        kept.contents = _contents_of_requests(claim.claim_spec, read_requests(claim.claim_spec, claim.version), classes)
         kept.classes = {name: classes.get(name).json for name in kept.contents.classes if name and classes.get(name)}
     if all(not name or state.is_found for name, state in kept.contents.classes.items()):
         view.remember(key, kept.contents)  # a class that is not there is missing for each fact that needs it
@@ -83,16 +83,16 @@ class _CachedContents:
         )
 
 
-_KEPT: Final[UserCache[Same, _CachedContents | None]] = UserCache(4 << 20)
+_KEPT: Final[TwoGenerationCache[IdentityKey, _CachedContents | None]] = TwoGenerationCache(4 << 20)
 
 
 def _cached_contents_of_claim(claim: ResourceClaim | ResourceClaimTemplate) -> _CachedContents:
-    key = Same(claim.json)
+    key = IdentityKey(claim.json)
     kept = _KEPT.get(key, None)
     if kept is None:
         kept = _CachedContents()
-        if _is_short_enough_to_cache(claim.claim):
-            _KEPT.put(key, kept, json_bytes(claim.json, _KEPT.largest) + _CONTENTS_BYTES)
+        if _is_short_enough_to_cache(claim.claim_spec):
+            _KEPT.put(key, kept, json_bytes(claim.json, _KEPT.largest_entry_bytes) + _CONTENTS_BYTES)
     return kept
 
 
@@ -122,7 +122,7 @@ def _contents_of_requests(
         requests=tuple(asked),
         classes=classes.states(asked),
         request_names=tuple(request.name for request in asked if request.name),
-        devices=devices_of_requests(asked) if asked else None,
+        devices=count_devices_of_requests(asked) if asked else None,
         at_least=sum(request.at_least for request in asked),
         is_gpu=any(request.is_gpu for request in asked),
         has_admin_access=any(request.has_admin_access for request in asked),
@@ -142,7 +142,7 @@ def _asks_for_exclusive_devices(asked: Sequence[DeviceRequestOfClaim]) -> bool:
 _EXCLUSIVE: Final = frozenset(("device", "slice"))
 
 
-def devices_of_requests(asked: Sequence[DeviceRequestOfClaim]) -> int | None:
+def count_devices_of_requests(asked: Sequence[DeviceRequestOfClaim]) -> int | None:
     """Return how many devices the requests ask for together; None if one of them leaves it open."""
     counts = [request.devices for request in asked if request.devices is not None]
     return sum(counts) if len(counts) == len(asked) else None

@@ -23,7 +23,7 @@ from webhook.facts.dra.types import (
     ResourceClaim,
     ResourceClaimTemplate,
 )
-from webhook.facts.gpu.devices import UNKNOWN, DeviceName, device_of_class_name
+from webhook.facts.gpu.devices import UNKNOWN, DeviceCatalogueRow, device_of_class_name
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.typed.collections import Items
@@ -73,7 +73,7 @@ class DeviceRequestOfClaim:
     name: str
     at: FieldPath
     kind: Kind
-    device: DeviceName = UNKNOWN
+    device: DeviceCatalogueRow = UNKNOWN
     device_class: str = ""
     allocation_mode: str = ""
     count: int = 0
@@ -87,7 +87,7 @@ class DeviceRequestOfClaim:
     choices: tuple[DeviceRequestOfClaim, ...] = ()
 
     @property
-    def with_choices(self) -> tuple[DeviceRequestOfClaim, ...]:
+    def self_and_alternatives(self) -> tuple[DeviceRequestOfClaim, ...]:
         """Return the request itself, then each of its alternatives (`firstAvailable`)."""
         return (self, *self.choices)
 
@@ -101,7 +101,7 @@ def reviewed_claim(subject: Subject) -> ResourceClaim | ResourceClaimTemplate | 
 def requests_of_reviewed_claim(subject: Subject) -> Items[DeviceRequestOfClaim]:
     """Return the requests of a reviewed claim or template; call it through `Subject.once`."""
     claim = reviewed_claim(subject)
-    return read_requests(claim.claim, claim.version) if claim else Items((), subject.deadline)
+    return read_requests(claim.claim_spec, claim.version) if claim else Items((), subject.deadline)
 
 
 def read_requests(spec: ClaimSpec, version: str) -> Items[DeviceRequestOfClaim]:
@@ -114,19 +114,21 @@ def read_requests(spec: ClaimSpec, version: str) -> Items[DeviceRequestOfClaim]:
 
 
 def _read_request(request: DeviceRequest, *, is_flat: bool) -> DeviceRequestOfClaim:
-    exact = request.flat if is_flat else request.exactly
+    exact = request.flat_request if is_flat else request.exactly
     choices = [choice for choice in request.first_available if choice]
     if choices:
-        return _with_alternatives(request, choices, "both" if exact else "firstAvailable")
+        return _request_with_alternatives(request, choices, "both" if exact else "firstAvailable")
     if exact:
         return _request_for_one_class(request.name, "exactly", exact, has_admin_access=exact.admin_access)
-    meant = request.flat or request.exactly
+    meant = request.flat_request or request.exactly
     if meant:  # of another version: refused, but what it means is clear
         return _request_for_one_class(request.name, "none", ExactDeviceRequest(meant.json, request.at, request.reading))
     return DeviceRequestOfClaim(name=request.name, at=request.at, kind="none")
 
 
-def _with_alternatives(request: DeviceRequest, listed: Sequence[DeviceSubRequest], kind: Kind) -> DeviceRequestOfClaim:
+def _request_with_alternatives(
+    request: DeviceRequest, listed: Sequence[DeviceSubRequest], kind: Kind
+) -> DeviceRequestOfClaim:
     choices = tuple(_request_for_one_class(choice.name, "choice", choice) for choice in listed)
     counts = {choice.devices for choice in choices}
     return DeviceRequestOfClaim(

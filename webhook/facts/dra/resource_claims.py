@@ -204,17 +204,21 @@ def validate_resource_claim(subject: Subject) -> Iterator[Problem]:
         yield from _check_immutable_fields(claim, subject.typed_old(type(claim)))
         return
     asked = subject.once(requests_of_reviewed_claim)
-    yield from problems_of_breaches(_without_misplaced_fields(claim_breaches(claim, asked, subject.view()), asked))
+    yield from problems_of_breaches(
+        _breaches_without_misplaced_fields(claim_breaches(claim, asked, subject.cluster_view()), asked)
+    )
     yield from validate_requests(asked, claim.version)
     yield from _check_admin_access(asked, subject)
-    for constraint in claim.claim.devices.constraints:
+    for constraint in claim.claim_spec.devices.constraints:
         yield from _check_single_attribute(constraint)
     if not asked:
         message = "is empty, so pods that use the claim get no device"
-        yield NO_REQUESTS.problem(claim.claim.path("devices", "requests"), message, "add a request")
+        yield NO_REQUESTS.problem(claim.claim_spec.path("devices", "requests"), message, "add a request")
 
 
-def _without_misplaced_fields(breaches: Iterable[Breach], asked: Items[DeviceRequestOfClaim]) -> Iterator[Breach]:
+def _breaches_without_misplaced_fields(
+    breaches: Iterable[Breach], asked: Items[DeviceRequestOfClaim]
+) -> Iterator[Breach]:
     """Yield the breaches without misplaced fields of requests for which one problem names all fields."""
     told = {request.at for request in asked if request.kind == "none" and request.device_class}
     for breach in breaches:
@@ -247,11 +251,11 @@ def _check_admin_access(asked: Items[DeviceRequestOfClaim], subject: Subject) ->
     paths = [(*request.at, "adminAccess") for request in asked if request.has_admin_access]
     if not paths:
         return
-    view = subject.view()
+    view = subject.cluster_view()
     allowed = allows_admin_access(view)
     for path in paths:
         if allowed is None:
-            yield ADMIN_ACCESS.problem(path, missing=view.missing()[""])
+            yield ADMIN_ACCESS.problem(path, missing=view.missing_objects_by_field()[""])
         elif not allowed:
             label = 'the label resource.kubernetes.io/admin-access: "true"'
             message = f"must not be set because the namespace lacks {label}"
@@ -310,7 +314,7 @@ def validate_requests(asked: Iterable[DeviceRequestOfClaim], version: str) -> It
     for request in asked:
         if request.kind in ("none", "both"):
             yield _request_kind_problem(request, is_flat=version in FLAT_VERSIONS)
-        for choice in request.with_choices:
+        for choice in request.self_and_alternatives:
             if choice.kind in ("exactly", "choice"):
                 yield from _check_class_required(choice)
                 yield from _check_allocation_mode(choice)

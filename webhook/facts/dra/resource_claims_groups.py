@@ -27,17 +27,17 @@ def validate_pod_group(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the claims of a PodGroup."""
     group = subject.typed(PodGroup)
     yield from problems_of_breaches(shape_breaches(group))
-    yield from _check_group_source([group.spec])
+    yield from _check_single_claim_source([group.spec])
 
 
 def validate_workload(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the claims of a Workload's PodGroup templates."""
     workload = subject.typed(Workload)
     yield from problems_of_breaches(shape_breaches(workload))
-    yield from _check_group_source(workload.spec.pod_group_templates)
+    yield from _check_single_claim_source(workload.spec.pod_group_templates)
 
 
-def _check_group_source(groups: Iterable[PodGroupSpec]) -> Iterator[Problem]:
+def _check_single_claim_source(groups: Iterable[PodGroupSpec]) -> Iterator[Problem]:
     """Yield claims with no source, or with two."""
     for group in groups:
         for claim in group.resource_claims:

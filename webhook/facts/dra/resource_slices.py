@@ -11,7 +11,7 @@ from typing import Final
 from webhook.facts.dra.allocatable import AllocatableDevices
 from webhook.facts.dra.device_models import models_of_mixed_node
 from webhook.facts.dra.groups import RESOURCE_SLICES
-from webhook.facts.dra.inventory import SelectedDevices, describe_matching_devices
+from webhook.facts.dra.inventory import SelectedDevices, find_matching_devices
 from webhook.facts.dra.requests import reviewed_claim
 from webhook.facts.dra.types import DeviceClass
 from webhook.facts.subject import Subject
@@ -59,21 +59,21 @@ def validate_selected_devices(subject: Subject) -> Iterator[Problem]:
     obj = reviewed_claim(subject) or subject.typed(DeviceClass)
     if any(name in obj.metadata.annotations for name in _GENERATED):
         return
-    devices = describe_matching_devices(subject)
-    most, constrained = _most_of_alternatives(devices.selections), _names_of_constrained_requests(subject)
+    devices = find_matching_devices(subject)
+    most, constrained = _most_devices_of_alternatives(devices.selections), _names_of_constrained_requests(subject)
     for selection in devices.selections:
         if selection.failures:
             yield _failing_selector_problem(selection)
         elif selection.count == 0 and (not selection.of or most[selection.of] == 0):
             # an alternative that takes nothing is what alternatives are for, unless all of them do
-            yield _no_device_problem(selection, devices.devices, subject.view())
-        if _is_too_few(selection):
+            yield _no_device_problem(selection, devices.devices, subject.cluster_view())
+        if _selects_too_few_devices(selection):
             yield _too_few_devices_problem(selection)
         elif (selection.wanted or 0) > 1 and constrained.isdisjoint(_names_of_selection(selection)):
             yield from _check_different_models(selection)
 
 
-def _is_too_few(selection: SelectedDevices) -> bool:
+def _selects_too_few_devices(selection: SelectedDevices) -> bool:
     most = selection.allocatable.most
     if not selection.count or selection.of or (selection.wanted or 0) <= most:
         return False
@@ -83,7 +83,7 @@ def _is_too_few(selection: SelectedDevices) -> bool:
 def _names_of_constrained_requests(subject: Subject) -> frozenset[str]:
     """Return the names of requests that a constraint is about; "" among them if it is about all."""
     claim = reviewed_claim(subject)
-    constraints = claim.claim.devices.constraints if claim else ()
+    constraints = claim.claim_spec.devices.constraints if claim else ()
     return frozenset(name for constraint in constraints for name in constraint.requests or ("",))
 
 
@@ -94,7 +94,7 @@ def _names_of_selection(selection: SelectedDevices) -> tuple[str, ...]:
     return "", selection.name
 
 
-def _most_of_alternatives(selections: Items[SelectedDevices]) -> Mapping[str, int]:
+def _most_devices_of_alternatives(selections: Items[SelectedDevices]) -> Mapping[str, int]:
     """Return how many devices the alternatives of a request select at most; 1 if that is not known."""
     most: dict[str, int] = {}
     for selection in selections:
@@ -116,7 +116,10 @@ def _check_different_models(selection: SelectedDevices) -> Iterator[Problem]:
 
 
 def _no_device_problem(selection: SelectedDevices, devices: int, view: ClusterView) -> Problem:
-    of_class, wait = view.named(DeviceClass.gvk, selection.device_class), "or wait until such devices are added"
+    of_class, wait = (
+        view.name_with_file(DeviceClass.gvk, selection.device_class),
+        "or wait until such devices are added",
+    )
     fix = f"change the selectors so that they match devices of the cluster, {wait}"
     if not selection.device_class:
         message = f"the selectors match none of the {devices} devices that the cluster has now"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from webhook.facts.dra.requested_devices import ClaimContents, devices_of_requests
+from webhook.facts.dra.requested_devices import ClaimContents, count_devices_of_requests
 
 
 def claim_with_selected_requests(claim: ClaimContents, named: Collection[str]) -> ClaimContents:
@@ -19,7 +19,7 @@ def claim_with_selected_requests(claim: ClaimContents, named: Collection[str]) -
     return replace(
         claim,
         requests=asked,
-        devices=devices_of_requests(asked),
+        devices=count_devices_of_requests(asked),
         at_least=sum(request.at_least for request in asked),
         is_gpu=any(request.is_gpu for request in asked),
     )

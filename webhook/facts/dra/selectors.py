@@ -20,11 +20,11 @@ from webhook.cel.equality import are_equal
 from webhook.cel.estimate.sizes import Range
 from webhook.cel.library.declaration import Overload
 from webhook.cel.program import require_time_to_compile
-from webhook.cel.types import ANY, BOOL, DYN, STRING, Structure, Type, map_of, object_type, opaque
+from webhook.cel.types import ANY, BOOL, DYN, STRING, Structure, Type, map_of, object_type, opaque_type
 from webhook.deadline import STEP, Deadline
 from webhook.errors import CompileError, EvaluationError
-from webhook.placeholders import names_variable
-from webhook.user_cache import UserCache
+from webhook.placeholders import has_placeholder_variable
+from webhook.user_cache import TwoGenerationCache
 
 MOST_COST = 1_000_000  # resource/v1 types.go CELSelectorExpressionMaxCost
 _LONGEST = 10 * 1024  # CELSelectorExpressionMaxLength, in bytes
@@ -45,7 +45,7 @@ def check_selector(expression: str, deadline: Deadline) -> SelectorErrors:
     """Return the errors that the API server will report of a selector's expression.
 
     Raises:
-        TooLarge: what it takes to compile it is too large.
+        TooLargeToCompile: what it takes to compile it is too large.
         Exception: the deadline's, where there is no time to compile it.
     """
     deadline.spend(STEP)
@@ -61,7 +61,7 @@ def compile_selector(expression: str, deadline: Deadline) -> Program:
 
     Raises:
         CompileError: the expression is refused.
-        TooLarge: what it takes to compile it is too large.
+        TooLargeToCompile: what it takes to compile it is too large.
         Exception: the deadline's, where there is no time to compile it.
     """
     deadline.spend(STEP)
@@ -74,8 +74,8 @@ def compile_selector(expression: str, deadline: Deadline) -> Program:
     return program
 
 
-_JUDGED: Final[UserCache[str, SelectorErrors | None]] = UserCache(2 << 20)
-_PROGRAMS: Final[UserCache[str, Program | None]] = UserCache(8 << 20)
+_JUDGED: Final[TwoGenerationCache[str, SelectorErrors | None]] = TwoGenerationCache(2 << 20)
+_PROGRAMS: Final[TwoGenerationCache[str, Program | None]] = TwoGenerationCache(8 << 20)
 
 
 def _errors_of_selector(expression: str, deadline: Deadline) -> SelectorErrors:
@@ -85,7 +85,7 @@ def _errors_of_selector(expression: str, deadline: Deadline) -> SelectorErrors:
     if length > _LONGEST:
         return SelectorErrors(f"the expression has {length} bytes, at most {_LONGEST} are allowed")
     refusal = _compilation_error(expression, deadline, lists=False)
-    if refusal and names_variable(expression):
+    if refusal and has_placeholder_variable(expression):
         return SelectorErrors()
     return (
         SelectorErrors(gated=refusal)
@@ -125,7 +125,7 @@ def _selector_environment(attribute: Type) -> Environment:
         {
             "driver": STRING,
             "attributes": map_of(STRING, map_of(STRING, attribute)),
-            "capacity": map_of(STRING, map_of(STRING, opaque("kubernetes.Quantity"))),
+            "capacity": map_of(STRING, map_of(STRING, opaque_type("kubernetes.Quantity"))),
             "allowMultipleAllocations": BOOL,
         },
     )

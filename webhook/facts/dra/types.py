@@ -1,8 +1,8 @@
 """The kinds of resource.k8s.io, and others that name claims, with the fields that are read.
 
 v1beta1 and v1alpha3 write what a request asks for exactly next to its name, v1beta2 and v1 under `exactly`:
-`DeviceRequest.flat` reads the old form. The fields are those of v1, which look-ups ask for. Source: k8s.io/api v0.36.1
-resource.
+`DeviceRequest.flat_request` reads the old form. The fields are those of v1, which look-ups ask for. Source:
+k8s.io/api v0.36.1 resource.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class DeviceSelector(Typed):
     cel = Part(CelSelector)
 
 
-class Capacities(Typed):
+class CapacityRequirements(Typed):
     """How much a request needs of the capacities of a device."""
 
     requests = Amounts()
@@ -58,7 +58,7 @@ class DeviceSubRequest(Typed):
     count = OptionalNumber()
     tolerations = Parts(Toleration)
     tolerations_json = Values(name="tolerations")
-    capacity = Part(Capacities)
+    capacity = Part(CapacityRequirements)
 
 
 class ExactDeviceRequest(Typed):
@@ -71,9 +71,9 @@ class ExactDeviceRequest(Typed):
     admin_access = Truth()
     tolerations = Parts(Toleration)
     tolerations_json = Values(name="tolerations")
-    capacity = Part(Capacities)
+    capacity = Part(CapacityRequirements)
 
-    def is_written(self) -> bool:
+    def has_any_field_set(self) -> bool:
         """Return whether any field is set; zero values do not count.
 
         k8s.io/kubernetes v1.36 pkg/apis/resource/v1beta1/conversion.go hasDeviceRequestMainRequestFieldsSet.
@@ -94,10 +94,10 @@ class DeviceRequest(Typed):
     first_available = Parts(DeviceSubRequest)
 
     @property
-    def flat(self) -> ExactDeviceRequest:
+    def flat_request(self) -> ExactDeviceRequest:
         """Return the exact request of v1beta1, whose fields stand beside the name; false if none is set."""
         asked = ExactDeviceRequest(self.json, self.at, self.reading)
-        asked.is_set = asked.is_written()
+        asked.is_set = asked.has_any_field_set()
         return asked
 
 
@@ -109,7 +109,7 @@ class DeviceConstraint(Typed):
     distinct_attribute = Text()
 
 
-class Sharing(Typed):
+class GpuSharing(Typed):
     """How several pods share a GPU."""
 
     strategy = Text()
@@ -121,7 +121,7 @@ class NvidiaParameters(Typed):
     api_version = Text()
     domain_id = Text(name="domainID")
     kind = Text()
-    sharing = Part(Sharing)
+    sharing = Part(GpuSharing)
 
 
 class OpaqueConfiguration(Typed):
@@ -166,7 +166,7 @@ class ResourceClaim(Object):
     spec = Part(ClaimSpec)
 
     @property
-    def claim(self) -> ClaimSpec:
+    def claim_spec(self) -> ClaimSpec:
         """Return the spec of the claim."""
         return self.spec
 
@@ -184,7 +184,7 @@ class ResourceClaimTemplate(Object):
     spec = Part(ClaimTemplateSpec)
 
     @property
-    def claim(self) -> ClaimSpec:
+    def claim_spec(self) -> ClaimSpec:
         """Return the spec of the claims that the template creates."""
         return self.spec.spec
 

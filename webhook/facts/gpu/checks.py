@@ -7,7 +7,12 @@ from typing import Final
 from webhook.facts.check import Check
 from webhook.facts.gpu import gpu_quota, namespace_quota, node_devices
 from webhook.facts.gpu.device_pods import WORKLOADS
-from webhook.facts.gpu.gpu_requests import check_gpu_requests, may_use_gpus, validate_vendors, validate_windows
+from webhook.facts.gpu.gpu_requests import (
+    check_devices_on_windows,
+    check_gpu_requests,
+    check_gpus_of_several_vendors,
+    may_use_gpus,
+)
 from webhook.facts.gpu.windows import LOOKUPS as WINDOWS_LOOKUPS
 from webhook.facts.view import NAMESPACES
 from webhook.typed.pod_parts import DEVICES
@@ -19,10 +24,10 @@ _LIMIT_RANGES: Final = frozenset((("", "LimitRange"),))
 
 CHECKS: Final = (
     Check(group="gpu-requests", run=check_gpu_requests, kinds=_PODS, when=may_use_gpus),
-    Check(group="gpu-requests", run=validate_vendors, kinds=_PODS, of_pods_with=_WITH_DEVICES),
+    Check(group="gpu-requests", run=check_gpus_of_several_vendors, kinds=_PODS, of_pods_with=_WITH_DEVICES),
     Check(
         group="gpu-requests",
-        run=validate_windows,
+        run=check_devices_on_windows,
         kinds=_PODS,
         lookups=WINDOWS_LOOKUPS,
         of_pods_with=_WITH_DEVICES,
@@ -39,6 +44,6 @@ CHECKS: Final = (
         kinds=WORKLOADS,
         lookups=namespace_quota.QUOTA_LOOKUPS,
     ),
-    Check(group="gpu-quota", run=gpu_quota.validate_quota, kinds=_QUOTAS),
-    Check(group="gpu-quota", run=gpu_quota.validate_limit_range, kinds=_LIMIT_RANGES),
+    Check(group="gpu-quota", run=gpu_quota.check_portable_gpu_in_quota, kinds=_QUOTAS),
+    Check(group="gpu-quota", run=gpu_quota.check_portable_gpu_in_limit_range, kinds=_LIMIT_RANGES),
 )

@@ -16,7 +16,7 @@ from webhook.facts.gpu import devices
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.virtual_pods import located_in_runtime, located_in_train_job_problem
+from webhook.facts.train_job_pods.virtual_pods import pod_set_located_in_runtime, relocate_problem_to_train_job
 from webhook.paths import FieldPath
 from webhook.problem import MissingObject, Problem
 from webhook.typed.pods import Container, PodSpec, PodTemplate
@@ -64,7 +64,7 @@ class DevicePods(NamedTuple):
         return self.template.spec
 
     @property
-    def pods(self) -> int:
+    def pod_count(self) -> int:
         """Return how many pods the template has, 0 if that is not known."""
         return self.podset.pods or 0
 
@@ -88,15 +88,15 @@ class DeviceWorkload:
     missing: tuple[MissingObject, ...] = ()
 
     @property
-    def count(self) -> int:
+    def count_device_pods(self) -> int:
         """Return how many pods use devices, as far as their numbers are known."""
-        return sum(pods.pods for pods in self.device_pods)
+        return sum(pods.pod_count for pods in self.device_pods)
 
 
 def read_device_workload(subject: Subject) -> DeviceWorkload:
     """Return the pods of an object that use devices; call it through `Subject.once`."""
     listed = subject.once(pod_sets)
-    located = [located_in_runtime(podset) for podset in listed.all]
+    located = [pod_set_located_in_runtime(podset) for podset in listed.all]
     using = [_pods_using_devices(podset, subject) for podset in listed.all.of(located)]
     return DeviceWorkload(tuple(located), tuple(pods for pods in using if pods.containers), listed.missing)
 
@@ -105,7 +105,7 @@ def _pods_using_devices(podset: PodSet, subject: Subject) -> DevicePods:
     template = template_of(podset, subject)
     containers, devices = [], dict[str, int]()
     for container in template.spec.running_containers():
-        requested = devices_of_container(container)
+        requested = count_devices_of_container(container)
         if requested or container.resources.claims:
             containers.append(container)
         for name, count in requested.items():
@@ -113,15 +113,15 @@ def _pods_using_devices(podset: PodSet, subject: Subject) -> DevicePods:
     return DevicePods(podset, template, tuple(containers), devices)
 
 
-def devices_of_container(container: Container) -> dict[str, int]:
+def count_devices_of_container(container: Container) -> dict[str, int]:
     """Return the number of each device that a container requests, by the names of their resources."""
     counts = {}
     requests, limits = container.resources.requests, container.resources.limits
     deadline = container.reading.deadline
     for name, amount in dict((*requests.items(), *limits.items())).items():
         deadline.spend(devices.NAME_WORK)
-        if devices.resource_of_name(name).kind in devices.COUNTED:
-            count = quantity.read(amount)
+        if devices.device_of_resource_name(name).kind in devices.COUNTED:
+            count = quantity.read_quantity_or_none(amount)
             if count is not None and count.is_whole() and count.sign() > 0:
                 counts[name] = count.value()
     return counts
@@ -137,9 +137,9 @@ def without_repeated_problems(problems: Iterable[Problem], subject: Subject) -> 
     """Yield the problems without those that repeat a message for another template, at paths in the object."""
     seen = set()
     for problem in problems:
-        if problem.without_path not in seen:
-            seen.add(problem.without_path)
-            yield located_in_train_job_problem(problem, subject)
+        if problem.code_found_and_message not in seen:
+            seen.add(problem.code_found_and_message)
+            yield relocate_problem_to_train_job(problem, subject)
 
 
 def check_advice_without_repetitions(

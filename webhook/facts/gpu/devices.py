@@ -15,7 +15,7 @@ from typing import Final
 
 from webhook import yamlfile
 from webhook.attributes import JSON
-from webhook.short_texts import kept_for_short_texts
+from webhook.short_texts import cache_for_short_texts
 from webhook.similar_names import nearest_resource
 
 FILE = Path(__file__).with_name("devices.yaml")
@@ -24,7 +24,7 @@ COUNTED = frozenset(("device", "shared", "slice"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceName:
+class DeviceCatalogueRow:
     """The meaning of a name. `kind` is as at the top of devices.yaml; "" for a name that no row matches."""
 
     name: str = ""
@@ -40,7 +40,7 @@ class DeviceName:
         return fnmatchcase(name, self.name) and (not self.form or re.fullmatch(self.form, name) is not None)
 
 
-UNKNOWN = DeviceName(gpu=False)
+UNKNOWN = DeviceCatalogueRow(gpu=False)
 NAME_WORK: Final = 10
 """The work to charge for a name, because a new one is compared with the patterns of all known ones, which takes a tenth
 of a millisecond.
@@ -56,9 +56,9 @@ _SLICE = re.compile(r"nvidia(?:[.]com)?/mig-([1-9])g[._-]?([1-9][0-9]*)g?b?((?:[
 class DeviceCatalogue:
     """All rows of devices.yaml; `whole_names` are the resources with a domain and no `*`, by the name in lower case."""
 
-    resources: tuple[DeviceName, ...]
+    resources: tuple[DeviceCatalogueRow, ...]
     whole_names: Mapping[str, str]
-    classes: tuple[DeviceName, ...]
+    classes: tuple[DeviceCatalogueRow, ...]
     images: re.Pattern[str]
     image_names: re.Pattern[str]
     tools: re.Pattern[str]
@@ -86,38 +86,40 @@ def read_device_catalogue() -> DeviceCatalogue:
     )
 
 
-def _device_of_row(row: JSON) -> DeviceName:
+def _device_of_row(row: JSON) -> DeviceCatalogueRow:
     given = {"gpu": row.get("gpu", True), "form": row.get("form", "")}
-    return DeviceName(name=row["name"], vendor=row["vendor"], kind=row["kind"], **given)
+    return DeviceCatalogueRow(name=row["name"], vendor=row["vendor"], kind=row["kind"], **given)
 
 
-@kept_for_short_texts(1 << 20)
-def resource_of_name(name: str) -> DeviceName:
+@cache_for_short_texts(1 << 20)
+def device_of_resource_name(name: str) -> DeviceCatalogueRow:
     """Return the device of a container resource: `nvidia.com/mig-1g.5gb` is a slice of nvidia's.
 
     Kubernetes compares names letter by letter, so that a known one in other letters is no known device.
     """
-    return UNKNOWN if _in_other_case(name) else _first_matching_row(name, read_device_catalogue().resources)
+    return (
+        UNKNOWN if _known_resource_in_other_case(name) else _first_matching_row(name, read_device_catalogue().resources)
+    )
 
 
-def _in_other_case(name: str) -> str:
+def _known_resource_in_other_case(name: str) -> str:
     """Return the known resource that differs only in capital letters: `gpu.intel.com/i915` for `…/I915`; else ""."""
     meant = read_device_catalogue().whole_names.get(name.lower(), name)
     return "" if meant == name else meant
 
 
-@kept_for_short_texts(1 << 20)
-def device_of_class_name(name: str) -> DeviceName:
+@cache_for_short_texts(1 << 20)
+def device_of_class_name(name: str) -> DeviceCatalogueRow:
     """Return the devices that a DeviceClass probably has, by its name."""
     return _first_matching_row(name, read_device_catalogue().classes)
 
 
-def is_class_of_driver(name: str) -> bool:
+def is_class_installed_by_driver(name: str) -> bool:
     """Return whether a driver installs a DeviceClass of this name, so that a cluster with the driver has it."""
     return device_of_class_name(name).name == name
 
 
-@kept_for_short_texts(1 << 20)
+@cache_for_short_texts(1 << 20)
 def nearest_known_resource(name: str) -> str:
     """Return the known resource that an unknown one probably means: `nvidia.com/gpu` for `nvidia.com/gpus`.
 
@@ -126,12 +128,12 @@ def nearest_known_resource(name: str) -> str:
     slice_ = _SLICE.fullmatch(name.lower())
     if slice_:
         return f"nvidia.com/mig-{slice_[1]}g.{slice_[2]}gb{slice_[3]}"
-    return _spelled_like_family(name) or nearest_resource(
+    return _name_in_case_of_family(name) or nearest_resource(
         name, (row.name for row in read_device_catalogue().resources if "*" not in row.name and "/" in row.name)
     )
 
 
-def _spelled_like_family(name: str) -> str:
+def _name_in_case_of_family(name: str) -> str:
     """Return a name with the letters of its family: `huawei.com/Ascend910` for `huawei.com/ASCEND910`; else ""."""
     for row in read_device_catalogue().resources:
         family, star, rest = row.name.partition("*")
@@ -141,7 +143,7 @@ def _spelled_like_family(name: str) -> str:
     return ""
 
 
-@kept_for_short_texts(1 << 20)
+@cache_for_short_texts(1 << 20)
 def is_gpu_image(image: str) -> bool:
     """Return whether an image is built to compute on GPUs, by its name; images of plugins and the like are not."""
     known = read_device_catalogue()
@@ -161,7 +163,7 @@ def _pattern_for_any(patterns: Sequence[str]) -> re.Pattern[str]:
     return re.compile("|".join(map(translate, patterns)))
 
 
-def _first_matching_row(name: str, rows: Sequence[DeviceName]) -> DeviceName:
+def _first_matching_row(name: str, rows: Sequence[DeviceCatalogueRow]) -> DeviceCatalogueRow:
     for row in rows:
         if row.fits(name):
             return row

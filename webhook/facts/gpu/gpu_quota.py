@@ -29,7 +29,7 @@ _NAME: Final = "gpu"
 _OF_QUOTAS: Final = (_NAME, f"requests.{_NAME}", f"limits.{_NAME}")
 
 
-def validate_quota(subject: Subject) -> Iterator[Problem]:
+def check_portable_gpu_in_quota(subject: Subject) -> Iterator[Problem]:
     """Yield the problem of the portable name `gpu` in a ResourceQuota, which counts no device."""
     spec = subject.typed(ResourceQuota).spec
     for name in _OF_QUOTAS:
@@ -37,7 +37,7 @@ def validate_quota(subject: Subject) -> Iterator[Problem]:
             yield _resource_name_problem(spec.path("hard", name), name, "requests.nvidia.com/gpu")
 
 
-def validate_limit_range(subject: Subject) -> Iterator[Problem]:
+def check_portable_gpu_in_limit_range(subject: Subject) -> Iterator[Problem]:
     """Yield the problem of the portable name `gpu` in a LimitRange, which limits no device."""
     for item in subject.typed(LimitRange).spec.limits:
         for field, amounts in (

@@ -16,8 +16,8 @@ from webhook.facts.gpu.devices import COUNTED
 from webhook.facts.gpu.extended_resources import (
     DeviceContainer,
     RequestedDevice,
-    device_containers,
-    requests_devices,
+    has_device_requests,
+    read_device_containers,
     value_of_visible_devices,
 )
 from webhook.facts.gpu.groups import GPU_REQUESTS
@@ -136,9 +136,13 @@ def may_use_gpus(subject: Subject) -> bool:
 
 def check_gpu_requests(subject: Subject) -> Iterator[Problem]:
     """Yield everything about the GPUs of a pod that is probably not intended."""
-    has_devices = subject.once(requests_devices)
-    for container in subject.once(device_containers):
-        if not has_devices and _may_see_all_gpus(container.container, subject) and subject.once(_asks_for_nothing):
+    has_devices = subject.once(has_device_requests)
+    for container in subject.once(read_device_containers):
+        if (
+            not has_devices
+            and _may_see_all_gpus(container.container, subject)
+            and subject.once(_has_no_other_gpu_source)
+        ):
             if not _only_starts_remote_processes(container, subject):
                 yield _every_gpu_visible_problem(container, subject)
         elif not container.requested:
@@ -146,12 +150,12 @@ def check_gpu_requests(subject: Subject) -> Iterator[Problem]:
         elif _has_slices_and_devices(container):
             yield _slices_with_devices_problem(container)
         elif _init_container_has_more_devices(container, subject):
-            yield _init_container_keeps_problem(container)
+            yield _init_container_keeps_gpus_problem(container)
         for requested in container.requested:
             yield from _check_doubtful_device(requested, container)
 
 
-def _asks_for_nothing(subject: Subject) -> bool:
+def _has_no_other_gpu_source(subject: Subject) -> bool:
     """Return whether a pod without devices also gets none by a claim, an annotation or a controller.
 
     Some schedulers share GPUs by an annotation (gpu-fraction and gpu-memory of NVIDIA/KAI-Scheduler), and some plugins
@@ -229,7 +233,7 @@ def _has_gpu_image_and_work(requesting: DeviceContainer, subject: Subject) -> bo
 def _has_slices_and_devices(requesting: DeviceContainer) -> bool:
     if len(requesting.requested) < 2:
         return False
-    devices = [requested.device for requested in requesting.requested if requested.number]
+    devices = [requested.device for requested in requesting.requested if requested.whole_amount]
     has_slices = any(device.kind == "slice" and device.gpu for device in devices)
     return has_slices and any(device.kind == "device" and device.vendor == "nvidia" for device in devices)
 
@@ -243,16 +247,16 @@ def _init_container_has_more_devices(requesting: DeviceContainer, subject: Subje
     """Return whether an init container has more devices than the containers that run as long as the pod."""
     if not requesting.container.is_init or requesting.container.is_sidecar:
         return False
-    return requesting.devices > subject.once(_devices_of_lasting_containers)
+    return requesting.device_count > subject.once(_count_devices_of_lasting_containers)
 
 
-def _devices_of_lasting_containers(subject: Subject) -> int:
+def _count_devices_of_lasting_containers(subject: Subject) -> int:
     """Return how many devices the containers have that run as long as the pod."""
-    listed = subject.once(device_containers)
-    return sum(each.devices for each in listed if not each.container.is_init or each.container.is_sidecar)
+    listed = subject.once(read_device_containers)
+    return sum(each.device_count for each in listed if not each.container.is_init or each.container.is_sidecar)
 
 
-def _init_container_keeps_problem(requesting: DeviceContainer) -> Problem:
+def _init_container_keeps_gpus_problem(requesting: DeviceContainer) -> Problem:
     message = "requests more GPUs than the containers that run after it, and the pod keeps all of them until it ends"
     fix = "request as many GPUs for the containers, or do the work of the init container in another pod"
     return INIT_CONTAINER_KEEPS.problem(requesting.container.at, message, fix)
@@ -264,28 +268,30 @@ def _check_doubtful_device(asked: RequestedDevice, requesting: DeviceContainer) 
         if not parse_resource_name(name).is_qualified:
             return  # the API server refuses the name, which is told by pod-resources
         message = f"`{name}` is not a resource of a known device plugin, so the pod would stay Pending"
-        yield UNKNOWN_DEVICE.problem(requesting.path_of(asked), message, f"write `{asked.nearest}` if that is meant")
-    elif kind == "shared" and asked.number > 1 and name.startswith("nvidia.com/"):
+        yield UNKNOWN_DEVICE.problem(
+            requesting.path_of(asked), message, f"write `{asked.nearest_known_resource}` if that is meant"
+        )
+    elif kind == "shared" and asked.whole_amount > 1 and name.startswith("nvidia.com/"):
         message = (
             "must be 1 because several shares give no more of the GPU than one share, and the device plugin may "
             "refuse them"
         )
-        yield SEVERAL_SHARES.problem(requesting.path_of(asked), message, "set 1", asked.number)
+        yield SEVERAL_SHARES.problem(requesting.path_of(asked), message, "set 1", asked.whole_amount)
     elif kind == "monitor":
         message = "gives the container every GPU of the node because this is the resource for monitoring"
         fix = f"to compute on a GPU, request {name.removesuffix('_monitoring')}"
         yield MONITORING_RESOURCE.problem(requesting.path_of(asked), message, fix)
 
 
-def validate_vendors(subject: Subject) -> Iterator[Problem]:
+def check_gpus_of_several_vendors(subject: Subject) -> Iterator[Problem]:
     """Yield containers that request GPUs of several vendors."""
-    for container in subject.once(device_containers):
+    for container in subject.once(read_device_containers):
         if len(container.requested) < 2:
             continue
         by_vendor = {
             requested.device.vendor: requested.name
             for requested in container.requested
-            if requested.device.gpu and requested.device.kind in COUNTED and requested.number
+            if requested.device.gpu and requested.device.kind in COUNTED and requested.whole_amount
         }
         if len(by_vendor) > 1:
             names = " and ".join(f"`{name}`" for name in by_vendor.values())
@@ -293,19 +299,19 @@ def validate_vendors(subject: Subject) -> Iterator[Problem]:
             yield VENDORS.problem(container.container.at, message, "keep those of one vendor")
 
 
-def validate_windows(subject: Subject) -> Iterator[Problem]:
+def check_devices_on_windows(subject: Subject) -> Iterator[Problem]:
     """Yield pods that run on Windows and request devices."""
     pod = subject.typed(Pod).spec
     if has_no_windows_field(pod):
         return
-    name = next(filter(None, map(_text_of_counted_devices, subject.once(device_containers))), "")
-    if name and (where := path_of_windows_field(pod, subject.view())):
+    name = next(filter(None, map(_first_counted_device_name, subject.once(read_device_containers))), "")
+    if name and (where := path_of_windows_field(pod, subject.cluster_view())):
         by = pod.runtime_class_name if where == pod.path("runtimeClassName") else ""
-        through = f" as {subject.view().named(RuntimeClass.gvk, by)} says" if by else ""
+        through = f" as {subject.cluster_view().name_with_file(RuntimeClass.gvk, by)} says" if by else ""
         message = f"binds the pod to Windows{through}, where no device plugin offers `{name}`, so the pod stays Pending"
         yield WINDOWS.problem(where, message, "use Linux nodes, or remove the request")
 
 
-def _text_of_counted_devices(container: DeviceContainer) -> str:
-    counted = (each for each in container.requested if each.device.kind in COUNTED and each.number)
+def _first_counted_device_name(container: DeviceContainer) -> str:
+    counted = (each for each in container.requested if each.device.kind in COUNTED and each.whole_amount)
     return next((requested.name for requested in counted), "")

@@ -40,17 +40,17 @@ QUOTA_LOOKUPS: Final = (interest_in_fields(ResourceQuota.gvk, "spec.hard", "spec
 def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
     """Yield the devices that a workload's pods request at the same time and that no quota of the namespace allows."""
     using = [pods for pods in subject.once(read_device_workload).device_pods if pods.devices and pods.podset.pods]
-    view = subject.view()
-    quotas = view.list(ResourceQuota, view.namespace) if using else ()
+    view = subject.cluster_view()
+    quotas = view.list_typed(ResourceQuota, view.namespace) if using else ()
     if not quotas:
         return
     requests = _simultaneous_requests(using, subject)
     for quota in quotas:
         if quota.spec.scopes or quota.spec.scope_selector:
             continue
-        told = f"`{quota.name}`{view.origin(quota.json)}"
+        told = f"`{quota.name}`{view.file_of_object_as_text(quota.json)}"
         for name, request in requests.items():
-            allowed = quantity.read(quota.spec.hard.get(f"requests.{name}"))
+            allowed = quantity.read_quantity_or_none(quota.spec.hard.get(f"requests.{name}"))
             if allowed is not None and allowed.value() < request.devices:
                 yield from without_repeated_problems(
                     (_quota_exceeded_problem(name, request, allowed.value(), told),), subject
@@ -71,7 +71,9 @@ def _simultaneous_requests(using: list[DevicePods], subject: Subject) -> Mapping
     parts: dict[str, list[_SimultaneousRequest]] = {}
     for pods in using:
         for name, devices in pods.devices.items():
-            parts.setdefault(name, []).append(_SimultaneousRequest(devices * pods.pods, pods.pods, pods.podset.path))
+            parts.setdefault(name, []).append(
+                _SimultaneousRequest(devices * pods.pod_count, pods.pod_count, pods.podset.path)
+            )
     largest = {name: max(listed, key=lambda part: part.devices) for name, listed in parts.items()}
     if _may_pods_be_created_later(subject):
         return largest

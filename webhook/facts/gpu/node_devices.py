@@ -18,14 +18,14 @@ from webhook.facts.pods.pod_requests import (
     NamespaceLimits,
     quota_requests_of_pod,
     requests_of_containers,
-    units_of_thousandths,
+    thousandths_to_kueue_units,
 )
-from webhook.facts.resource_units import amount_in_units, amount_with_resource
+from webhook.facts.resource_units import format_amount_with_resource_name, parse_amount_in_kueue_units
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.paths import path_as_text
 from webhook.problem import Problem
-from webhook.same import Same
+from webhook.same import IdentityKey
 from webhook.typed.collections import Items
 from webhook.typed.nodes import Node
 
@@ -68,11 +68,11 @@ class _LargestAmounts:
 def validate_node_devices(subject: Subject) -> Iterator[Problem]:
     """Yield devices that no node of a whole cluster has, or not so many."""
     using = [each for each in subject.once(read_device_workload).device_pods if each.devices]
-    view = subject.view()
-    nodes = view.objects(Node.gvk) if using and view.is_whole(Node.gvk) else ()
+    view = subject.cluster_view()
+    nodes = view.list_json_in_all_namespaces(Node.gvk) if using and view.is_whole(Node.gvk) else ()
     if nodes:
         subject.deadline.spend(len(nodes))
-        largest, shapes = _largest_amounts(Same(nodes)).amounts, _distinct_node_shapes(Same(nodes))
+        largest, shapes = _largest_amounts(IdentityKey(nodes)).amounts, _distinct_node_shapes(IdentityKey(nodes))
         for pods in using:
             yield from without_repeated_problems(_check_node_devices(pods, largest, view), subject)
             if all(count <= largest.get(name, 0) for name, count in pods.devices.items()):
@@ -100,7 +100,7 @@ def _check_node_devices(pods: DevicePods, largest: Mapping[str, int], view: Clus
 def _check_cpu_and_memory(pods: DevicePods, shapes: Sequence[_NodeShape], subject: Subject) -> Iterator[Problem]:
     """Yield CPUs or memory that no node with the pod's devices has; overhead and other pods are ignored."""
     requests = quota_requests_of_pod(pods.spec, requests_of_containers(pods.spec, NamespaceLimits()), {})
-    wanted = {name: units_of_thousandths(name, requests[name]) for name in _ORDINARY if requests.get(name)}
+    wanted = {name: thousandths_to_kueue_units(name, requests[name]) for name in _ORDINARY if requests.get(name)}
     if not wanted:
         return
     fitting = [shape for shape in Items(shapes, subject.deadline) if shape.has_amounts(pods.devices)]
@@ -108,18 +108,18 @@ def _check_cpu_and_memory(pods: DevicePods, shapes: Sequence[_NodeShape], subjec
         return
     most = {name: max((shape.amounts.get(name, 0) for shape in fitting), default=0) for name in wanted}
     above = [name for name, amount in wanted.items() if amount > most[name]] or list(wanted)
-    listed = " and ".join(amount_with_resource(name, wanted[name]) for name in above)
+    listed = " and ".join(format_amount_with_resource_name(name, wanted[name]) for name in above)
     devices = " and ".join(f"{count} `{name}`" for name, count in pods.devices.items())
-    had = " and ".join(amount_with_resource(name, most[name]) for name in above)
+    had = " and ".join(format_amount_with_resource_name(name, most[name]) for name in above)
     message = f"requests {listed} together with {devices} for one pod, but nodes with these devices have at most {had}"
-    together = f"{', but not together' if len(above) > 1 else ''}{_files_of_nodes(subject.view())}"
+    together = f"{', but not together' if len(above) > 1 else ''}{_files_of_nodes(subject.cluster_view())}"
     fix = "request less for each pod, or use more pods with fewer devices"
     yield CPU_AND_MEMORY.problem(path_as_text(pods.podset.path), f"{message}{together}, so no node fits", fix)
 
 
 def _files_of_nodes(view: ClusterView) -> str:
     """Return the files of the nodes that are counted, if they come from files."""
-    origins = view.origins(view.objects(Node.gvk))
+    origins = view.files_of_objects_as_text(view.list_json_in_all_namespaces(Node.gvk))
     return f" (nodes{origins})" if origins else ""
 
 
@@ -135,25 +135,27 @@ class _NodeShape:
 
 
 @lru_cache(maxsize=_KEPT_STATES)
-def _distinct_node_shapes(nodes: Same) -> tuple[_NodeShape, ...]:
+def _distinct_node_shapes(nodes: IdentityKey) -> tuple[_NodeShape, ...]:
     """Return the distinct shapes of nodes with devices, computed once for each state of the cluster."""
     distinct: set[frozenset[tuple[str, int]]] = set()
     for node in nodes.held:
         written = Node.of(node).status.allocatable
         read = (
-            (name, amount_in_units(name, value)) for name, value in written.items() if "/" in name or name in _ORDINARY
+            (name, parse_amount_in_kueue_units(name, value))
+            for name, value in written.items()
+            if "/" in name or name in _ORDINARY
         )
         distinct.add(frozenset((name, count) for name, count in read if count))
     return tuple(_NodeShape(dict(each)) for each in distinct)
 
 
 @lru_cache(maxsize=_KEPT_STATES)
-def _largest_amounts(nodes: Same) -> _LargestAmounts:
+def _largest_amounts(nodes: IdentityKey) -> _LargestAmounts:
     """Return the largest amounts of all nodes, computed once for each state of the cluster."""
     amounts: dict[str, int] = {}
     for node in nodes.held:
         for name, value in Node.of(node).status.allocatable.items():
-            read = quantity.read(value) if "/" in name else None
+            read = quantity.read_quantity_or_none(value) if "/" in name else None
             if read is not None and read.value() > amounts.get(name, 0):
                 amounts[name] = read.value()
     return _LargestAmounts(amounts)

@@ -23,7 +23,7 @@ from webhook.placeholders import is_placeholder
 from webhook.typed.collections import Items
 from webhook.typed.pods import Container, Pod, PodSpec, PodTemplate, Resources
 from webhook.workloads.embedded import embedded_objects, holds_objects
-from webhook.workloads.podsets import Fragment, group_kind, partial_pod_templates
+from webhook.workloads.podsets import TemplateFragment, group_kind, partial_pod_templates
 from webhook.workloads.resource_fields import ResourceField, resource_fields
 
 NAME: Final = "gpu"
@@ -50,36 +50,40 @@ class ResourcePlace:
         return self.resources.written_limits if side == "limits" else self.resources.written_requests
 
     @property
-    def asks(self) -> bool:
+    def requests_portable_gpu(self) -> bool:
         """Return whether it requests `gpu` with a value that is not a placeholder."""
         values = [amounts[NAME] for side in SIDES if NAME in (amounts := self.amounts(side))]
         return bool(values) and not any(isinstance(value, str) and is_placeholder(value) for value in values)
 
-    def mistyped(self) -> Iterator[tuple[FieldPath, JSON]]:
+    def mistyped_gpu_values(self) -> Iterator[tuple[FieldPath, JSON]]:
         """Yield values of `gpu` that are neither texts nor numbers, with their paths."""
         for side in SIDES:
             if isinstance(value := self.amounts(side).get(NAME), dict | list | bool):
                 yield (*self.path, side, NAME), value
 
 
-def places_requesting_gpu(subject: Subject) -> list[tuple[ResourcePlace, ResourcePlace | None]]:
+def changed_places_requesting_gpu(subject: Subject) -> list[tuple[ResourcePlace, ResourcePlace | None]]:
     """Return places that request `gpu` and are new or have changed, each with its former content."""
     old = () if subject.old_object is None else _places_of_object(subject.old_object, subject)
     before = {place.path: place for place in old}
-    pairs = ((place, before.get(place.path)) for place in _places_of_object(subject.object, subject) if place.asks)
+    pairs = (
+        (place, before.get(place.path))
+        for place in _places_of_object(subject.object, subject)
+        if place.requests_portable_gpu
+    )
     return [(place, old) for place, old in pairs if old is None or old.resources.differs(place.resources)]
 
 
 def _places_of_object(obj: JSON, subject: Subject) -> Iterator[ResourcePlace]:
     """Yield a Pod's containers, or the resources of another object outside its templates."""
     if group_kind(obj) == POD:
-        pod = PodTemplate.of(obj, (), subject.reading)
+        pod = PodTemplate.of(obj, (), subject.reading_context)
         yield from _places_in_template(pod, is_windows=_is_bound_to_windows(pod.spec, subject))
         return
     for path, root in _object_and_inner_objects(obj, subject):
         for field in _resource_fields_outside_templates(root, subject):
             if not field.is_device:
-                yield ResourcePlace(Resources.of(field.resources, (*path, *field.path), subject.reading))
+                yield ResourcePlace(Resources.of(field.resources, (*path, *field.path), subject.reading_context))
         # containers of a fragment for a TrainJob's runtime have no resources in the CRD
         for fragment in partial_pod_templates(root, subject.table, subject.deadline, of_runtime=False):
             yield from _places_in_partial_template(fragment, path, root, subject)
@@ -103,10 +107,10 @@ def _resource_fields_outside_templates(root: JSON, subject: Subject) -> Items[Re
 
 
 def _places_in_partial_template(
-    fragment: Fragment, path: FieldPath, root: JSON, subject: Subject
+    fragment: TemplateFragment, path: FieldPath, root: JSON, subject: Subject
 ) -> Iterator[ResourcePlace]:
     """Yield the containers of a partial template."""
-    template = PodTemplate.of(fragment.template, (*path, *fragment.path), subject.reading)
+    template = PodTemplate.of(fragment.template, (*path, *fragment.path), subject.reading_context)
     is_patch = fragment.of.startswith("spec.")
     into = PodTemplate.of(paths.get(root, tuple(fragment.of.split("."))) if is_patch else None)
     os = template.spec.os if "os" in template.spec.json else into.spec.os
@@ -117,33 +121,36 @@ def _places_in_partial_template(
 
 
 def _is_bound_to_windows(pod: PodSpec, subject: Subject) -> bool:
-    return not has_no_windows_field(pod) and path_of_windows_field(pod, subject.view().unnoted()) != ()
+    return (
+        not has_no_windows_field(pod)
+        and path_of_windows_field(pod, subject.cluster_view().copy_without_missing_objects()) != ()
+    )
 
 
 def _places_in_template(template: PodTemplate, *, is_windows: bool, is_patch: bool = False) -> Iterator[ResourcePlace]:
     holders: tuple[PodSpec | Container, ...] = (
         *template.spec.all_containers(),
-        *_pod_spec_without_containers(template.spec),
+        *_pod_spec_if_without_containers(template.spec),
     )
     for holder in holders:
         if holder.resources:
             yield ResourcePlace(holder.resources, is_windows, is_patch)
 
 
-def _pod_spec_without_containers(pod: PodSpec) -> tuple[PodSpec, ...]:
+def _pod_spec_if_without_containers(pod: PodSpec) -> tuple[PodSpec, ...]:
     """Return the PodSpec unless it has containers, because a controller creates a container from its resources."""
     return () if pod.containers else (pod,)
 
 
-def paths_of_moved_amounts(subject: Subject) -> Iterator[FieldPath]:
+def paths_changed_to_portable_gpu(subject: Subject) -> Iterator[FieldPath]:
     """Yield fields that hold a device's name and have become `gpu`; never of a Pod."""
     if group_kind(subject.object) == POD:
         return
-    before = set(_paths_of_device_amounts(subject.old_object, subject)) if subject.old_object is not None else ()
-    yield from (path for path in _paths_of_device_amounts(subject.object, subject) if path not in before)
+    before = set(_paths_naming_portable_gpu(subject.old_object, subject)) if subject.old_object is not None else ()
+    yield from (path for path in _paths_naming_portable_gpu(subject.object, subject) if path not in before)
 
 
-def _paths_of_device_amounts(obj: JSON, subject: Subject) -> Iterator[FieldPath]:
+def _paths_naming_portable_gpu(obj: JSON, subject: Subject) -> Iterator[FieldPath]:
     for path, root in _object_and_inner_objects(obj, subject):
         for field in _resource_fields_outside_templates(root, subject):
             if field.device == NAME:
@@ -171,7 +178,7 @@ def intended_gpu_count(value: JSON) -> str:
     return match[1] if match else ""
 
 
-def count_of_patch(value: JSON) -> str:
+def gpu_count_in_patch(value: JSON) -> str:
     """Return the count in a patch of a template, where 0 removes the devices of the template."""
     return intended_gpu_count(value) or ("0" if _ZERO.fullmatch(amount_as_cel_text(value).strip()) else "")
 

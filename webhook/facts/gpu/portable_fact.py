@@ -15,11 +15,11 @@ from webhook.facts.gpu.portable import (
     SIDES,
     ResourcePlace,
     amount_as_cel_text,
-    count_of_patch,
+    changed_places_requesting_gpu,
+    gpu_count_in_patch,
     intended_gpu_count,
     misplaced_gpu_requests,
-    paths_of_moved_amounts,
-    places_requesting_gpu,
+    paths_changed_to_portable_gpu,
     whole_number_text,
 )
 from webhook.facts.gpu.windows import LOOKUPS as WINDOWS_LOOKUPS
@@ -27,7 +27,7 @@ from webhook.facts.kinds import POD
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
 from webhook.paths import FieldPath
-from webhook.short_texts import kept_for_short_texts
+from webhook.short_texts import cache_for_short_texts
 from webhook.typed.objects import Namespace
 from webhook.typed.pods import Pod
 
@@ -108,11 +108,11 @@ def _compute_portable_fact(subject: Subject) -> FactResult:
     if _names_no_portable_gpu(subject):
         return FactResult(dict(_NOTHING))
     places, named, misplaced = (
-        places_requesting_gpu(subject),
-        [*paths_of_moved_amounts(subject)],
+        changed_places_requesting_gpu(subject),
+        [*paths_changed_to_portable_gpu(subject)],
         [*misplaced_gpu_requests(subject)],
     )
-    wrong = {place.path: [*place.mistyped()] for place, _ in places}
+    wrong = {place.path: [*place.mistyped_gpu_values()] for place, _ in places}
     if not (places or named or misplaced):
         return FactResult(dict(_NOTHING))
     resource, meant = _resource_of_namespace(subject)
@@ -169,10 +169,10 @@ def _gpu_label_of_namespace(subject: Subject) -> str:
     """
     if not subject.namespace:
         return ""
-    view = subject.view()
+    view = subject.cluster_view()
     namespace = view.find(Namespace, subject.namespace, namespaced=False)
     if not namespace:
-        raise LookupFailed("; ".join(map(str, view.every_missing_object())))
+        raise LookupFailed("; ".join(map(str, view.all_missing_objects())))
     return namespace.metadata.labels.get(LABEL, "")
 
 
@@ -183,7 +183,7 @@ def _request_as_json(
     portable: Sequence[_UnsetField],
     meant: Sequence[_UnsetField],
 ) -> JSON:
-    read = count_of_patch if place.is_patch else intended_gpu_count
+    read = gpu_count_in_patch if place.is_patch else intended_gpu_count
     limit, request = [_amount_as_json(place, old, field, read) for field in portable]
     own = {field.side: _amount_as_json(place, old, field, whole_number_text) for field in meant}
     written = [each for each in (limit, request) if each["isSet"] and not each["isNull"]]
@@ -197,7 +197,7 @@ def _request_as_json(
         "isPatch": place.is_patch,
         "isWindows": place.is_windows,
         "isNull": not written,
-        "outcome": _amounts_after_translation(place, own),
+        "outcome": _describe_amounts_after_translation(place, own),
         **_state_of_amounts(written, chosen, is_all=bool(every), is_windows=place.is_windows),
         "hasLimits": bool(place.amounts("limits")),
         "count": number,
@@ -220,7 +220,7 @@ def _state_of_amounts(written: Sequence[JSON], chosen: JSON, *, is_all: bool, is
     }
 
 
-def _amounts_after_translation(place: ResourcePlace, own: Mapping[str, JSON]) -> str:
+def _describe_amounts_after_translation(place: ResourcePlace, own: Mapping[str, JSON]) -> str:
     """Return a sentence with what is requested once `gpu` is removed."""
     kept = next((each for each in own.values() if each["isSet"] and not (each["isNull"] or each["isKept"])), None)
     if kept:
@@ -241,7 +241,7 @@ class _UnsetField(NamedTuple):
     unset: JSON
 
 
-@kept_for_short_texts(64 << 10)
+@cache_for_short_texts(64 << 10)
 def _unset_field(side: str, name: str) -> _UnsetField:
     where = {"path": paths.path_as_text((side, name)), "pointer": paths.json_pointer((side, name))}
     nothing = {**dict.fromkeys(("isSet", "isNull", "isKept"), False), "text": "", "count": ""}

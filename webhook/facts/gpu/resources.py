@@ -13,25 +13,25 @@ from webhook import paths, quantity
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.gpu import devices
-from webhook.facts.gpu.extended_resources import RequestedDevice, device_container, value_of_visible_devices
-from webhook.short_texts import kept_for_short_texts
+from webhook.facts.gpu.extended_resources import RequestedDevice, read_device_container, value_of_visible_devices
+from webhook.short_texts import cache_for_short_texts
 from webhook.typed.pods import Container, PodTemplate, Resources
-from webhook.typed.view import Reading
-from webhook.workloads.podsets import Fragment, PodSet
+from webhook.typed.view import ReadingContext
+from webhook.workloads.podsets import PodSet, TemplateFragment
 from webhook.workloads.resource_fields import ResourceField
 
 
 def compute_gpu_fact(
     podsets: Sequence[PodSet],
-    fragments: Sequence[Fragment] = (),
+    fragments: Sequence[TemplateFragment] = (),
     fields: Sequence[ResourceField] = (),
-    reading: Reading | None = None,
+    reading: ReadingContext | None = None,
 ) -> JSON:
     """Return the fact `gpu` of an object with these pod sets, and with device fields outside its templates.
 
     What partial templates say is kept apart, in `patches`.
     """
-    read = reading or Reading()
+    read = reading or ReadingContext()
     sets, described, vendors = [], [], dict[str, int]()
     for podset, own in _pod_sets_with_containers(podsets, fields, read):
         described.extend(own)
@@ -49,7 +49,7 @@ def compute_gpu_fact(
 
 
 def _pod_sets_with_containers(
-    podsets: Sequence[PodSet], fields: Sequence[ResourceField], reading: Reading
+    podsets: Sequence[PodSet], fields: Sequence[ResourceField], reading: ReadingContext
 ) -> Iterator[tuple[PodSet, list[JSON]]]:
     """Yield each pod set with its containers, and pod sets that have only fields and no template."""
     outside: dict[str, list[tuple[PodSet, JSON]]] = {}
@@ -66,7 +66,7 @@ def _pod_sets_with_containers(
         yield from ((podset, [container]) for podset, container in listed if name not in known)
 
 
-def _containers_as_json(podset: PodSet, reading: Reading) -> list[JSON]:
+def _containers_as_json(podset: PodSet, reading: ReadingContext) -> list[JSON]:
     template = PodTemplate.of(podset.template, (), reading)
     return [_container_as_json(container, podset) for container in template.spec.all_containers()]
 
@@ -111,9 +111,9 @@ def _devices_per_pod(own: Sequence[JSON], vendor: str) -> int:
 
 
 def _container_as_json(container: Container, podset: PodSet) -> JSON:
-    read = device_container(container)
+    read = read_device_container(container)
     at = paths.path_as_text(podset.locate(container.at))
-    vendors = read.vendors
+    vendors = read.device_counts_by_vendor
     return {
         "podSet": podset.name,
         "path": at,
@@ -133,37 +133,40 @@ def _resource_as_json(each: RequestedDevice, at: str) -> JSON:
     known, amount, limit, request = each.device, each.amount, each.limit, each.request
     return {
         "name": each.name,
-        "path": at + _path_of_amount(each.side, each.name),
+        "path": at + _path_of_amount(each.field_of_amount, each.name),
         "vendor": known.vendor,
         "kind": known.kind,
         "gpu": known.gpu,
         "limit": None if limit is None else str(limit),
         "request": None if request is None else str(request),
-        "count": each.number,
+        "count": each.whole_amount,
         "whole": amount is not None and amount.is_whole() and amount.sign() >= 0,
-        "equal": limit is None or request is None or limit == request or quantity.read(limit) == quantity.read(request),
-        "nearest": each.nearest,
+        "equal": limit is None
+        or request is None
+        or limit == request
+        or quantity.read_quantity_or_none(limit) == quantity.read_quantity_or_none(request),
+        "nearest": each.nearest_known_resource,
     }
 
 
-@kept_for_short_texts(512 << 10)
+@cache_for_short_texts(512 << 10)
 def _path_of_amount(side: str, name: str) -> str:
     """Return the path of one amount below its container."""
     return "." + paths.path_as_text(("resources", side, name))
 
 
-def gpus_of_resources(resources: Resources) -> int:
+def count_gpus_of_resources(resources: Resources) -> int:
     """Return how many GPUs and parts of GPUs the resources of one container request, by any vendor's name."""
     total = 0
     amounts = (*resources.written_requests.items(), *resources.written_limits.items())
     for name, written in dict(amounts).items():
-        device = devices.resource_of_name(name)
+        device = devices.device_of_resource_name(name)
         if device.gpu and device.kind in devices.COUNTED:
-            amount = quantity.read(written)
+            amount = quantity.read_quantity_or_none(written)
             total += amount.value() if amount is not None and amount.is_whole() and amount.sign() > 0 else 0
     return total
 
 
-def devices_of_json_resources(resources: JSON, deadline: Deadline) -> int:
+def count_gpus_of_json_resources(resources: JSON, deadline: Deadline) -> int:
     """Return how many GPUs resources in JSON request."""
-    return gpus_of_resources(Resources.of(resources, (), Reading(deadline)))
+    return count_gpus_of_resources(Resources.of(resources, (), ReadingContext(deadline)))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.jobset.groups import JOB_SET
-from webhook.facts.jobset.job_set import validate_restarted_replicas
+from webhook.facts.jobset.job_set import validate_replica_limit_for_restarts
 from webhook.paths import FieldPath
 from webhook.problem import Problem
 from webhook.typed.job_sets import FailurePolicy, JobSetSpec
@@ -33,7 +33,7 @@ def validate_alpha_features(policy: FailurePolicy, job_set: JobSetSpec) -> Itera
     if rule is not None:
         instead = rule.action.replace("Job", "JobSet", 1)
         yield _alpha_feature_problem(rule.path("action"), rule.action, "RestartJob", instead)
-        yield from validate_restarted_replicas(job_set, rule.action)
+        yield from validate_replica_limit_for_restarts(job_set, rule.action)
 
 
 def _alpha_feature_problem(path: FieldPath, name: str, gate: str, instead: str) -> Problem:

@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook.facts.jobset.alpha_features import validate_alpha_features
 from webhook.facts.jobset.groups import JOB_SET
-from webhook.facts.jobset.job_set import validate_targets
+from webhook.facts.jobset.job_set import validate_targets_exist
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -51,7 +51,7 @@ def validate_failure_policy(job_set: JobSetSpec) -> Iterator[Problem]:
         name = rule.name or f"failurePolicyRule{index}"
         yield from _validate_rule_name(name, names, rule.path("name"))
         names.add(name)
-        yield from validate_targets(rule.target_replicated_jobs, job_set, rule.path("targetReplicatedJobs"))
+        yield from validate_targets_exist(rule.target_replicated_jobs, job_set, rule.path("targetReplicatedJobs"))
         yield from _check_failure_reason(rule)
     yield from validate_alpha_features(policy, job_set)
 

@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from webhook.facts.jobset.alpha_features import ALPHA_FEATURE
 from webhook.facts.jobset.job_set import invalid_label_problem, is_invalid_label
-from webhook.facts.jobset.name_length import MOST, Limit, longest_allowed_name, validate_name
+from webhook.facts.jobset.name_length import MOST, Limit, strictest_name_limit, validate_name_length
 from webhook.facts.jobset.validation import validate_create
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays
-from webhook.facts.train_job_pods.flux_pods import entrypoint_config_map
+from webhook.facts.train_job_pods.flux_pods import entrypoint_config_map_name
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
 from webhook.problem import Problem
@@ -31,24 +31,28 @@ def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
     job = subject.once(merge_train_job)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
-    yield from validate_name(job.object.metadata, (longest_allowed_name(job.job_set), *_limits_of_volume_names(job)))
+    yield from validate_name_length(
+        job.object.metadata, (strictest_name_limit(job.job_set), *_limits_of_flux_volume_name(job))
+    )
     yield from _validate_patched_labels(Entries(job.merged.labels, subject.deadline), job)
-    problems = [problem for problem in validate_create(_without_unknown_jobs(job)) if problem.code != ALPHA_FEATURE.id]
+    problems = [
+        problem for problem in validate_create(_job_set_without_unknown_jobs(job)) if problem.code != ALPHA_FEATURE.id
+    ]
     if problems:
-        yield from _check_located_in_train_job(Items(problems, subject.deadline), job)
+        yield from _relocate_problems_to_train_job(Items(problems, subject.deadline), job)
 
 
-def _limits_of_volume_names(job: MergedTrainJob) -> Iterator[Limit]:
+def _limits_of_flux_volume_name(job: MergedTrainJob) -> Iterator[Limit]:
     """Yield the limit of the name that flux gives a volume, which is a DNS label."""
-    if job.plugin == "flux" and any(replicated.name == "node" for replicated in job.jobs):
-        yield MOST - len(entrypoint_config_map("")), "volume", entrypoint_config_map("")
+    if job.plugin == "flux" and any(replicated.name == "node" for replicated in job.replicated_jobs):
+        yield MOST - len(entrypoint_config_map_name("")), "volume", entrypoint_config_map_name("")
 
 
-def _without_unknown_jobs(job: MergedTrainJob) -> JobSetSpec:
+def _job_set_without_unknown_jobs(job: MergedTrainJob) -> JobSetSpec:
     """Return the JobSet without the replicated jobs that exist only because a patch misspells their names."""
     if not job.merged.unknown:
         return job.job_set
-    jobs = [replicated.json for replicated in job.jobs if (replicated.name, "") not in job.merged.unknown]
+    jobs = [replicated.json for replicated in job.replicated_jobs if (replicated.name, "") not in job.merged.unknown]
     return JobSetSpec({**job.merged.spec, "replicatedJobs": jobs}, (), job.job_set.reading)
 
 
@@ -56,16 +60,18 @@ def _validate_patched_labels(labels: Entries[str], job: MergedTrainJob) -> Itera
     """Check the labels that patches give the JobSet."""
     for key, value in labels.items():
         if is_invalid_label(key, value):
-            yield invalid_label_problem(key, value, f"spec.{overlays.patches_path(job.release)}", is_of_patch=True)
+            yield invalid_label_problem(
+                key, value, f"spec.{overlays.name_of_patches_field(job.release)}", is_of_patch=True
+            )
 
 
-def _check_located_in_train_job(problems: Items[Problem], job: MergedTrainJob) -> Iterator[Problem]:
+def _relocate_problems_to_train_job(problems: Items[Problem], job: MergedTrainJob) -> Iterator[Problem]:
     runtime = job.runtime.spec.template.spec
     of_runtime = JobSetSpec(runtime.json, (), runtime.reading)  # with the same paths as the merged one
-    own = {problem.without_path for problem in validate_create(of_runtime)}
+    own = {problem.code_found_and_message for problem in validate_create(of_runtime)}
     for problem in problems:
-        is_own = problem.without_path in own
-        message = f"in the JobSet of {job.runtime}, {problem.path} {problem.said}"
+        is_own = problem.code_found_and_message in own
+        message = f"in the JobSet of {job.runtime}, {problem.path} {problem.found_and_message}"
         where = "the patches or the runtime" if job.is_patched and not is_own else "the runtime"
         fix = f"in {where}, {problem.fix}"
-        yield replace(problem, path=job.origin(is_own=is_own), found="", message=message, fix=fix)
+        yield replace(problem, path=job.path_for_runtime_problem(is_own=is_own), found="", message=message, fix=fix)

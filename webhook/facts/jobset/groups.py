@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.problems.rule import Group
+from webhook.problems.rule import RuleGroup
 
-JOB_SET: Final = Group(
+JOB_SET: Final = RuleGroup(
     "job-set",
     refused_by="JobSet's webhook; Trainer shows it as the event TrainJobResourcesCreationFailed",
     source="kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go",

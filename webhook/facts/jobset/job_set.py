@@ -11,8 +11,8 @@ from typing import Final
 
 from webhook.facts.jobset.groups import JOB_SET
 from webhook.facts.jobset.jobs_by_name import fix_for_unknown_job, jobs_by_name
-from webhook.name_faults import key_fault, label_fault, value_fault
-from webhook.names import dns1035_label, dns1123_label, label_value, qualified_name
+from webhook.name_faults import label_fault, label_value_fault, qualified_name_fault
+from webhook.names import dns1035_label_errors, dns1123_label_errors, label_value_errors, qualified_name_errors
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -102,7 +102,7 @@ RESTARTED_REPLICAS: Final = JOB_SET.rule(
 _MOST_RESTARTED: Final = 1024
 
 
-def validate_network(job_set: JobSetSpec) -> Iterator[Problem]:
+def validate_network_subdomain(job_set: JobSetSpec) -> Iterator[Problem]:
     """Require a subdomain that can be the name of a Service."""
     network = job_set.network
     yield from _check_dns_label(network.subdomain, "the name of a Service", network.path("subdomain"))
@@ -126,7 +126,7 @@ def validate_replicated_jobs(job_set: JobSetSpec, *, is_counted: bool) -> Iterat
 
 def _check_dns_label(name: str, what: str, path: FieldPath, *, may_begin_with_digit: bool = False) -> Iterator[Problem]:
     """Check a DNS label: a part of `<name>-<job>-0` may begin with a digit, names of Services and groups may not."""
-    is_wrong = dns1123_label(name) if may_begin_with_digit else dns1035_label(name)
+    is_wrong = dns1123_label_errors(name) if may_begin_with_digit else dns1035_label_errors(name)
     if name and is_wrong and not is_placeholder(name):
         message = f"cannot be {what} because {label_fault(name, begins_with_letter=not may_begin_with_digit)}"
         fix = _LETTERS if may_begin_with_digit else f"{_LETTERS}, and begin with a letter"
@@ -175,14 +175,14 @@ def invalid_label_problem(key: str, value: str, path: FieldPath | str, *, is_of_
 
 def is_invalid_label(key: str, value: str) -> bool:
     """Return whether Kubernetes refuses a label."""
-    return bool(label_value(value) or qualified_name(key)) and not is_placeholder(key + value)
+    return bool(label_value_errors(value) or qualified_name_errors(key)) and not is_placeholder(key + value)
 
 
 def invalid_label_part(key: str, value: str) -> tuple[str, str]:
     """Return the part of a label that Kubernetes refuses, its key or its value, and what is said of it."""
-    if label_value(value):
-        return value, f"cannot be the value of a label because {value_fault(value)}"
-    return key, f"cannot be the key of a label because {key_fault(key)}"
+    if label_value_errors(value):
+        return value, f"cannot be the value of a label because {label_value_fault(value)}"
+    return key, f"cannot be the key of a label because {qualified_name_fault(key)}"
 
 
 def _validate_dependency(dependency: Dependency, index: int, jobs: Mapping[str, ReplicatedJob]) -> Iterator[Problem]:
@@ -222,10 +222,10 @@ def validate_startup_policy(job_set: JobSetSpec) -> Iterator[Problem]:
 def validate_success_policy(job_set: JobSetSpec) -> Iterator[Problem]:
     """Require a success policy to name replicated jobs that exist."""
     policy = job_set.success_policy
-    yield from validate_targets(policy.target_replicated_jobs, job_set, policy.path("targetReplicatedJobs"))
+    yield from validate_targets_exist(policy.target_replicated_jobs, job_set, policy.path("targetReplicatedJobs"))
 
 
-def validate_targets(targets: Items[str], job_set: JobSetSpec, at: FieldPath) -> Iterator[Problem]:
+def validate_targets_exist(targets: Items[str], job_set: JobSetSpec, at: FieldPath) -> Iterator[Problem]:
     """Require each target of a policy to be the name of a replicated job; `at` is the path of the list."""
     names: Collection[str] = jobs_by_name(job_set) if targets else ()
     for index, target in enumerate(targets):
@@ -234,7 +234,7 @@ def validate_targets(targets: Items[str], job_set: JobSetSpec, at: FieldPath) ->
             yield TARGET_EXISTS.problem((*at, index), message, fix_for_unknown_job(job_set), target)
 
 
-def validate_restarted_replicas(job_set: JobSetSpec, action: str) -> Iterator[Problem]:
+def validate_replica_limit_for_restarts(job_set: JobSetSpec, action: str) -> Iterator[Problem]:
     """Limit the replicas of a replicated job whose jobs restart one by one."""
     for job in job_set.replicated_jobs:
         if job.replicas > _MOST_RESTARTED:

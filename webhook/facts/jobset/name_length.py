@@ -44,7 +44,7 @@ _NAMED: Final = {
 }
 
 
-def validate_name(metadata: Metadata, limits: Iterable[Limit]) -> Iterator[Problem]:
+def validate_name_length(metadata: Metadata, limits: Iterable[Limit]) -> Iterator[Problem]:
     """Check the name of an object that a JobSet has, too, against the strictest limit."""
     most, of, name = min(limits)
     field = "name" if metadata.has("name") else "generateName"
@@ -54,7 +54,7 @@ def validate_name(metadata: Metadata, limits: Iterable[Limit]) -> Iterator[Probl
         yield NAME_LENGTH.problem(metadata.path(field), message, f"use at most {most} characters", given)
 
 
-def longest_allowed_name(job_set: JobSetSpec) -> Limit:
+def strictest_name_limit(job_set: JobSetSpec) -> Limit:
     """Return the most characters, and whose names limit them: `pod` or `job` and a replicated job, `claim` and a
     template.
 
@@ -69,7 +69,7 @@ def _name_limits_of_job_set(job_set: JobSetSpec) -> Iterator[Limit]:
     for claim in sorted(claim_template_names(job_set)):
         yield MOST - len(f"{claim}-"), "claim", claim
     if job_set.coordinator:
-        yield _limit_of_label(job_set.coordinator, job_set.network.subdomain)
+        yield _limit_of_coordinator_label(job_set.coordinator, job_set.network.subdomain)
 
 
 def _limit_of_job(job: ReplicatedJob) -> Limit:
@@ -79,7 +79,7 @@ def _limit_of_job(job: ReplicatedJob) -> Limit:
     return MOST - len(f"-{job.name}-{highest}"), "job", job.name
 
 
-def _limit_of_label(coordinator: Coordinator, subdomain: str) -> Limit:
+def _limit_of_coordinator_label(coordinator: Coordinator, subdomain: str) -> Limit:
     """Return the limit by the coordinator's label; without a subdomain, the label's value has the name twice."""
     job = coordinator.replicated_job
     remaining = MOST - len(f"-{job}-{coordinator.job_index}-{coordinator.pod_index}") - 1

@@ -42,7 +42,7 @@ _KEYS: Final = (
 """The keys that JobSet reads or sets."""
 
 
-def advise_keys(metadata: Metadata, job_set: JobSetSpec) -> Iterator[Problem]:
+def advise_unknown_keys(metadata: Metadata, job_set: JobSetSpec) -> Iterator[Problem]:
     """Warn of unknown keys of a JobSet and of the jobs and pods that it makes."""
     yield from _check_unknown_keys(metadata)
     for job in job_set.replicated_jobs:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from webhook.facts.jobset import coordinator, failures, volume_claims
 from webhook.facts.jobset.job_set import (
-    validate_network,
+    validate_network_subdomain,
     validate_replicated_jobs,
     validate_startup_policy,
     validate_success_policy,
@@ -26,7 +26,7 @@ def validate_create(job_set: JobSetSpec, *, is_counted: bool = True) -> Iterator
         job_set: the spec, wherever it stands.
         is_counted: whether the pods of the replicated jobs are final; those of a runtime are not.
     """
-    yield from validate_network(job_set)
+    yield from validate_network_subdomain(job_set)
     yield from validate_success_policy(job_set)
     yield from failures.validate_failure_policy(job_set)
     yield from validate_startup_policy(job_set)

@@ -11,10 +11,10 @@ from typing import Final
 
 from webhook.facts.jobset.groups import JOB_SET
 from webhook.name_faults import subdomain_fault
-from webhook.names import dns1123_subdomain
+from webhook.names import dns1123_subdomain_errors
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.typed.job_sets import ClaimTemplate, JobSetSpec
+from webhook.typed.job_sets import JobSetSpec, PersistentVolumeClaimTemplate
 from webhook.typed.objects import Metadata
 
 CLAIM_NAMESPACE: Final = JOB_SET.rule(
@@ -54,7 +54,7 @@ def claim_template_names(job_set: JobSetSpec) -> frozenset[str]:
     return frozenset(template.metadata.name for template in _claim_templates(job_set))
 
 
-def _claim_templates(job_set: JobSetSpec) -> Iterator[ClaimTemplate]:
+def _claim_templates(job_set: JobSetSpec) -> Iterator[PersistentVolumeClaimTemplate]:
     for policy in job_set.volume_claim_policies:
         yield from policy.templates
 
@@ -69,7 +69,7 @@ def validate_volume_claim_policies(job_set: JobSetSpec) -> Iterator[Problem]:
         metadata = template.metadata
         yield from _check_claim_namespace(metadata)
         if not is_placeholder(metadata.name):
-            yield from _validate_name(metadata, seen, volumes)
+            yield from _validate_claim_template_name(metadata, seen, volumes)
             seen.add(metadata.name)
 
 
@@ -79,12 +79,12 @@ def _check_claim_namespace(metadata: Metadata) -> Iterator[Problem]:
         yield CLAIM_NAMESPACE.problem(metadata.path("namespace"), message, "remove the namespace")
 
 
-def _validate_name(metadata: Metadata, seen: set[str], volumes: _VolumeNames) -> Iterator[Problem]:
+def _validate_claim_template_name(metadata: Metadata, seen: set[str], volumes: _VolumeNames) -> Iterator[Problem]:
     name, path = metadata.name, metadata.path("name")
     if name in seen:
         message = "is also the name of a template before this one"
         yield CLAIM_TEMPLATE_TWICE.problem(path, message, "rename one of the two templates", name)
-    elif dns1123_subdomain(name):
+    elif dns1123_subdomain_errors(name):
         message = f"cannot be a part of the names of claims because {subdomain_fault(name)}"
         fix = "use lower-case letters, digits and dashes in the name"
         yield CLAIM_TEMPLATE_NAME.problem(path, message, fix, name)

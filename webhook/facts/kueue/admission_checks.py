@@ -19,7 +19,7 @@ _MULTI_KUEUE: Final = "kueue.x-k8s.io/multikueue"
 _PROVISIONING: Final = "kueue.x-k8s.io/provisioning-request"
 
 
-def reasons_of_inactive_checks(queue: QueueFields, view: ClusterView) -> Iterator[str]:
+def why_checks_keep_queue_inactive(queue: QueueFields, view: ClusterView) -> Iterator[str]:
     """Yield the reasons for which AdmissionChecks keep a ClusterQueue inactive."""
     remote, provisioning, per_flavor = [], [], []
     for name, flavors in _admission_checks_of_queue(queue, view).items():
@@ -34,7 +34,7 @@ def reasons_of_inactive_checks(queue: QueueFields, view: ClusterView) -> Iterato
             yield f"its AdmissionCheck `{name}` is inactive{is_new} (AdmissionCheckInactive)"
         is_remote = check.spec.controller_name == _MULTI_KUEUE
         remote += [name] * is_remote
-        per_flavor += [name] * (is_remote and bool(flavors) and flavors != queue.flavors())
+        per_flavor += [name] * (is_remote and bool(flavors) and flavors != queue.flavor_names())
         provisioning += [name] * (check.spec.controller_name == _PROVISIONING)
     yield from _multi_kueue_conflicts(remote, per_flavor, provisioning)
 
@@ -57,7 +57,7 @@ def may_run_in_other_cluster(queue: QueueFields, view: ClusterView) -> bool:
     )
 
 
-def is_placed_later(queue: QueueFields, flavor: str, view: ClusterView) -> bool:
+def may_run_on_future_nodes(queue: QueueFields, flavor: str, view: ClusterView) -> bool:
     """Return whether pods may be placed on nodes that do not exist yet, in this cluster or another."""
     if may_run_in_other_cluster(queue, view):
         return True
@@ -75,4 +75,4 @@ def _admission_checks_of_queue(queue: QueueFields, view: ClusterView) -> Mapping
 
 def _controller_of_check(name: str, view: ClusterView) -> str:
     """Return the controller of a check, "" if it is not known."""
-    return view.unnoted().find(AdmissionCheck, name, namespaced=False).spec.controller_name
+    return view.copy_without_missing_objects().find(AdmissionCheck, name, namespaced=False).spec.controller_name

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, may_be_on
+from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, may_gate_be_on
 from webhook.facts.kueue.flavor_nodes import labels_without_nodes
-from webhook.facts.kueue.flavors import ReadFlavor, existing_flavors, label_of_other_flavors, why_flavor_does_not_fit
+from webhook.facts.kueue.flavors import FlavorFields, existing_flavors, label_of_other_flavors, why_flavor_does_not_fit
 from webhook.facts.kueue.groups import KUEUE_ADVICE
 from webhook.facts.kueue.managed import how_kueue_manages
 from webhook.facts.kueue.never import PODS
@@ -18,7 +18,7 @@ from webhook.facts.kueue.objects import MAX_EXEC_TIME, POD_GROUP
 from webhook.facts.kueue.place import QueuePlace
 from webhook.facts.kueue.preflight import predict_admission
 from webhook.facts.kueue.quota_types import QueueFields, QuotaGroup
-from webhook.facts.kueue.releases import OWN_KEYS, knows_release, release_of
+from webhook.facts.kueue.releases import OWN_KEYS, find_kueue_release, is_kueue_release_known
 from webhook.facts.kueue.types import ClusterQueue
 from webhook.facts.kueue.workload import PodSetRequests, build_workload
 from webhook.facts.subject import Subject
@@ -102,7 +102,7 @@ def advise_flavors(subject: Subject) -> Iterator[Problem]:
         for group in place.queue.groups:
             if any(value and name in group.resources for name, value in pod_set.requests.items()):
                 existing = existing_flavors(group.flavors, place.view)
-                if knows_release(subject) and release_of(subject) >= OWN_KEYS:
+                if is_kueue_release_known(subject) and find_kueue_release(subject) >= OWN_KEYS:
                     yield from _check_flavor_ambiguous(pod_set, _flavors_with_quota(existing, pod_set, group, place))
                 yield from _check_flavor_without_nodes(pod_set, existing, place.queue, subject)
 
@@ -114,8 +114,8 @@ def _place_of_admittable_job(subject: Subject) -> QueuePlace | None:
 
 
 def _flavors_with_quota(
-    existing: Sequence[ReadFlavor], pod_set: PodSetRequests, group: QuotaGroup, place: QueuePlace
-) -> Sequence[ReadFlavor]:
+    existing: Sequence[FlavorFields], pod_set: PodSetRequests, group: QuotaGroup, place: QueuePlace
+) -> Sequence[FlavorFields]:
     """Return the flavors of which the queue can ever have as much as a pod set asks for, including borrowed quota."""
     tree, node = place.tree, place.node
     if tree is None or node is None:
@@ -124,22 +124,22 @@ def _flavors_with_quota(
     return [
         flavor
         for flavor in existing
-        if all(value <= tree.potential(node, (flavor.name, name)) for name, value in asked.items())
+        if all(value <= tree.potential_available_quota(node, (flavor.name, name)) for name, value in asked.items())
     ]
 
 
 def _check_flavor_without_nodes(
-    pod_set: PodSetRequests, existing: Sequence[ReadFlavor], queue: QueueFields, subject: Subject
+    pod_set: PodSetRequests, existing: Sequence[FlavorFields], queue: QueueFields, subject: Subject
 ) -> Iterator[Problem]:
     fitting = [flavor for flavor in existing if not why_flavor_does_not_fit(flavor, pod_set.template, flavor.labels)]
-    labels = labels_without_nodes(fitting, queue, subject.view()) if fitting else ""
+    labels = labels_without_nodes(fitting, queue, subject.cluster_view()) if fitting else ""
     if labels:
         message = f"can be admitted, but no node has the labels {labels}, so the pods then wait for such a node"
         fix = "use another queue, or ask the administrator to add such a node or to correct the labels of the flavor"
-        yield FLAVOR_WITHOUT_NODES.problem(pod_set.at(("spec",)), message, fix)
+        yield FLAVOR_WITHOUT_NODES.problem(pod_set.path_in_object(("spec",)), message, fix)
 
 
-def _check_flavor_ambiguous(pod_set: PodSetRequests, existing: Sequence[ReadFlavor]) -> Iterator[Problem]:
+def _check_flavor_ambiguous(pod_set: PodSetRequests, existing: Sequence[FlavorFields]) -> Iterator[Problem]:
     """Yield the problem of a label that the pods select and that the first fitting flavor does not set."""
     keys = {key for flavor in existing for key in flavor.labels}
     first = next(
@@ -147,7 +147,7 @@ def _check_flavor_ambiguous(pod_set: PodSetRequests, existing: Sequence[ReadFlav
     )
     key = label_of_other_flavors(first, pod_set.template, keys) if first else ""
     if first and key:
-        path = pod_set.at(("spec", "nodeSelector", key))
+        path = pod_set.path_in_object(("spec", "nodeSelector", key))
         message = (
             f"does not exclude flavor `{first.name}`, which has no label `{key}`, so the job may get this flavor, "
             "and then the pods wait for nodes with both this label and the labels of the flavor"
@@ -156,7 +156,7 @@ def _check_flavor_ambiguous(pod_set: PodSetRequests, existing: Sequence[ReadFlav
         yield FLAVOR_AMBIGUOUS.problem(path, message, fix)
 
 
-def advise_quota(subject: Subject) -> Iterator[Problem]:
+def advise_pods_without_quota_use(subject: Subject) -> Iterator[Problem]:
     """Yield pods that use no quota: they ask for no covered resource, or Kueue ignores their claims."""
     place, pod_sets = (
         _place_of_admittable_job(subject),
@@ -165,7 +165,7 @@ def advise_quota(subject: Subject) -> Iterator[Problem]:
     if place is None or place.queue is None or not pod_sets:
         return
     claiming = next((pod_set for pod_set in pod_sets if pod_set.template.spec.resource_claims), None)
-    if claiming is not None and not may_be_on(DEVICE_CLAIMS, subject):
+    if claiming is not None and not may_gate_be_on(DEVICE_CLAIMS, subject):
         yield _claims_uncounted_problem(claiming)
     else:
         yield from _check_requests_use_quota(subject, place.queue, pod_sets)
@@ -175,7 +175,7 @@ def _claims_uncounted_problem(pod_set: PodSetRequests) -> Problem:
     gate = f"feature gate {DEVICE_CLAIMS} is off (the default before Kueue 0.18)"
     message = f"do not count against the quota of the queue because Kueue's {gate}"
     fix = "request the devices as a resource that the queue covers, or ask the administrator to turn the gate on"
-    return CLAIMS_UNCOUNTED.problem(pod_set.at(("spec", "resourceClaims")), message, fix)
+    return CLAIMS_UNCOUNTED.problem(pod_set.path_in_object(("spec", "resourceClaims")), message, fix)
 
 
 def _check_requests_use_quota(
@@ -184,6 +184,8 @@ def _check_requests_use_quota(
     covered = {name for group in queue.groups for name in group.resources}
     asked = {name for pod_set in pod_sets for name, value in pod_set.requests.items() if value}
     if PODS not in covered and asked.isdisjoint(covered) and POD_GROUP not in subject.typed(Object).labels:
-        told = subject.view().named(ClusterQueue.gvk, queue.name)
+        told = subject.cluster_view().name_with_file(ClusterQueue.gvk, queue.name)
         message = f"requests nothing that {told} has quota for, so the job uses no quota"
-        yield NO_REQUESTS.problem(pod_sets[0].at(("spec",)), message, f"request {either(sorted(covered)[:3])}")
+        yield NO_REQUESTS.problem(
+            pod_sets[0].path_in_object(("spec",)), message, f"request {either(sorted(covered)[:3])}"
+        )

@@ -34,7 +34,7 @@ class RejectedFlavor:
 
 
 @dataclass(frozen=True, slots=True)
-class WantedQuota:
+class PodSetQuotaRequest:
     """The requests of one pod set in one resource group, the flavors that fit it, and the others."""
 
     pod_set: PodSetRequests
@@ -43,7 +43,7 @@ class WantedQuota:
     flavors: Sequence[str]
     rejected: tuple[RejectedFlavor, ...]
 
-    def fitting(self, capacity: Capacity) -> tuple[str, ...]:
+    def flavors_with_capacity(self, capacity: Capacity) -> tuple[str, ...]:
         """Return the flavors that have enough for this pod set alone."""
         return tuple(flavor for flavor in self.flavors if self.shortage(flavor, capacity) is None)
 
@@ -56,7 +56,7 @@ class WantedQuota:
         ]
         return min(short, key=lambda lack: (lack.most / lack.asked, lack.resource), default=None)
 
-    def reasons(self, capacity: Capacity) -> Iterator[RejectedFlavor]:
+    def rejected_flavors(self, capacity: Capacity) -> Iterator[RejectedFlavor]:
         """Yield the reasons why the flavors do not fit, in their order."""
         reasons = {rejected.flavor: rejected for rejected in self.rejected}
         for flavor in self.group.flavors:
@@ -69,7 +69,7 @@ class WantedQuota:
 class _FlavorSearch:
     """A search for flavors of some pod sets in one resource group."""
 
-    wanted: Sequence[WantedQuota]
+    wanted: Sequence[PodSetQuotaRequest]
     capacity: Capacity
     used: dict[FlavorResource, int] = field(default_factory=dict)
     tried: int = 0
@@ -108,11 +108,13 @@ class _FlavorSearch:
             self.used[flavor, name] = self.used.get((flavor, name), 0) + value * times
 
 
-def pod_sets_not_fitting_together(wanted: Sequence[WantedQuota], capacity: Capacity) -> Sequence[WantedQuota]:
+def pod_sets_not_fitting_together(
+    wanted: Sequence[PodSetQuotaRequest], capacity: Capacity
+) -> Sequence[PodSetQuotaRequest]:
     """Return the pod sets of the first resource group whose flavors do not have enough for all of them; () if
     all have.
     """
-    groups: dict[QuotaGroup, list[WantedQuota]] = {}
+    groups: dict[QuotaGroup, list[PodSetQuotaRequest]] = {}
     for pods in wanted:
         groups.setdefault(pods.group, []).append(pods)
     for members in groups.values():

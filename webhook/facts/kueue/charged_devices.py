@@ -78,7 +78,7 @@ def devices_matching_request(
     if not device_class:
         return None
     if not view.is_whole(SLICE):
-        view.note(MissingObject(kind=SLICE.kind, name=asked.device_class))
+        view.note_missing(MissingObject(kind=SLICE.kind, name=asked.device_class))
         return None
     written = (source.selector if source else "", *device_class.expressions, *asked.selectors)
     selectors = [*filter(None, written)]
@@ -93,11 +93,11 @@ def devices_matching_request(
         if len(devices) <= _MOST:
             return [each for each in devices if _is_device_selected(each, selectors, deadline)]
     except (CompileError, EvaluationError) as error:
-        deadline.look()  # what time stopped is no failure of the selector
+        deadline.check_clock()  # what time stopped is no failure of the selector
         why = f"not looked up: a selector fails: {error}".partition("\n")[0]
-        view.note(MissingObject(kind=SLICE.kind, name="", why=why))
+        view.note_missing(MissingObject(kind=SLICE.kind, name="", why=why))
         return None
-    view.note(MissingObject(kind=SLICE.kind, name="", why="not looked up: there are too many devices"))
+    view.note_missing(MissingObject(kind=SLICE.kind, name="", why="not looked up: there are too many devices"))
     return None
 
 

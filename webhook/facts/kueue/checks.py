@@ -26,14 +26,14 @@ from webhook.facts.kueue import (
     queue_topology_labels_and_levels,
     queue_workloads,
 )
-from webhook.facts.kueue.advice import advise_flavors, advise_max_exec_time, advise_quota
+from webhook.facts.kueue.advice import advise_flavors, advise_max_exec_time, advise_pods_without_quota_use
 from webhook.facts.kueue.feature_gates import TOPOLOGY, is_gate_on
 from webhook.facts.kueue.managed import how_kueue_manages, may_concern_kueue
 from webhook.facts.kueue.not_now import check_queue_required
 from webhook.facts.kueue.objects import CONFIGURATIONS, GROUP, LOOKUPS, QUEUE_NAME, QUEUES
 from webhook.facts.kueue.preflight import predict_admission
 from webhook.facts.kueue.unmanaged import check_unmanaged
-from webhook.facts.read_changes import changes_what_is_read
+from webhook.facts.read_changes import changes_fields_that_checks_read
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
@@ -60,7 +60,7 @@ _UNASKED: Final = ("owner", "kind", "framework", "namespace")
 def validate_job(subject: Subject) -> Iterator[Problem]:
     """Yield the problems that Kueue's webhooks would report of a job."""
     how = subject.once(how_kueue_manages)
-    if how.why_not in _UNASKED or not subject.once(changes_what_is_read):
+    if how.why_not in _UNASKED or not subject.once(changes_fields_that_checks_read):
         return
     for validate in _RULES:
         yield from validate(subject, how)
@@ -68,7 +68,7 @@ def validate_job(subject: Subject) -> Iterator[Problem]:
         yield from job_topology.validate_topology(subject)
 
 
-def _is_queued_now(subject: Subject) -> bool:
+def _is_newly_queued(subject: Subject) -> bool:
     """Return whether a job is created or gets another queue; Kueue itself reports on a job that is queued already."""
     new, old = subject.typed(Object), subject.typed_old(Object)
     return not old or new.labels.get(QUEUE_NAME) != old.labels.get(QUEUE_NAME)
@@ -76,38 +76,38 @@ def _is_queued_now(subject: Subject) -> bool:
 
 def check_never_admitted(subject: Subject) -> Iterator[Problem]:
     """Yield the reasons why a job can never be admitted."""
-    yield from _problems_of_preflight(subject, "kueue-never/")
+    yield from _problems_of_predicted_admission(subject, "kueue-never/")
 
 
-def check_not_now(subject: Subject) -> Iterator[Problem]:
+def check_not_admitted_now(subject: Subject) -> Iterator[Problem]:
     """Yield the reasons why a job waits until somebody changes another object."""
-    if subject.once(_is_queued_now):
+    if subject.once(_is_newly_queued):
         yield from check_queue_required(subject)
-    yield from _problems_of_preflight(subject, "kueue-not-now/")
+    yield from _problems_of_predicted_admission(subject, "kueue-not-now/")
 
 
-def _problems_of_preflight(subject: Subject, group: str) -> Iterator[Problem]:
-    if subject.once(_is_queued_now):
+def _problems_of_predicted_admission(subject: Subject, group: str) -> Iterator[Problem]:
+    if subject.once(_is_newly_queued):
         yield from (problem for problem in subject.once(predict_admission).problems if problem.code.startswith(group))
 
 
 def check_not_managed(subject: Subject) -> Iterator[Problem]:
     """Yield the reasons why Kueue does not manage a job that seems meant for it."""
-    if subject.once(_is_queued_now):
+    if subject.once(_is_newly_queued):
         yield from check_unmanaged(subject)
 
 
-def check_advice(subject: Subject) -> Iterator[Problem]:
+def check_unintended_settings(subject: Subject) -> Iterator[Problem]:
     """Yield settings that Kueue accepts and that are probably not intended."""
-    if subject.once(_is_queued_now):
+    if subject.once(_is_newly_queued):
         yield from advise_max_exec_time(subject)
         yield from advise_flavors(subject)
-        yield from advise_quota(subject)
+        yield from advise_pods_without_quota_use(subject)
 
 
-def _check_of_queue_rules(kind: str, *rules: Callable[[Subject], Iterator[Problem]]) -> Check:
+def _build_check_of_queue_rules(kind: str, *rules: Callable[[Subject], Iterator[Problem]]) -> Check:
     def run_queue_rules(subject: Subject) -> Iterator[Problem]:
-        for rule in rules if subject.once(changes_what_is_read) else ():
+        for rule in rules if subject.once(changes_fields_that_checks_read) else ():
             yield from rule(subject)
 
     lookups = (*QUEUES, NAMESPACES, CONFIGURATIONS)
@@ -117,39 +117,39 @@ def _check_of_queue_rules(kind: str, *rules: Callable[[Subject], Iterator[Proble
 CHECKS: Final = (
     Check(group="kueue-job", run=validate_job, lookups=LOOKUPS, when=may_concern_kueue),
     Check(group="kueue-never", run=check_never_admitted, lookups=LOOKUPS, when=may_concern_kueue),
-    Check(group="kueue-not-now", run=check_not_now, lookups=LOOKUPS, when=may_concern_kueue),
+    Check(group="kueue-not-now", run=check_not_admitted_now, lookups=LOOKUPS, when=may_concern_kueue),
     Check(group="kueue-unmanaged", run=check_not_managed, lookups=LOOKUPS, when=may_concern_kueue),
-    Check(group="kueue-advice", run=check_advice, lookups=LOOKUPS, when=may_concern_kueue),
-    _check_of_queue_rules(
+    Check(group="kueue-advice", run=check_unintended_settings, lookups=LOOKUPS, when=may_concern_kueue),
+    _build_check_of_queue_rules(
         "ClusterQueue",
         queue_flavors.validate_resource_groups,
         queue_quota_lending_borrowing.validate_quotas,
-        queue.validate_choices,
+        queue.validate_enum_fields,
         queue.validate_preemption,
         queue.validate_namespace_selector,
         queue_fair_sharing.validate_fair_sharing,
         queue_admission_checks.validate_admission_checks,
         queue_concurrent_admission.validate_concurrent_admission,
         queue.advise_cluster_queue,
-        queue_fair_sharing.advise_fair_sharing,
+        queue_fair_sharing.advise_zero_fair_sharing_weight,
     ),
-    _check_of_queue_rules(
+    _build_check_of_queue_rules(
         "Cohort",
         queue_flavors.validate_resource_groups,
         queue_quota_lending_borrowing.validate_quotas,
         queue_fair_sharing.validate_fair_sharing,
-        queue_cohorts.advise_cohort,
-        queue_fair_sharing.advise_fair_sharing,
+        queue_cohorts.advise_cohort_cycle,
+        queue_fair_sharing.advise_zero_fair_sharing_weight,
     ),
-    _check_of_queue_rules("LocalQueue", queue.validate_local_queue, queue.advise_local_queue),
-    _check_of_queue_rules(
+    _build_check_of_queue_rules("LocalQueue", queue.validate_local_queue, queue.advise_local_queue),
+    _build_check_of_queue_rules(
         "ResourceFlavor",
         queue_node_labels_taints_and_tolerations.validate_resource_flavor,
         queue_flavors.advise_unused_flavor,
     ),
-    _check_of_queue_rules("Topology", queue_topology_labels_and_levels.validate_topology),
-    _check_of_queue_rules("AdmissionCheck", queue_admission_checks.validate_admission_check),
-    _check_of_queue_rules(
+    _build_check_of_queue_rules("Topology", queue_topology_labels_and_levels.validate_topology),
+    _build_check_of_queue_rules("AdmissionCheck", queue_admission_checks.validate_controller_name_unchanged),
+    _build_check_of_queue_rules(
         "Workload",
         queue_workloads.validate_workload,
         queue_priority_boost.validate_priority_boost,

@@ -24,12 +24,12 @@ from webhook.facts.kueue.configuration_types import (
     WrittenConfiguration,
 )
 from webhook.facts.kueue.objects import CONFIGURATION
-from webhook.facts.kueue.releases import TRAINING_OFF, release_of
+from webhook.facts.kueue.releases import TRAINING_OFF, find_kueue_release
 from webhook.facts.subject import Subject
 from webhook.problem import MissingObject
 from webhook.releases import Release
 from webhook.typed.objects import ConfigMap
-from webhook.user_cache import UserCache
+from webhook.user_cache import TwoGenerationCache
 
 FILE: Final = "controller_manager_config.yaml"
 """The key of the ConfigMap, and of a param, that holds the text."""
@@ -135,40 +135,40 @@ def configuration_text(subject: Subject) -> str:
     """Return the Configuration as YAML, "" if none is known; call it through `Subject.once`."""
     if subject.assumptions.kueue_configuration:
         return subject.assumptions.kueue_configuration
-    stored = subject.cluster.peek(ConfigMap.gvk, CONFIGURATION.namespace, CONFIGURATION.name)
-    text = ConfigMap.of(stored, (), subject.reading).data.get(FILE, "") if stored else ""
+    stored = subject.cluster.get_without_noting(ConfigMap.gvk, CONFIGURATION.namespace, CONFIGURATION.name)
+    text = ConfigMap.of(stored, (), subject.reading_context).data.get(FILE, "") if stored else ""
     return text or _configuration_of_file(subject)
 
 
 def read_kueue_configuration(subject: Subject) -> KueueConfiguration:
     """Return the Configuration; call it through `Subject.once`."""
     written = subject.once(configuration_text)
-    key = written, release_of(subject)
+    key = written, find_kueue_release(subject)
     read = _READ.get(key, None)
     if read is None:
-        subject.deadline.look_ahead(len(written) * _CHARACTER_S)
+        subject.deadline.require_time_for_call(len(written) * _CHARACTER_S)
         read = _read_configuration(*key)
         _READ.put(key, read, getsizeof(written) + len(written) * _CHARACTER_BYTES)
     return read
 
 
-def is_integrated_elsewhere(framework: str, subject: Subject) -> bool:
+def is_integrated_by_other_configuration(framework: str, subject: Subject) -> bool:
     """Return whether a Configuration in another folder of the same files lists a kind: it may be the installed one."""
-    others = subject.cluster.cluster.elsewhere(_CONFIGURATION)
-    written = (WrittenConfiguration.of(each) for each in subject.deadline.each(others))
+    others = subject.cluster.cluster.objects_in_other_files(_CONFIGURATION)
+    written = (WrittenConfiguration.of(each) for each in subject.deadline.charge_for_items(others))
     return any(framework in each.integrations.frameworks for each in written)
 
 
 def _configuration_of_file(subject: Subject) -> str:
     """Return the Configuration that a file holds as an object of its own; "" for none, or several."""
-    listed = subject.cluster.objects(_CONFIGURATION)
+    listed = subject.cluster.list_json_in_all_namespaces(_CONFIGURATION)
     return yamlfile.dump(listed[0]) if len(listed) == 1 else ""
 
 
 _CHARACTER_S: Final = 1e-5
 """Seconds that YAML needs for a character; parsing cannot be interrupted."""
 _CHARACTER_BYTES: Final = 10
-_READ: Final[UserCache[tuple[str, Release], KueueConfiguration | None]] = UserCache(4 << 20)
+_READ: Final[TwoGenerationCache[tuple[str, Release], KueueConfiguration | None]] = TwoGenerationCache(4 << 20)
 
 
 def _read_configuration(text: str, release: Release) -> KueueConfiguration:
@@ -238,6 +238,6 @@ def _counted_source(resource: str, source: DeviceSource) -> CountedSource:
 
 
 def _amounts_of_transformation(written: ResourceTransformation) -> tuple[str, ResourceTransformationAmounts]:
-    amounts = {name: quantity.read(value) for name, value in written.outputs.items()}
+    amounts = {name: quantity.read_quantity_or_none(value) for name, value in written.outputs.items()}
     outputs = {name: amount.milli_value() for name, amount in amounts.items() if amount is not None}
     return written.input, ResourceTransformationAmounts(outputs, written.strategy != "Replace", written.multiply_by)

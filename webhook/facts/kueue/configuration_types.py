@@ -27,7 +27,7 @@ class DeviceSelector(Typed):
     cel = Part(CelSelector)
 
 
-class DevicePart(Typed):
+class DeviceCounterOrCapacity(Typed):
     """A counter or a capacity of the devices of a driver."""
 
     name = Text()
@@ -38,8 +38,8 @@ class DevicePart(Typed):
 class DeviceSource(Typed):
     """The part of devices that is counted in place of their number."""
 
-    counter = Part(DevicePart)
-    capacity = Part(DevicePart)
+    counter = Part(DeviceCounterOrCapacity)
+    capacity = Part(DeviceCounterOrCapacity)
 
 
 class DeviceClassMapping(Typed):

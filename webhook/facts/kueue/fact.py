@@ -11,7 +11,7 @@ from webhook.facts.kueue.managed import how_kueue_manages
 from webhook.facts.kueue.objects import LOOKUPS
 from webhook.facts.kueue.preflight import AdmissionPrediction, predict_admission
 from webhook.facts.kueue.workload import PodSetRequests
-from webhook.facts.resource_units import amount_in_kueue_units
+from webhook.facts.resource_units import format_amount_in_kueue_units
 from webhook.facts.subject import Subject
 
 QUEUED_PODS: Final = declare_structure(
@@ -58,7 +58,7 @@ def _pod_sets_as_json(outcome: AdmissionPrediction) -> list[JSON]:
 
 
 def _pod_set_as_json(pod_set: PodSetRequests) -> JSON:
-    amounts = {name: amount_in_kueue_units(name, value) for name, value in pod_set.requests.items()}
+    amounts = {name: format_amount_in_kueue_units(name, value) for name, value in pod_set.requests.items()}
     return {"name": pod_set.name, "count": pod_set.count, "least": pod_set.least, "requests": amounts}
 
 

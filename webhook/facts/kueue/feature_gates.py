@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from webhook.facts.kueue.configuration import MISSING_CONFIGURATION, read_kueue_configuration
-from webhook.facts.kueue.releases import OLDEST, knows_release, release_of
+from webhook.facts.kueue.releases import OLDEST, find_kueue_release, is_kueue_release_known
 from webhook.facts.subject import Subject
 from webhook.problem import MissingObject
 from webhook.releases import Release
@@ -50,13 +50,13 @@ _FORMER: Final = {DEVICE_CLAIMS: "DynamicResourceAllocation"}
 
 def is_gate_on(gate: str, subject: Subject) -> bool:
     """Return whether a gate is on by the Configuration or its default; if the release is unknown, in all releases."""
-    release = release_of(subject) if knows_release(subject) else OLDEST
+    release = find_kueue_release(subject) if is_kueue_release_known(subject) else OLDEST
     return _is_gate_on_in_release(gate, release, subject)
 
 
-def may_be_on(gate: str, subject: Subject) -> bool:
+def may_gate_be_on(gate: str, subject: Subject) -> bool:
     """Return whether a gate is on by the Configuration, or by default in any possible release."""
-    return _is_gate_on_in_release(gate, release_of(subject), subject)
+    return _is_gate_on_in_release(gate, find_kueue_release(subject), subject)
 
 
 def _is_gate_on_in_release(gate: str, release: Release, subject: Subject) -> bool:

@@ -16,7 +16,7 @@ from webhook.attributes import JSON
 from webhook.facts.kueue.types import ResourceFlavor
 from webhook.facts.pods.node_selection import first_untolerated_taint, labels_meet_requirement
 from webhook.facts.view import ClusterView
-from webhook.same import Same
+from webhook.same import IdentityKey
 from webhook.typed.pods import NodeSelectorTerm, PodTemplate, SelectorRequirement, Taint
 
 TAINTED: Final = "its nodes have the taint"
@@ -25,7 +25,7 @@ UNMATCHED: Final = "its node labels do not match the"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class ReadFlavor:
+class FlavorFields:
     """A ResourceFlavor: the labels and taints of its nodes, tolerations that it adds to pods, and its Topology, "" for
     none.
     """
@@ -38,9 +38,9 @@ class ReadFlavor:
 
 
 @lru_cache(maxsize=1024)
-def _read_flavor(key: Same) -> ReadFlavor:
+def _read_flavor(key: IdentityKey) -> FlavorFields:
     flavor = ResourceFlavor.of(key.held)
-    return ReadFlavor(
+    return FlavorFields(
         name=flavor.name,
         labels=dict(flavor.spec.node_labels),
         taints=tuple(taint.json for taint in flavor.spec.node_taints),
@@ -49,19 +49,19 @@ def _read_flavor(key: Same) -> ReadFlavor:
     )
 
 
-def find_flavor(name: str, view: ClusterView) -> ReadFlavor | None:
+def find_flavor(name: str, view: ClusterView) -> FlavorFields | None:
     """Return the flavor of a name, or None, which the view's `missing` then explains."""
     obj = view.get(ResourceFlavor.gvk, name, namespaced=False)
-    return None if obj is None else _read_flavor(Same(obj))
+    return None if obj is None else _read_flavor(IdentityKey(obj))
 
 
-def existing_flavors(names: Collection[str], view: ClusterView) -> list[ReadFlavor]:
+def existing_flavors(names: Collection[str], view: ClusterView) -> list[FlavorFields]:
     """Return the flavors of these names that exist."""
     view.deadline.spend(len(names))
     return [existing for name in names if (existing := find_flavor(name, view)) is not None]
 
 
-def why_flavor_does_not_fit(flavor: ReadFlavor, template: PodTemplate, keys: Collection[str]) -> str:
+def why_flavor_does_not_fit(flavor: FlavorFields, template: PodTemplate, keys: Collection[str]) -> str:
     """Return why pods of a template cannot have a flavor, "" if they can.
 
     Args:
@@ -77,14 +77,14 @@ def why_flavor_does_not_fit(flavor: ReadFlavor, template: PodTemplate, keys: Col
     return f"{UNMATCHED} {unmatched} of the pods" if unmatched else ""
 
 
-def first_untolerated_taint_of_flavor(taints: Sequence[JSON], flavor: ReadFlavor, template: PodTemplate) -> Taint:
+def first_untolerated_taint_of_flavor(taints: Sequence[JSON], flavor: FlavorFields, template: PodTemplate) -> Taint:
     """Return the first taint that pods with the tolerations of a flavor do not tolerate; false if there is none."""
     tolerations = (*(toleration.json for toleration in template.spec.tolerations), *flavor.tolerations)
     taint = first_untolerated_taint(taints, tolerations, template.reading.deadline)
     return Taint(taint or {}, (), template.reading, is_set=taint is not None)
 
 
-def _unmatched_part_of_pods(flavor: ReadFlavor, template: PodTemplate, keys: Collection[str]) -> str:
+def _unmatched_part_of_pods(flavor: FlavorFields, template: PodTemplate, keys: Collection[str]) -> str:
     """Return which part of the pods a flavor's labels do not match; "" if they match all."""
     selector = template.spec.node_selector.items()
     if any(key in keys and flavor.labels.get(key) != value for key, value in selector):
@@ -105,7 +105,7 @@ def _requirements_about_keys(term: NodeSelectorTerm, keys: Collection[str]) -> I
     return (requirement for requirement in term.match_expressions if requirement.key in keys)
 
 
-def label_of_other_flavors(flavor: ReadFlavor, template: PodTemplate, others: Collection[str]) -> str:
+def label_of_other_flavors(flavor: FlavorFields, template: PodTemplate, others: Collection[str]) -> str:
     """Return a label that the pods select and that other flavors of the group set, but not this one; "" if there is
     none.
     """

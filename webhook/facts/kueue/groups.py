@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.problems.rule import Group
+from webhook.problems.rule import RuleGroup
 
-KUEUE_JOB: Final = Group(
+KUEUE_JOB: Final = RuleGroup(
     "kueue-job",
     refused_by="Kueue's webhook",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/validation.go",
@@ -14,7 +14,7 @@ KUEUE_JOB: Final = Group(
     refused_on_updates="pkg/controller/jobs, ValidateUpdate of the webhook of each kind",
 )
 """Rules of Kueue's webhooks about labels, annotations and kinds of jobs."""
-KUEUE_NEVER: Final = Group(
+KUEUE_NEVER: Final = RuleGroup(
     "kueue-never",
     refused_by="nobody; the job waits for ever",
     source="kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/flavorassigner.go",
@@ -23,7 +23,7 @@ KUEUE_NEVER: Final = Group(
 )
 """Jobs that Kueue can never admit as the job and the queues are now. Kueue writes the reason, if it writes one, into
 the Workload."""
-KUEUE_NOT_NOW: Final = Group(
+KUEUE_NOT_NOW: Final = RuleGroup(
     "kueue-not-now",
     refused_by="nobody; the job waits",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/clusterqueue.go",
@@ -31,7 +31,7 @@ KUEUE_NOT_NOW: Final = Group(
     fails="pending",
 )
 """Jobs that wait until somebody changes another object: creates, resumes, or deletes it."""
-KUEUE_UNMANAGED: Final = Group(
+KUEUE_UNMANAGED: Final = RuleGroup(
     "kueue-unmanaged",
     refused_by="nobody; the job starts without quota",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework",
@@ -39,14 +39,14 @@ KUEUE_UNMANAGED: Final = Group(
     fails="silent",
 )
 """Jobs that seem meant for a queue, but start at once without quota."""
-KUEUE_ADVICE: Final = Group(
+KUEUE_ADVICE: Final = RuleGroup(
     "kueue-advice",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/utils.go",
     level="warn",
     fails="silent",
 )
 """Jobs that Kueue admits, but probably not as intended."""
-KUEUE_QUEUE: Final = Group(
+KUEUE_QUEUE: Final = RuleGroup(
     "kueue-queue",
     refused_by="Kueue's webhook, or the API server by the CustomResourceDefinition",
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go",
@@ -54,7 +54,7 @@ KUEUE_QUEUE: Final = Group(
     refused_on_updates="pkg/webhooks, ValidateUpdate of the webhook of each kind",
 )
 """Rules of Kueue's webhooks and the API server about queues and related objects."""
-KUEUE_QUEUE_ADVICE: Final = Group(
+KUEUE_QUEUE_ADVICE: Final = RuleGroup(
     "kueue-queue",
     refused_by="nobody; jobs wait for ever",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/clusterqueue.go",

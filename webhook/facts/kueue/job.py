@@ -15,17 +15,17 @@ from webhook.facts.kueue.feature_gates import (
     ANNOTATED_WORKLOAD,
     ELASTIC_JOBS,
     is_gate_on,
-    may_be_on,
+    may_gate_be_on,
 )
 from webhook.facts.kueue.groups import KUEUE_JOB
-from webhook.facts.kueue.job_types import SuspendedJob
+from webhook.facts.kueue.job_types import SuspendableJob
 from webhook.facts.kueue.managed import SERVING, KueueManagement
 from webhook.facts.kueue.objects import DEFAULT_QUEUE, ELASTIC, GATED_BY, MAX_EXEC_TIME, PREBUILT, PRIORITY, QUEUE_NAME
 from webhook.facts.subject import Subject
-from webhook.name_faults import key_fault, subdomain_fault
-from webhook.names import USE_SUBDOMAIN, dns1123_subdomain, qualified_name
+from webhook.name_faults import qualified_name_fault, subdomain_fault
+from webhook.names import USE_SUBDOMAIN, dns1123_subdomain_errors, qualified_name_errors
 from webhook.paths import FieldPath
-from webhook.placeholders import is_placeholder, stands_for_name
+from webhook.placeholders import is_placeholder, is_placeholder_for_name
 from webhook.problem import Problem
 from webhook.typed.collections import Items
 from webhook.typed.objects import Object
@@ -87,7 +87,7 @@ _SUSPEND: Final = "suspend the job first"
 def validate_queue_name(subject: Subject, how: KueueManagement) -> Iterator[Problem]:  # noqa: ARG001
     """Yield the problems that ValidateQueueName would report."""
     given = _label_value(QUEUE_NAME, subject)
-    if given is not None and dns1123_subdomain(given):
+    if given is not None and dns1123_subdomain_errors(given):
         message = f"cannot be the name of a LocalQueue because {subdomain_fault(given)}"
         fix = f"{USE_SUBDOMAIN}, or remove the label"
         yield KUEUE_JOB_QUEUE_NAME.problem((*_LABELS, QUEUE_NAME), message, fix, given)
@@ -96,7 +96,7 @@ def validate_queue_name(subject: Subject, how: KueueManagement) -> Iterator[Prob
 def _label_value(key: str, subject: Subject) -> str | None:
     """Return the value of a label, None if it is not set or is a placeholder."""
     value = subject.typed(Object).labels.get(key)
-    return None if value is None or stands_for_name(value) else value
+    return None if value is None or is_placeholder_for_name(value) else value
 
 
 def validate_prebuilt_workload(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
@@ -108,7 +108,7 @@ def validate_prebuilt_workload(subject: Subject, how: KueueManagement) -> Iterat
         path, given = metadata.path("annotations", PREBUILT), annotated
     if given is None or is_placeholder(given) or how.framework in SERVING:
         return
-    if dns1123_subdomain(given):
+    if dns1123_subdomain_errors(given):
         message = f"cannot be the name of a Workload because {subdomain_fault(given)}"
         yield PREBUILT_WORKLOAD.problem(path, message, USE_SUBDOMAIN, given)
     if given and kind not in _PREBUILT_KINDS:
@@ -156,8 +156,8 @@ def _fault_of_gate_name(gate: str) -> str:
     """Return the fault of an admission gate's name; "" if it is valid."""
     if "/" not in gate:
         return "it has no domain"
-    if qualified_name(gate):
-        return key_fault(gate)
+    if qualified_name_errors(gate):
+        return qualified_name_fault(gate)
     too_long = f"it has {len(gate)} characters, and at most {_LONGEST_GATE} are allowed"
     return too_long if len(gate) > _LONGEST_GATE else ""
 
@@ -166,7 +166,7 @@ def validate_update(subject: Subject, how: KueueManagement) -> Iterator[Problem]
     """Yield the problems that ValidateJobOnUpdate would report: changes of fields that are immutable while a
     job runs.
     """
-    old, new = subject.typed_old(SuspendedJob), subject.typed(SuspendedJob)
+    old, new = subject.typed_old(SuspendableJob), subject.typed(SuspendableJob)
     if not old or how.framework in ("pod", *SERVING):
         return
     if not new.is_suspended and _does_label_differ(old, new, QUEUE_NAME):
@@ -175,7 +175,7 @@ def validate_update(subject: Subject, how: KueueManagement) -> Iterator[Problem]
         message = f"cannot be removed because the namespace has a LocalQueue `{DEFAULT_QUEUE}` for jobs without a name"
         yield immutable_field_problem((*_LABELS, QUEUE_NAME), message, f"set the label, for example to {DEFAULT_QUEUE}")
     was_elastic = is_elastic_job(old, subject)
-    may_be_elastic = old.annotations.get(ELASTIC) == "true" and may_be_on(ELASTIC_JOBS, subject)
+    may_be_elastic = old.annotations.get(ELASTIC) == "true" and may_gate_be_on(ELASTIC_JOBS, subject)
     if not new.is_suspended and not may_be_elastic and old.labels.get(PREBUILT) != new.labels.get(PREBUILT):
         yield immutable_label_problem(PREBUILT, subject)
     if old.labels.get(MAX_EXEC_TIME) != new.labels.get(MAX_EXEC_TIME) and not (new.is_suspended and old.is_suspended):

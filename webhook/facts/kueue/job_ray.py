@@ -14,7 +14,7 @@ from webhook.facts.kueue.managed import KueueManagement
 from webhook.facts.kueue.objects import (
     ELASTIC,
 )
-from webhook.facts.kueue.releases import most_pod_sets, release_of
+from webhook.facts.kueue.releases import find_kueue_release, max_pod_sets_per_workload
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
 from webhook.typed.objects import Object
@@ -85,7 +85,7 @@ def _validate_ray_cluster(cluster: RayClusterSpec, subject: Subject) -> Iterator
         message = f"must not be true without the annotation {ELASTIC} because Kueue counts the pods only once"
         fix = f"remove the field, or set {ELASTIC} to true"
         yield RAY_AUTOSCALING.problem(cluster.path("enableInTreeAutoscaling"), message, fix)
-    groups, most = cluster.worker_group_specs, most_pod_sets(release_of(subject))
+    groups, most = cluster.worker_group_specs, max_pod_sets_per_workload(find_kueue_release(subject))
     if len(groups) + 1 > most:
         message = f"are more than the {most - 1} that are allowed because a Workload has at most {most} pod sets"
         fix = f"use at most {most - 1} groups, and more replicas of those that are alike"

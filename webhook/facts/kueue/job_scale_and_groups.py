@@ -18,8 +18,8 @@ from webhook.facts.kueue.job import (
     validate_gates_update,
     validate_priority_update,
 )
-from webhook.facts.kueue.job_shape import validate_leader, validate_shape
-from webhook.facts.kueue.job_types import LeaderWorkerSet, LeaderWorkerTemplate, Serving, StatefulSet
+from webhook.facts.kueue.job_shape import validate_leader_template_change, validate_unchanged_pod_shape
+from webhook.facts.kueue.job_types import LeaderWorkerSet, LeaderWorkerTemplate, ServingWorkload, StatefulSet
 from webhook.facts.kueue.managed import SERVING, KueueManagement
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.subject import Subject
@@ -59,10 +59,10 @@ def validate_serving(subject: Subject, how: KueueManagement) -> Iterator[Problem
         return
     if how.framework == _LEADER_WORKER_SET:
         yield from _check_group_replicas(subject.typed(LeaderWorkerSet))
-    if subject.typed_old(Serving):
-        yield from _validate_update(subject)
+    if subject.typed_old(ServingWorkload):
+        yield from _validate_queue_update(subject)
         if how.queue or subject.once(read_kueue_configuration).manages_all:
-            yield from _validate_pods(subject, how)
+            yield from _validate_pod_changes(subject, how)
 
 
 def _check_group_replicas(groups: LeaderWorkerSet) -> Iterator[Problem]:
@@ -74,9 +74,9 @@ def _check_group_replicas(groups: LeaderWorkerSet) -> Iterator[Problem]:
         yield GROUP_REPLICAS.problem(groups.spec.path("replicas"), message, fix, replicas)
 
 
-def _validate_update(subject: Subject) -> Iterator[Problem]:
+def _validate_queue_update(subject: Subject) -> Iterator[Problem]:
     """Yield changes of the queue while a pod is ready, and removal of the queue."""
-    old, new = subject.typed_old(Serving), subject.typed(Serving)
+    old, new = subject.typed_old(ServingWorkload), subject.typed(ServingWorkload)
     is_waiting = old.status.ready_replicas == 0
     was, now = old.labels.get(QUEUE_NAME, ""), new.labels.get(QUEUE_NAME, "")
     if was != now and not is_waiting:
@@ -88,17 +88,17 @@ def _validate_update(subject: Subject) -> Iterator[Problem]:
     yield from validate_gates_update(subject)
 
 
-def _validate_pods(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
+def _validate_pod_changes(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
     """Yield changes of pod templates and sizes that Kueue has counted."""
     if how.framework == _STATEFUL_SET:
         before, after = subject.typed_old(StatefulSet), subject.typed(StatefulSet)
-        yield from validate_shape(before.spec.template, after.spec.template)
-        yield from _validate_scale(before, after)
+        yield from validate_unchanged_pod_shape(before.spec.template, after.spec.template)
+        yield from _validate_scale_change(before, after)
     elif how.framework == _LEADER_WORKER_SET:
         old = subject.typed_old(LeaderWorkerSet).spec.leader_worker_template
         new = subject.typed(LeaderWorkerSet).spec.leader_worker_template
-        yield from validate_leader(old.leader_template, new.leader_template)
-        yield from validate_shape(old.worker_template, new.worker_template)
+        yield from validate_leader_template_change(old.leader_template, new.leader_template)
+        yield from validate_unchanged_pod_shape(old.worker_template, new.worker_template)
         if is_gate_on(GROUP_SIZE, subject):
             yield from _check_group_size(old, new)
 
@@ -110,7 +110,7 @@ def _check_group_size(old: LeaderWorkerTemplate, new: LeaderWorkerTemplate) -> I
         yield KUEUE_JOB_GROUP_SIZE.problem(new.path("size"), message, fix)
 
 
-def _validate_scale(before: StatefulSet, after: StatefulSet) -> Iterator[Problem]:
+def _validate_scale_change(before: StatefulSet, after: StatefulSet) -> Iterator[Problem]:
     """Yield changes of a StatefulSet's size, except to 0, and from 0 once its old pods are gone."""
     old, new = before.spec.replicas, after.spec.replicas
     if old and new and old != new:

@@ -30,15 +30,15 @@ _SHAPE: Final = (
 """The fields of a pod's shape, in addition to its amounts and the ports of its containers."""
 
 
-def validate_leader(old: PodTemplate, new: PodTemplate) -> Iterator[Problem]:
+def validate_leader_template_change(old: PodTemplate, new: PodTemplate) -> Iterator[Problem]:
     """Yield the problems of the leaders' template of a LeaderWorkerSet, which must not be added or removed."""
     if old and new:
-        yield from validate_shape(old, new)
+        yield from validate_unchanged_pod_shape(old, new)
     elif old or new:
         yield _pod_shape_problem(new.at, is_template=True)
 
 
-def validate_shape(before: PodTemplate, after: PodTemplate) -> Iterator[Problem]:
+def validate_unchanged_pod_shape(before: PodTemplate, after: PodTemplate) -> Iterator[Problem]:
     """Yield the problems that ValidateImmutablePodGroupPodSpec would report."""
     old, new = before.spec, after.spec
     if not new.differs(old):
@@ -84,7 +84,7 @@ def _pod_shape_problem(path: FieldPath, *, is_template: bool = False) -> Problem
 
 def _amounts_as_quantities(given: Mapping[str, Amount]) -> Mapping[str, JSON]:
     """Return amounts as quantities, so that equal amounts compare equal however they are written."""
-    read = ((name, value, quantity.read(value)) for name, value in given.items())
+    read = ((name, value, quantity.read_quantity_or_none(value)) for name, value in given.items())
     return {name: value if amount is None else amount for name, value, amount in read}
 
 

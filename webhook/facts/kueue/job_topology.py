@@ -28,8 +28,8 @@ from webhook.facts.kueue.topology import (
 )
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
-from webhook.name_faults import key_fault
-from webhook.names import qualified_name
+from webhook.name_faults import qualified_name_fault
+from webhook.names import qualified_name_errors
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -104,7 +104,7 @@ def validate_topology(subject: Subject) -> Iterator[Problem]:
     for pods in listed:
         if pods.annotations and not any(map(is_placeholder, pods.annotations.values())):
             yield from _validate_annotations(pods, subject)
-    yield from _validate_groups(listed)
+    yield from _validate_pod_set_groups(listed)
 
 
 def _validate_annotations(pods: _AnnotatedPodSet, subject: Subject) -> Iterator[Problem]:
@@ -114,17 +114,17 @@ def _validate_annotations(pods: _AnnotatedPodSet, subject: Subject) -> Iterator[
         message = "must not have several annotations that choose a topology"
         yield TOPOLOGY_ONE.problem(pods.pod_set.locate(_AT), message, f"keep {either(given)}")
     for key in (REQUIRED, PREFERRED, SLICE_REQUIRED):
-        if key in notes and qualified_name(notes[key]):
-            message = f"must be the key of a node label, but {key_fault(notes[key])}"
+        if key in notes and qualified_name_errors(notes[key]):
+            message = f"must be the key of a node label, but {qualified_name_fault(notes[key])}"
             fix = "write a level of the Topology, such as kubernetes.io/hostname"
             yield TOPOLOGY_LEVEL.problem(pods.path_of_annotation(key), message, fix, notes[key])
     if UNCONSTRAINED in notes and notes[UNCONSTRAINED] not in BOOLEANS:
         path = pods.path_of_annotation(UNCONSTRAINED)
         yield TOPOLOGY_BOOLEAN.problem(path, "must be true or false", "set one of these", notes[UNCONSTRAINED])
     yield from _check_topology_slice(pods)
-    yield from _validate_group(pods)
+    yield from _validate_group_name_annotation(pods)
     if LAYERS in notes and is_gate_on(feature_gates.LAYERS, subject):
-        yield from _validate_layers(pods)
+        yield from _validate_slice_layers(pods)
 
 
 def _check_topology_slice(pods: _AnnotatedPodSet) -> Iterator[Problem]:
@@ -136,7 +136,7 @@ def _check_topology_slice(pods: _AnnotatedPodSet) -> Iterator[Problem]:
             yield TOPOLOGY_SLICE.problem(path, message, "set the number of pods of a slice")
         return
     given = notes[SLICE_SIZE]
-    size = _whole_number(given)
+    size = _parse_whole_number(given)
     if SLICE_REQUIRED not in notes:
         message = f"must not be set without {SLICE_REQUIRED}"
         yield TOPOLOGY_SLICE.problem(path, message, "set both annotations or none", given)
@@ -147,12 +147,12 @@ def _check_topology_slice(pods: _AnnotatedPodSet) -> Iterator[Problem]:
         yield TOPOLOGY_SLICE.problem(path, message, f"set at most {count}", given)
 
 
-def _validate_group(pods: _AnnotatedPodSet) -> Iterator[Problem]:
+def _validate_group_name_annotation(pods: _AnnotatedPodSet) -> Iterator[Problem]:
     """Yield the problems that validatePodSetGroupNameAnnotation would report."""
     notes = pods.annotations
     if POD_SET_GROUP not in notes:
         return
-    if _whole_number(notes[POD_SET_GROUP]) is not None:
+    if _parse_whole_number(notes[POD_SET_GROUP]) is not None:
         yield _topology_group_problem(pods, "must not be a number", "use a name", notes[POD_SET_GROUP])
     if any(key in notes for key in (SLICE_REQUIRED, SLICE_SIZE)):
         message, fix = "must not be set with annotations for slices", "remove one of the two annotations"
@@ -166,7 +166,7 @@ def _topology_group_problem(pods: _AnnotatedPodSet, message: str, fix: str, valu
     return TOPOLOGY_GROUP.problem(pods.path_of_annotation(POD_SET_GROUP), message, fix, value)
 
 
-def _validate_layers(pods: _AnnotatedPodSet) -> Iterator[Problem]:
+def _validate_slice_layers(pods: _AnnotatedPodSet) -> Iterator[Problem]:
     """Yield the problems of slice layers: a JSON array in which each size divides the one before."""
     layers = _sizes_of_layers(pods.annotations[LAYERS])
     if not 1 <= len(layers) <= _MOST_LAYERS:
@@ -201,7 +201,7 @@ def _fault_of_layer_size(size: JSON, above: int) -> str:
     return f"a divisor of {above}, the size of the layer before it" if above % size else ""
 
 
-def _validate_groups(listed: Sequence[_AnnotatedPodSet]) -> Iterator[Problem]:
+def _validate_pod_set_groups(listed: Sequence[_AnnotatedPodSet]) -> Iterator[Problem]:
     """Yield the problems of ValidatePodSetGroupingTopology: a group has two pod sets, one of a single pod, with equal
     topology.
     """
@@ -211,10 +211,10 @@ def _validate_groups(listed: Sequence[_AnnotatedPodSet]) -> Iterator[Problem]:
         if name and not is_placeholder(name):
             groups.setdefault(name, []).append(pods)
     for name, members in groups.items():
-        yield from _validate_members(name, members, is_only=len(listed) == 1)
+        yield from _validate_group_members(name, members, is_only=len(listed) == 1)
 
 
-def _validate_members(name: str, members: Sequence[_AnnotatedPodSet], *, is_only: bool) -> Iterator[Problem]:
+def _validate_group_members(name: str, members: Sequence[_AnnotatedPodSet], *, is_only: bool) -> Iterator[Problem]:
     counts = [member.pod_set.count for member in members]
     if len(members) != 2:
         given = counted(len(members), "pod template")
@@ -236,7 +236,7 @@ def _requested_topologies(pods: _AnnotatedPodSet) -> tuple[str | None, str | Non
     return pods.annotations.get(REQUIRED), pods.annotations.get(PREFERRED)
 
 
-def _whole_number(given: str) -> int | None:
+def _parse_whole_number(given: str) -> int | None:
     try:
         number = int(given) if len(given) < 12 and given.isascii() and "_" not in given else None
     except ValueError:

@@ -23,17 +23,17 @@ class RunPolicy(Typed):
     suspend = Truth()
 
 
-class SuspendedSpec(Typed):
+class SuspendableJobSpec(Typed):
     """The two fields by which kinds suspend a job."""
 
     suspend = Truth()
     run_policy = Part(RunPolicy)
 
 
-class SuspendedJob(Object):
+class SuspendableJob(Object):
     """A job of any kind, suspended or not."""
 
-    spec = Part(SuspendedSpec)
+    spec = Part(SuspendableJobSpec)
 
     @property
     def is_suspended(self) -> bool:
@@ -75,14 +75,14 @@ class ServingSpec(Typed):
     template = Part(PodTemplate)
 
 
-class Serving(Object):
+class ServingWorkload(Object):
     """A serving kind."""
 
     spec = Part(ServingSpec)
     status = Part(ReplicaStatus)
 
 
-class StatefulSet(Serving):
+class StatefulSet(ServingWorkload):
     """apps/v1 StatefulSet."""
 
     gvk = GroupVersionKind("apps", "v1", "StatefulSet")
@@ -102,7 +102,7 @@ class LeaderWorkerSetSpec(ServingSpec):
     leader_worker_template = Part(LeaderWorkerTemplate)
 
 
-class LeaderWorkerSet(Serving):
+class LeaderWorkerSet(ServingWorkload):
     """leaderworkerset.x-k8s.io LeaderWorkerSet."""
 
     gvk = GroupVersionKind("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet")

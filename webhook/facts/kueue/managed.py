@@ -20,11 +20,11 @@ from webhook.facts.kueue.types import LocalQueue
 from webhook.facts.pods.node_selection import selector_json_matches
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
-from webhook.placeholders import stands_for_name
+from webhook.placeholders import is_placeholder_for_name
 from webhook.typed.objects import Namespace, Object
 from webhook.typed.pods import LabelSelector, Pod
 from webhook.typed.ray import RayJob
-from webhook.typed.view import Reading
+from webhook.typed.view import ReadingContext
 
 Why: TypeAlias = Literal["", "owner", "kind", "framework", "namespace", "cluster-selector", "no-queue"]
 SYSTEM: Final = ("kube-system", "kueue-system")
@@ -89,7 +89,7 @@ def how_kueue_manages(subject: Subject) -> KueueManagement:
 def queue_name_of_object(obj: Object) -> str:
     """Return the queue that an object names by its label; "" for a placeholder."""
     name = obj.labels.get(QUEUE_NAME, "")
-    return "" if stands_for_name(name) else name
+    return "" if is_placeholder_for_name(name) else name
 
 
 def _is_managed_by_name(queue: str, framework: str, subject: Subject) -> bool:
@@ -111,12 +111,14 @@ def is_owned_by_other(subject: Subject) -> bool:
 
 def is_namespace_known(subject: Subject) -> bool:
     """Return whether the namespace of an object is known; an object in a file may be created in any."""
-    return subject.metadata.has("namespace") or subject.view().is_whole()
+    return subject.metadata.has("namespace") or subject.cluster_view().is_whole()
 
 
 def is_managed_namespace(subject: Subject) -> bool:
     """Return whether Kueue manages objects of the object's namespace."""
-    is_taken = selects_namespace(subject.once(read_kueue_configuration).namespaces, subject.namespace, subject.view())
+    is_taken = selects_namespace(
+        subject.once(read_kueue_configuration).namespaces, subject.namespace, subject.cluster_view()
+    )
     return subject.namespace not in SYSTEM if is_taken is None else is_taken
 
 
@@ -132,17 +134,18 @@ def selects_namespace(selector: Mapping[str, JSON] | None, name: str, view: Clus
     labels = {NAME_LABEL: name, **namespace.labels}
     if selector_json_matches(selector, labels, view.deadline):
         return True
-    is_listed = any(listed.name == name for listed in view.every(Namespace))
+    is_listed = any(listed.name == name for listed in view.list_typed_in_all_namespaces(Namespace))
     return (
         None
-        if not is_listed and selector_json_matches(_selects_namespace_name(selector, view), labels, view.deadline)
+        if not is_listed
+        and selector_json_matches(_namespace_name_part_of_selector(selector, view), labels, view.deadline)
         else False
     )
 
 
-def _selects_namespace_name(selector: Mapping[str, JSON] | None, view: ClusterView) -> JSON:
+def _namespace_name_part_of_selector(selector: Mapping[str, JSON] | None, view: ClusterView) -> JSON:
     """Return the part of a selector that is about the name of the namespace."""
-    asked = LabelSelector(selector or {}, (), Reading(view.deadline))
+    asked = LabelSelector(selector or {}, (), ReadingContext(view.deadline))
     return {
         "matchLabels": {key: value for key, value in asked.match_labels.items() if key == NAME_LABEL},
         "matchExpressions": [each.json for each in asked.match_expressions if each.key == NAME_LABEL],
@@ -159,4 +162,4 @@ def _has_default_queue(subject: Subject) -> bool:
 
 def local_queue_names(subject: Subject) -> list[str]:
     """Return the names of the LocalQueues of the namespace."""
-    return [queue.name for queue in subject.view().list(LocalQueue, subject.namespace)]
+    return [queue.name for queue in subject.cluster_view().list_typed(LocalQueue, subject.namespace)]

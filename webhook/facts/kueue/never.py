@@ -13,20 +13,20 @@ from typing import Final
 
 from webhook.facts.kueue import flavors as of_flavors
 from webhook.facts.kueue import topology
-from webhook.facts.kueue.assignment import Capacity, RejectedFlavor, WantedQuota
+from webhook.facts.kueue.assignment import Capacity, PodSetQuotaRequest, RejectedFlavor
 from webhook.facts.kueue.configuration import read_kueue_configuration
-from webhook.facts.kueue.flavors import ReadFlavor
+from webhook.facts.kueue.flavors import FlavorFields
 from webhook.facts.kueue.groups import KUEUE_NEVER
 from webhook.facts.kueue.managed import KueueManagement, selects_namespace
 from webhook.facts.kueue.place import QueuePlace
 from webhook.facts.kueue.quota import FlavorResource, QuotaNode, QuotaTree
 from webhook.facts.kueue.quota_types import QueueFields, QuotaGroup
-from webhook.facts.kueue.releases import OWN_KEYS, release_of
+from webhook.facts.kueue.releases import OWN_KEYS, find_kueue_release
 from webhook.facts.kueue.topology import TopologyRequest
 from webhook.facts.kueue.types import ClusterQueue, Cohort, ResourceFlavor
 from webhook.facts.kueue.workload import PodSetRequests, build_workload
-from webhook.facts.pods.pod_requests import OutOfRange, units_of_thousandths
-from webhook.facts.resource_units import amount_in_kueue_units, amount_with_resource
+from webhook.facts.pods.pod_requests import OutOfRangeAmount, thousandths_to_kueue_units
+from webhook.facts.resource_units import format_amount_in_kueue_units, format_amount_with_resource_name
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.problem import MissingObject, Problem
@@ -95,11 +95,11 @@ class JobInClusterQueue:
         flavors = (of_flavors.find_flavor(name, view) for group in self.queue.groups for name in group.flavors)
         self.is_implied = all(flavor is not None and flavor.topology for flavor in flavors)
 
-    def told_queue(self) -> str:
+    def queue_as_text(self) -> str:
         """Return the ClusterQueue as messages name it."""
-        return self.place.view.named(ClusterQueue.gvk, self.queue.name)
+        return self.place.view.name_with_file(ClusterQueue.gvk, self.queue.name)
 
-    def knows_lenders(self) -> bool:
+    def are_all_lenders_known(self) -> bool:
         """Return whether the view has all ClusterQueues and Cohorts that could lend quota."""
         view = self.place.view
         return self.node.parent is None or (view.is_whole(ClusterQueue.gvk) and view.is_whole(Cohort.gvk))
@@ -110,7 +110,7 @@ class JobInClusterQueue:
             asked[PODS] = pod_set.least
         return asked
 
-    def uncovered(self, pod_set: PodSetRequests) -> Problem | None:
+    def uncovered_resource_problem(self, pod_set: PodSetRequests) -> Problem | None:
         """Return the problem of a resource that no group of the queue covers; None if all are covered."""
         if self.subject.once(read_kueue_configuration).ignores_undeclared:
             return None
@@ -120,7 +120,9 @@ class JobInClusterQueue:
         return None
 
     def _resource_uncovered_problem(self, pod_set: PodSetRequests, name: str, value: int) -> Problem:
-        message = f"asks for {amount_with_resource(name, value)}, which {self.told_queue()} does not cover"
+        message = (
+            f"asks for {format_amount_with_resource_name(name, value)}, which {self.queue_as_text()} does not cover"
+        )
         if not self.subject.once(read_kueue_configuration).is_known:
             message += " and which Kueue counts unless its Configuration says otherwise"
         reason = f"Kueue: resource {name} unavailable in ClusterQueue"
@@ -128,9 +130,9 @@ class JobInClusterQueue:
             f"remove the request, use a queue with {name}, or ask the administrator to add {name} to "
             "coveredResources of the ClusterQueue"
         )
-        return RESOURCE_UNCOVERED.problem(pod_set.at(("spec",)), f"{message} ({reason})", fix)
+        return RESOURCE_UNCOVERED.problem(pod_set.path_in_object(("spec",)), f"{message} ({reason})", fix)
 
-    def wanted(self, pod_set: PodSetRequests) -> Iterator[WantedQuota]:
+    def quota_requests_of_groups(self, pod_set: PodSetRequests) -> Iterator[PodSetQuotaRequest]:
         """Yield the requests of a pod set in each resource group."""
         asked: dict[QuotaGroup, dict[str, int]] = {}
         for name, value in self._quota_requests(pod_set).items():
@@ -147,11 +149,11 @@ class JobInClusterQueue:
             rejected = tuple(reason for reason in reasons if reason is not None)
             excluded = {reason.flavor for reason in rejected}
             fits = [name for name in group.flavors if name not in excluded]
-            yield WantedQuota(pod_set, group, requests, Items(fits, self.subject.deadline), rejected)
+            yield PodSetQuotaRequest(pod_set, group, requests, Items(fits, self.subject.deadline), rejected)
 
     def _rejected_flavor(
         self,
-        flavor: ReadFlavor,
+        flavor: FlavorFields,
         group: QuotaGroup,
         pod_set: PodSetRequests,
         wish: TopologyRequest,
@@ -169,32 +171,32 @@ class JobInClusterQueue:
         reason = of_flavors.why_flavor_does_not_fit(flavor, pod_set.template, keys)
         return RejectedFlavor(flavor.name, reason) if reason else None
 
-    def _compared_label_keys(self, flavor: ReadFlavor, group: QuotaGroup) -> frozenset[str]:
+    def _compared_label_keys(self, flavor: FlavorFields, group: QuotaGroup) -> frozenset[str]:
         """Return the labels that selectors are compared with: the flavor's own, before 0.17 those of the whole
         group.
         """
-        if release_of(self.subject) >= OWN_KEYS:
+        if find_kueue_release(self.subject) >= OWN_KEYS:
             return frozenset(flavor.labels)
         flavors = of_flavors.existing_flavors(group.flavors, self.place.view)
         return frozenset(key for other in flavors for key in other.labels)
 
-    def hopeless(self, wanted: WantedQuota, ever: Capacity) -> Problem:
+    def no_fitting_flavor_problem(self, wanted: PodSetQuotaRequest, ever: Capacity) -> Problem:
         """Return the problem of a pod set that fits no flavor, or none with enough quota."""
-        reasons = [*wanted.reasons(ever)]
+        reasons = [*wanted.rejected_flavors(ever)]
         told = "; ".join(self._reason_as_text(reason) for reason in reasons[:MOST_TOLD])
         left = len(reasons) - MOST_TOLD
         if left > 0:
             told = f"{told}; and {counted(left, 'other flavor')} do not fit"
-        at = wanted.pod_set.at(("spec",))
+        at = wanted.pod_set.path_in_object(("spec",))
         if any(reason.resource for reason in reasons):
-            told = f"{self.asks(wanted, reasons)}, but {told}{self._origin_of_quota()}"
+            told = f"{self.describe_request(wanted, reasons)}, but {told}{self._origin_of_quota()}"
             return exceeds_max_quota_problem(at, told, self._fix_for_reasons(reasons))
-        return no_matching_flavor_problem(at, self.told_queue(), told, _fix_of_flavors(wanted, reasons))
+        return no_matching_flavor_problem(at, self.queue_as_text(), told, _fix_for_rejected_flavors(wanted, reasons))
 
-    def asks(self, wanted: WantedQuota, reasons: Sequence[RejectedFlavor]) -> str:
+    def describe_request(self, wanted: PodSetQuotaRequest, reasons: Sequence[RejectedFlavor]) -> str:
         """Return `the 3 pods together ask for 24 nvidia.com/gpu` with the amounts that are short."""
         names = dict.fromkeys(reason.resource for reason in reasons if reason.resource)
-        amounts = " and ".join(amount_with_resource(name, wanted.requests[name]) for name in names)
+        amounts = " and ".join(format_amount_with_resource_name(name, wanted.requests[name]) for name in names)
         count = wanted.pod_set.least
         if count == 1 or [*names] == [PODS]:
             return f"asks for {amounts}"
@@ -202,24 +204,24 @@ class JobInClusterQueue:
 
     def _reason_as_text(self, rejected: RejectedFlavor) -> str:
         if not rejected.resource:
-            flavor = self.place.view.peek(ResourceFlavor.gvk, "", rejected.flavor)
-            told = f"flavor `{rejected.flavor}`{self.place.view.origin(flavor)}"
+            flavor = self.place.view.get_without_noting(ResourceFlavor.gvk, "", rejected.flavor)
+            told = f"flavor `{rejected.flavor}`{self.place.view.file_of_object_as_text(flavor)}"
             return f"{told} does not fit because {rejected.reason}"
         pair = (rejected.flavor, rejected.resource)
-        return f"flavor `{rejected.flavor}` can give at most {self.explained(pair, rejected.most)}"
+        return f"flavor `{rejected.flavor}` can give at most {self.describe_quota_sources(pair, rejected.most)}"
 
-    def explained(self, pair: FlavorResource, most: int) -> str:
+    def describe_quota_sources(self, pair: FlavorResource, most: int) -> str:
         """Return `16 nvidia.com/gpu, 8 of its own and 8 borrowed from cohort research`."""
         name, own = pair[1], self.node.quota(pair).nominal
-        amount = amount_with_resource(name, most)
+        amount = format_amount_with_resource_name(name, most)
         if self.node.parent is None or most <= own:
             return amount
-        borrowed = f"{amount_in_kueue_units(name, most - own)} borrowed from cohort `{self.node.parent.name}`"
-        return f"{amount}, {amount_in_kueue_units(name, own)} of its own and {borrowed}"
+        borrowed = f"{format_amount_in_kueue_units(name, most - own)} borrowed from cohort `{self.node.parent.name}`"
+        return f"{amount}, {format_amount_in_kueue_units(name, own)} of its own and {borrowed}"
 
     def _origin_of_quota(self) -> str:
         """Return the file with the quota, if there is one: ", as ClusterQueue `q` in queues.yaml says"."""
-        queue = self.told_queue()
+        queue = self.queue_as_text()
         return "" if queue.endswith("`") else f", as {queue} says"
 
     def _fix_for_reasons(self, reasons: Sequence[RejectedFlavor]) -> str:
@@ -227,22 +229,22 @@ class JobInClusterQueue:
         for reason in reasons:
             if reason.resource:
                 most[reason.resource] = max(most.get(reason.resource, 0), reason.most)
-        positive = [amount_with_resource(name, value) for name, value in most.items() if value > 0]
+        positive = [format_amount_with_resource_name(name, value) for name, value in most.items() if value > 0]
         if len(positive) < len(most) or not positive:
             return f"use another queue, or {_RAISE}"
         return f"ask for at most {' and '.join(positive)}, use another queue, or {_RAISE}"
 
-    def too_much_together(self, short: Sequence[WantedQuota], ever: Capacity) -> Problem:
+    def not_fitting_together_problem(self, short: Sequence[PodSetQuotaRequest], ever: Capacity) -> Problem:
         """Return the problem of pod sets that fit one by one, but not together."""
         totals: Counter[str] = Counter()
         for wanted in short:
             totals.update(wanted.requests)
         names = ", ".join(wanted.pod_set.name for wanted in short)
-        asked = " and ".join(amount_with_resource(name, value) for name, value in totals.items())
+        asked = " and ".join(format_amount_with_resource_name(name, value) for name, value in totals.items())
         flavors = dict.fromkeys(flavor for wanted in short for flavor in wanted.flavors)
         told = []
         for flavor in [*flavors][:MOST_TOLD]:
-            amounts = [self.explained((flavor, name), ever((flavor, name))) for name in totals]
+            amounts = [self.describe_quota_sources((flavor, name), ever((flavor, name))) for name in totals]
             told.append(f"flavor `{flavor}` can give at most {' and '.join(amounts)}")
         most = f"{'; '.join(told)}{self._origin_of_quota()}"
         message = f"asks for {asked} in pod sets {names}, which Kueue admits together, but {most}"
@@ -268,7 +270,7 @@ def no_matching_flavor_problem(path: FieldPath | str, queue: str, told: str = ""
     return NO_MATCHING_FLAVOR.problem(path, message, fix)
 
 
-def _fix_of_flavors(wanted: WantedQuota, reasons: Sequence[RejectedFlavor]) -> str:
+def _fix_for_rejected_flavors(wanted: PodSetQuotaRequest, reasons: Sequence[RejectedFlavor]) -> str:
     if not all(reason.is_topology for reason in reasons):
         fixes = dict.fromkeys(_fix_for_rejected_flavor(rejected.reason) for rejected in reasons)
         return f"{', '.join(fixes)}, or use another queue"
@@ -286,7 +288,7 @@ def _fix_for_rejected_flavor(reason: str) -> str:
     return "change what the pods ask of a topology"
 
 
-def validate_namespace(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
+def validate_namespace_is_selected(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
     """Yield the problem of a ClusterQueue that does not select the job's namespace; without a selector it
     selects none.
     """
@@ -298,7 +300,7 @@ def validate_namespace(subject: Subject, how: KueueManagement, place: QueuePlace
         message = "has no namespaceSelector, so it takes jobs of no namespace"
         fix = "set spec.namespaceSelector of the ClusterQueue to {}, which means every namespace, or use another queue"
     elif is_taken is None:
-        place.view.note(MissingObject(kind="Namespace", name=subject.namespace))
+        place.view.note_missing(MissingObject(kind="Namespace", name=subject.namespace))
         return
     elif not is_taken:
         message = (
@@ -309,7 +311,7 @@ def validate_namespace(subject: Subject, how: KueueManagement, place: QueuePlace
     else:
         return
     reason = "Kueue: workload namespace doesn't match ClusterQueue selector"
-    queue = place.view.named(ClusterQueue.gvk, place.queue.name)
+    queue = place.view.name_with_file(ClusterQueue.gvk, place.queue.name)
     yield NAMESPACE.problem(place.at, f"leads to {queue}, which {message} ({reason})", fix)
 
 
@@ -320,12 +322,13 @@ def validate_limit_ranges(subject: Subject, how: KueueManagement, place: QueuePl
             yield _limit_range_problem(pod_set, outside)
 
 
-def _limit_range_problem(pod_set: PodSetRequests, outside: OutOfRange) -> Problem:
+def _limit_range_problem(pod_set: PodSetRequests, outside: OutOfRangeAmount) -> Problem:
     name = outside.resource
     value, bound = (
-        amount_with_resource(name, units_of_thousandths(name, milli)) for milli in (outside.value, outside.bound)
+        format_amount_with_resource_name(name, thousandths_to_kueue_units(name, milli))
+        for milli in (outside.value, outside.bound)
     )
     side, allowed = ("more", "most") if outside.is_above else ("less", "least")
     message = f"asks for {value}, {side} than the {bound} that a LimitRange of the namespace allows"
-    path = pod_set.at(outside.path)
+    path = pod_set.path_in_object(outside.path)
     return LIMIT_RANGE.problem(path, f"{message}, so Kueue never admits the job", f"request at {allowed} {bound}")

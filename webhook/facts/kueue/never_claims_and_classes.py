@@ -94,7 +94,7 @@ def count_claimed_devices(
         if claim.resource_claim_name:
             devices.refused.append(_direct_claim_problem(path))
         elif name := claim.resource_claim_template_name:
-            _TemplateDeviceCounter(name, path, configuration, view, devices).count_claim()
+            _TemplateDeviceCounter(name, path, configuration, view, devices).add_devices_of_template()
     return devices
 
 
@@ -102,7 +102,7 @@ def _direct_claim_problem(path: FieldPath) -> Problem:
     return DIRECT_CLAIM.problem(path, "names a ResourceClaim, whose devices Kueue cannot count", USE_TEMPLATE)
 
 
-def problems_of_all_claims(template: PodTemplate, locate: Locate) -> QuotaDevices:
+def refuse_all_claims(template: PodTemplate, locate: Locate) -> QuotaDevices:
     """Return a problem for every claim, because Kueue's feature gate for claims is off."""
     return QuotaDevices(refused=[_claims_off_problem(locate(claim.at)) for claim in template.spec.resource_claims])
 
@@ -122,19 +122,19 @@ class _TemplateDeviceCounter:
     view: ClusterView
     devices: QuotaDevices
 
-    def count_claim(self) -> None:
+    def add_devices_of_template(self) -> None:
         """Count the devices of all requests of a claim."""
-        looking = self.view.unnoted()
+        looking = self.view.copy_without_missing_objects()
         template = looking.find(ResourceClaimTemplate, self.name)
         if not template:
-            self.devices.missing.extend((self.path, missing) for missing in looking.every_missing_object())
+            self.devices.missing.extend((self.path, missing) for missing in looking.all_missing_objects())
             return
         taken: set[DeviceID] = set()
-        for request in read_requests(template.claim, template.version):
+        for request in read_requests(template.claim_spec, template.version):
             if not request.has_admin_access:
-                self._count_request(request, taken)
+                self._add_devices_of_request(request, taken)
 
-    def _count_request(self, request: DeviceRequestOfClaim, taken: set[DeviceID]) -> None:
+    def _add_devices_of_request(self, request: DeviceRequestOfClaim, taken: set[DeviceID]) -> None:
         of = f"ResourceClaimTemplate `{self.name}`, whose request `{request.name}`"
         device_class = request.device_class
         refused = self._refused_request_problem(request, of)

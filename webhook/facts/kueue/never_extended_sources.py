@@ -19,7 +19,7 @@ from webhook.facts.kueue.never_claims_and_classes import Locate, QuotaDevices
 from webhook.facts.view import ClusterView
 from webhook.paths import FieldPath
 from webhook.problem import Problem
-from webhook.same import Same
+from webhook.same import IdentityKey
 from webhook.typed.pods import PodTemplate
 
 EXTENDED_SOURCES: Final = KUEUE_NEVER.rule(
@@ -40,13 +40,13 @@ def count_extended_resources(
     devices: QuotaDevices,
 ) -> dict[str, int]:
     """Return the requests by resource names of quota; those of a device class are converted by its mapping."""
-    classes = _device_classes_by_resource(Same(view.all(DeviceClass.gvk)))
+    classes = _device_classes_by_resource(IdentityKey(view.list_json(DeviceClass.gvk)))
     given = classes.keys() & amounts.keys()
     if not given:
         return dict(amounts)
     requested = {name for container in template.spec.all_containers() for name in container.resources.requests}
     if not configuration.is_known and requested & given:
-        view.note(MISSING_CONFIGURATION)
+        view.note_missing(MISSING_CONFIGURATION)
     total: Counter[str] = Counter()
     for name, value in amounts.items():
         is_of_class = name in given and name in requested
@@ -64,14 +64,14 @@ def _extended_sources_problem(path: FieldPath, name: str, device_class: str) -> 
 
 
 @lru_cache(maxsize=4)
-def _device_classes_by_resource(classes: Same) -> Mapping[str, str]:
+def _device_classes_by_resource(classes: IdentityKey) -> Mapping[str, str]:
     """Return the DeviceClass of each extended resource: the newest, and of equally new ones the first by name."""
-    ranked = sorted(_named_device_classes(classes.held), reverse=True)
+    ranked = sorted(_classes_with_extended_resource(classes.held), reverse=True)
     ranked.sort(key=lambda entry: entry[0])
     return {resource: name for _, name, resource in ranked}
 
 
-def _named_device_classes(classes: Iterable[JSON]) -> Iterator[tuple[str, str, str]]:
+def _classes_with_extended_resource(classes: Iterable[JSON]) -> Iterator[tuple[str, str, str]]:
     for obj in classes:
         device_class = DeviceClass.of(obj)
         if resource := device_class.spec.extended_resource_name:

@@ -21,7 +21,7 @@ from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.same import Same
+from webhook.same import IdentityKey
 from webhook.typed.objects import Object
 
 POD_GROUP_DIFFERS: Final = KUEUE_NEVER.rule(
@@ -50,12 +50,12 @@ class _FirstPodOfGroup:
     count: str
 
 
-def validate_same_group(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
+def validate_pod_matches_group(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
     """Yield pods of a group that name another queue or another number of pods than the first."""
     group, pod = pod_group_of(subject, how), subject.typed(Object)
-    listed = subject.view().all(PodWithStatus.gvk, subject.namespace) if group else ()
+    listed = subject.cluster_view().list_json(PodWithStatus.gvk, subject.namespace) if group else ()
     subject.deadline.spend(len(listed))
-    first = _first_pods_of_groups(Same(listed)).get(group)
+    first = _first_pods_of_groups(IdentityKey(listed)).get(group)
     if first is None or first.name == pod.name:
         return
     count, queue = pod.annotations.get(POD_GROUP_COUNT, ""), first.queue or how.queue
@@ -80,13 +80,13 @@ def pod_group_of(subject: Subject, how: KueueManagement) -> str:
 
 
 @lru_cache(maxsize=_KEPT)
-def _first_pods_of_groups(pods: Same) -> Mapping[str, _FirstPodOfGroup]:
+def _first_pods_of_groups(pods: IdentityKey) -> Mapping[str, _FirstPodOfGroup]:
     """Return the first pod of every group that did not fail."""
     firsts: dict[str, _FirstPodOfGroup] = {}
     for obj in pods.held:
         pod = PodWithStatus.of(obj)
         group = pod.labels.get(POD_GROUP, "")
-        if group and not pod.is_over:
+        if group and not pod.is_failed_or_terminating:
             firsts.setdefault(
                 group, _FirstPodOfGroup(pod.name, queue_name_of_object(pod), pod.annotations.get(POD_GROUP_COUNT, ""))
             )

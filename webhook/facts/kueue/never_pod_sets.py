@@ -11,11 +11,11 @@ from typing import Final
 from webhook.facts.kueue.groups import KUEUE_NEVER
 from webhook.facts.kueue.managed import KueueManagement
 from webhook.facts.kueue.place import QueuePlace
-from webhook.facts.kueue.releases import most_pod_sets, release_of
+from webhook.facts.kueue.releases import find_kueue_release, max_pod_sets_per_workload
 from webhook.facts.kueue.workload import build_workload
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
-from webhook.releases import shown
+from webhook.releases import release_as_text
 
 POD_SET_COUNT: Final = KUEUE_NEVER.rule(
     "kueue-never/pod-set-count",
@@ -40,9 +40,9 @@ def validate_pod_set_count(subject: Subject, how: KueueManagement, place: QueueP
     """Yield the problem of too many pod sets for the CustomResourceDefinition of Workloads; no event reports it to a
     job.
     """
-    count, most = len(subject.once(build_workload).pod_sets), most_pod_sets(release_of(subject))
+    count, most = len(subject.once(build_workload).pod_sets), max_pod_sets_per_workload(find_kueue_release(subject))
     if count > most:
-        release = f"a Workload of Kueue {shown(release_of(subject))}"
+        release = f"a Workload of Kueue {release_as_text(find_kueue_release(subject))}"
         message = (
             f"has {count} pod templates, but {release} has at most {most} pod sets, one for each template, so Kueue "
             "creates no Workload and the job waits"

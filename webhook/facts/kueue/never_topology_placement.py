@@ -11,16 +11,16 @@ from typing import Final
 
 from webhook.facts.kueue import flavors as of_flavors
 from webhook.facts.kueue import topology, topology_nodes
-from webhook.facts.kueue.admission_checks import is_placed_later
-from webhook.facts.kueue.assignment import Capacity, WantedQuota
-from webhook.facts.kueue.flavors import ReadFlavor
+from webhook.facts.kueue.admission_checks import may_run_on_future_nodes
+from webhook.facts.kueue.assignment import Capacity, PodSetQuotaRequest
+from webhook.facts.kueue.flavors import FlavorFields
 from webhook.facts.kueue.groups import KUEUE_NEVER
 from webhook.facts.kueue.never import PODS, JobInClusterQueue
 from webhook.facts.kueue.topology_nodes import PodPlacement, ResourceShortage
 from webhook.facts.kueue.types import ResourceFlavor, Topology
 from webhook.facts.kueue.workload import PodSetRequests
-from webhook.facts.pods.pod_requests import units_of_thousandths
-from webhook.facts.resource_units import amount_with_resource
+from webhook.facts.pods.pod_requests import thousandths_to_kueue_units
+from webhook.facts.resource_units import format_amount_with_resource_name
 from webhook.facts.view import ClusterView
 from webhook.paths import FieldPath
 from webhook.problem import Problem
@@ -43,12 +43,12 @@ TOPOLOGY_PLACEMENT: Final = KUEUE_NEVER.rule(
 _FEWER: Final = "ask for fewer or smaller pods, or add nodes"
 
 
-def advise_unplaceable_pods(fitting: JobInClusterQueue, wanted: WantedQuota, ever: Capacity) -> Problem | None:
+def advise_unplaceable_pods(fitting: JobInClusterQueue, wanted: PodSetQuotaRequest, ever: Capacity) -> Problem | None:
     """Return the problem of a pod set that no nodes of a topology could hold, else None."""
     lacking, pod_set, higher = [], wanted.pod_set, ""
-    for name in wanted.fitting(ever):
+    for name in wanted.flavors_with_capacity(ever):
         flavor = of_flavors.find_flavor(name, fitting.place.view)
-        if flavor is None or not flavor.topology or is_placed_later(fitting.queue, name, fitting.place.view):
+        if flavor is None or not flavor.topology or may_run_on_future_nodes(fitting.queue, name, fitting.place.view):
             return None
         placed = _placement_of_pod_set(pod_set, flavor)
         most = topology_nodes.count_fitting_pods(placed, fitting.place.view)
@@ -64,7 +64,7 @@ def advise_unplaceable_pods(fitting: JobInClusterQueue, wanted: WantedQuota, eve
     asked = f"must run in one `{wish}`" if wish else "must be placed by topology"
     message = f"its {counted(pod_set.least, 'pod')} {asked}, but {'; '.join(lacking)}"
     fix = f"set annotation {topology.REQUIRED} to the higher level `{higher}`, {_FEWER}" if higher else _FEWER
-    return _topology_placement_problem(pod_set.at(("spec",)), message, fix)
+    return _topology_placement_problem(pod_set.path_in_object(("spec",)), message, fix)
 
 
 def _topology_placement_problem(path: FieldPath, message: str, fix: str) -> Problem:
@@ -72,17 +72,17 @@ def _topology_placement_problem(path: FieldPath, message: str, fix: str) -> Prob
 
 
 def check_placement_together(
-    fitting: JobInClusterQueue, wanted: Sequence[WantedQuota], ever: Capacity
+    fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest], ever: Capacity
 ) -> Iterator[Problem]:
     """Yield the problems of several pod sets of one flavor that the nodes of its topology could not hold together."""
     bound: dict[str, dict[str, PodPlacement]] = {}
     for pods in wanted:
-        names = pods.fitting(ever)
+        names = pods.flavors_with_capacity(ever)
         flavor = of_flavors.find_flavor(names[0], fitting.place.view) if len(names) == 1 else None
         if flavor is not None and flavor.topology:
             bound.setdefault(flavor.name, {})[pods.pod_set.name] = _placement_of_pod_set(pods.pod_set, flavor)
     for name, placed in bound.items():
-        if len(placed) > 1 and not is_placed_later(fitting.queue, name, fitting.place.view):
+        if len(placed) > 1 and not may_run_on_future_nodes(fitting.queue, name, fitting.place.view):
             yield from islice(_check_short_of_nodes(fitting, placed), 1)
 
 
@@ -98,11 +98,12 @@ def _check_short_of_nodes(fitting: JobInClusterQueue, placed: Mapping[str, PodPl
             yield _too_few_nodes_problem(members, level, short, fitting.place.view)
 
 
-def _flavor_with_topology_as_text(flavor: ReadFlavor, view: ClusterView) -> str:
+def _flavor_with_topology_as_text(flavor: FlavorFields, view: ClusterView) -> str:
     """Return a flavor with its topology, the nodes that are counted, and their files, as a text."""
-    topology_place = view.origin(view.peek(Topology.gvk, "", flavor.topology))
-    nodes = view.origins(view.objects(Node.gvk))
-    of = f"flavor `{flavor.name}`{view.origin(view.peek(ResourceFlavor.gvk, '', flavor.name))}"
+    topology_place = view.file_of_object_as_text(view.get_without_noting(Topology.gvk, "", flavor.topology))
+    nodes = view.files_of_objects_as_text(view.list_json_in_all_namespaces(Node.gvk))
+    flavor_place = view.file_of_object_as_text(view.get_without_noting(ResourceFlavor.gvk, "", flavor.name))
+    of = f"flavor `{flavor.name}`{flavor_place}"
     return f"topology `{flavor.topology}`{topology_place} of {of}{f' with the nodes{nodes}' if nodes else ''}"
 
 
@@ -110,7 +111,7 @@ def _too_few_nodes_problem(
     members: Mapping[str, PodPlacement], level: str, short: ResourceShortage, view: ClusterView
 ) -> Problem:
     flavor = next(iter(members.values())).flavor
-    asked, most = (_describe_nodes(short.resource, value) for value in (short.asked, short.most))
+    asked, most = (_describe_resource_amount(short.resource, value) for value in (short.asked, short.most))
     where = f"no `{level}` has more than" if level else "all nodes together have at most"
     message = f"asks for {asked} in pod sets {', '.join(members)}, which are placed together, but in"
     return _topology_placement_problem(
@@ -118,21 +119,21 @@ def _too_few_nodes_problem(
     )
 
 
-def _level_above(level: str, flavor: ReadFlavor, fitting: JobInClusterQueue) -> str:
+def _level_above(level: str, flavor: FlavorFields, fitting: JobInClusterQueue) -> str:
     """Return the level of the topology above another; "" if there is none."""
     levels = topology.levels_of_flavor(flavor, fitting.place.view)
     return levels[levels.index(level) - 1] if level in levels[1:] else ""
 
 
-def _describe_nodes(resource: str, value: int) -> str:
+def _describe_resource_amount(resource: str, value: int) -> str:
     return (
         f"room for {counted(value, 'pod')}"
         if resource == PODS
-        else amount_with_resource(resource, units_of_thousandths(resource, value))
+        else format_amount_with_resource_name(resource, thousandths_to_kueue_units(resource, value))
     )
 
 
-def _placement_of_pod_set(pod_set: PodSetRequests, flavor: ReadFlavor) -> PodPlacement:
+def _placement_of_pod_set(pod_set: PodSetRequests, flavor: FlavorFields) -> PodPlacement:
     return PodPlacement(
         wish=topology.read_topology_request(pod_set.template),
         flavor=flavor,

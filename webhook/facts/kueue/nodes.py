@@ -13,7 +13,7 @@ from typing import Final
 from webhook.attributes import JSON
 from webhook.facts.pods.pod_requests import Amounts, amounts_in_thousandths
 from webhook.facts.view import ClusterView
-from webhook.same import Same
+from webhook.same import IdentityKey
 from webhook.typed.collections import Items
 from webhook.typed.nodes import Node
 
@@ -41,17 +41,17 @@ class NodeCapacity:
 
 def read_kueue_nodes(view: ClusterView) -> Items[NodeCapacity]:
     """Return the nodes of a view's cluster; objects that cannot be looked up are noted as missing."""
-    return Items(read_node_capacities(Same(view.all(Node.gvk))), view.deadline)
+    return Items(read_node_capacities(IdentityKey(view.list_json(Node.gvk))), view.deadline)
 
 
 @lru_cache(maxsize=_KEPT_STATES)
-def read_node_capacities(listed: Same) -> Sequence[NodeCapacity]:
+def read_node_capacities(listed: IdentityKey) -> Sequence[NodeCapacity]:
     """Return the nodes of a list of Node objects."""
-    return tuple(_read_node_capacity(Same(node)) for node in listed.held)
+    return tuple(_read_node_capacity(IdentityKey(node)) for node in listed.held)
 
 
 @lru_cache(maxsize=_KEPT_OBJECTS)
-def _read_node_capacity(key: Same) -> NodeCapacity:
+def _read_node_capacity(key: IdentityKey) -> NodeCapacity:
     node = Node.of(key.held)
     return NodeCapacity(
         labels=dict(node.labels),

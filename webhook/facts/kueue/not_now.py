@@ -70,7 +70,7 @@ _MOST_NAMED: Final = 5
 
 
 def check_queue_required(subject: Subject) -> Iterator[Problem]:
-    """Yield the problem of a job without a queue if Kueue manages every job."""
+    """Yield the problem of a job without a queue name where Kueue manages all jobs."""
     how = subject.once(how_kueue_manages)
     if how.why_not != "no-queue" or how.framework in SERVING or not subject.once(read_kueue_configuration).manages_all:
         return
@@ -88,7 +88,7 @@ def validate_local_queue(subject: Subject, how: KueueManagement, place: QueuePla
         policy = place.local_queue.spec.stop_policy
         if policy not in ("", "None"):
             yield _stopped_queue_problem(place, LocalQueue.gvk.kind, how.queue, policy)
-    elif is_namespace_known(subject) and subject.view().is_whole(LocalQueue.gvk):
+    elif is_namespace_known(subject) and subject.cluster_view().is_whole(LocalQueue.gvk):
         yield _local_queue_missing_problem(subject, how, place)
 
 
@@ -104,7 +104,7 @@ def validate_cluster_queue(subject: Subject, how: KueueManagement, place: QueueP
     """Yield the problem of a ClusterQueue that does not exist or is inactive."""
     if place.queue is not None:
         yield from _check_queue_is_active(place, place.queue)
-    elif place.local_queue and subject.view().is_whole(ClusterQueue.gvk):
+    elif place.local_queue and subject.cluster_view().is_whole(ClusterQueue.gvk):
         yield _cluster_queue_missing_problem(how, place)
 
 

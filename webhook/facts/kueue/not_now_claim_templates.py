@@ -34,17 +34,17 @@ def validate_claims(subject: Subject, how: KueueManagement, place: QueuePlace) -
         yield from pod_set.devices.refused
     for pod_set in pod_sets:
         yield from pod_set.devices.waiting
-        yield from _validate_templates(pod_set, subject, place)
+        yield from _check_missing_templates(pod_set, subject, place)
 
 
-def _validate_templates(pod_set: PodSetRequests, subject: Subject, place: QueuePlace) -> Iterator[Problem]:
+def _check_missing_templates(pod_set: PodSetRequests, subject: Subject, place: QueuePlace) -> Iterator[Problem]:
     for path, missing in pod_set.devices.missing:
         if missing.name in subject.once(_promised_claim_templates):
             continue  # the controller of its ComputeDomain makes it, and Kueue tries again
-        if subject.view().is_whole(TEMPLATE):
+        if subject.cluster_view().is_whole(TEMPLATE):
             yield _claim_template_missing_problem(path, missing.name)
         else:
-            place.view.note(missing)
+            place.view.note_missing(missing)
 
 
 def _claim_template_missing_problem(path: FieldPath, name: str) -> Problem:
@@ -54,4 +54,4 @@ def _claim_template_missing_problem(path: FieldPath, name: str) -> Problem:
 
 
 def _promised_claim_templates(subject: Subject) -> frozenset[str]:
-    return templates_of_compute_domains(subject.view())
+    return templates_of_compute_domains(subject.cluster_view())

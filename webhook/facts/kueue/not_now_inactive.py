@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.kueue.admission_checks import may_run_in_other_cluster, reasons_of_inactive_checks
+from webhook.facts.kueue.admission_checks import may_run_in_other_cluster, why_checks_keep_queue_inactive
 from webhook.facts.kueue.groups import KUEUE_NOT_NOW
 from webhook.facts.kueue.place import QueuePlace
 from webhook.facts.kueue.quota_types import QueueFields, QuotaGroup
@@ -30,7 +30,7 @@ WAIT: Final = "wait, ask the owner of the queue, or use another queue"
 
 def inactive_queue_problem(place: QueuePlace, queue: QueueFields, cause: str) -> Problem:
     """Return the problem of a job whose ClusterQueue is inactive for a cause."""
-    message = f"leads to {place.view.named(ClusterQueue.gvk, queue.name)}, which is inactive because {cause}"
+    message = f"leads to {place.view.name_with_file(ClusterQueue.gvk, queue.name)}, which is inactive because {cause}"
     return INACTIVE.problem(place.at, f"{message} (Kueue: ClusterQueue {queue.name} is inactive)", WAIT)
 
 
@@ -39,22 +39,22 @@ def causes_of_inactivity(queue: QueueFields, view: ClusterView) -> Iterator[str]
     (FlavorNotFound)`.
     """
     for group in queue.groups:
-        yield from _absent_flavors(group, view)
-    yield from reasons_of_inactive_checks(queue, view)
+        yield from _describe_absent_flavors(group, view)
+    yield from why_checks_keep_queue_inactive(queue, view)
     for group in queue.groups:
-        yield from _absent_topologies(group, queue, view)
+        yield from _describe_absent_topologies(group, queue, view)
     if queue.inactive:
         yield f"its status says {queue.inactive}"
 
 
-def _absent_flavors(group: QuotaGroup, view: ClusterView) -> Iterator[str]:
+def _describe_absent_flavors(group: QuotaGroup, view: ClusterView) -> Iterator[str]:
     for name in Items(group.flavors, view.deadline):
         if view.lacks(ResourceFlavor.gvk, name):
             yield f"its ResourceFlavor `{name}` does not exist (FlavorNotFound)"
 
 
-def _absent_topologies(group: QuotaGroup, queue: QueueFields, view: ClusterView) -> Iterator[str]:
-    flavors = view.unnoted()
+def _describe_absent_topologies(group: QuotaGroup, queue: QueueFields, view: ClusterView) -> Iterator[str]:
+    flavors = view.copy_without_missing_objects()
     for name in Items(group.flavors, view.deadline):
         topology = flavors.find(ResourceFlavor, name, namespaced=False).spec.topology_name
         if topology and not may_run_in_other_cluster(queue, view) and view.lacks(Topology.gvk, topology):

@@ -28,21 +28,21 @@ POD_GROUP_INCOMPLETE: Final = KUEUE_NOT_NOW.rule(
 )
 
 
-def validate_whole_group(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
+def validate_pod_group_is_complete(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
     """Yield the problem of a pod whose group has fewer pods in the files of a whole cluster than its annotation
     says.
     """
-    group, pod, view = pod_group_of(subject, how), subject.typed(Object), subject.view()
+    group, pod, view = pod_group_of(subject, how), subject.typed(Object), subject.cluster_view()
     count, fast = pod.annotations.get(POD_GROUP_COUNT, ""), pod.annotations.get(POD_GROUP_FAST)
     if not group or not count.isdecimal() or fast == "true" or not view.is_whole(PodWithStatus.gvk):
         return
-    members = [other for other in view.list(PodWithStatus, subject.namespace) if _is_live_member(other, group)]
+    members = [other for other in view.list_typed(PodWithStatus, subject.namespace) if _is_live_member(other, group)]
     there = len({pod.name, *(member.name for member in members)})
-    if there < int(count) and not view.missing():
+    if there < int(count) and not view.missing_objects_by_field():
         message = f"is more than the {counted(there, 'pod')} of group `{group}` in this namespace"
         message = f"{message}, so Kueue waits for the others"
         yield POD_GROUP_INCOMPLETE.problem(GROUP_COUNT, message, "create the other pods of the group", count)
 
 
 def _is_live_member(pod: PodWithStatus, group: str) -> bool:
-    return pod.labels.get(POD_GROUP) == group and not pod.is_over
+    return pod.labels.get(POD_GROUP) == group and not pod.is_failed_or_terminating

@@ -39,7 +39,7 @@ def validate_priority_classes(subject: Subject, how: KueueManagement, place: Que
     """Yield a missing WorkloadPriorityClass of the job, or a missing PriorityClass of its pods."""
     metadata = subject.metadata
     name = metadata.labels.get(PRIORITY, "")
-    if name and not is_placeholder(name) and subject.view().lacks(WorkloadPriorityClass.gvk, name):
+    if name and not is_placeholder(name) and subject.cluster_view().lacks(WorkloadPriorityClass.gvk, name):
         yield _priority_class_problem(metadata.path("labels", PRIORITY), "WorkloadPriorityClass", name, _CREATE)
     for pods in subject.fact("priorities")["classes"]:
         if pods["absent"] and not name:

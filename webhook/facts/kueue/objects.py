@@ -80,7 +80,7 @@ LOOKUPS: Final = (
     interest_in_fields(CLASS, "spec.extendedResourceName", "metadata.creationTimestamp"),
     *DEVICES,
     CONFIGURATIONS,
-    controllers.KUEUE.interest,
+    controllers.KUEUE.deployment_interest,
     PRIORITY_CLASSES,
     *RUNTIMES,
     NAMESPACES,

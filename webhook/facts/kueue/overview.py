@@ -11,27 +11,29 @@ from typing import Final
 
 from webhook.facts.kueue.managed import selects_namespace
 from webhook.facts.kueue.not_now_inactive import causes_of_inactivity
-from webhook.facts.kueue.quota import FlavorResource, QuotaNode, QuotaTree, parents_first
+from webhook.facts.kueue.quota import FlavorResource, QuotaNode, QuotaTree, nodes_parents_first
 from webhook.facts.kueue.quota_tree import QuotaTrees, read_quota_tree
 from webhook.facts.kueue.quota_types import QueueFields
 from webhook.facts.kueue.types import ClusterQueue, LocalQueue, ResourceFlavor
-from webhook.facts.queue_overview import Amount, Overview, Row
+from webhook.facts.queue_overview import QueueOverview, QueueResourceAmounts, QueueRow
 from webhook.facts.view import ClusterView
 from webhook.typed.collections import Items
 
 _STOPPED: Final = "is stopped by its stopPolicy"
 
 
-def read_queue_overview(view: ClusterView) -> Overview:
+def read_queue_overview(view: ClusterView) -> QueueOverview:
     """Return all queues of a cluster; objects that cannot be looked up are noted as missing in the view."""
     everything = read_quota_tree(view)
     local: dict[str, list[LocalQueue]] = {}
-    for queue in view.list(LocalQueue):
+    for queue in view.list_typed(LocalQueue):
         local.setdefault(queue.spec.cluster_queue, []).append(queue)
     rows = (*_OverviewRows(everything, view, local).all_rows(), *_rows_of_lost_local_queues(everything, local, view))
-    used = {name for queue in everything.everyone() for name in queue.flavors()}
-    unused = tuple(flavor.name for flavor in view.list(ResourceFlavor) if flavor.name not in used)
-    return Overview(rows, unused, everything.reserved.holding if everything.reserved else None)
+    used = {name for queue in everything.all_queues_and_cohorts() for name in queue.flavor_names()}
+    unused = tuple(flavor.name for flavor in view.list_typed(ResourceFlavor) if flavor.name not in used)
+    return QueueOverview(
+        rows, unused, everything.reserved.number_of_workloads_with_quota if everything.reserved else None
+    )
 
 
 @dataclass(slots=True)
@@ -42,7 +44,7 @@ class _OverviewRows:
     view: ClusterView
     local: dict[str, list[LocalQueue]]
 
-    def all_rows(self) -> Iterator[Row]:
+    def all_rows(self) -> Iterator[QueueRow]:
         """Yield the rows of trees by the name of their roots, then of ClusterQueues without a cohort, then of
         cycles.
         """
@@ -54,14 +56,14 @@ class _OverviewRows:
             if tree is not None:
                 yield from self._rows_of_tree(tree)
         for queue in self.queues.members.get("", ()):
-            placed = self.queues.placed(queue.name)
+            placed = self.queues.tree_and_node_of_queue(queue.name)
             if placed is not None:
                 yield from self._rows_of_cluster_queue(queue, placed[0], placed[1], 0)
         for name, top in roots.items():
             if top is None:
                 yield from self._rows_of_cycle(name)
 
-    def _rows_of_tree(self, tree: QuotaTree) -> Iterator[Row]:
+    def _rows_of_tree(self, tree: QuotaTree) -> Iterator[QueueRow]:
         depths: dict[QuotaNode, int] = {}
         for node in tree.nodes():
             depth = depths[node] = 0 if node.parent is None else depths[node.parent] + 1
@@ -70,29 +72,31 @@ class _OverviewRows:
             else:
                 yield from self._rows_of_cluster_queue(self.queues.cluster_queues[node.name], tree, node, depth)
 
-    def _row_of_cohort(self, node: QuotaNode, tree: QuotaTree, depth: int) -> Row:
-        pairs = dict.fromkeys(pair for member in parents_first(node) for pair in member.quotas)
+    def _row_of_cohort(self, node: QuotaNode, tree: QuotaTree, depth: int) -> QueueRow:
+        pairs = dict.fromkeys(pair for member in nodes_parents_first(node) for pair in member.quotas)
         amounts = [
-            _amount_of(pair, node, most=tree.subtree(node, pair), used=tree.usage(node, pair))
+            _build_amount(pair, node, most=tree.subtree_quota(node, pair), used=tree.usage(node, pair))
             for pair in Items([*pairs], self.view.deadline)
         ]
         parent = node.parent.name if node.parent else ""
-        return Row(kind="Cohort", name=node.name, parent=parent, depth=depth, amounts=tuple(amounts))
+        return QueueRow(kind="Cohort", name=node.name, parent=parent, depth=depth, amounts=tuple(amounts))
 
-    def _rows_of_cluster_queue(self, queue: QueueFields, tree: QuotaTree, node: QuotaNode, depth: int) -> Iterator[Row]:
+    def _rows_of_cluster_queue(
+        self, queue: QueueFields, tree: QuotaTree, node: QuotaNode, depth: int
+    ) -> Iterator[QueueRow]:
         amounts = tuple(_flavor_amount(pair, tree, node) for pair in Items([*queue.quotas], self.view.deadline))
         obstacles = tuple(_obstacles_of_queue(queue, self.view))
-        yield Row(
+        yield QueueRow(
             kind="ClusterQueue", name=queue.name, parent=queue.cohort, depth=depth, amounts=amounts, obstacles=obstacles
         )
         yield from self._rows_of_local_queues(queue, amounts, obstacles, depth + 1)
 
     def _rows_of_local_queues(
-        self, queue: QueueFields, amounts: Sequence[Amount], obstacles: Sequence[str], depth: int
-    ) -> Iterator[Row]:
+        self, queue: QueueFields, amounts: Sequence[QueueResourceAmounts], obstacles: Sequence[str], depth: int
+    ) -> Iterator[QueueRow]:
         for local in Items(self.local.get(queue.name, ()), self.view.deadline):
-            in_the_way = tuple(_describe_local_queue(local, queue, self.view))
-            yield Row(
+            in_the_way = tuple(_obstacles_of_local_queue(local, queue, self.view))
+            yield QueueRow(
                 kind="LocalQueue",
                 name=local.name,
                 namespace=_namespace_or_default(local),
@@ -102,21 +106,21 @@ class _OverviewRows:
                 obstacles=in_the_way,
             )
 
-    def _rows_of_cycle(self, name: str) -> Iterator[Row]:
+    def _rows_of_cycle(self, name: str) -> Iterator[QueueRow]:
         told = ("its parents lead back to a cohort below them, so that nothing is admitted",)
-        yield Row(kind="Cohort", name=name, parent=self.queues.parent_of(name), obstacles=told)
+        yield QueueRow(kind="Cohort", name=name, parent=self.queues.parent_of(name), obstacles=told)
         for queue in self.queues.members.get(name, ()):
-            yield Row(kind="ClusterQueue", name=queue.name, parent=name, depth=1, obstacles=told)
+            yield QueueRow(kind="ClusterQueue", name=queue.name, parent=name, depth=1, obstacles=told)
             yield from self._rows_of_local_queues(queue, (), told, 2)
 
 
-def _flavor_amount(pair: FlavorResource, tree: QuotaTree, node: QuotaNode) -> Amount:
-    return _amount_of(pair, node, most=tree.potential(node, pair), used=tree.usage(node, pair))
+def _flavor_amount(pair: FlavorResource, tree: QuotaTree, node: QuotaNode) -> QueueResourceAmounts:
+    return _build_amount(pair, node, most=tree.potential_available_quota(node, pair), used=tree.usage(node, pair))
 
 
-def _amount_of(pair: FlavorResource, node: QuotaNode, *, most: int, used: int) -> Amount:
+def _build_amount(pair: FlavorResource, node: QuotaNode, *, most: int, used: int) -> QueueResourceAmounts:
     quota = node.quota(pair)
-    return Amount(
+    return QueueResourceAmounts(
         flavor=pair[0],
         resource=pair[1],
         nominal=quota.nominal,
@@ -137,7 +141,7 @@ def _obstacles_of_queue(queue: QueueFields, view: ClusterView) -> Iterator[str]:
         yield "has no resource group"
 
 
-def _describe_local_queue(local: LocalQueue, queue: QueueFields, view: ClusterView) -> Iterator[str]:
+def _obstacles_of_local_queue(local: LocalQueue, queue: QueueFields, view: ClusterView) -> Iterator[str]:
     policy, selector = local.spec.stop_policy, queue.namespace_selector
     if policy not in ("", "None"):
         yield f"{_STOPPED} {policy}"
@@ -151,12 +155,12 @@ def _namespace_or_default(local: LocalQueue) -> str:
 
 def _rows_of_lost_local_queues(
     queues: QuotaTrees, local: Mapping[str, Sequence[LocalQueue]], view: ClusterView
-) -> Iterator[Row]:
+) -> Iterator[QueueRow]:
     """Yield LocalQueues whose ClusterQueue does not exist; if files are incomplete, it may exist elsewhere."""
     for parent, lost in sorted(local.items()):
         for queue in lost if parent not in queues.cluster_queues else ():
             told = (f"its ClusterQueue {parent} does not exist",) if view.is_whole(ClusterQueue.gvk) else ()
-            yield Row(
+            yield QueueRow(
                 kind="LocalQueue",
                 name=queue.name,
                 namespace=_namespace_or_default(queue),

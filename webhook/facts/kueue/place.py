@@ -42,7 +42,7 @@ class QueuePlace:
 
 def queue_place_of_job(subject: Subject, how: KueueManagement) -> QueuePlace:
     """Return the LocalQueue and ClusterQueue that a managed job waits in."""
-    view = subject.view()
+    view = subject.cluster_view()
     local, everything = view.find(LocalQueue, how.queue), read_quota_tree(view)
     at, target = "" if how.is_default else path_as_text(_AT), local.spec.cluster_queue
     queue = everything.cluster_queues.get(target) if target else None  # files may have one without a name
@@ -50,5 +50,5 @@ def queue_place_of_job(subject: Subject, how: KueueManagement) -> QueuePlace:
         if local:
             view.find(ClusterQueue, target, namespaced=False)  # says why it is missing
         return QueuePlace(view=view, at=at, local_queue=local, queues=everything)
-    tree, node = everything.placed(target) or (None, None)
+    tree, node = everything.tree_and_node_of_queue(target) or (None, None)
     return QueuePlace(view=view, at=at, local_queue=local, queues=everything, queue=queue, tree=tree, node=node)

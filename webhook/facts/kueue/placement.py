@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from webhook.facts.kueue.assignment import Capacity, WantedQuota, pod_sets_not_fitting_together
+from webhook.facts.kueue.assignment import Capacity, PodSetQuotaRequest, pod_sets_not_fitting_together
 from webhook.facts.kueue.managed import KueueManagement
 from webhook.facts.kueue.never import JobInClusterQueue, no_matching_flavor_problem
 from webhook.facts.kueue.never_topology_placement import advise_unplaceable_pods, check_placement_together
@@ -31,50 +31,54 @@ def _first_kind_of_problems(fitting: JobInClusterQueue) -> Iterator[Problem]:
     """Yield the problems of the first kind that is found."""
     pod_sets = [pod_set for pod_set in fitting.subject.once(build_workload).pod_sets if pod_set.least > 0]
     if not fitting.queue.groups and pod_sets:
-        yield no_matching_flavor_problem(fitting.place.at, fitting.told_queue())
+        yield no_matching_flavor_problem(fitting.place.at, fitting.queue_as_text())
         return
-    wanted: list[WantedQuota] = []
+    wanted: list[PodSetQuotaRequest] = []
     for pod_set in pod_sets:
-        uncovered = fitting.uncovered(pod_set)
+        uncovered = fitting.uncovered_resource_problem(pod_set)
         if uncovered is not None:
             yield uncovered
             return
-        wanted.extend(fitting.wanted(pod_set))
-    if not fitting.place.view.missing():
+        wanted.extend(fitting.quota_requests_of_groups(pod_set))
+    if not fitting.place.view.missing_objects_by_field():
         yield from _problems_of_wanted_quota(fitting, wanted)
 
 
-def _fits_capacity(wanted: Sequence[WantedQuota], capacity: Capacity) -> bool:
-    return all(pods.fitting(capacity) for pods in wanted) and not pod_sets_not_fitting_together(wanted, capacity)
+def _fits_capacity(wanted: Sequence[PodSetQuotaRequest], capacity: Capacity) -> bool:
+    return all(pods.flavors_with_capacity(capacity) for pods in wanted) and not pod_sets_not_fitting_together(
+        wanted, capacity
+    )
 
 
-def _problems_whatever_is_lent(
-    fitting: JobInClusterQueue, wanted: Sequence[WantedQuota], ever: Capacity
+def _problems_independent_of_lending(
+    fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest], ever: Capacity
 ) -> Iterator[Problem]:
     """Yield problems that do not depend on lenders in the cohort; if there are none, note that lenders are unknown."""
     hopeless = [pods for pods in wanted if not pods.flavors]
     if not hopeless:
-        fitting.place.view.note(MissingObject(kind="ClusterQueue", name=f"others of cohort {fitting.queue.cohort}"))
-    yield from (fitting.hopeless(pods, ever) for pods in hopeless)
+        fitting.place.view.note_missing(
+            MissingObject(kind="ClusterQueue", name=f"others of cohort {fitting.queue.cohort}")
+        )
+    yield from (fitting.no_fitting_flavor_problem(pods, ever) for pods in hopeless)
 
 
-def _problems_of_wanted_quota(fitting: JobInClusterQueue, wanted: Sequence[WantedQuota]) -> Iterator[Problem]:
-    ever = partial(fitting.tree.potential, fitting.node)
-    if not fitting.knows_lenders() and not _fits_capacity(wanted, ever):
-        yield from _problems_whatever_is_lent(fitting, wanted, ever)
+def _problems_of_wanted_quota(fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest]) -> Iterator[Problem]:
+    ever = partial(fitting.tree.potential_available_quota, fitting.node)
+    if not fitting.are_all_lenders_known() and not _fits_capacity(wanted, ever):
+        yield from _problems_independent_of_lending(fitting, wanted, ever)
         return
-    hopeless = [pods for pods in wanted if not pods.fitting(ever)]
+    hopeless = [pods for pods in wanted if not pods.flavors_with_capacity(ever)]
     if hopeless:
-        yield from (fitting.hopeless(pods, ever) for pods in hopeless)
+        yield from (fitting.no_fitting_flavor_problem(pods, ever) for pods in hopeless)
         return
     short = pod_sets_not_fitting_together(wanted, ever)
     if short:
-        yield fitting.too_much_together(short, ever)
+        yield fitting.not_fitting_together_problem(short, ever)
         return
     lacking = [lack for pods in wanted if (lack := advise_unplaceable_pods(fitting, pods, ever))]
     if not lacking:
         lacking = [*check_placement_together(fitting, wanted, ever)]
-    if lacking or fitting.place.view.missing():
+    if lacking or fitting.place.view.missing_objects_by_field():
         yield from lacking
         return
     yield from advise_waiting_for_quota(fitting, wanted)

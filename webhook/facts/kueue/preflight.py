@@ -77,7 +77,7 @@ def _problems_of_first_step(subject: Subject, how: KueueManagement, place: Queue
         if problems:
             yield from problems
             return
-    noted = (*subject.once(build_workload).missing, *place.view.every_missing_object())
+    noted = (*subject.once(build_workload).missing, *place.view.all_missing_objects())
     if noted:
         yield exceeds_max_quota_problem(place.at, missing=noted)
 
@@ -86,11 +86,11 @@ _STEPS = (
     not_now_priority_class.validate_priority_classes,
     not_now.validate_local_queue,
     not_now.validate_cluster_queue,
-    never_pod_group.validate_same_group,
+    never_pod_group.validate_pod_matches_group,
     not_now_claim_templates.validate_claims,
     never_pod_sets.validate_pod_set_count,
-    never.validate_namespace,
+    never.validate_namespace_is_selected,
     never.validate_limit_ranges,
     placement.validate_flavors_and_quota,
-    not_now_pod_group.validate_whole_group,
+    not_now_pod_group.validate_pod_group_is_complete,
 )

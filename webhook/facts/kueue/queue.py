@@ -12,15 +12,15 @@ from typing import Final
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
 from webhook.facts.kueue.managed import selects_namespace
 from webhook.facts.kueue.queue_flavors import advise_resource_groups
-from webhook.facts.kueue.queue_quota_lending_borrowing import advise_borrowing
+from webhook.facts.kueue.queue_quota_lending_borrowing import advise_useless_borrowing_limits
 from webhook.facts.kueue.quota_tree import read_quota_tree
 from webhook.facts.kueue.quota_types import QueueFields, read_cluster_queue
 from webhook.facts.kueue.types import ClusterQueue, FlavorFungibility, LocalQueue, Preemption
 from webhook.facts.subject import Subject
-from webhook.name_faults import key_fault, subdomain_fault
-from webhook.names import USE_KEY, USE_SUBDOMAIN, dns1123_subdomain, qualified_name
+from webhook.name_faults import qualified_name_fault, subdomain_fault
+from webhook.names import USE_KEY, USE_SUBDOMAIN, dns1123_subdomain_errors, qualified_name_errors
 from webhook.paths import FieldPath
-from webhook.placeholders import is_placeholder, stands_for_name
+from webhook.placeholders import is_placeholder, is_placeholder_for_name
 from webhook.problem import Problem
 from webhook.typed.pods import SelectorRequirement
 from webhook.typed.view import Typed
@@ -92,7 +92,7 @@ NAMESPACE_NOT_SELECTED: Final = KUEUE_QUEUE_ADVICE.rule(
 )
 
 
-def validate_choices(subject: Subject) -> Iterator[Problem]:
+def validate_enum_fields(subject: Subject) -> Iterator[Problem]:
     """Yield fields of a ClusterQueue with values that its CustomResourceDefinition does not list."""
     spec = subject.typed(ClusterQueue).spec
     yield from _check_choice_of_field(spec, "stopPolicy", "None", "Hold", "HoldAndDrain")
@@ -149,8 +149,8 @@ def validate_namespace_selector(subject: Subject) -> Iterator[Problem]:
 
 def _check_selector(key: str, path: FieldPath, requirement: SelectorRequirement | None = None) -> Iterator[Problem]:
     """Yield invalid label keys, unknown operators, and operators that do not fit their values."""
-    if qualified_name(key):
-        yield SELECTOR.problem(path, f"cannot be the key of a label because {key_fault(key)}", USE_KEY, key)
+    if qualified_name_errors(key):
+        yield SELECTOR.problem(path, f"cannot be the key of a label because {qualified_name_fault(key)}", USE_KEY, key)
     if requirement is None:
         return
     operator, needs_values = requirement.operator, requirement.operator in ("In", "NotIn")
@@ -170,20 +170,20 @@ def immutable_field_problem(path: FieldPath, message: str, fix: str) -> Problem:
 
 def advise_cluster_queue(subject: Subject) -> Iterator[Problem]:
     """Yield problems of a ClusterQueue that admits nothing, or has settings without effect."""
-    queue, view = subject.typed(ClusterQueue), subject.view()
+    queue, view = subject.typed(ClusterQueue), subject.cluster_view()
     if not queue.spec.has("namespaceSelector"):
         message = "is not set, so no namespace may use the ClusterQueue"
         path, fix = queue.spec.path("namespaceSelector"), "set {} for every namespace, or a selector"
         yield NO_NAMESPACE.problem(path, message, fix)
     yield from advise_resource_groups(queue.spec, view)
-    yield from advise_borrowing(subject)
+    yield from advise_useless_borrowing_limits(subject)
 
 
 def validate_local_queue(subject: Subject) -> Iterator[Problem]:
     """Yield an invalid name of a ClusterQueue, or a change of it, as the definition of LocalQueues does."""
     spec, old = subject.typed(LocalQueue).spec, subject.typed_old(LocalQueue).spec.cluster_queue
     new, path = spec.cluster_queue, spec.path("clusterQueue")
-    if new and dns1123_subdomain(new) and not stands_for_name(new):
+    if new and dns1123_subdomain_errors(new) and not is_placeholder_for_name(new):
         message = f"cannot be the name of a ClusterQueue because {subdomain_fault(new)}"
         yield CLUSTER_QUEUE_NAME.problem(path, message, USE_SUBDOMAIN, new)
     if old and new != old:
@@ -193,7 +193,7 @@ def validate_local_queue(subject: Subject) -> Iterator[Problem]:
 
 def advise_local_queue(subject: Subject) -> Iterator[Problem]:
     """Yield problems of a LocalQueue whose ClusterQueue is missing or does not select its namespace."""
-    view, local = subject.view(), subject.typed(LocalQueue)
+    view, local = subject.cluster_view(), subject.typed(LocalQueue)
     name, path = local.spec.cluster_queue, local.spec.path("clusterQueue")
     queue = view.find(ClusterQueue, name, namespaced=False) if name else None
     if queue:
@@ -207,7 +207,7 @@ def advise_local_queue(subject: Subject) -> Iterator[Problem]:
 
 def _check_namespace_not_selected(queue: QueueFields, path: FieldPath, subject: Subject) -> Iterator[Problem]:
     selector = queue.namespace_selector
-    if selector is None or selects_namespace(selector, subject.namespace, subject.view()) is False:
+    if selector is None or selects_namespace(selector, subject.namespace, subject.cluster_view()) is False:
         message = (
             f"takes no jobs from namespace `{subject.namespace}` because the namespaceSelector of the ClusterQueue "
             f"{'is not set' if selector is None else 'does not match the namespace'}"

@@ -29,10 +29,10 @@ def validate_admission_checks(subject: Subject) -> Iterator[Problem]:
     spec, old = subject.typed(ClusterQueue).spec, subject.typed_old(ClusterQueue)
     checks, before = spec.admission_checks_strategy, old.spec.admission_checks_strategy
     if spec.resource_groups and (not old or checks.differs(before, "admissionChecks")):
-        yield from _check_flavor(checks, spec.flavor_names())
+        yield from _check_flavors_are_of_queue(checks, spec.flavor_names())
 
 
-def _check_flavor(checks: AdmissionChecksStrategy, flavors: set[str]) -> Iterator[Problem]:
+def _check_flavors_are_of_queue(checks: AdmissionChecksStrategy, flavors: set[str]) -> Iterator[Problem]:
     for check in checks.admission_checks:
         for index, name in enumerate(check.on_flavors):
             if name not in flavors and not is_placeholder(name):
@@ -41,7 +41,7 @@ def _check_flavor(checks: AdmissionChecksStrategy, flavors: set[str]) -> Iterato
                 yield CHECK_FLAVOR.problem(check.path("onFlavors", index), message, fix, name)
 
 
-def validate_admission_check(subject: Subject) -> Iterator[Problem]:
+def validate_controller_name_unchanged(subject: Subject) -> Iterator[Problem]:
     """Yield the problem of a changed controllerName of an AdmissionCheck."""
     check, before = subject.typed(AdmissionCheck), subject.typed_old(AdmissionCheck)
     old, new = before.spec.controller_name, check.spec.controller_name

@@ -30,11 +30,11 @@ LIMIT_WITHOUT_COHORT: Final = KUEUE_QUEUE.rule(
 )
 
 
-def advise_cohort(subject: Subject) -> Iterator[Problem]:
+def advise_cohort_cycle(subject: Subject) -> Iterator[Problem]:
     """Yield the problem of a Cohort whose parents lead back to it."""
     cohort = subject.typed(Cohort)
     parent = cohort.spec.parent_name
-    closes = _cohort_that_closes_cycle(cohort.name, parent, subject.view())
+    closes = _cohort_that_closes_cycle(cohort.name, parent, subject.cluster_view())
     if closes:
         message = f"makes a cycle through cohort `{closes}`, so Kueue admits no job in any cohort of the cycle"
         fix = "set a parent that is not below this Cohort"

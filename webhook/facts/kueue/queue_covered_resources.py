@@ -10,8 +10,8 @@ from typing import Final
 
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
 from webhook.facts.kueue.types import ClusterQueueSpec, ResourceGroup
-from webhook.name_faults import key_fault
-from webhook.names import USE_KEY, qualified_name
+from webhook.name_faults import qualified_name_fault
+from webhook.names import USE_KEY, qualified_name_errors
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 
@@ -39,8 +39,8 @@ def validate_covered_resources(group: ResourceGroup, before: set[str]) -> Iterat
     """Yield invalid names of covered resources, and resources that two groups cover."""
     for index, name in enumerate(group.covered_resources):
         path = group.path("coveredResources", index)
-        if qualified_name(name) and not is_placeholder(name):
-            message = f"cannot be the name of a resource because {key_fault(name)}"
+        if qualified_name_errors(name) and not is_placeholder(name):
+            message = f"cannot be the name of a resource because {qualified_name_fault(name)}"
             yield RESOURCE_NAME.problem(path, message, USE_KEY, name)
         if name in before:
             message = "is covered twice, but a resource can have quota in only one place"

@@ -34,7 +34,7 @@ FAIR_SHARING_ZERO: Final = KUEUE_QUEUE_ADVICE.rule(
 def validate_fair_sharing(subject: Subject) -> Iterator[Problem]:
     """Yield the problem of a weight that is negative, or above 0 and at most 1n (validateFairSharing)."""
     sharing = cluster_queue_or_cohort(subject).spec.fair_sharing
-    given, weight = sharing.weight, quantity.read(sharing.weight)
+    given, weight = sharing.weight, quantity.read_quantity_or_none(sharing.weight)
     if given is None or is_placeholder(str(given)):
         return
     is_tiny = weight is not None and weight.sign() > 0 and weight <= quantity.parse_quantity("1n")
@@ -43,10 +43,10 @@ def validate_fair_sharing(subject: Subject) -> Iterator[Problem]:
         yield FAIR_SHARING.problem(sharing.path("weight"), message, "set 1, which is the default", given)
 
 
-def advise_fair_sharing(subject: Subject) -> Iterator[Problem]:
+def advise_zero_fair_sharing_weight(subject: Subject) -> Iterator[Problem]:
     """Yield the problem of a fair sharing weight of 0."""
     sharing = cluster_queue_or_cohort(subject).spec.fair_sharing
-    weight = quantity.read(sharing.weight)
+    weight = quantity.read_quantity_or_none(sharing.weight)
     if weight is not None and weight.sign() == 0:
         message = "is 0, which means that with fair sharing all other queues borrow first"
         yield FAIR_SHARING_ZERO.problem(sharing.path("weight"), message, "set 1, which is the default")

@@ -25,8 +25,8 @@ from webhook.facts.kueue.types import (
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.name_faults import subdomain_fault
-from webhook.names import USE_SUBDOMAIN, dns1123_subdomain
-from webhook.placeholders import stands_for_name
+from webhook.names import USE_SUBDOMAIN, dns1123_subdomain_errors
+from webhook.placeholders import is_placeholder_for_name
 from webhook.problem import Problem
 from webhook.wording import counted, did_you_mean
 
@@ -84,8 +84,8 @@ def validate_resource_groups(subject: Subject) -> Iterator[Problem]:
     for group in spec.resource_groups:
         yield from validate_covered_resources(group, covered)
         for flavor in group.flavors:
-            yield from _validate_name(flavor, flavors)
-            yield from _validate_order(flavor, group)
+            yield from _validate_flavor_name(flavor, flavors)
+            yield from _validate_resource_order(flavor, group)
         yield from _validate_size(group)
     for count, what in ((len(flavors), "flavors"), (len(covered), "resources")):
         if count > _MOST:
@@ -109,9 +109,9 @@ def _validate_size(group: ResourceGroup) -> Iterator[Problem]:
         yield too_many_entries_problem(group.at, message, "split the group", f"{resources * flavors} combinations")
 
 
-def _validate_name(flavor: FlavorQuotas, before: set[str]) -> Iterator[Problem]:
+def _validate_flavor_name(flavor: FlavorQuotas, before: set[str]) -> Iterator[Problem]:
     name, path = flavor.name, flavor.path("name")
-    if dns1123_subdomain(name) and not stands_for_name(name):
+    if dns1123_subdomain_errors(name) and not is_placeholder_for_name(name):
         message = f"cannot be the name of a ResourceFlavor because {subdomain_fault(name)}"
         yield FLAVOR_NAME.problem(path, message, USE_SUBDOMAIN, name)
     if name in before:
@@ -120,7 +120,7 @@ def _validate_name(flavor: FlavorQuotas, before: set[str]) -> Iterator[Problem]:
     before.add(name)
 
 
-def _validate_order(flavor: FlavorQuotas, group: ResourceGroup) -> Iterator[Problem]:
+def _validate_resource_order(flavor: FlavorQuotas, group: ResourceGroup) -> Iterator[Problem]:
     """Yield resources of a flavor that are not in the order of coveredResources."""
     covered, quotas = group.covered_resources, flavor.resources
     left = len(covered) - len(quotas)
@@ -149,18 +149,18 @@ def advise_resource_groups(spec: ClusterQueueSpec, view: ClusterView) -> Iterato
 
 def _check_flavor_missing(flavor: FlavorQuotas, view: ClusterView) -> Iterator[Problem]:
     if view.lacks(ResourceFlavor.gvk, flavor.name):
-        near = view.nearest(flavor.name, (other.name for other in view.list(ResourceFlavor)))
+        near = view.nearest(flavor.name, (other.name for other in view.list_typed(ResourceFlavor)))
         message, fix = "does not exist, so the whole ClusterQueue is inactive", "create the ResourceFlavor"
         yield FLAVOR_MISSING.problem(flavor.path("name"), message, did_you_mean(near, fix), flavor.name)
 
 
 def advise_unused_flavor(subject: Subject) -> Iterator[Problem]:
     """Yield the problem of a flavor that no ClusterQueue or Cohort uses."""
-    name, view = subject.typed(ResourceFlavor).name, subject.view()
+    name, view = subject.typed(ResourceFlavor).name, subject.cluster_view()
     is_whole = view.is_whole(ClusterQueue.gvk) and view.is_whole(Cohort.gvk)
     if not is_whole or not view.find(ResourceFlavor, name, namespaced=False):
         return
-    everyone = read_quota_tree(view).everyone()
+    everyone = read_quota_tree(view).all_queues_and_cohorts()
     if everyone and not any(name in group.flavors for queue in everyone for group in queue.groups):
         message = "the flavor is used by no ClusterQueue and no Cohort, so no pods ever get it"
         fix = "add the flavor to spec.resourceGroups of a ClusterQueue, or delete the flavor"

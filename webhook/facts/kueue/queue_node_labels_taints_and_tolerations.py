@@ -12,15 +12,15 @@ from typing import Final
 from webhook.facts.kueue.groups import KUEUE_QUEUE
 from webhook.facts.kueue.queue import immutable_field_problem
 from webhook.facts.kueue.queue_too_many_entries import too_many_entries_problem
-from webhook.facts.kueue.queue_topology_labels_and_levels import validate_topology_label
+from webhook.facts.kueue.queue_topology_labels_and_levels import validate_node_labels_for_topology
 from webhook.facts.kueue.types import (
     ResourceFlavor,
     ResourceFlavorSpec,
 )
 from webhook.facts.pods.node_selection import EFFECTS
 from webhook.facts.subject import Subject
-from webhook.name_faults import key_fault, value_fault
-from webhook.names import USE_KEY, USE_VALUE, label_value, qualified_name
+from webhook.name_faults import label_value_fault, qualified_name_fault
+from webhook.names import USE_KEY, USE_VALUE, label_value_errors, qualified_name_errors
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -57,13 +57,13 @@ _ONE_OF: Final = "set one of these"
 def validate_resource_flavor(subject: Subject) -> Iterator[Problem]:
     """Yield the problems that ValidateResourceFlavor would report."""
     spec, before = subject.typed(ResourceFlavor).spec, subject.typed_old(ResourceFlavor).spec.topology_name
-    yield from _validate_sizes(spec)
+    yield from _validate_list_lengths(spec)
     for key, value in spec.node_labels.items():
         yield from _check_node_label(spec.path("nodeLabels", key), key, value)
     yield from _validate_taints(spec)
     for toleration in spec.tolerations:
         yield from _validate_toleration(toleration)
-    yield from validate_topology_label(spec)
+    yield from validate_node_labels_for_topology(spec)
     if before and spec.topology_name != before:
         message = f"{change(before, spec.topology_name)} because a flavor keeps its topology"
         yield immutable_field_problem(
@@ -71,7 +71,7 @@ def validate_resource_flavor(subject: Subject) -> Iterator[Problem]:
         )
 
 
-def _validate_sizes(spec: ResourceFlavorSpec) -> Iterator[Problem]:
+def _validate_list_lengths(spec: ResourceFlavorSpec) -> Iterator[Problem]:
     for name, count in (
         ("nodeLabels", len(spec.node_labels)),
         ("nodeTaints", len(spec.node_taints)),
@@ -83,16 +83,16 @@ def _validate_sizes(spec: ResourceFlavorSpec) -> Iterator[Problem]:
 
 
 def _check_node_label(path: FieldPath, key: str, value: str) -> Iterator[Problem]:
-    is_key = bool(qualified_name(key))
-    if (is_key or label_value(value)) and not is_placeholder(f"{key}{value}"):
-        part, fault = ("key", key_fault(key)) if is_key else ("value", value_fault(value))
+    is_key = bool(qualified_name_errors(key))
+    if (is_key or label_value_errors(value)) and not is_placeholder(f"{key}{value}"):
+        part, fault = ("key", qualified_name_fault(key)) if is_key else ("value", label_value_fault(value))
         message = f"is not a valid label because {fault.replace('it ', f'its {part} ', 1)}"
         fix = f"in the {part}, {USE_KEY if is_key else USE_VALUE}"
         yield NODE_LABEL.problem(path, message, fix, shown=f"`{key}: {value}`")
 
 
-def _fault_of_key(key: str) -> str:
-    return f"cannot be the key of a taint because {key_fault(key)}"
+def _fault_of_taint_key(key: str) -> str:
+    return f"cannot be the key of a taint because {qualified_name_fault(key)}"
 
 
 def _validate_taints(spec: ResourceFlavorSpec) -> Iterator[Problem]:
@@ -104,10 +104,10 @@ def _validate_taints(spec: ResourceFlavorSpec) -> Iterator[Problem]:
 
 def _check_node_taint(taint: Taint, before: set[tuple[str, str]]) -> Iterator[Problem]:
     """Yield problems of a taint with an invalid key, value or effect, or that is listed twice."""
-    if qualified_name(taint.key) and not is_placeholder(taint.key):
-        yield NODE_TAINT.problem(taint.path("key"), _fault_of_key(taint.key), USE_KEY, taint.key)
-    if label_value(taint.value) and not is_placeholder(taint.value):
-        message = f"cannot be the value of a taint because {value_fault(taint.value)}"
+    if qualified_name_errors(taint.key) and not is_placeholder(taint.key):
+        yield NODE_TAINT.problem(taint.path("key"), _fault_of_taint_key(taint.key), USE_KEY, taint.key)
+    if label_value_errors(taint.value) and not is_placeholder(taint.value):
+        message = f"cannot be the value of a taint because {label_value_fault(taint.value)}"
         yield NODE_TAINT.problem(taint.path("value"), message, USE_VALUE, taint.value)
     if taint.effect not in EFFECTS and not is_placeholder(taint.effect):
         yield NODE_TAINT.problem(taint.path("effect"), f"must be one of {', '.join(EFFECTS)}", _ONE_OF, taint.effect)
@@ -118,8 +118,8 @@ def _check_node_taint(taint: Taint, before: set[tuple[str, str]]) -> Iterator[Pr
 
 def _validate_toleration(toleration: Toleration) -> Iterator[Problem]:
     key, operator = toleration.key, toleration.operator or "Equal"
-    if key and qualified_name(key) and not is_placeholder(key):
-        yield TOLERATION.problem(toleration.path("key"), _fault_of_key(key), USE_KEY, key)
+    if key and qualified_name_errors(key) and not is_placeholder(key):
+        yield TOLERATION.problem(toleration.path("key"), _fault_of_taint_key(key), USE_KEY, key)
     if operator not in ("Equal", "Exists"):
         yield TOLERATION.problem(toleration.path("operator"), "must be Equal or Exists", _ONE_OF, operator)
     if not key and operator != "Exists":

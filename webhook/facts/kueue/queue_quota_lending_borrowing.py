@@ -16,9 +16,9 @@ from webhook.facts.kueue.queue_flavors import cluster_queue_or_cohort
 from webhook.facts.kueue.quota_tree import others_in_tree_of_cohort
 from webhook.facts.kueue.quota_types import read_cluster_queue
 from webhook.facts.kueue.types import ClusterQueue, ResourceQuota
-from webhook.facts.resource_units import amount_with_resource
+from webhook.facts.resource_units import format_amount_with_resource_name
 from webhook.facts.subject import Subject
-from webhook.placeholders import stands_for_another_type
+from webhook.placeholders import is_placeholder_for_non_text
 from webhook.problem import Problem
 
 QUOTA_AMOUNT: Final = KUEUE_QUEUE.rule(
@@ -63,9 +63,9 @@ def _validate_amounts(quota: ResourceQuota) -> Iterator[Problem]:
             if name == "nominalQuota":
                 yield QUOTA_AMOUNT.problem(path, "must be set", "set 0 or more")
             continue
-        if stands_for_another_type(str(given)):
+        if is_placeholder_for_non_text(str(given)):
             continue
-        amount = quantity.read(given)
+        amount = quantity.read_quantity_or_none(given)
         if amount is None:
             yield QUOTA_AMOUNT.problem(path, "must be a quantity", "write a number such as 8 or 64Gi", given)
         elif amount.sign() < 0:
@@ -73,24 +73,27 @@ def _validate_amounts(quota: ResourceQuota) -> Iterator[Problem]:
 
 
 def _check_lending_above_nominal(quota: ResourceQuota) -> Iterator[Problem]:
-    lending, nominal = quantity.read(quota.lending_limit), quantity.read(quota.nominal_quota)
+    lending, nominal = (
+        quantity.read_quantity_or_none(quota.lending_limit),
+        quantity.read_quantity_or_none(quota.nominal_quota),
+    )
     if lending is not None and nominal is not None and lending > nominal:
         message = f"must not be above the nominalQuota of {nominal} because a queue lends what it has"
         path = quota.path("lendingLimit")
         yield LENDING_ABOVE_NOMINAL.problem(path, message, "lower the limit", quota.lending_limit)
 
 
-def advise_borrowing(subject: Subject) -> Iterator[Problem]:
+def advise_useless_borrowing_limits(subject: Subject) -> Iterator[Problem]:
     """Yield borrowing limits for resources that no other member of the cohort has, if the view shows other members."""
     cohort, written = cohort_above(subject), subject.typed(ClusterQueue)
-    others = others_in_tree_of_cohort(written.name, cohort, subject.view()) if cohort else ()
+    others = others_in_tree_of_cohort(written.name, cohort, subject.cluster_view()) if cohort else ()
     if all(node.is_cohort for node in others):
         return
     queue = read_cluster_queue(written)
     lent = {pair for node in others for pair, quota in node.quotas.items() if quota.nominal > 0}
     for (flavor, resource), quota in queue.quotas.items():
         if quota.borrowing_limit and (flavor, resource) not in lent:
-            limit = amount_with_resource(resource, quota.borrowing_limit)
+            limit = format_amount_with_resource_name(resource, quota.borrowing_limit)
             message = (
                 f"lets flavor `{flavor}` borrow {limit}, which has no effect because no other member of cohort "
                 f"`{cohort}` has quota for {resource} of this flavor"

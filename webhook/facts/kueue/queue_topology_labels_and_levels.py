@@ -18,8 +18,8 @@ from webhook.facts.kueue.types import (
     TopologySpec,
 )
 from webhook.facts.subject import Subject
-from webhook.name_faults import key_fault
-from webhook.names import USE_KEY, qualified_name
+from webhook.name_faults import qualified_name_fault
+from webhook.names import USE_KEY, qualified_name_errors
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.wording import change, counted
@@ -60,8 +60,8 @@ def _check_topology_levels(spec: TopologySpec) -> Iterator[Problem]:
         yield TOPOLOGY_LEVELS.problem(spec.path("levels"), message, fix, shown=counted(count, "level"))
     for index, level in enumerate(spec.levels):
         name, path = level.node_label, level.path("nodeLabel")
-        if qualified_name(name) and not is_placeholder(name):
-            message = f"cannot be the key of a node label because {key_fault(name)}"
+        if qualified_name_errors(name) and not is_placeholder(name):
+            message = f"cannot be the key of a node label because {qualified_name_fault(name)}"
             yield TOPOLOGY_LEVELS.problem(path, message, USE_KEY, name)
         if name in before:
             yield TOPOLOGY_LEVELS.problem(path, "is the label of two levels", "remove one of the two", name)
@@ -75,7 +75,7 @@ def _keeps_hostname_level(before: list[str], after: list[str]) -> bool:
     return bool(after) and before[-1] == HOSTNAME == after[-1]
 
 
-def validate_topology_label(spec: ResourceFlavorSpec) -> Iterator[Problem]:
+def validate_node_labels_for_topology(spec: ResourceFlavorSpec) -> Iterator[Problem]:
     """Yield the problem of a flavor with a topology and without node labels."""
     if spec.topology_name and not spec.node_labels:
         message = "must have a label because topologyName is set, and Kueue finds the nodes of the topology by a label"

@@ -11,12 +11,12 @@ from typing import Final
 
 from webhook import quantity
 from webhook.attributes import JSON
-from webhook.facts.kueue.feature_gates import ELASTIC_JOBS, NON_NEGATIVE, is_gate_on, may_be_on
+from webhook.facts.kueue.feature_gates import ELASTIC_JOBS, NON_NEGATIVE, is_gate_on, may_gate_be_on
 from webhook.facts.kueue.groups import KUEUE_QUEUE
 from webhook.facts.kueue.job import is_elastic_job
 from webhook.facts.kueue.objects import GROUP
 from webhook.facts.kueue.queue_too_many_entries import fault_of_count, fix_for_count
-from webhook.facts.kueue.releases import most_pod_sets, release_of
+from webhook.facts.kueue.releases import find_kueue_release, max_pod_sets_per_workload
 from webhook.facts.kueue.reservations import has_quota
 from webhook.facts.kueue.workload_types import Workload, WorkloadPodSet, WorkloadSpec
 from webhook.facts.subject import Subject
@@ -75,10 +75,10 @@ def validate_workload(subject: Subject) -> Iterator[Problem]:
 
 def _validate_pod_set_count(spec: WorkloadSpec, subject: Subject) -> Iterator[Problem]:
     path, count = spec.path("podSets"), len(spec.pod_sets)
-    message = fault_of_count(count, most_pod_sets(release_of(subject)))
+    message = fault_of_count(count, max_pod_sets_per_workload(find_kueue_release(subject)))
     is_optional = subject.attributes.kind.version != _REQUIRED_IN
     if message and (spec.has("podSets") or not is_optional):
-        fix = fix_for_count(count, most_pod_sets(release_of(subject)), "pod set")
+        fix = fix_for_count(count, max_pod_sets_per_workload(find_kueue_release(subject)), "pod set")
         yield _pod_sets_problem(path, message, fix, shown=counted(count, "pod set"))
     partial = sum(pod_set.min_count is not None for pod_set in spec.pod_sets)
     if partial > 1:
@@ -100,7 +100,7 @@ def _validate_pod_resources(resources: Resources, subject: Subject) -> Iterator[
             if name == "pods":
                 message = "must not be set because Kueue counts pods under this name"
                 yield WORKLOAD_RESOURCES.problem(path, message, "remove the entry")
-            amount = quantity.read(value)
+            amount = quantity.read_quantity_or_none(value)
             if amount is not None and amount.sign() < 0 and is_gate_on(NON_NEGATIVE, subject):
                 yield WORKLOAD_RESOURCES.problem(path, "must not be negative", "set 0 or more", value)
 
@@ -110,13 +110,13 @@ def validate_workload_update(subject: Subject) -> Iterator[Problem]:
     old, new = subject.typed_old(Workload), subject.typed(Workload)
     if not old or not has_quota(old):
         return
-    yield from _validate_pod_sets(old.spec, new.spec, subject)
+    yield from _validate_immutable_pod_sets(old.spec, new.spec, subject)
     if has_quota(new) and old.spec.queue_name != new.spec.queue_name:
         yield _fixed_field_problem(old.spec, new.spec, "queueName")
     is_admitted = old.status.is_true("Admitted") and new.status.is_true("Admitted")
     if is_admitted and old.spec.maximum_execution_time_seconds != new.spec.maximum_execution_time_seconds:
         yield _fixed_field_problem(old.spec, new.spec, "maximumExecutionTimeSeconds")
-    yield from _validate_priority(old.spec, new.spec)
+    yield from _validate_priority_class_change(old.spec, new.spec)
 
 
 def _fixed_field_problem(old: Typed, new: Typed, name: str) -> Problem:
@@ -128,7 +128,7 @@ def _workload_immutable_problem(path: FieldPath, message: str) -> Problem:
     return WORKLOAD_IMMUTABLE.problem(path, message, "restore the old value, or create another Workload")
 
 
-def _validate_pod_sets(old: WorkloadSpec, new: WorkloadSpec, subject: Subject) -> Iterator[Problem]:
+def _validate_immutable_pod_sets(old: WorkloadSpec, new: WorkloadSpec, subject: Subject) -> Iterator[Problem]:
     """Yield the problems that validateImmutablePodSets would report."""
     if len(old.pod_sets) != len(new.pod_sets):
         count = counted(len(new.pod_sets), "entry", "entries")
@@ -145,12 +145,12 @@ def _validate_pod_sets(old: WorkloadSpec, new: WorkloadSpec, subject: Subject) -
 
 def _comparable_pod_set(before: WorkloadPodSet, after: WorkloadPodSet, subject: Subject) -> JSON:
     """Return a pod set for the comparison; one of an elastic job may have fewer pods than before."""
-    if after.count < before.count and may_be_on(ELASTIC_JOBS, subject):
+    if after.count < before.count and may_gate_be_on(ELASTIC_JOBS, subject):
         return {**after.json, "count": before.count}
     return after.json
 
 
-def _validate_priority(old: WorkloadSpec, new: WorkloadSpec) -> Iterator[Problem]:
+def _validate_priority_class_change(old: WorkloadSpec, new: WorkloadSpec) -> Iterator[Problem]:
     """Yield changes of the priority class that are not allowed in either version."""
     before, after = old.priority_class_ref, new.priority_class_ref
     if before.is_set != after.is_set:
@@ -161,10 +161,10 @@ def _validate_priority(old: WorkloadSpec, new: WorkloadSpec) -> Iterator[Problem
         for name in ("group", "kind", "name") if is_of_pods else ("group", "kind"):
             if before.differs(after, name):
                 yield _fixed_field_problem(before, after, name)
-    yield from _validate_priority_of_v1beta1(old, new)
+    yield from _validate_priority_change_of_v1beta1(old, new)
 
 
-def _validate_priority_of_v1beta1(old: WorkloadSpec, new: WorkloadSpec) -> Iterator[Problem]:
+def _validate_priority_change_of_v1beta1(old: WorkloadSpec, new: WorkloadSpec) -> Iterator[Problem]:
     before, after = old.priority_class_source, new.priority_class_source
     if before and after and before != after:
         yield _fixed_field_problem(old, new, "priorityClassSource")
@@ -185,5 +185,7 @@ def _paths_of_differences(old: JSON, new: JSON, at: FieldPath, subject: Subject)
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for index, (one, other) in enumerate(zip(old, new, strict=True)):
             yield from _paths_of_differences(one, other, (*at, index), subject)
-    elif not _AMOUNTS.intersection(map(str, at)) or (quantity.read(old) or old) != (quantity.read(new) or new):
+    elif not _AMOUNTS.intersection(map(str, at)) or (quantity.read_quantity_or_none(old) or old) != (
+        quantity.read_quantity_or_none(new) or new
+    ):
         yield at

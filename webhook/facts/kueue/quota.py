@@ -43,7 +43,7 @@ class QuotaNode:
         """Return its quota for a flavor's resource."""
         return self.quotas.get(pair, NONE)
 
-    def path(self) -> tuple[QuotaNode, ...]:
+    def path_to_root(self) -> tuple[QuotaNode, ...]:
         """Return the node and its cohorts, up to the root."""
         listed, node = [], self
         while True:
@@ -77,7 +77,7 @@ class QuotaTree:
 
     def __init__(self, root: QuotaNode) -> None:
         self.root = root
-        self._order = tuple(parents_first(root))
+        self._order = tuple(nodes_parents_first(root))
         self._sums: dict[FlavorResource, _QuotaSums] = {}
         self._bounds: dict[tuple[QuotaNode, FlavorResource], tuple[int, int]] = {}
 
@@ -85,7 +85,7 @@ class QuotaTree:
         """Return every node, parents before children."""
         return self._order
 
-    def subtree(self, node: QuotaNode, pair: FlavorResource) -> int:
+    def subtree_quota(self, node: QuotaNode, pair: FlavorResource) -> int:
         """Return the quota of a node together with what the nodes below it lend: SubtreeQuota."""
         return self._cached_sums(pair).subtree[node]
 
@@ -93,18 +93,22 @@ class QuotaTree:
         """Return the amount of a flavor and resource that is in use below a node of the tree."""
         return self._cached_sums(pair).usage[node]
 
-    def potential(self, node: QuotaNode, pair: FlavorResource) -> int:
+    def potential_available_quota(self, node: QuotaNode, pair: FlavorResource) -> int:
         """Return the most that a node could have if nothing were in use: potentialAvailable."""
-        return self._cached_bounds(node, pair)[0]
+        return self._cached_potential_and_available(node, pair)[0]
 
-    def available(self, node: QuotaNode, pair: FlavorResource, *, less_usage: int = 0) -> int:
+    def available_quota(self, node: QuotaNode, pair: FlavorResource, *, less_usage: int = 0) -> int:
         """Return what is free for a node now, below 0 if more is in use than there is: available.
 
         `less_usage` is how much less of its own it would use, as after preempting its own workloads.
         """
-        return self._compute_free_quota(node, pair, less_usage) if less_usage else self._cached_bounds(node, pair)[1]
+        return (
+            self._compute_free_quota(node, pair, less_usage)
+            if less_usage
+            else self._cached_potential_and_available(node, pair)[1]
+        )
 
-    def _cached_bounds(self, node: QuotaNode, pair: FlavorResource) -> tuple[int, int]:
+    def _cached_potential_and_available(self, node: QuotaNode, pair: FlavorResource) -> tuple[int, int]:
         """Return both bounds, cached, because jobs ask for the same few."""
         bounds = self._bounds.get((node, pair))
         if bounds is None:
@@ -116,7 +120,7 @@ class QuotaTree:
 
     def _compute_potential_available(self, node: QuotaNode, pair: FlavorResource) -> int:
         sums, amount = self._cached_sums(pair), 0
-        for ancestor in reversed(node.path()):
+        for ancestor in reversed(node.path_to_root()):
             if ancestor.parent is None:
                 amount = sums.subtree[ancestor]
                 continue
@@ -128,11 +132,11 @@ class QuotaTree:
 
     def _compute_free_quota(self, node: QuotaNode, pair: FlavorResource, less_usage: int) -> int:
         sums, amount, less = self._cached_sums(pair), 0, {}
-        for ancestor in node.path():
+        for ancestor in node.path_to_root():
             used, local = sums.usage[ancestor], sums.never_lent_quota(ancestor, pair)
             less[ancestor] = used - less_usage
             less_usage = max(0, used - local) - max(0, less[ancestor] - local)
-        for ancestor in reversed(node.path()):
+        for ancestor in reversed(node.path_to_root()):
             if ancestor.parent is None:
                 amount = sums.subtree[ancestor] - less[ancestor]
                 continue
@@ -161,7 +165,7 @@ class QuotaTree:
         return sums
 
 
-def parents_first(root: QuotaNode) -> Iterator[QuotaNode]:
+def nodes_parents_first(root: QuotaNode) -> Iterator[QuotaNode]:
     """Yield a node and all below it, parents before their children."""
     waiting = [root]
     while waiting:

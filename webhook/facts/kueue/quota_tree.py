@@ -14,11 +14,11 @@ from typing import Final
 
 from webhook.deadline import Deadline
 from webhook.facts.kueue.quota import QuotaNode, QuotaTree, set_parent
-from webhook.facts.kueue.quota_types import QueueFields, read_stored_cohort, stored_cluster_queue
+from webhook.facts.kueue.quota_types import QueueFields, read_stored_cluster_queue, read_stored_cohort
 from webhook.facts.kueue.reservations import WorkloadReservations, read_reservations
 from webhook.facts.kueue.types import ClusterQueue, Cohort
 from webhook.facts.view import ClusterView
-from webhook.same import Same
+from webhook.same import IdentityKey
 from webhook.typed.collections import Items
 
 _KEPT_STATES: Final = 4
@@ -49,7 +49,7 @@ class QuotaTrees:
     _trees: dict[str, QuotaTree | None] = field(default_factory=dict)
     _nodes: dict[str, QuotaNode] = field(default_factory=dict)
 
-    def placed(self, name: str) -> tuple[QuotaTree, QuotaNode] | None:
+    def tree_and_node_of_queue(self, name: str) -> tuple[QuotaTree, QuotaNode] | None:
         """Return the tree that a ClusterQueue is in, and its node; None if its cohorts have a cycle.
 
         Raises:
@@ -73,7 +73,7 @@ class QuotaTrees:
             return None
         tree = self._trees.get(root)
         if tree is None:
-            tree = self._trees[root] = QuotaTree(self._root_with_members(root))
+            tree = self._trees[root] = QuotaTree(self._build_cohort_tree(root))
         return tree
 
     def root_of(self, cohort: str) -> str | None:
@@ -99,11 +99,11 @@ class QuotaTrees:
             cohort = self.parent_of(cohort)
         return tuple(passed)[passed[cohort] :] if cohort else ()
 
-    def everyone(self) -> tuple[QueueFields, ...]:
+    def all_queues_and_cohorts(self) -> tuple[QueueFields, ...]:
         """Return all ClusterQueues and all Cohorts."""
         return (*self.cluster_queues.values(), *self.cohorts.values())
 
-    def _root_with_members(self, root: str) -> QuotaNode:
+    def _build_cohort_tree(self, root: str) -> QuotaNode:
         top = self._cohort_node(root)
         waiting = [top]
         while waiting:
@@ -128,8 +128,10 @@ class QuotaTrees:
 
 def read_quota_tree(view: ClusterView) -> QuotaTrees:
     """Return the queues of a view's cluster; objects that cannot be looked up are noted as missing."""
-    stored = _Stored(Same(view.all(ClusterQueue.gvk)), Same(view.all(Cohort.gvk)), view.deadline)
-    return _build_quota_trees(stored, Same(read_reservations(view)))
+    stored = _StoredQueuesAndCohorts(
+        IdentityKey(view.list_json(ClusterQueue.gvk)), IdentityKey(view.list_json(Cohort.gvk)), view.deadline
+    )
+    return _build_quota_trees(stored, IdentityKey(read_reservations(view)))
 
 
 def others_in_tree_of_cohort(name: str, cohort: str, view: ClusterView) -> Items[QuotaNode]:
@@ -140,24 +142,28 @@ def others_in_tree_of_cohort(name: str, cohort: str, view: ClusterView) -> Items
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
-    """The stored objects; until when they may be read makes no difference to what they say."""
+class _StoredQueuesAndCohorts:
+    """The stored ClusterQueues and Cohorts; the deadline is no part of the cache key, because it does not change the
+    result. until when they may be read makes no difference to what they say.
+    """
 
-    cluster_queues: Same
-    cohorts: Same
+    cluster_queues: IdentityKey
+    cohorts: IdentityKey
     deadline: Deadline = field(compare=False)
 
-    def charged(self, objects: Same) -> Iterator[Same]:
-        """Yield each object after charging for its reading; what was read is kept, wherever the deadline ends it."""
+    def charge_for_each_object(self, objects: IdentityKey) -> Iterator[IdentityKey]:
+        """Yield each object after charging the deadline for the work of reading it. what was read is kept, wherever the
+        deadline ends it.
+        """
         for stored in objects.held:
             self.deadline.spend(_READ_WORK)
-            yield Same(stored)
+            yield IdentityKey(stored)
 
 
 @lru_cache(maxsize=_KEPT_STATES)
-def _build_quota_trees(stored: _Stored, reserved: Same) -> QuotaTrees:
-    listed = [stored_cluster_queue(queue) for queue in stored.charged(stored.cluster_queues)]
-    parents = [read_stored_cohort(cohort) for cohort in stored.charged(stored.cohorts)]
+def _build_quota_trees(stored: _StoredQueuesAndCohorts, reserved: IdentityKey) -> QuotaTrees:
+    listed = [read_stored_cluster_queue(queue) for queue in stored.charge_for_each_object(stored.cluster_queues)]
+    parents = [read_stored_cohort(cohort) for cohort in stored.charge_for_each_object(stored.cohorts)]
     usage = reserved.held if _has_all_workloads(reserved.held, listed) else None
     tables = QuotaTrees(
         {queue.name: queue for queue in listed}, {cohort.name: cohort for cohort in parents}, reserved=usage

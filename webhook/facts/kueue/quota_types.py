@@ -20,8 +20,8 @@ from webhook.facts.kueue.types import (
     Preemption,
     ResourceGroup,
 )
-from webhook.facts.resource_units import amount_in_units
-from webhook.same import Same
+from webhook.facts.resource_units import parse_amount_in_kueue_units
+from webhook.same import IdentityKey
 from webhook.typed.fields import Amount
 
 _KEPT_OBJECTS: Final = 8192
@@ -76,7 +76,7 @@ class QueueFields:
         """Return the resource group of the queue that covers a resource."""
         return next((group for group in self.groups if resource in group.resources), None)
 
-    def flavors(self) -> set[str]:
+    def flavor_names(self) -> set[str]:
         """Return the names of the flavors of all resource groups of the queue."""
         return {name for group in self.groups for name in group.flavors}
 
@@ -86,13 +86,13 @@ class QueueFields:
 
 
 @lru_cache(maxsize=_KEPT_OBJECTS)
-def stored_cluster_queue(key: Same) -> QueueFields:
+def read_stored_cluster_queue(key: IdentityKey) -> QueueFields:
     """Return a stored ClusterQueue, read once for each state of it."""
     return read_cluster_queue(ClusterQueue.of(key.held))
 
 
 @lru_cache(maxsize=_KEPT_OBJECTS)
-def read_stored_cohort(key: Same) -> QueueFields:
+def read_stored_cohort(key: IdentityKey) -> QueueFields:
     """Return a stored Cohort, read once for each state of it."""
     written = Cohort.of(key.held)
     return QueueFields(
@@ -159,13 +159,13 @@ def _read_quota(is_cpu: bool, nominal: Amount | None, borrowing: Amount | None, 
     """Return a quota; equal quotas are read once, because queues have few different ones."""
     resource = "cpu" if is_cpu else ""
     return FlavorQuota(
-        nominal=amount_in_units(resource, nominal) or 0,
-        borrowing_limit=amount_in_units(resource, borrowing),
-        lending_limit=amount_in_units(resource, lending),
+        nominal=parse_amount_in_kueue_units(resource, nominal) or 0,
+        borrowing_limit=parse_amount_in_kueue_units(resource, borrowing),
+        lending_limit=parse_amount_in_kueue_units(resource, lending),
     )
 
 
 def _usage_of_status(status: ClusterQueueStatus) -> Iterator[tuple[FlavorResource, int]]:
     for flavor in status.flavors_reservation:
         for resource in flavor.resources:
-            yield (flavor.name, resource.name), amount_in_units(resource.name, resource.total) or 0
+            yield (flavor.name, resource.name), parse_amount_in_kueue_units(resource.name, resource.total) or 0

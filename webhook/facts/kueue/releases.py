@@ -28,32 +28,32 @@ UNKNOWN: Final = MissingObject(
 )
 
 
-def release_of(subject: Subject) -> Release:
+def find_kueue_release(subject: Subject) -> Release:
     """Return the release of Kueue: that of the parameter, else that of its Deployment, else the newest."""
-    return subject.once(_known_release) or subject.assumptions.kueue
+    return subject.once(_assumed_or_installed_release) or subject.assumptions.kueue
 
 
-def knows_release(subject: Subject) -> bool:
+def is_kueue_release_known(subject: Subject) -> bool:
     """Return whether the release is known; in a whole cluster without the Deployment it counts as the newest.
 
     Where files do not say it either, what releases do differently is not evaluated.
     """
-    return subject.once(_known_release) is not None or subject.view().is_whole()
+    return subject.once(_assumed_or_installed_release) is not None or subject.cluster_view().is_whole()
 
 
-def origin_of_release(subject: Subject) -> str:
+def source_of_kueue_release_as_text(subject: Subject) -> str:
     """Say which file states the release: " in charts/kueue/Chart.yaml"; "" where a parameter or a live cluster does."""
     if subject.assumptions.knows_kueue:
         return ""
-    place, view = controllers.KUEUE.place, subject.view()
-    return view.origin(view.peek(controllers.DEPLOYMENT, place.namespace, place.name))
+    place, view = controllers.KUEUE.place, subject.cluster_view()
+    return view.file_of_object_as_text(view.get_without_noting(controllers.DEPLOYMENT, place.namespace, place.name))
 
 
-def _known_release(subject: Subject) -> Release | None:
+def _assumed_or_installed_release(subject: Subject) -> Release | None:
     assumed = subject.assumptions
-    return assumed.kueue if assumed.knows_kueue else installed_release(subject.view(), controllers.KUEUE)
+    return assumed.kueue if assumed.knows_kueue else installed_release(subject.cluster_view(), controllers.KUEUE)
 
 
-def most_pod_sets(release: Release) -> int:
+def max_pod_sets_per_workload(release: Release) -> int:
     """Return how many pod sets a Workload of a release may have."""
     return 18 if release >= _MOST_POD_SETS else 10 if release >= _MORE_POD_SETS else 8

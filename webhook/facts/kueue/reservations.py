@@ -16,10 +16,10 @@ from typing import Final, TypeAlias
 from webhook.facts.kueue.quota import FlavorResource
 from webhook.facts.kueue.types import LocalQueue
 from webhook.facts.kueue.workload_types import PodSetAssignment, Workload
-from webhook.facts.resource_units import amount_in_units
+from webhook.facts.resource_units import parse_amount_in_kueue_units
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
-from webhook.same import Same
+from webhook.same import IdentityKey
 from webhook.typed.objects import Object
 
 Owner: TypeAlias = tuple[str, str, str, str]
@@ -46,26 +46,26 @@ class WorkloadReservations:
     queued: set[Owner] = field(default_factory=set)
 
     @property
-    def holding(self) -> int:
+    def number_of_workloads_with_quota(self) -> int:
         """Return the number of Workloads that have quota reserved."""
         return self.holders.total()
 
 
 def read_reservations(view: ClusterView) -> WorkloadReservations | None:
     """Return the reservations of the Workloads of a view, None if it has no Workloads."""
-    listed = view.unnoted().all(Workload.gvk)
-    return _count_workloads(Same(listed)) if listed else None
+    listed = view.copy_without_missing_objects().list_json(Workload.gvk)
+    return _sum_reservations_of_workloads(IdentityKey(listed)) if listed else None
 
 
 @lru_cache(maxsize=_KEPT_STATES)
-def _count_workloads(workloads: Same) -> WorkloadReservations:
+def _sum_reservations_of_workloads(workloads: IdentityKey) -> WorkloadReservations:
     total = WorkloadReservations()
     for obj in workloads.held:
-        _count_workload(Workload.of(obj), total)
+        _add_workload_to_reservations(Workload.of(obj), total)
     return total
 
 
-def _count_workload(workload: Workload, total: WorkloadReservations) -> None:
+def _add_workload_to_reservations(workload: Workload, total: WorkloadReservations) -> None:
     if workload.status.is_true("Finished"):
         return
     if has_quota(workload):
@@ -109,10 +109,10 @@ def _admitted_usage(workload: Workload) -> Counter[FlavorResource]:
 
 def _assigned_amounts(assigned: PodSetAssignment) -> Iterator[tuple[FlavorResource, int]]:
     for resource, value in assigned.resource_usage.items():
-        yield (assigned.flavors.get(resource, ""), resource), amount_in_units(resource, value) or 0
+        yield (assigned.flavors.get(resource, ""), resource), parse_amount_in_kueue_units(resource, value) or 0
 
 
-def owner_key(subject: Subject) -> Owner:
+def key_as_workload_owner(subject: Subject) -> Owner:
     """Return the key under which the Workload of an object names its owner."""
     return subject.namespace or "default", *subject.group_kind, subject.typed(Object).name
 
@@ -120,25 +120,27 @@ def owner_key(subject: Subject) -> Owner:
 def is_admitted(subject: Subject, view: ClusterView) -> bool:
     """Return whether the Workload of an object has quota already."""
     total = read_reservations(view)
-    return total is not None and owner_key(subject) in total.admitted
+    return total is not None and key_as_workload_owner(subject) in total.admitted
 
 
-def number_waiting_before(subject: Subject, queue: str, view: ClusterView) -> int:
+def count_other_waiting_workloads(subject: Subject, queue: str, view: ClusterView) -> int:
     """Return how many Workloads other than the object's own wait for a ClusterQueue."""
-    count = _waiting_by_cluster_queue(Same(view.all(Workload.gvk)), Same(view.all(LocalQueue.gvk)))[queue]
+    count = _count_waiting_by_cluster_queue(
+        IdentityKey(view.list_json(Workload.gvk)), IdentityKey(view.list_json(LocalQueue.gvk))
+    )[queue]
     return count - is_queued(subject, view)
 
 
 def is_queued(subject: Subject, view: ClusterView) -> bool:
     """Return whether the Workload of an object waits."""
     total = read_reservations(view)
-    return total is not None and owner_key(subject) in total.queued
+    return total is not None and key_as_workload_owner(subject) in total.queued
 
 
 @lru_cache(maxsize=_KEPT_STATES)
-def _waiting_by_cluster_queue(workloads: Same, local_queues: Same) -> Counter[str]:
+def _count_waiting_by_cluster_queue(workloads: IdentityKey, local_queues: IdentityKey) -> Counter[str]:
     """Return the number of waiting Workloads by ClusterQueue."""
-    waiting, total = _count_workloads(workloads).waiting, Counter[str]()
+    waiting, total = _sum_reservations_of_workloads(workloads).waiting, Counter[str]()
     for obj in local_queues.held:
         queue = LocalQueue.of(obj)
         total[queue.spec.cluster_queue] += waiting[_namespace_or_default(queue), queue.name]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.facts.kueue.flavors import ReadFlavor
+from webhook.facts.kueue.flavors import FlavorFields
 from webhook.facts.kueue.objects import BOOLEANS, GROUP
 from webhook.facts.kueue.types import Topology
 from webhook.facts.view import ClusterView
@@ -62,7 +62,7 @@ def read_topology_request(template: PodTemplate) -> TopologyRequest:
 
 
 def why_topology_does_not_fit(
-    wanted: TopologyRequest, flavor: ReadFlavor, view: ClusterView, *, is_implied: bool, is_of_nodes: bool = True
+    wanted: TopologyRequest, flavor: FlavorFields, view: ClusterView, *, is_implied: bool, is_of_nodes: bool = True
 ) -> str:
     """Return why a flavor does not fit a topology request, "" if it fits.
 
@@ -82,6 +82,6 @@ def why_topology_does_not_fit(
     return f"its topology `{flavor.topology}` has no level `{missing}`" if missing else ""
 
 
-def levels_of_flavor(flavor: ReadFlavor, view: ClusterView) -> tuple[str, ...]:
+def levels_of_flavor(flavor: FlavorFields, view: ClusterView) -> tuple[str, ...]:
     """Return the node labels of a flavor's topology, from the top."""
     return tuple(view.find(Topology, flavor.topology, namespaced=False).spec.labels())

@@ -16,7 +16,7 @@ from functools import reduce
 from operator import or_
 from typing import Final, TypeAlias
 
-from webhook.facts.kueue.flavors import ReadFlavor, first_untolerated_taint_of_flavor
+from webhook.facts.kueue.flavors import FlavorFields, first_untolerated_taint_of_flavor
 from webhook.facts.kueue.nodes import NodeCapacity, read_kueue_nodes
 from webhook.facts.kueue.topology import HOSTNAME, TopologyRequest, levels_of_flavor
 from webhook.facts.pods.pod_requests import Amounts
@@ -38,7 +38,7 @@ class PodPlacement:
     """Pods to place on the nodes of a flavor: their number and their requests."""
 
     wish: TopologyRequest
-    flavor: ReadFlavor
+    flavor: FlavorFields
     template: PodTemplate
     count: int
     requests: Amounts
@@ -48,12 +48,12 @@ def count_fitting_pods(placed: PodPlacement, view: ClusterView) -> int | None:
     """Return how many of the pods the topology could hold; None if its nodes are not known."""
     levels = levels_of_flavor(placed.flavor, view)
     if not view.is_whole(Node.gvk):
-        view.note(MissingObject(kind=Node.gvk.kind, name=""))
+        view.note_missing(MissingObject(kind=Node.gvk.kind, name=""))
         return None
     if not levels:
         return None
     domains: Mapping[Domain, int] = {
-        domain: _pods_that_fit(leaf, placed.requests)
+        domain: _count_pods_that_fit(leaf, placed.requests)
         for domain, leaf in _resources_of_lowest_domains(placed, levels, view).items()
     }
     wanted = placed.wish
@@ -86,7 +86,7 @@ def _may_node_take_pods(node: NodeCapacity, placed: PodPlacement, is_by_host: bo
     return not is_by_host or all(node.labels.get(key) == value for key, value in selector.items())
 
 
-def _pods_that_fit(allocatable: Mapping[str, int], requests: Amounts) -> int:
+def _count_pods_that_fit(allocatable: Mapping[str, int], requests: Amounts) -> int:
     """Return how many pods fit into an amount of resources."""
     asked = {**requests, PODS: _ONE}
     return min((allocatable.get(name, 0) // value for name, value in asked.items() if value > 0), default=0)
@@ -155,9 +155,9 @@ def _resources_of_domains(placed: Sequence[PodPlacement], level: str, view: Clus
         leaf = reduce(or_, (leaves[domain] for leaves in of_sets if domain in leaves))
         total = totals.setdefault(domain[:depth], _DomainResources())
         total.amounts.update(leaf)
-        total.pods += _pods_that_fit(leaf, smallest)
+        total.pods += _count_pods_that_fit(leaf, smallest)
         for at, pods in enumerate(placed):
-            total.alone[at] += _pods_that_fit(leaf, pods.requests) if domain in of_sets[at] else 0
+            total.alone[at] += _count_pods_that_fit(leaf, pods.requests) if domain in of_sets[at] else 0
     yield from totals.values()
 
 

@@ -63,7 +63,7 @@ class QuotaSpec(Typed):
         return {flavor.name for group in self.resource_groups for flavor in group.flavors}
 
 
-class ChoiceOfCheck(Typed):
+class AdmissionCheckStrategyRule(Typed):
     """An AdmissionCheck of a ClusterQueue, and the flavors that it is for; none means all of them."""
 
     name = Text()
@@ -73,7 +73,7 @@ class ChoiceOfCheck(Typed):
 class AdmissionChecksStrategy(Typed):
     """The AdmissionChecks of a ClusterQueue."""
 
-    admission_checks = Parts(ChoiceOfCheck)
+    admission_checks = Parts(AdmissionCheckStrategyRule)
 
 
 class FlavorFungibility(Typed):
@@ -98,7 +98,7 @@ class Preemption(Typed):
     borrow_within_cohort = Part(BorrowWithinCohort)
 
 
-class Constraints(Typed):
+class MigrationConstraints(Typed):
     """The flavors to which a Workload may migrate."""
 
     last_acceptable_flavor_name = Text()
@@ -108,7 +108,7 @@ class Migration(Typed):
     """The settings for migration of a Workload to a better flavor."""
 
     mode = Text()
-    constraints = Part(Constraints)
+    constraints = Part(MigrationConstraints)
 
 
 class ConcurrentAdmissionPolicy(Typed):
@@ -205,7 +205,7 @@ class ResourceFlavor(Object):
     spec = Part(ResourceFlavorSpec)
 
 
-class Level(Typed):
+class TopologyLevel(Typed):
     """A level of a Topology."""
 
     node_label = Text()
@@ -214,7 +214,7 @@ class Level(Typed):
 class TopologySpec(Typed):
     """The spec of a Topology."""
 
-    levels = Parts(Level)
+    levels = Parts(TopologyLevel)
 
     def labels(self) -> list[str]:
         """Return the node labels of its levels, from the top."""
@@ -267,6 +267,6 @@ class PodWithStatus(Pod):
     status = Part(PodStatus)
 
     @property
-    def is_over(self) -> bool:
+    def is_failed_or_terminating(self) -> bool:
         """Return whether the pod has failed, or is being deleted."""
         return self.status.phase == "Failed" or self.metadata.has("deletionTimestamp")

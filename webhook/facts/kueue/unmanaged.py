@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 from webhook.facts.kueue.configuration import (
     UNSEEN_CONFIGURATION,
     default_integrations,
-    is_integrated_elsewhere,
+    is_integrated_by_other_configuration,
     read_kueue_configuration,
 )
 from webhook.facts.kueue.groups import KUEUE_UNMANAGED
@@ -26,13 +26,20 @@ from webhook.facts.kueue.managed import (
 )
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.kueue.pod_templates import pod_templates
-from webhook.facts.kueue.releases import LABEL_ALONE, OLDEST, UNKNOWN, knows_release, origin_of_release, release_of
+from webhook.facts.kueue.releases import (
+    LABEL_ALONE,
+    OLDEST,
+    UNKNOWN,
+    find_kueue_release,
+    is_kueue_release_known,
+    source_of_kueue_release_as_text,
+)
 from webhook.facts.kueue.types import LocalQueue
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath, path_as_text
 from webhook.problem import Problem
-from webhook.releases import shown
+from webhook.releases import release_as_text
 from webhook.typed.objects import Object
 from webhook.typed.ray import RayCluster
 from webhook.wording import named
@@ -141,13 +148,14 @@ def _kind_not_integrated_problem(subject: Subject, how: KueueManagement) -> Prob
 def _integration_off_problem(subject: Subject, how: KueueManagement) -> Problem:
     """Return the problem of a kind that the Configuration, or the release by default, does not integrate."""
     read = subject.once(read_kueue_configuration)
-    if not read.is_known and is_integrated_elsewhere(how.framework, subject):
+    if not read.is_known and is_integrated_by_other_configuration(how.framework, subject):
         return INTEGRATION_OFF.problem(_AT, missing=(UNSEEN_CONFIGURATION,))
-    if not read.is_known and how.framework in default_integrations(OLDEST) and not knows_release(subject):
+    if not read.is_known and how.framework in default_integrations(OLDEST) and not is_kueue_release_known(subject):
         return INTEGRATION_OFF.problem(_AT, missing=(UNKNOWN,))
     where = "integrations.frameworks of Kueue's Configuration"
-    release = f"which is not the default in Kueue {shown(release_of(subject))}{origin_of_release(subject)}"
-    message = f"has no effect unless {where} lists {how.framework}, {release}"
+    release, source = release_as_text(find_kueue_release(subject)), source_of_kueue_release_as_text(subject)
+    default = f"which is not the default in Kueue {release}{source}"
+    message = f"has no effect unless {where} lists {how.framework}, {default}"
     if read.is_known:
         message = f"has no effect because {where} does not list {how.framework}"
     fix = "use a kind that Kueue manages, or ask the administrator of Kueue for the integration"
@@ -158,18 +166,21 @@ def _check_queue_name_elsewhere(subject: Subject, how: KueueManagement) -> Itera
     """Yield a queue name where Kueue does not read it, or the lack of one in a namespace with queues."""
     annotated = subject.typed(Object).annotations.get(QUEUE_NAME, "")
     if annotated:
-        if not knows_release(subject) or release_of(subject) >= LABEL_ALONE:
-            yield _label_place_problem(("metadata", "annotations", QUEUE_NAME), annotated)
+        if not is_kueue_release_known(subject) or find_kueue_release(subject) >= LABEL_ALONE:
+            yield _misplaced_queue_label_problem(("metadata", "annotations", QUEUE_NAME), annotated)
     elif how.why_not == "no-queue":
         templates = [*_check_queue_on_templates(subject)] if how.framework != "pod" else []
         yield from templates
         if not templates and not _is_scaled_by_ray(subject):
-            yield from _check_no_queue_name(subject, how)
+            yield from _check_missing_queue_name(subject, how)
 
 
-def _label_place_problem(path: FieldPath, queue: str, of_pods: Literal["", "queued", "ignored"] = "") -> Problem:
+def _misplaced_queue_label_problem(
+    path: FieldPath, queue: str, of_pods: Literal["", "queued", "ignored"] = ""
+) -> Problem:
     """Return the problem of an annotation, or of a label of pods that Kueue queues one by one, or ignores."""
-    message = f"has no effect since Kueue {shown(LABEL_ALONE)}, which reads the name of the queue from a label alone"
+    since = f"since Kueue {release_as_text(LABEL_ALONE)}"
+    message = f"has no effect {since}, which reads the name of the queue from a label alone"
     fix = "set a label instead"
     if of_pods:
         message = "has no effect on the object because Kueue reads the label of the object and not of its pods"
@@ -192,7 +203,9 @@ def _check_queue_on_templates(subject: Subject) -> Iterator[Problem]:
     for pod_set, template in zip(subject.once(pod_sets).all, subject.once(pod_templates), strict=True):
         queue = template.metadata.labels.get(QUEUE_NAME)
         if queue and pod_set.path:
-            yield _label_place_problem(pod_set.locate(_AT), queue, of_pods="queued" if has_pods else "ignored")
+            yield _misplaced_queue_label_problem(
+                pod_set.locate(_AT), queue, of_pods="queued" if has_pods else "ignored"
+            )
             return
 
 
@@ -200,16 +213,16 @@ def _is_scaled_by_ray(subject: Subject) -> bool:
     return subject.group_kind == _RAY_CLUSTER and subject.typed(RayCluster).spec.enable_in_tree_autoscaling
 
 
-def _check_no_queue_name(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
+def _check_missing_queue_name(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
     if how.framework in SERVING or is_owned_by_other(subject) or not is_namespace_known(subject):
         return
     queues = local_queue_names(subject)
     if queues and not subject.once(read_kueue_configuration).manages_all:
         first = named(queues[:3], "LocalQueue")
         if len(queues) == 1:
-            view = subject.view()
-            first += view.origin(view.peek(LocalQueue.gvk, subject.namespace, queues[0]))
+            view = subject.cluster_view()
+            first += view.file_of_object_as_text(view.get_without_noting(LocalQueue.gvk, subject.namespace, queues[0]))
         message = f"does not name a queue, but its namespace has {first}"
         message = f"the object {message}, so the object starts at once, without quota"
-        rule = NO_QUEUE_NAME if subject.view().is_whole() else NO_QUEUE_NAME_IN_FILES
+        rule = NO_QUEUE_NAME if subject.cluster_view().is_whole() else NO_QUEUE_NAME_IN_FILES
         yield rule.problem("", message, f"set the label {QUEUE_NAME}: {min(queues)}")

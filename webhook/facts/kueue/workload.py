@@ -13,8 +13,14 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.facts.kueue.configuration import KueueConfiguration, read_kueue_configuration
-from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, EXTENDED_CLAIMS, NO_CLAIMS_WITHOUT, is_gate_on, may_be_on
-from webhook.facts.kueue.never_claims_and_classes import QuotaDevices, count_claimed_devices, problems_of_all_claims
+from webhook.facts.kueue.feature_gates import (
+    DEVICE_CLAIMS,
+    EXTENDED_CLAIMS,
+    NO_CLAIMS_WITHOUT,
+    is_gate_on,
+    may_gate_be_on,
+)
+from webhook.facts.kueue.never_claims_and_classes import QuotaDevices, count_claimed_devices, refuse_all_claims
 from webhook.facts.kueue.never_extended_sources import count_extended_resources
 from webhook.facts.kueue.objects import MIN_PARALLELISM
 from webhook.facts.kueue.pod_templates import pod_templates, typed_template
@@ -22,13 +28,13 @@ from webhook.facts.kueue.types import RuntimeClass
 from webhook.facts.pods.pod_requests import (
     Amounts,
     NamespaceLimits,
-    OutOfRange,
+    OutOfRangeAmount,
     amounts_in_thousandths,
     combine_limit_ranges,
-    out_of_range,
+    find_amounts_out_of_range,
     quota_requests_of_pod,
     requests_of_containers,
-    units_of_thousandths,
+    thousandths_to_kueue_units,
 )
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
@@ -67,14 +73,14 @@ class PodSetRequests:
     per_pod: Amounts
     requests: Mapping[str, int]
     devices: QuotaDevices
-    outside: Sequence[OutOfRange]
+    outside: Sequence[OutOfRangeAmount]
 
     @property
     def name(self) -> str:
         """Return the name of the pod set."""
         return self.pod_set.name
 
-    def at(self, path: FieldPath) -> FieldPath:
+    def path_in_object(self, path: FieldPath) -> FieldPath:
         """Return the path in the object of a field of the template."""
         return self.pod_set.locate(path)
 
@@ -89,16 +95,16 @@ class Workload:
 
 def build_workload(subject: Subject) -> Workload:
     """Return the Workload of an object; call it through `Subject.once`."""
-    listed, counting = subject.once(pod_sets), _PodSetCounter(subject)
+    listed, counting = subject.once(pod_sets), _PodSetRequestsBuilder(subject)
     pairs = zip(listed.all, subject.once(pod_templates), strict=True)
     counted = [counting.requests_of_pod_set(pod_set, template) for pod_set, template in pairs]
-    missing = (*listed.missing, *counting.view.every_missing_object())
+    missing = (*listed.missing, *counting.view.all_missing_objects())
     return Workload(pod_sets=Items(counted, subject.deadline), missing=missing)
 
 
 @dataclass(slots=True)
-class _PodSetCounter:
-    """Counts the pods of one object."""
+class _PodSetRequestsBuilder:
+    """Builds the requests of the pod sets of one object: how many pods each has, and the quota that a pod needs."""
 
     subject: Subject
     view: ClusterView = field(init=False)
@@ -106,8 +112,8 @@ class _PodSetCounter:
     configuration: KueueConfiguration = field(init=False)
 
     def __post_init__(self) -> None:
-        self.view = self.subject.view()
-        self.ranges = combine_limit_ranges(self.view.list(LimitRange, self.subject.namespace))
+        self.view = self.subject.cluster_view()
+        self.ranges = combine_limit_ranges(self.view.list_typed(LimitRange, self.subject.namespace))
         self.configuration = self.subject.once(read_kueue_configuration)
 
     def requests_of_pod_set(self, pod_set: PodSet, written: PodTemplate) -> PodSetRequests:
@@ -127,21 +133,21 @@ class _PodSetCounter:
             per_pod=per_pod,
             requests={name: value * least for name, value in quota.items()},
             devices=devices,
-            outside=of_containers.of([*out_of_range(of_containers, per_pod, self.ranges)]),
+            outside=of_containers.of([*find_amounts_out_of_range(of_containers, per_pod, self.ranges)]),
         )
 
     def _overhead_of_pod(self, template: PodTemplate) -> Amounts:
         pod = template.spec
         if pod.overhead or not pod.runtime_class_name:
             return amounts_in_thousandths(pod.overhead)
-        runtime_class = self.subject.view().find(RuntimeClass, pod.runtime_class_name, namespaced=False)
+        runtime_class = self.subject.cluster_view().find(RuntimeClass, pod.runtime_class_name, namespaced=False)
         return amounts_in_thousandths(runtime_class.overhead.pod_fixed)
 
     def _devices_of_pod(self, template: PodTemplate, pod_set: PodSet) -> QuotaDevices:
-        if may_be_on(DEVICE_CLAIMS, self.subject):
+        if may_gate_be_on(DEVICE_CLAIMS, self.subject):
             return count_claimed_devices(template, pod_set.locate, self.configuration, self.view)
         return (
-            problems_of_all_claims(template, pod_set.locate)
+            refuse_all_claims(template, pod_set.locate)
             if is_gate_on(NO_CLAIMS_WITHOUT, self.subject)
             else QuotaDevices()
         )
@@ -161,7 +167,7 @@ class _PodSetCounter:
                 devices=devices,
             )
         counted = {
-            name: units_of_thousandths(name, milli)
+            name: thousandths_to_kueue_units(name, milli)
             for name, milli in _with_transformed_resources(given, self.configuration).items()
         }
         for name, count in devices.counts.items():

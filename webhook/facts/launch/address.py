@@ -28,7 +28,7 @@ _LOCAL: Final = re.compile(r"(localhost|127\.0\.0\.1|\[?::1\]?)(:[0-9]+)?")
 _ADDRESSES: Final = frozenset(("PET_MASTER_ADDR", "PET_RDZV_ENDPOINT"))
 
 
-def validate_address(member: LaunchedContainer) -> Iterator[Problem]:
+def check_torchrun_rendezvous_address(member: LaunchedContainer) -> Iterator[Problem]:
     """Report nodes that never find each other: torchrun meets at 127.0.0.1 unless it is told of another place."""
     launch = member.launch
     if launch.by != "torchrun" or not launch.whole or launch.node_rank == "0":  # node 0 may be where the others meet it

@@ -14,7 +14,12 @@ from webhook.facts.check import Check
 from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.launch import mpi_ranks_and_slots, pods_and_nodes, processes, ranks, trainers, variables
-from webhook.facts.launch.member import LaunchedContainer, PodsTogether, may_run_launcher, read_launched_containers
+from webhook.facts.launch.member import (
+    LaunchedContainer,
+    PodsTrainingTogether,
+    may_run_launcher,
+    read_launched_containers,
+)
 from webhook.facts.launch.owners import owners_of_variables, task_by_host_variable
 from webhook.facts.launch.pods_and_nodes import MORE_NODES_THAN_PODS
 from webhook.facts.launch.train_jobs import check_launch_of_train_job
@@ -43,7 +48,7 @@ _OPERATORS: Final = frozenset(
 )
 
 
-def advise_launch(subject: Subject) -> Iterator[Problem]:
+def warn_of_launch_commands(subject: Subject) -> Iterator[Problem]:
     """Yield every warning about what the containers of an object start."""
     if subject.metadata.is_controlled:
         return
@@ -53,30 +58,32 @@ def advise_launch(subject: Subject) -> Iterator[Problem]:
     is_told = subject.group_kind == (_KUBEFLOW, "PyTorchJob")
     for member in listed:
         if not is_told or member.has_claims:  # the number of its resources is what its own rules compare
-            yield from processes.validate_processes(member, is_told=is_told)
+            yield from processes.check_processes_match_gpus(member, is_told=is_told)
     if subject.group_kind in _OTHERS:
-        yield from trainers.validate_trainers(listed, None)
+        yield from trainers.check_trainer_devices_and_nodes(listed, None)
     else:
-        yield from _advise_group(listed, subject)
+        yield from _warn_of_launched_containers(listed, subject)
 
 
-def _advise_group(listed: Items[LaunchedContainer], subject: Subject) -> Iterator[Problem]:
+def _warn_of_launched_containers(listed: Items[LaunchedContainer], subject: Subject) -> Iterator[Problem]:
     if subject.group_kind[0] == _KUBEFLOW:
         if subject.group_kind[1] == "PyTorchJob":
             yield from _advise_pytorch_job(listed, subject)
         return
     plugins = _volcano_plugins(subject)
-    together = _pods_together(listed, plugins, subject)
-    yield from pods_and_nodes.validate_nodes(listed, together)
-    yield from trainers.validate_trainers(listed, together)
+    together = _pods_training_together(listed, plugins, subject)
+    yield from pods_and_nodes.check_launcher_nodes_match_pods(listed, together)
+    yield from trainers.check_trainer_devices_and_nodes(listed, together)
     setting = owners_of_variables(plugins, listed, is_worker_set=subject.group_kind == _LWS)
     for member in listed:
-        owned = [name for owner in setting for name in owner.sets(member)]
+        owned = [name for owner in setting for name in owner.variables_set_in(member)]
         for owner in setting:
-            yield from variables.validate_owned(member, owner.sets(member), owner.name)
-        yield from ranks.validate_fixed(member, owned, _index_variable(subject))
+            yield from variables.check_overwritten_variables(member, owner.variables_set_in(member), owner.name)
+        yield from ranks.check_rank_fixed_in_template(member, owned, _name_of_pod_index_variable(subject))
     if plugins:
-        yield from mpi_ranks_and_slots.validate_slots(listed, task_by_host_variable(plugins, listed), subject.deadline)
+        yield from mpi_ranks_and_slots.check_ranks_against_task_hosts(
+            listed, task_by_host_variable(plugins, listed), subject.deadline
+        )
 
 
 def _advise_pytorch_job(listed: Items[LaunchedContainer], subject: Subject) -> Iterator[Problem]:
@@ -86,35 +93,39 @@ def _advise_pytorch_job(listed: Items[LaunchedContainer], subject: Subject) -> I
     spec = subject.typed(PyTorchJob).spec
     has_master = spec.pytorch_replica_specs.get("Master") is not None
     for member in listed:
-        yield from ranks.validate_fixed(member, variables.PYTORCH if has_master else (), "the index of the pod")
+        yield from ranks.check_rank_fixed_in_template(
+            member, variables.PYTORCH if has_master else (), "the index of the pod"
+        )
     if spec.elastic_policy is not None:
-        yield from trainers.validate_trainers(listed, None)
+        yield from trainers.check_trainer_devices_and_nodes(listed, None)
         return
     counts = [member.pods for member in listed if member.path[-1:] == (0,)]
     pods = None if None in counts else sum(count or 0 for count in counts)
-    together = PodsTogether(pods=pods, is_one=True, is_alone=False, is_ranked=True, index="RANK")
-    for each in pods_and_nodes.validate_nodes(listed, together):
+    together = PodsTrainingTogether(pods=pods, is_one=True, is_alone=False, is_ranked=True, index="RANK")
+    for each in pods_and_nodes.check_launcher_nodes_match_pods(listed, together):
         if each.code != MORE_NODES_THAN_PODS.id:
             yield each
-    yield from trainers.validate_trainers(listed, together)
+    yield from trainers.check_trainer_devices_and_nodes(listed, together)
 
 
-def _pods_together(listed: Sequence[LaunchedContainer], plugins: Mapping[str, JSON], subject: Subject) -> PodsTogether:
+def _pods_training_together(
+    listed: Sequence[LaunchedContainer], plugins: Mapping[str, JSON], subject: Subject
+) -> PodsTrainingTogether:
     counts = {member.pod_set: member.pods for member in listed}
     pods = None if None in counts.values() else sum(count or 0 for count in counts.values())
     if subject.group_kind == ("jobset.x-k8s.io", "JobSet"):  # replicas may train together, or apart
         counted = subject.fact("podSets")
         pods = None if any(each["pods"] is None for each in counted) else sum(each["pods"] for each in counted)
-    return PodsTogether(
+    return PodsTrainingTogether(
         pods=pods,
         is_one=subject.group_kind == _LWS or "pytorch" in plugins,
         is_alone=subject.group_kind in _INDEXED and subject.group_kind[1] != "JobSet",
         is_ranked=False,
-        index=_index_variable(subject),
+        index=_name_of_pod_index_variable(subject),
     )
 
 
-def _index_variable(subject: Subject) -> str:
+def _name_of_pod_index_variable(subject: Subject) -> str:
     """Name the variable in which the pods of a kind find their number."""
     if subject.group_kind in _INDEXED:
         return "JOB_COMPLETION_INDEX of an Indexed Job"
@@ -123,13 +134,13 @@ def _index_variable(subject: Subject) -> str:
 
 def _volcano_plugins(subject: Subject) -> Mapping[str, JSON]:
     at = kinds.SPECS.get(subject.group_kind)
-    return VolcanoJobSpec.of(get(subject.object, at), at, subject.reading).plugins if at else {}
+    return VolcanoJobSpec.of(get(subject.object, at), at, subject.reading_context).plugins if at else {}
 
 
 CHECKS: Final = (
     Check(
         group="launch",
-        run=advise_launch,
+        run=warn_of_launch_commands,
         kinds=frozenset((*_OTHERS, *_INDEXED, *_OPERATORS, *kinds.SPECS, _LWS)),
         lookups=LOOKUPS,
         of_pods_with=frozenset((NO_CONTROLLER,)),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.problems.rule import Group
+from webhook.problems.rule import RuleGroup
 
-LAUNCH: Final = Group(
+LAUNCH: Final = RuleGroup(
     "launch",
     source="pytorch/pytorch 010929fd torch/distributed/run.py",
     level="warn",

@@ -13,7 +13,7 @@ from typing import Final
 from webhook.facts.command_lines.command import LaunchedProgram, cached_launch_of_container, launch_of_container
 from webhook.facts.dra.pod_claims import PodClaim, pod_claims
 from webhook.facts.dra.selected_requests import claim_with_selected_requests
-from webhook.facts.gpu.resources import gpus_of_resources
+from webhook.facts.gpu.resources import count_gpus_of_resources
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
@@ -90,7 +90,7 @@ def _driver_of_ray_job(listed: Sequence[LaunchedContainer], subject: Subject) ->
     gpus = head.gpus if head is not None else None
     if spec.requests_resources:
         gpus = spec.entrypoint_num_gpus
-    shell = Container.of({"command": ["sh", "-c", spec.entrypoint]}, spec.path("entrypoint"), subject.reading)
+    shell = Container.of({"command": ["sh", "-c", spec.entrypoint]}, spec.path("entrypoint"), subject.reading_context)
     return LaunchedContainer(
         pod_set="",
         path=shell.at,
@@ -128,7 +128,7 @@ def _number_of_gpus(container: Container, podset: PodSet, subject: Subject) -> i
     wanted: dict[str, set[str]] = {}
     for claimed in container.resources.claims:
         wanted.setdefault(claimed.name, set()).add(claimed.request)
-    count = gpus_of_resources(container.resources)
+    count = count_gpus_of_resources(container.resources)
     for name, requests in wanted.items():
         claim = subject.once(_claims_by_pod_set_and_name).get((podset.name, name))
         taken = claim_with_selected_requests(claim.contents, requests) if claim is not None and claim.is_found else None
@@ -147,7 +147,7 @@ def _size_of_pod_group(podset: PodSet, subject: Subject) -> int | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodsTogether:
+class PodsTrainingTogether:
     """The pods of an object that may train together.
 
     Args:

@@ -54,7 +54,7 @@ def slots_of_named_hosts(launch: LaunchedProgram, deadline: Deadline) -> int | N
     if launch.by != "mpirun":
         return None
     slots = 0
-    for each in deadline.each(launch.named_hosts.split(",")):
+    for each in deadline.charge_for_items(launch.named_hosts.split(",")):
         host = _HOST.fullmatch(each)
         if host is None:
             return None
@@ -77,7 +77,7 @@ _MORE_REPLICAS: Final = "lower -np, raise the replicas of the task, or name host
 MORE_SLOTS: Final = "lower -np, or name more hosts or slots, as in host:4"
 
 
-def validate_slots(
+def check_ranks_against_task_hosts(
     members: Items[LaunchedContainer], hosts: Mapping[str, str], deadline: Deadline
 ) -> Iterator[Problem]:
     """Check commands of mpirun against the pods of the tasks that variables list, by the names of the variables."""
@@ -92,7 +92,7 @@ def validate_slots(
         yield from _check_ranks_and_slots(launch, member.path, deadline, HostSlots(slots or 0, there, fix))
 
 
-def validate_hostfile(
+def check_command_against_hostfile(
     launch: LaunchedProgram, path: FieldPath, hosts: int, slots: int, deadline: Deadline
 ) -> Iterator[Problem]:
     """Check the command of a launcher against a hostfile with so many slots for each host."""

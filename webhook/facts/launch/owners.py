@@ -27,7 +27,7 @@ class VariableOwner:
     name: str
     pod_sets: Collection[str] | None = None
 
-    def sets(self, member: LaunchedContainer) -> Collection[str]:
+    def variables_set_in(self, member: LaunchedContainer) -> Collection[str]:
         """Return the variables that the owner sets in a container."""
         return self.variables if self.pod_sets is None or member.pod_set in self.pod_sets else ()
 
@@ -38,13 +38,13 @@ def owners_of_variables(
     """Return the owners of an object's variables: of a job of Volcano with these plugins, or of a LeaderWorkerSet."""
     if is_worker_set:
         return (VariableOwner(variables=variables.LEADER_WORKER_SET, name="LeaderWorkerSet"),)
-    return tuple(_owners_of_plugins(plugins, members))
+    return tuple(_variable_owners_of_plugins(plugins, members))
 
 
 def tasks_of_plugin(plugin: str, plugins: Mapping[str, JSON]) -> Mapping[str, str]:
     """Return the tasks that a plugin of a job looks for, by role."""
     known = PLUGINS[plugin]
-    return {**known.tasks, **known.read([argument or "" for argument in plugins[plugin] or ()]).values}
+    return {**known.tasks, **known.parse_arguments([argument or "" for argument in plugins[plugin] or ()]).values}
 
 
 def task_by_host_variable(plugins: Mapping[str, JSON], members: Sequence[LaunchedContainer]) -> Mapping[str, str]:
@@ -57,7 +57,9 @@ def task_by_host_variable(plugins: Mapping[str, JSON], members: Sequence[Launche
     return {**names, "MPI_HOST": tasks_of_plugin("mpi", plugins)["worker"]} if "mpi" in plugins else names
 
 
-def _owners_of_plugins(plugins: Mapping[str, JSON], members: Sequence[LaunchedContainer]) -> Iterator[VariableOwner]:
+def _variable_owners_of_plugins(
+    plugins: Mapping[str, JSON], members: Sequence[LaunchedContainer]
+) -> Iterator[VariableOwner]:
     names = {member.pod_set for member in members}
     if "pytorch" in plugins and (tasks := tasks_of_plugin("pytorch", plugins))["master"] in names:
         everywhere = [name for name in variables.PYTORCH if name != "RANK"]

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook.facts.command_lines.node_limits import OPTIONS, node_limits_of
-from webhook.facts.launch.address import validate_address
+from webhook.facts.command_lines.node_limits import OPTIONS, node_count_range_of_launch
+from webhook.facts.launch.address import check_torchrun_rendezvous_address
 from webhook.facts.launch.groups import LAUNCH
-from webhook.facts.launch.member import LaunchedContainer, PodsTogether
-from webhook.facts.launch.ranks import validate_ranks
+from webhook.facts.launch.member import LaunchedContainer, PodsTrainingTogether
+from webhook.facts.launch.ranks import check_duplicate_node_ranks
 from webhook.problem import Problem
 from webhook.wording import counted
 
@@ -33,28 +33,30 @@ FEWER_NODES_THAN_PODS: Final = LAUNCH.rule(
 )
 
 
-def validate_nodes(members: Sequence[LaunchedContainer], together: PodsTogether) -> Iterator[Problem]:
+def check_launcher_nodes_match_pods(
+    members: Sequence[LaunchedContainer], together: PodsTrainingTogether
+) -> Iterator[Problem]:
     """Report launchers that wait for more pods than there are, or leave some out, and ranks that several pods have."""
     starting: dict[str, int] = {}
     for member in members:
         starting[member.launch.by] = starting.get(member.launch.by, 0) + (member.pods or 0)
     for member in members:
-        limits = node_limits_of(member.launch)
+        limits = node_count_range_of_launch(member.launch)
         if limits is not None and together.pods is not None:
             group = starting[member.launch.by] if together.is_one else member.pods or 0
             yield from _check_number_of_nodes(member, limits, group, together)
         if limits is not None and limits[0] > 1 and not together.is_ranked:
-            yield from validate_address(member)
-    yield from validate_ranks(members, together)
+            yield from check_torchrun_rendezvous_address(member)
+    yield from check_duplicate_node_ranks(members, together)
 
 
 def _check_number_of_nodes(
-    member: LaunchedContainer, limits: tuple[int, int], group: int, together: PodsTogether
+    member: LaunchedContainer, limits: tuple[int, int], group: int, together: PodsTrainingTogether
 ) -> Iterator[Problem]:
     launch, pods = member.launch, together.pods or 0
     option = OPTIONS[launch.by][0]
     if limits[0] > pods and not (together.is_alone and pods < 2) and launch.by != "deepspeed":
-        message = f"{launch.by} waits for {launch.nodes} nodes, but there {_are_pods_as_text(pods)}"
+        message = f"{launch.by} waits for {launch.nodes} nodes, but there {_pod_count_with_verb(pods)}"
         yield MORE_NODES_THAN_PODS.problem(member.path, message, f"set {option} to {pods}, or make more pods")
     elif limits[1] < group and (limits[1] > 1 or together.is_one):
         alone = "each pod trains on its own" if limits[1] == 1 else "some of the pods do not take part"
@@ -63,5 +65,5 @@ def _check_number_of_nodes(
         yield FEWER_NODES_THAN_PODS.problem(member.path, message, f"set {option} to {group}")
 
 
-def _are_pods_as_text(pods: int) -> str:
+def _pod_count_with_verb(pods: int) -> str:
     return f"{'is' if pods == 1 else 'are'} {counted(pods, 'pod')}"

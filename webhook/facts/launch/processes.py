@@ -32,14 +32,14 @@ _COUNT: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 PER_NODE: Final = "PET_NPROC_PER_NODE"
 
 
-def validate_processes(member: LaunchedContainer, *, is_told: bool) -> Iterator[Problem]:
+def check_processes_match_gpus(member: LaunchedContainer, *, is_told: bool) -> Iterator[Problem]:
     """Report a number of processes that is not the number of GPUs of the container.
 
     Args:
         member: the container.
         is_told: whether an operator tells torchrun the number where the command does not.
     """
-    option, started = _OPTIONS.get(member.launch.by), _started_processes(member, is_told=is_told)
+    option, started = _OPTIONS.get(member.launch.by), _count_processes_per_pod(member, is_told=is_told)
     if option is None or started is None or not member.gpus or started == member.gpus:
         return
     both = f"{counted(started, 'process', 'processes')} on {counted(member.gpus, 'GPU')}"
@@ -50,7 +50,7 @@ def validate_processes(member: LaunchedContainer, *, is_told: bool) -> Iterator[
     yield PROCESSES_AND_GPUS.problem(member.path, f"{member.launch.by} starts {both}, so {outcome}", fix)
 
 
-def _started_processes(member: LaunchedContainer, *, is_told: bool) -> int | None:
+def _count_processes_per_pod(member: LaunchedContainer, *, is_told: bool) -> int | None:
     """Return how many processes one pod starts; None where nobody can tell."""
     launch = member.launch
     if launch.by != "torchrun" or launch.per_node or not launch.whole or is_told:

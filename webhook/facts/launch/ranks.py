@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook.facts.command_lines.node_limits import OPTIONS
 from webhook.facts.launch.groups import LAUNCH
-from webhook.facts.launch.member import LaunchedContainer, PodsTogether
+from webhook.facts.launch.member import LaunchedContainer, PodsTrainingTogether
 from webhook.problem import Problem
 
 SAME_NODE_RANK: Final = LAUNCH.rule(
@@ -42,7 +42,9 @@ _MEETING: Final = frozenset(("MASTER_ADDR", "PET_MASTER_ADDR"))
 _TASK: Final = re.compile(r'"task"\s*:')
 
 
-def validate_ranks(members: Sequence[LaunchedContainer], together: PodsTogether) -> Iterator[Problem]:
+def check_duplicate_node_ranks(
+    members: Sequence[LaunchedContainer], together: PodsTrainingTogether
+) -> Iterator[Problem]:
     """Report numbers of nodes that more than one pod has."""
     fixed = [member for member in members if _has_fixed_rank(member, together)]
     holders: dict[tuple[str, int], int] = {}
@@ -59,14 +61,14 @@ def validate_ranks(members: Sequence[LaunchedContainer], together: PodsTogether)
             yield SAME_NODE_RANK.problem(member.path, message, fix)
 
 
-def _has_fixed_rank(member: LaunchedContainer, together: PodsTogether) -> bool:
+def _has_fixed_rank(member: LaunchedContainer, together: PodsTrainingTogether) -> bool:
     launch = member.launch
     if launch.by not in OPTIONS or not _RANK.fullmatch(launch.node_rank) or launch.rendezvous not in ("", "static"):
         return False
     return launch.nodes != "1" and (launch.nodes != "" or together.is_ranked)
 
 
-def validate_fixed(member: LaunchedContainer, owned: Collection[str], index: str) -> Iterator[Problem]:
+def check_rank_fixed_in_template(member: LaunchedContainer, owned: Collection[str], index: str) -> Iterator[Problem]:
     """Report one rank or one task for all pods of a template."""
     if (member.pods or 0) < 2 or not member.env:
         return
@@ -76,7 +78,7 @@ def validate_fixed(member: LaunchedContainer, owned: Collection[str], index: str
             name not in owned
             and member.launch.by in launchers
             and _RANK.fullmatch(value)
-            and _meet_at_one_address(member)
+            and _has_rendezvous_address(member)
         ):
             message = f"sets {name} to {value} in all {member.pods} pods, so these pods cannot train together"
             yield SAME_RANK.problem(member.path, message, f"set {name} from {index}")
@@ -85,6 +87,6 @@ def validate_fixed(member: LaunchedContainer, owned: Collection[str], index: str
         yield SAME_RANK.problem(member.path, message, "give each pod a TF_CONFIG with its own task")
 
 
-def _meet_at_one_address(member: LaunchedContainer) -> bool:
+def _has_rendezvous_address(member: LaunchedContainer) -> bool:
     """Return whether the pods are to meet at one address; alone, RANK may mean something else."""
     return not _MEETING.isdisjoint(member.env)

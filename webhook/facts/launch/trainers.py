@@ -14,7 +14,7 @@ from typing import Final
 
 from webhook.facts.command_lines.command import MPI
 from webhook.facts.launch.groups import LAUNCH
-from webhook.facts.launch.member import LaunchedContainer, PodsTogether
+from webhook.facts.launch.member import LaunchedContainer, PodsTrainingTogether
 from webhook.problem import Problem
 from webhook.wording import counted
 
@@ -44,10 +44,14 @@ _LONGEST: Final = 128 * 1024
 """Characters: Linux MAX_ARG_STRLEN, as for scripts elsewhere."""
 
 
-def validate_trainers(members: Sequence[LaunchedContainer], together: PodsTogether | None) -> Iterator[Problem]:
-    """Report trainers that are told of other numbers than there are; of nodes only where their pods train together."""
+def check_trainer_devices_and_nodes(
+    members: Sequence[LaunchedContainer], together: PodsTrainingTogether | None
+) -> Iterator[Problem]:
+    """Report trainers whose options name another number of devices or nodes than there is; of nodes only where their
+    pods train together. of nodes only where their pods train together.
+    """
     for member in members:
-        said = _numbers_in_words(member)
+        said = _read_trainer_number_options(member)
         devices, nodes = said.get("devices"), said.get("num-nodes")
         if devices is not None:
             yield from _check_number_of_devices(member, devices)
@@ -63,21 +67,21 @@ def _check_number_of_devices(member: LaunchedContainer, devices: int) -> Iterato
         yield TRAINER_DEVICES.problem(member.path, f"{message}, {outcome}", f"set devices to {gpus}")
 
 
-def _check_number_of_nodes(member: LaunchedContainer, nodes: int, together: PodsTogether) -> Iterator[Problem]:
+def _check_number_of_nodes(member: LaunchedContainer, nodes: int, together: PodsTrainingTogether) -> Iterator[Problem]:
     pods = together.pods
     if pods is None or nodes == pods or (together.is_alone and pods < 2):
         return
     if nodes > pods or together.is_one:
         outcome = "so the trainer waits for the others" if nodes > pods else "so the data is divided wrongly"
-        message = f"tells the trainer of {counted(nodes, 'node')}, but there {_are_pods_as_text(pods)}, {outcome}"
+        message = f"tells the trainer of {counted(nodes, 'node')}, but there {_pod_count_with_verb(pods)}, {outcome}"
         yield TRAINER_NODES.problem(member.path, message, f"set num_nodes to {pods}")
 
 
-def _are_pods_as_text(pods: int) -> str:
+def _pod_count_with_verb(pods: int) -> str:
     return f"{'is' if pods == 1 else 'are'} {counted(pods, 'pod')}"
 
 
-def _numbers_in_words(member: LaunchedContainer) -> dict[str, int]:
+def _read_trainer_number_options(member: LaunchedContainer) -> dict[str, int]:
     """Return the numbers that its words say once, or the same each time; mpirun starts its program in other pods."""
     text = " ".join(member.words)
     if member.launch.by in MPI or len(text) > _LONGEST:

@@ -29,7 +29,7 @@ TENSORFLOW: Final = ("TF_CONFIG",)
 LEADER_WORKER_SET: Final = ("LWS_LEADER_ADDRESS", "LWS_GROUP_SIZE", "LWS_WORKER_INDEX")
 
 
-def validate_owned(member: LaunchedContainer, owned: Collection[str], owner: str) -> Iterator[Problem]:
+def check_overwritten_variables(member: LaunchedContainer, owned: Collection[str], owner: str) -> Iterator[Problem]:
     """Report variables of a container that its controller overwrites."""
     for name in owned:
         if name in member.env:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.problems.rule import Group
+from webhook.problems.rule import RuleGroup
 
-MESH: Final = Group(
+MESH: Final = RuleGroup(
     "mesh",
     source="istio/istio 00af2c5549d5 pkg/kube/inject/inject.go",
     level="warn",

@@ -18,7 +18,7 @@ from webhook.typed.collections import Items
 from webhook.typed.objects import Metadata
 from webhook.typed.pods import Container, PodTemplate
 from webhook.typed.ray import RayJob, RayJobSpec
-from webhook.typed.view import Reading
+from webhook.typed.view import ReadingContext
 
 SIDECAR: Final = MESH.rule(
     "mesh/sidecar",
@@ -55,12 +55,12 @@ def advise_sidecar(subject: Subject) -> Iterator[Problem]:
     """Warn of every pod set that gets a sidecar; of a Ray cluster only the pod that submits the job has to end."""
     is_train_job, is_ray_job = subject.group_kind == TRAIN_JOB, subject.group_kind == _RAY_JOB
     if is_ray_job:
-        yield from _check_default_submitter(subject.typed(RayJob).spec)
-    pod_sets = subject.result("podSets")
-    if missing := pod_sets.lacks():
+        yield from _warn_of_sidecar_on_default_submitter(subject.typed(RayJob).spec)
+    pod_sets = subject.fact_result("podSets")
+    if missing := pod_sets.missing_objects_of_fields():
         yield SIDECAR.problem("spec.runtimeRef", missing=missing)
     for podset in Items(pod_sets.value, subject.deadline):
-        template = PodTemplate.of(podset["template"], (), Reading(subject.deadline))
+        template = PodTemplate.of(podset["template"], (), ReadingContext(subject.deadline))
         if (not is_ray_job or podset["name"] == _SUBMITTER) and _gets_sidecar(template):
             who = f"the pods of `{podset['name']}` get" if is_train_job else "gets"
             message = f"{who} the sidecar of Istio, which keeps running, so the job never completes"
@@ -68,8 +68,10 @@ def advise_sidecar(subject: Subject) -> Iterator[Problem]:
             yield SIDECAR.problem(podset["path"], message, fix)
 
 
-def _check_default_submitter(spec: RayJobSpec) -> Iterator[Problem]:
-    """Warn of KubeRay's own template, which says nothing of a mesh: ray-operator/controllers/ray/common/job.go."""
+def _warn_of_sidecar_on_default_submitter(spec: RayJobSpec) -> Iterator[Problem]:
+    """Warn that the default submitter pod of a RayJob gets a sidecar, because KubeRay's own template does not opt out:
+    ray-operator/controllers/ray/common/job.go. ray-operator/controllers/ray/common/job.go.
+    """
     if spec and not spec.has("submitterPodTemplate") and spec.submission_mode in ("", "K8sJobMode"):
         message = (
             "must be set because the default submitter pod gets the sidecar of Istio, which keeps running, so that "

@@ -12,9 +12,9 @@ from typing import Final
 
 from webhook import quantity, wording
 from webhook.attributes import JSON
-from webhook.names import qualified_name
+from webhook.names import qualified_name_errors
 from webhook.quantity import Quantity
-from webhook.short_texts import kept_for_short_texts
+from webhook.short_texts import cache_for_short_texts
 
 STANDARD: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
 """The resources that every node has."""
@@ -40,11 +40,11 @@ class ResourceName:
         return not self.is_extended and not self.page
 
 
-@kept_for_short_texts(1 << 20)
+@cache_for_short_texts(1 << 20)
 def parse_resource_name(text: str) -> ResourceName:
     """Return a resource's name with its properties: qualified, native, or huge pages."""
     is_extended = "/" in text and "kubernetes.io/" not in text
-    is_qualified = not qualified_name(text)
+    is_qualified = not qualified_name_errors(text)
     if is_extended and (text.startswith("requests.") or text.index("/") > _LONGEST_PREFIX):
         is_qualified = False
     return ResourceName(text, is_qualified, is_extended, _page_size(text) if text.startswith(HUGE) else None)
@@ -55,7 +55,7 @@ def _page_size(text: str) -> int:
     return size.value() if size is not None and size.is_whole() and size.sign() > 0 else 0
 
 
-def text_of(value: JSON) -> str:
+def amount_as_string(value: JSON) -> str:
     """Return an amount as a text; null counts as 0."""
     if isinstance(value, str):  # as nearly always
         return value.strip()
@@ -66,14 +66,14 @@ def text_of(value: JSON) -> str:
     return "" if isinstance(value, list | dict) else str(value).strip()
 
 
-def amount_as_text(value: JSON) -> str:
+def amount_for_message(value: JSON) -> str:
     """Return an amount as messages show it."""
     if value is None:
         return "null, which counts as 0,"
-    return f"`{wording.shown(value) if isinstance(value, list | dict) else text_of(value)}`"
+    return f"`{wording.shown(value) if isinstance(value, list | dict) else amount_as_string(value)}`"
 
 
-@kept_for_short_texts(1 << 20)
+@cache_for_short_texts(1 << 20)
 def read_quantity(text: str) -> Quantity | None:
     """Return the quantity in a text, None if it is invalid."""
     try:

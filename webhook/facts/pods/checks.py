@@ -17,7 +17,7 @@ from webhook.facts.pods import (
 )
 from webhook.facts.pods.workload_update import validate_template_update
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.virtual_pods import check_problems_of_pods
+from webhook.facts.train_job_pods.virtual_pods import run_check_on_virtual_pods
 from webhook.patch.schema import is_builtin
 from webhook.problem import Problem
 from webhook.typed.pod_parts import POD_RESOURCES, RESOURCES, TEMPLATE
@@ -44,11 +44,11 @@ def validate_pod_resources(subject: Subject) -> Iterator[Problem]:
     if pod.has("overhead"):
         yield from pod_resources.validate_overhead(pod)
     if pod.has("resources"):
-        yield from pod_resources_at_pod_level.validate_windows(pod)
+        yield from pod_resources_at_pod_level.check_no_pod_resources_on_windows(pod)
         yield from pod_resources_at_pod_level.validate_pod_resource_consistency(places)
 
 
-def check_outside_templates(subject: Subject) -> Iterator[Problem]:
+def check_resources_outside_templates(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of resources that become those of a container, as of a model server of KServe.
 
     Those of a TrainJob are judged in the pods that Trainer makes. A Pod has none outside its containers.
@@ -59,13 +59,13 @@ def check_outside_templates(subject: Subject) -> Iterator[Problem]:
         fields = resource_fields(obj, table) if group_kind(obj) != TRAIN_JOB else ()
         for field in paced(fields):
             if not field.is_device:
-                resources = Resources.of(field.resources, (*path, *field.path), subject.reading)
+                resources = Resources.of(field.resources, (*path, *field.path), subject.reading_context)
                 yield from pod_resources.validate_amounts(resources)
 
 
 def check_generated_pod_templates(subject: Subject) -> Iterator[Problem]:
     """Yield the other problems that Kubernetes would report of generated pods."""
-    yield from check_problems_of_pods(subject, template_problems)
+    yield from run_check_on_virtual_pods(subject, template_problems)
 
 
 def validate_pod_template(subject: Subject) -> Iterator[Problem]:
@@ -101,7 +101,7 @@ CHECKS: Final = (
         kinds=_POD,
         of_pods_with=frozenset((RESOURCES, POD_RESOURCES)),
     ),
-    Check(group="pod-resources", run=check_outside_templates, other_than=_POD),
+    Check(group="pod-resources", run=check_resources_outside_templates, other_than=_POD),
     Check(group="pod-template", run=validate_pod_template, kinds=_POD, of_pods_with=frozenset((TEMPLATE,))),
     Check(group="pod-template", run=check_generated_pod_templates, kinds=_TRAIN_JOB),
     Check(group="workload-update", run=validate_template_update),

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.problems.rule import Group
+from webhook.problems.rule import RuleGroup
 
-POD_RESOURCES: Final = Group(
+POD_RESOURCES: Final = RuleGroup(
     "pod-resources",
     refused_by="the API server, when the pod is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="controller",
 )
 """Rules of Kubernetes for the resources of pods, for kinds whose templates it does not check before it creates pods."""
-WORKLOAD_UPDATE: Final = Group(
+WORKLOAD_UPDATE: Final = RuleGroup(
     "workload-update",
     refused_by="nobody; the controller ignores the change",
     source="rows of webhook/workloads/kinds.yaml whose templates change later",
     level="warn",
     fails="silent",
 )
-POD_TEMPLATE: Final = Group(
+POD_TEMPLATE: Final = RuleGroup(
     "pod-template",
     refused_by="the API server, when the pod is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",

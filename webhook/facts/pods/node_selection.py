@@ -13,7 +13,7 @@ from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.typed.collections import Items
 from webhook.typed.pods import LabelSelector, SelectorRequirement, Taint, Toleration
-from webhook.typed.view import Reading
+from webhook.typed.view import ReadingContext
 
 KEEPS_OUT: Final = ("NoSchedule", "NoExecute")
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -86,14 +86,14 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 def selector_json_matches(selector: JSON, labels: Mapping[str, JSON], deadline: Deadline) -> bool:
     """Return whether a LabelSelector in JSON selects these labels."""
-    return is_selected(labels, LabelSelector.of(selector, (), Reading(deadline)))
+    return is_selected(labels, LabelSelector.of(selector, (), ReadingContext(deadline)))
 
 
 def first_untolerated_taint(
     taints: Iterable[JSON], tolerations: Iterable[JSON], deadline: Deadline
 ) -> Mapping[str, JSON] | None:
     """Return the first taint that no toleration tolerates, as `first_untolerated`, from plain JSON."""
-    reading = Reading(deadline)
+    reading = ReadingContext(deadline)
     tolerating = Items([Toleration.of(toleration, (), reading) for toleration in tolerations], deadline)
     first = first_untolerated(
         (Taint.of(taint, (), reading) for taint in deadline.items_with_clock_checks(taints)), tolerating

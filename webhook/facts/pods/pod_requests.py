@@ -65,7 +65,7 @@ def _add_defaults(limit: LimitRangeItem, together: NamespaceLimits) -> None:
 
 def amounts_in_thousandths(given: Mapping[str, JSON]) -> Amounts:
     """Return amounts in thousandths; invalid quantities are left out."""
-    read = {name: quantity.read(value) for name, value in given.items()}
+    read = {name: quantity.read_quantity_or_none(value) for name, value in given.items()}
     return {name: value.milli_value() for name, value in read.items() if value is not None}
 
 
@@ -119,13 +119,13 @@ def _pod_level_amounts(resources: Resources) -> Amounts:
     return {name: value for name, value in both.items() if name in ("cpu", "memory") or name.startswith(HUGE)}
 
 
-def units_of_thousandths(name: str, milli: int) -> int:
+def thousandths_to_kueue_units(name: str, milli: int) -> int:
     """Return thousandths in Kueue's units: thousandths of cpu, whole units of others, rounded up."""
     return milli if name == "cpu" else -(-milli // _MILLI)
 
 
 @dataclass(frozen=True, slots=True)
-class OutOfRange:
+class OutOfRangeAmount:
     """An amount of a container, or a pod, that a LimitRange does not allow."""
 
     path: FieldPath
@@ -135,9 +135,9 @@ class OutOfRange:
     bound: int
 
 
-def out_of_range(
+def find_amounts_out_of_range(
     of_containers: Iterable[RequestsOfContainer], total: Amounts, ranges: NamespaceLimits
-) -> Iterator[OutOfRange]:
+) -> Iterator[OutOfRangeAmount]:
     """Yield the amounts of containers and of the pod that LimitRanges do not allow (ValidateLimitRange)."""
     for listed in of_containers:
         both = listed.requests.keys() | listed.limits.keys()
@@ -152,10 +152,10 @@ def out_of_range(
 
 def _amounts_out_of_range(
     path: FieldPath, most: Amounts, least: Amounts, bounds: tuple[Amounts, Amounts]
-) -> Iterator[OutOfRange]:
+) -> Iterator[OutOfRangeAmount]:
     for name, bound in bounds[0].items():
         if most.get(name, 0) > bound:
-            yield OutOfRange(path, name, True, most[name], bound)
+            yield OutOfRangeAmount(path, name, True, most[name], bound)
     for name, bound in bounds[1].items():
         if name in least and least[name] < bound:
-            yield OutOfRange(path, name, False, least[name], bound)
+            yield OutOfRangeAmount(path, name, False, least[name], bound)

@@ -16,16 +16,16 @@ from webhook.deadline import Deadline
 from webhook.facts.pods import amounts
 from webhook.facts.pods.amounts import HUGE, STANDARD, ResourceName
 from webhook.facts.pods.groups import POD_RESOURCES
-from webhook.name_faults import key_fault
-from webhook.names import qualified_name
+from webhook.name_faults import qualified_name_fault
+from webhook.names import qualified_name_errors
 from webhook.paths import FieldPath
-from webhook.placeholders import is_placeholder, stands_for_another_type
+from webhook.placeholders import is_placeholder, is_placeholder_for_non_text
 from webhook.problem import Problem
 from webhook.problems.rule import Rule
-from webhook.short_texts import kept_for_short_texts
+from webhook.short_texts import cache_for_short_texts
 from webhook.typed.collections import Items
 from webhook.typed.pods import Container, PodSpec, Resources
-from webhook.typed.view import Reading
+from webhook.typed.view import ReadingContext
 
 RESOURCE_NAME: Final = POD_RESOURCES.rule(
     "pod-resources/resource-name",
@@ -165,7 +165,7 @@ class ResourcesOfPart(NamedTuple):
     holder: Container | PodSpec | None = None
 
     @property
-    def restarts(self) -> bool:
+    def is_of_sidecar(self) -> bool:
         """Return whether it belongs to a sidecar."""
         return self.holder is not None and self.holder.restart_policy == "Always"
 
@@ -193,7 +193,7 @@ def resources_in_pod(pod: PodSpec) -> Items[ResourcesOfPart]:
 
 def resources_in_json_spec(spec: Mapping[str, JSON], deadline: Deadline) -> Items[ResourcesOfPart]:
     """Return every place in the JSON of a spec where resources may be set."""
-    return resources_in_pod(PodSpec.of(spec, ("spec",), Reading(deadline)))
+    return resources_in_pod(PodSpec.of(spec, ("spec",), ReadingContext(deadline)))
 
 
 def _resources_of_part(part: Part, holder: Container | PodSpec) -> ResourcesOfPart:
@@ -216,15 +216,17 @@ def validate_resource_requirements(place: ResourcesOfPart, *, is_completed: bool
         broken = _first_broken_rule(name, value, is_pod=is_pod)
         if broken:
             side = () if place.part == "overhead" else ("limits",)
-            yield broken.at((*place.path, *side, name), value)
+            yield broken.problem_at((*place.path, *side, name), value)
     for name, value in place.requests.items():
         if place.limits.get(name, _UNSET) != value:
-            broken = _first_broken_rule(name, value, is_pod=is_pod) or _broken_by_limit_problem(place, name, value)
+            broken = _first_broken_rule(name, value, is_pod=is_pod) or _rule_broken_by_request_and_limit(
+                place, name, value
+            )
             if broken and broken.rule is LIMIT_REQUIRED and is_completed:
                 message = "needs a limit, which only Autopilot clusters of GKE set themselves"
                 broken = replace(broken, rule=LIMIT_LEFT_TO_AUTOPILOT, message=message)
             if broken:
-                yield broken.at((*place.path, "requests", name), value)
+                yield broken.problem_at((*place.path, "requests", name), value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,16 +238,16 @@ class BrokenRule:
     fix: str
     is_shown: bool = True
 
-    def at(self, path: FieldPath, value: JSON) -> Problem:
+    def problem_at(self, path: FieldPath, value: JSON) -> Problem:
         """Return the problem of a value at a path."""
         return self.rule.problem(
-            path, self.message, self.fix, shown=amounts.amount_as_text(value) if self.is_shown else ""
+            path, self.message, self.fix, shown=amounts.amount_for_message(value) if self.is_shown else ""
         )
 
 
 def _first_broken_rule(name: str, value: JSON, *, is_pod: bool) -> BrokenRule | None:
     """Return the first rule that an amount breaks by itself; None if it breaks none."""
-    text = amounts.text_of(value)
+    text = amounts.amount_as_string(value)
     return (_broken_pod_level_rule(name, text) if is_pod else None) or _broken_rule_of_amount(name, text)
 
 
@@ -257,9 +259,9 @@ def _broken_pod_level_rule(name: str, text: str) -> BrokenRule | None:
     return None
 
 
-@kept_for_short_texts(1 << 20)
+@cache_for_short_texts(1 << 20)
 def _broken_rule_of_amount(name: str, text: str) -> BrokenRule | None:
-    if is_placeholder(name) or stands_for_another_type(text):
+    if is_placeholder(name) or is_placeholder_for_non_text(text):
         return None
     known = amounts.parse_resource_name(name)
     return validate_resource_name(known) or validate_resource_quantity_value(known, text)
@@ -285,8 +287,8 @@ def validate_resource_name(name: ResourceName) -> BrokenRule | None:
 
 def _fault_of_resource_name(name: str) -> str:
     """Return the fault of an extended resource's name."""
-    if qualified_name(name):
-        return key_fault(name)
+    if qualified_name_errors(name):
+        return qualified_name_fault(name)
     return "it begins with `requests.`" if name.startswith("requests.") else "the part before the slash is too long"
 
 
@@ -313,17 +315,17 @@ def validate_resource_quantity_value(name: ResourceName, text: str) -> BrokenRul
     return None
 
 
-def _broken_by_limit_problem(place: ResourcesOfPart, name: str, value: JSON) -> BrokenRule | None:
+def _rule_broken_by_request_and_limit(place: ResourcesOfPart, name: str, value: JSON) -> BrokenRule | None:
     """Return the rule that a request breaks together with its limit; None if it breaks none."""
-    text, known = amounts.text_of(value), amounts.parse_resource_name(name)
-    if is_placeholder(name) or stands_for_another_type(text):
+    text, known = amounts.amount_as_string(value), amounts.parse_resource_name(name)
+    if is_placeholder(name) or is_placeholder_for_non_text(text):
         return None
     if name not in place.limits:
         if known.may_be_overcommitted:
             return None
         message = "must have a limit because an extended resource cannot be overcommitted"
         return BrokenRule(LIMIT_REQUIRED, message, f"set the limit to `{text}` too", is_shown=False)
-    shown = amounts.text_of(place.limits[name])
+    shown = amounts.amount_as_string(place.limits[name])
     request, limit = amounts.read_quantity(text), amounts.read_quantity(shown)
     if request is None or limit is None:
         return None
@@ -342,7 +344,7 @@ def validate_amounts(resources: Resources) -> Iterator[Problem]:
     for side, listed in (("limits", resources.written_limits), ("requests", resources.written_requests)):
         for name, value in listed.items():
             if broken := _first_broken_rule(name, value, is_pod=False):
-                yield broken.at((*resources.at, side, name), value)
+                yield broken.problem_at((*resources.at, side, name), value)
 
 
 def validate_hugepages_are_not_alone(place: ResourcesOfPart) -> Iterator[Problem]:

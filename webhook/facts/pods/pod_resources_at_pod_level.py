@@ -101,12 +101,12 @@ def requested_sums(containers: Iterable[ResourcesOfPart], names: Collection[str]
                 running[name] += amount
                 continue
             peak[name] = max(peak.get(name, 0), sidecars[name] + amount)
-            sidecars[name] += amount if place.restarts else 0
+            sidecars[name] += amount if place.is_of_sidecar else 0
     running.update(sidecars)
     return {name: max(running[name], peak.get(name, 0)) for name in names}
 
 
-def sum_of_containers(
+def sum_requests_of_containers(
     containers: Sequence[ResourcesOfPart], names: Collection[str], side: Side, deadline: Deadline
 ) -> Mapping[str, int]:
     """Return what containers request together, charged to a deadline."""
@@ -122,11 +122,13 @@ def _limit_or_request(place: ResourcesOfPart, name: str, side: Side) -> int:
 def _amount_in_thousandths(given: Mapping[str, JSON], name: str) -> int | None:
     """Return an amount in thousandths; None if it is not set, invalid or negative."""
     value = given.get(name)
-    amount = None if value is None or isinstance(value, bool) else amounts.read_quantity(amounts.text_of(value))
+    amount = (
+        None if value is None or isinstance(value, bool) else amounts.read_quantity(amounts.amount_as_string(value))
+    )
     return None if amount is None or amount.sign() < 0 else amount.milli_value()
 
 
-def validate_windows(pod: PodSpec) -> Iterator[Problem]:
+def check_no_pod_resources_on_windows(pod: PodSpec) -> Iterator[Problem]:
     """Yield the problems that validateWindows would report: no resources of the pod as a whole."""
     if pod.resources and pod.os.name == "windows":
         message = "must not be set because Windows pods do not support resources for the pod as a whole"

@@ -16,10 +16,10 @@ from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import merge_train_job, runtime_podsets
 from webhook.facts.view import ClusterView
 from webhook.problem import MissingObject
-from webhook.same import Same
+from webhook.same import IdentityKey
 from webhook.typed.collections import Items
 from webhook.typed.pods import Pod, PodTemplate
-from webhook.typed.view import Reading
+from webhook.typed.view import ReadingContext
 from webhook.workloads.embedded import embedded_objects, holds_objects
 from webhook.workloads.podsets import PodSet, group_kind, pod_templates
 from webhook.workloads.table import Table
@@ -32,7 +32,7 @@ class PodSets:
     all: Items[PodSet]
     missing: tuple[MissingObject, ...] = ()
 
-    def result(self, value: Mapping[str, JSON], *others: str, missing: Missing) -> FactResult:
+    def build_fact_result(self, value: Mapping[str, JSON], *others: str, missing: Missing) -> FactResult:
         """Return a fact whose fields depend on the pod sets, except `others`; `missing` are other missing objects."""
         if not self.missing:
             return FactResult(value, missing)
@@ -61,13 +61,13 @@ def template_of(podset: PodSet, subject: Subject) -> PodTemplate:
     if template is subject.object:
         return subject.typed(Pod)
     return subject.cluster.once(
-        (PodTemplate, Same(template)), lambda: PodTemplate.of(template, (), Reading(subject.deadline))
+        (PodTemplate, IdentityKey(template)), lambda: PodTemplate.of(template, (), ReadingContext(subject.deadline))
     )
 
 
 def list_pod_sets(obj: JSON, table: Table, view: ClusterView) -> tuple[PodSet, ...]:
     """Return the pod templates of an object, listed once a request."""
-    return view.once((list_pod_sets, Same(obj)), lambda: pod_templates(obj, table, view.deadline))
+    return view.once((list_pod_sets, IdentityKey(obj)), lambda: pod_templates(obj, table, view.deadline))
 
 
 def _pod_sets_of_train_job(subject: Subject) -> PodSets:
@@ -79,7 +79,7 @@ def _pod_sets_of_inner_train_jobs(subject: Subject) -> Iterator[PodSets]:
     """Yield the pod sets of the TrainJobs inside an object, as many as run at the same time."""
     for place in subject.deadline.items_with_clock_checks(embedded_objects(subject.object, subject.table)):
         if group_kind(place.object) == TRAIN_JOB:
-            made = _pod_sets_of_train_job(subject.inner(place.object))
+            made = _pod_sets_of_train_job(subject.subject_of_inner_object(place.object))
             located = [
                 replace(podset, path=place.path + podset.path, groups=podset.groups * place.groups)
                 for podset in made.all

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.facts.pods.groups import POD_TEMPLATE
-from webhook.name_faults import key_fault, label_fault, sign_fault, subdomain_fault
-from webhook.names import USE_KEY, USE_SUBDOMAIN, dns1123_label, dns1123_subdomain, qualified_name
+from webhook.name_faults import forbidden_character_fault, label_fault, qualified_name_fault, subdomain_fault
+from webhook.names import USE_KEY, USE_SUBDOMAIN, dns1123_label_errors, dns1123_subdomain_errors, qualified_name_errors
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -135,7 +135,7 @@ def _validate_name(name: str, at: FieldPath, what: str, seen: set[str]) -> Seque
     seen.add(name)
     if not name or is_placeholder(name):
         return ()
-    if dns1123_label(name):
+    if dns1123_label_errors(name):
         message = f"cannot be the name of a {what} because {label_fault(name)}"
         return (NAME.problem((*at, "name"), message, _LABEL, name),)
     if is_known:
@@ -174,7 +174,7 @@ def _env_name_fault(name: str) -> tuple[str, str]:
     fix = "use only letters, digits and underscores"
     if "=" in name:
         fix = "remove `=` from the name, and write the value in the field value"
-    return f"cannot be the name of a variable because {sign_fault(name, _OF_ENV_NAMES.decode())}", fix
+    return f"cannot be the name of a variable because {forbidden_character_fault(name, _OF_ENV_NAMES.decode())}", fix
 
 
 def validate_volume_mounts(container: Container) -> Iterator[Problem]:
@@ -220,7 +220,7 @@ def _validate_user(context: SecurityContext, name: str, number: int | None) -> I
 def validate_service_account(pod: PodSpec) -> Iterator[Problem]:
     """Yield the problems that ValidateServiceAccountName would report of spec.serviceAccountName."""
     name = pod.service_account_name
-    if name and dns1123_subdomain(name) and not is_placeholder(name):
+    if name and dns1123_subdomain_errors(name) and not is_placeholder(name):
         message = f"cannot be the name of a ServiceAccount because {subdomain_fault(name)}"
         yield SERVICE_ACCOUNT.problem(pod.path("serviceAccountName"), message, USE_SUBDOMAIN, name)
 
@@ -239,6 +239,6 @@ def validate_volumes(pod: PodSpec) -> Iterator[Problem]:
 def validate_scheduling_gates(pod: PodSpec) -> Iterator[Problem]:
     """Yield the problems that validateSchedulingGates would report."""
     for gate in pod.scheduling_gates:
-        if qualified_name(gate.name) and not is_placeholder(gate.name):
-            message = f"cannot be the name of a scheduling gate because {key_fault(gate.name)}"
+        if qualified_name_errors(gate.name) and not is_placeholder(gate.name):
+            message = f"cannot be the name of a scheduling gate because {qualified_name_fault(gate.name)}"
             yield SCHEDULING_GATE.problem(gate.path("name"), message, USE_KEY, gate.name)

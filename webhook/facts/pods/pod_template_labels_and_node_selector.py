@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from webhook.facts.pods.groups import POD_TEMPLATE
-from webhook.name_faults import key_fault, value_fault
-from webhook.names import USE_KEY, USE_VALUE, label_value, qualified_name
+from webhook.name_faults import label_value_fault, qualified_name_fault
+from webhook.names import USE_KEY, USE_VALUE, label_value_errors, qualified_name_errors
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -34,8 +34,8 @@ LABEL: Final = POD_TEMPLATE.rule(
 
 def label_key_fault(key: str) -> str:
     """Return the fault of the key of a label, a selector or a toleration; "" if it is valid."""
-    if qualified_name(key) and not is_placeholder(key):
-        return f"cannot be the key of a label because {key_fault(key)}"
+    if qualified_name_errors(key) and not is_placeholder(key):
+        return f"cannot be the key of a label because {qualified_name_fault(key)}"
     return ""
 
 
@@ -60,13 +60,13 @@ def _label_faults(labels: Mapping[str, str], at: FieldPath) -> Iterator[tuple[Fi
     for key, value in labels.items():
         if fault := label_key_fault(key):
             yield at, fault, USE_KEY, key
-        if label_value(value) and not is_placeholder(value):
-            yield (*at, key), f"cannot be the value of a label because {value_fault(value)}", USE_VALUE, value
+        if label_value_errors(value) and not is_placeholder(value):
+            yield (*at, key), f"cannot be the value of a label because {label_value_fault(value)}", USE_VALUE, value
 
 
 def validate_annotations(metadata: Metadata) -> Iterator[Problem]:
     """Yield the problems of ValidateAnnotations, which ignores case."""
     for key in metadata.annotations:
-        if qualified_name(key.lower()) and not is_placeholder(key):
-            fault = f"cannot be the key of an annotation because {key_fault(key)}"
+        if qualified_name_errors(key.lower()) and not is_placeholder(key):
+            fault = f"cannot be the key of an annotation because {qualified_name_fault(key)}"
             yield _label_problem(metadata.path("annotations"), fault, USE_KEY, key)

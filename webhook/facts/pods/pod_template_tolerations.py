@@ -12,8 +12,8 @@ from webhook.attributes import JSON
 from webhook.facts.pods.groups import POD_TEMPLATE
 from webhook.facts.pods.node_selection import EFFECTS
 from webhook.facts.pods.pod_template_labels_and_node_selector import label_key_fault
-from webhook.name_faults import value_fault
-from webhook.names import USE_KEY, USE_VALUE, label_value
+from webhook.name_faults import label_value_fault
+from webhook.names import USE_KEY, USE_VALUE, label_value_errors
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -45,8 +45,8 @@ def validate_tolerations(pod: PodSpec) -> Iterator[Problem]:
         elif operator == "Exists" and value:
             message, fix = "must not be set for operator Exists", "remove the value"
             yield _toleration_problem(toleration.path("value"), message, fix, value)
-        elif value and label_value(value) and not is_placeholder(value):
-            message = f"cannot be the value of a taint because {value_fault(value)}"
+        elif value and label_value_errors(value) and not is_placeholder(value):
+            message = f"cannot be the value of a taint because {label_value_fault(value)}"
             yield _toleration_problem(toleration.path("value"), message, USE_VALUE, value)
         yield from _validate_effect(toleration)
 

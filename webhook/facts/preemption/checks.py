@@ -15,10 +15,10 @@ from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
 
 _ADVICE: Final = (
-    spot.advise_spot,
-    preemption.advise_progress,
+    spot.warn_of_spot_toleration_mismatch,
+    preemption.warn_of_progress_lost_on_spot_nodes,
     preemption.advise_grace_periods,
-    priority_class.validate_priority_classes,
+    priority_class.check_priority_classes_exist,
     preemption.advise_preemption_policy,
 )
 _LOOKUPS: Final = (*preemption.LOOKUPS, interest_in_fields(NODE, "metadata.labels", "spec.taints"), NAMESPACES)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.problems.rule import Group
+from webhook.problems.rule import RuleGroup
 
-PREEMPTION: Final = Group(
+PREEMPTION: Final = RuleGroup(
     "preemption",
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/",
     level="warn",

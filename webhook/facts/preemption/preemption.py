@@ -11,7 +11,7 @@ from webhook.facts.gpu.device_pods import BATCH, DevicePods, read_device_workloa
 from webhook.facts.kinds import PRIORITY_CLASS
 from webhook.facts.kueue.types import ClusterQueue, LocalQueue
 from webhook.facts.preemption.groups import PREEMPTION
-from webhook.facts.preemption.spot import selected_spot_nodes, validate_checkpoint
+from webhook.facts.preemption.spot import check_checkpoint_outlives_spot_node, selected_spot_nodes
 from webhook.facts.preemption.types import ElasticPolicy, TrainingOperatorJob
 from webhook.facts.scheduling.priority_classes import PriorityClass, priority_class_name
 from webhook.facts.subject import Subject
@@ -63,13 +63,13 @@ _QUEUE: Final = "kueue.x-k8s.io/queue-name"
 _PRIORITY: Final = "kueue.x-k8s.io/priority-class"
 
 
-def advise_progress(subject: Subject) -> Iterator[Problem]:
+def warn_of_progress_lost_on_spot_nodes(subject: Subject) -> Iterator[Problem]:
     """Warn of what a job that is bound to spot nodes would lose."""
     if subject.group_kind not in BATCH:
         return
     on_spot = [pods for pods in subject.once(read_device_workload).device_pods if selected_spot_nodes(pods)]
     for pods in on_spot:
-        yield from validate_checkpoint(pods, subject)
+        yield from check_checkpoint_outlives_spot_node(pods, subject)
     if on_spot:
         yield from _check_restart_policies(subject)
         yield from _check_elastic_limits(subject.typed(TrainingOperatorJob).spec.elastic_policy)
@@ -136,15 +136,16 @@ def advise_preemption_policy(subject: Subject) -> Iterator[Problem]:
     name = next(filter(None, (priority_class_name(using.template) for using in pods)), "")
     if not queue or labels.get(_PRIORITY) or not name:
         return
-    view = subject.view()
+    view = subject.cluster_view()
     held = view.find(PriorityClass, name, namespaced=False)
     if held.preemption_policy != "Never":
         return
     of = view.find(LocalQueue, queue).spec.cluster_queue
     if of and _does_queue_preempt(view.find(ClusterQueue, of, namespaced=False)):
         message = (
-            f"is a PriorityClass with preemptionPolicy Never{view.origin(held.json)}, but Kueue ignores this policy, "
-            f"so Kueue may preempt other jobs of {view.named(ClusterQueue.gvk, of)} for this job"
+            f"is a PriorityClass with preemptionPolicy Never{view.file_of_object_as_text(held.json)}, but Kueue "
+            "ignores this policy, "
+            f"so Kueue may preempt other jobs of {view.name_with_file(ClusterQueue.gvk, of)} for this job"
         )
         fix = f"set the label {_PRIORITY} to a WorkloadPriorityClass with a low value"
         yield NEVER_PREEMPTS.problem(pods[0].locate(pods[0].spec.path("priorityClassName")), message, fix, name)

@@ -27,7 +27,7 @@ PREEMPTION_PRIORITY_CLASS: Final = PREEMPTION.rule(
 )
 
 
-def validate_priority_classes(subject: Subject) -> Iterator[Problem]:
+def check_priority_classes_exist(subject: Subject) -> Iterator[Problem]:
     """Report PriorityClasses that the pods name and that do not exist."""
     if not subject.once(read_device_workload).device_pods:
         return

@@ -102,17 +102,17 @@ def _requires_spot_nodes(term: NodeSelectorTerm, nodes: SpotNodeRow) -> bool:
     )
 
 
-def advise_spot(subject: Subject) -> Iterator[Problem]:
+def warn_of_spot_toleration_mismatch(subject: Subject) -> Iterator[Problem]:
     """Warn of selectors of spot nodes without the toleration that they need, and the reverse."""
     for pods in subject.once(read_device_workload).device_pods:
         bound = selected_spot_nodes(pods)
         if bound is None:
-            yield from _check_spot_selector(pods)
+            yield from _check_spot_toleration_without_selector(pods)
         else:
-            yield from _check_spot_toleration(*bound, pods, subject)
+            yield from _check_missing_spot_toleration(*bound, pods, subject)
 
 
-def _check_spot_toleration(
+def _check_missing_spot_toleration(
     nodes: SpotNodeRow, path: FieldPath, pods: DevicePods, subject: Subject
 ) -> Iterator[Problem]:
     if not _tolerates_spot_taint(pods.spec, nodes) and _are_all_nodes_tainted(nodes, subject):
@@ -129,13 +129,13 @@ def _tolerates_spot_taint(spec: PodSpec, nodes: SpotNodeRow) -> bool:
 
 def _are_all_nodes_tainted(nodes: SpotNodeRow, subject: Subject) -> bool:
     """Return whether all such nodes have the taint: because the cloud does it, or as the nodes of the view show."""
-    return nodes.taint == "always" or nodes in subject.once(_tainted_in_the_view)
+    return nodes.taint == "always" or nodes in subject.once(_spot_rows_with_all_nodes_tainted)
 
 
-def _tainted_in_the_view(subject: Subject) -> frozenset[SpotNodeRow]:
+def _spot_rows_with_all_nodes_tainted(subject: Subject) -> frozenset[SpotNodeRow]:
     """Return the rows of which a whole cluster has nodes, all with the taint; what is not in the view may have none."""
-    view, tainted, untainted = subject.view(), set[SpotNodeRow](), set[SpotNodeRow]()
-    for node in view.every(Node) if view.is_whole(Node.gvk) else ():
+    view, tainted, untainted = subject.cluster_view(), set[SpotNodeRow](), set[SpotNodeRow]()
+    for node in view.list_typed_in_all_namespaces(Node) if view.is_whole(Node.gvk) else ():
         for row in read_spot_nodes():
             if node.metadata.labels.get(row.key) == row.value:
                 (tainted if _has_spot_taint(node, row) else untainted).add(row)
@@ -149,7 +149,7 @@ def _has_spot_taint(node: Node, nodes: SpotNodeRow) -> bool:
     )
 
 
-def _check_spot_selector(pods: DevicePods) -> Iterator[Problem]:
+def _check_spot_toleration_without_selector(pods: DevicePods) -> Iterator[Problem]:
     """Warn of a toleration that a cloud's spot nodes alone need, where nothing asks for them, nor for a pool of nodes:
     who names a pool knows whether its nodes are spot nodes.
     """
@@ -169,7 +169,7 @@ def _check_spot_selector(pods: DevicePods) -> Iterator[Problem]:
             yield SPOT_SELECTOR.problem(pods.locate(toleration.at), message, fix)
 
 
-def validate_checkpoint(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
+def check_checkpoint_outlives_spot_node(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
     """Report a job on spot nodes whose files all go with the node."""
     if not _may_keep_files_elsewhere(pods, subject):
         message = "runs on spot nodes, but no volume outlives the pods, so a preemption loses the progress of the job"

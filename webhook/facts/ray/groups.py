@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.problems.rule import Group
+from webhook.problems.rule import RuleGroup
 
-RAY: Final = Group(
+RAY: Final = RuleGroup(
     "ray",
     refused_by="KubeRay's operator, in an event",
     source="ray-project/kuberay v1.4.2 ray-operator/controllers/ray/utils/validation.go",

@@ -13,7 +13,7 @@ from typing import Final
 from webhook.facts.ray.groups import RAY
 from webhook.facts.subject import Subject
 from webhook.name_faults import label_fault
-from webhook.names import dns1035_label
+from webhook.names import dns1035_label_errors
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.objects import Object
@@ -61,7 +61,7 @@ def validate_name(subject: Subject) -> Iterator[Problem]:
     if len(name) > longest:
         message = f"must not be longer than {longest} characters because services of the Ray cluster are named after it"
         yield NAME.problem("metadata.name", message, f"remove {counted(len(name) - longest, 'character')}", name)
-    elif dns1035_label(name):
+    elif dns1035_label_errors(name):
         message = f"cannot be a part of the names of services because {label_fault(name, begins_with_letter=True)}"
         fix = "use lower-case letters, digits and dashes, and begin with a letter"
         yield NAME.problem("metadata.name", message, fix, name)
@@ -89,7 +89,7 @@ def _check_cluster_required(spec: RayJobSpec) -> Iterator[Problem]:
         yield CLUSTER_REQUIRED.problem("spec", message, fix)
 
 
-def validate_groups(subject: Subject) -> Iterator[Problem]:
+def check_groups_have_containers(subject: Subject) -> Iterator[Problem]:
     """Require a container in every group of a Ray cluster (ValidateRayClusterSpec)."""
     for group in ray_cluster_spec_of(subject).groups():
         pod = group.template.spec

@@ -7,14 +7,18 @@ from typing import Final
 
 from webhook.facts.check import Check, group_kinds_of_types
 from webhook.facts.sandbox.claim_names import validate_claim_names
-from webhook.facts.sandbox.pool_and_buffer import advise_capacity, advise_requests, validate_pool_template
+from webhook.facts.sandbox.pool_and_buffer import (
+    validate_pool_template,
+    warn_of_conflicting_pool_sizes,
+    warn_of_limits_without_requests,
+)
 from webhook.facts.sandbox.references import (
     LOOKUPS,
     validate_batch_pool,
     validate_claim_references,
     validate_warm_pool_reference,
 )
-from webhook.facts.sandbox.sandbox import advise_ignored_fields, validate_pods
+from webhook.facts.sandbox.sandbox import advise_ignored_fields, check_has_template_or_pool
 from webhook.facts.sandbox.shard_patches import validate_shard_devices, validate_shard_patches
 from webhook.facts.sandbox.types import BatchSandbox, Pool, Sandbox, SandboxClaim, SandboxTemplate, SandboxWarmPool
 from webhook.facts.sandbox.windows import advise_windows
@@ -29,14 +33,14 @@ def check_batch_sandbox(subject: Subject) -> Iterator[Problem]:
     """Check a BatchSandbox; pause, resume and expiry of a stored one change none of the fields that are validated."""
     batch, old = subject.typed(BatchSandbox), subject.typed_old(BatchSandbox)
     if batch.spec.json and (not old or batch.spec.differs(old.spec, *_POD_FIELDS, *_TASK_FIELDS)):
-        yield from validate_pods(batch)
+        yield from check_has_template_or_pool(batch)
     if not old or batch.spec.differs(old.spec, *_POD_FIELDS):
         yield from validate_shard_patches(batch)
         if not batch.spec.pool_ref:
             yield from validate_shard_devices(subject)
     if not old:
         yield from advise_ignored_fields(batch)
-        yield from advise_requests(batch)
+        yield from warn_of_limits_without_requests(batch)
         yield from advise_windows(batch.spec.template)
 
 
@@ -45,7 +49,7 @@ def check_pool(subject: Subject) -> Iterator[Problem]:
     pool, old = subject.typed(Pool), subject.typed_old(Pool)
     if not old or pool.spec.differs(old.spec):
         yield from validate_pool_template(pool)
-        yield from advise_capacity(pool)
+        yield from warn_of_conflicting_pool_sizes(pool)
         if not old:
             yield from advise_windows(pool.spec.template)
 
@@ -54,21 +58,21 @@ def check_pool_reference(subject: Subject) -> Iterator[Problem]:
     """Check that what pods come from exists; it may come later, so nothing is denied."""
     batch, old = subject.typed(BatchSandbox), subject.typed_old(BatchSandbox)
     if not old or batch.spec.differs(old.spec):
-        yield from validate_batch_pool(batch, subject.view())
+        yield from validate_batch_pool(batch, subject.cluster_view())
 
 
 def check_claim_references(subject: Subject) -> Iterator[Problem]:
     """Check that what a claim of agent-sandbox refers to exists."""
     claim, old = subject.typed(SandboxClaim), subject.typed_old(SandboxClaim)
     if not old or claim.spec.differs(old.spec):
-        yield from validate_claim_references(claim, subject.view())
+        yield from validate_claim_references(claim, subject.cluster_view())
 
 
 def check_warm_pool_reference(subject: Subject) -> Iterator[Problem]:
     """Check that what a warm pool of agent-sandbox refers to exists."""
     pool, old = subject.typed(SandboxWarmPool), subject.typed_old(SandboxWarmPool)
     if not old or pool.spec.differs(old.spec):
-        yield from validate_warm_pool_reference(pool, subject.view())
+        yield from validate_warm_pool_reference(pool, subject.cluster_view())
 
 
 def check_agent_sandbox(subject: Subject) -> Iterator[Problem]:

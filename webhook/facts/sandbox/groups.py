@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.problems.rule import Group
+from webhook.problems.rule import RuleGroup
 
-SANDBOX: Final = Group(
+SANDBOX: Final = RuleGroup(
     "sandbox",
     refused_by="the controller, when it creates the pods",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/batchsandbox_controller.go",
     fails="controller",
 )
 """What the controllers of OpenSandbox and agent-sandbox fail on, and what they leave out without a word."""
-SANDBOX_ADVICE: Final = Group(
+SANDBOX_ADVICE: Final = RuleGroup(
     "sandbox",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/batchsandbox_controller.go",
     level="warn",

@@ -89,7 +89,7 @@ def validate_pool_template(pool: Pool) -> Iterator[Problem]:
         yield POOL_TEMPLATE.problem(pool.spec.path("template"), message, "set a pod template")
 
 
-def advise_capacity(pool: Pool) -> Iterator[Problem]:
+def warn_of_conflicting_pool_sizes(pool: Pool) -> Iterator[Problem]:
     """Warn of sizes of a Pool that exclude each other."""
     capacity = pool.spec.capacity_spec
     least, most = capacity.buffer_min, capacity.buffer_max
@@ -119,7 +119,7 @@ def check_pool_size(batch: BatchSandbox, pool: Pool, pool_name: str) -> Iterator
         yield POOL_SIZE.problem(batch.spec.path("replicas"), message, fix, replicas)
 
 
-def check_pool_choice(batch: BatchSandbox, view: ClusterView) -> Iterator[Problem]:
+def check_any_pool_fits_template(batch: BatchSandbox, view: ClusterView) -> Iterator[Problem]:
     """Report that no Pool fits the template, by the default profile of the controller."""
     path = batch.spec.path("poolRef")
     if not view.is_whole(Pool.gvk):
@@ -127,7 +127,7 @@ def check_pool_choice(batch: BatchSandbox, view: ClusterView) -> Iterator[Proble
         yield POOL_CHOICE.problem(path, missing=(missing,))
         return
     lacking: list[str] = []
-    for pool in view.every(Pool):
+    for pool in view.list_typed_in_all_namespaces(Pool):
         if (pool.namespace or view.namespace) != view.namespace:
             continue
         lacks = " and ".join(_reasons_not_to_choose_pool(batch.spec.template.spec, pool))
@@ -158,12 +158,12 @@ def _sum_of_requests(pod: PodSpec) -> dict[str, quantity.Quantity]:
     total: dict[str, quantity.Quantity] = {}
     for container in pod.containers:
         for name, value in container.resources.requests.items():
-            if (amount := quantity.read(value)) is not None:
+            if (amount := quantity.read_quantity_or_none(value)) is not None:
                 total[name] = total[name].add(amount) if name in total else amount
     return total
 
 
-def advise_ignored_with_pool(batch: BatchSandbox) -> Iterator[Problem]:
+def warn_of_fields_ignored_with_pool(batch: BatchSandbox) -> Iterator[Problem]:
     """Warn of fields that have no effect on the pods of a Pool."""
     spec, pool = batch.spec, batch.spec.pool_ref
     for name in () if not pool else ("shardPatches",) if pool == ANY_POOL else ("template", "shardPatches"):
@@ -172,16 +172,16 @@ def advise_ignored_with_pool(batch: BatchSandbox) -> Iterator[Problem]:
             yield IGNORED_WITH_POOL.problem(spec.path(name), message, "change the Pool instead, or remove poolRef")
 
 
-def advise_requests(batch: BatchSandbox) -> Iterator[Problem]:
+def warn_of_limits_without_requests(batch: BatchSandbox) -> Iterator[Problem]:
     """Warn of limits where a Pool is chosen: predicate_resource.go of poolassign adds up requests, which nobody fills
     in.
     """
     if batch.spec.pool_ref == ANY_POOL:
         for container in batch.spec.template.spec.containers:
-            yield from _check_limits_choose_no_pool(container.resources)
+            yield from _check_limits_without_requests(container.resources)
 
 
-def _check_limits_choose_no_pool(resources: Resources) -> Iterator[Problem]:
+def _check_limits_without_requests(resources: Resources) -> Iterator[Problem]:
     for name in resources.limits:
         if "/" in name and name not in resources.requests:
             message = "does not choose a Pool because spec.poolRef `*` compares only requests"

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.sandbox.groups import SANDBOX_ADVICE
-from webhook.facts.sandbox.pool_and_buffer import ANY_POOL, check_pool_choice, check_pool_size
+from webhook.facts.sandbox.pool_and_buffer import ANY_POOL, check_any_pool_fits_template, check_pool_size
 from webhook.facts.sandbox.types import (
     BatchSandbox,
     Pool,
@@ -55,11 +55,11 @@ def validate_batch_pool(batch: BatchSandbox, view: ClusterView) -> Iterator[Prob
     """Check the Pool that a BatchSandbox names, or with poolRef `*` that one fits."""
     name = batch.spec.pool_ref
     if name == ANY_POOL:
-        yield from check_pool_choice(batch, view)
+        yield from check_any_pool_fits_template(batch, view)
     elif name and not is_placeholder(name):
         pool = view.find(Pool, name)
         if pool:
-            yield from check_pool_size(batch, pool, f"Pool `{name}`{view.origin(pool.json)}")
+            yield from check_pool_size(batch, pool, f"Pool `{name}`{view.file_of_object_as_text(pool.json)}")
         else:
             yield from _check_reference_exists(batch.spec.path("poolRef"), Pool, name, view)
 
@@ -83,7 +83,7 @@ def _validate_reference(reference: Reference, kind: type[Object], view: ClusterV
 
 def _check_reference_exists(path: FieldPath, kind: type[Object], name: str, view: ClusterView) -> Iterator[Problem]:
     if not view.is_whole(kind.gvk):
-        yield REFERENCE_EXISTS.problem(path, missing=view.missing()[""])
+        yield REFERENCE_EXISTS.problem(path, missing=view.missing_objects_by_field()[""])
         return
     close = view.nearest(name, (other.name for other in _objects_in_namespace(kind, view)))
     message = (
@@ -95,4 +95,6 @@ def _check_reference_exists(path: FieldPath, kind: type[Object], name: str, view
 
 def _objects_in_namespace(kind: type[Whole], view: ClusterView) -> list[Whole]:
     """List all objects of a kind in the namespace of the request."""
-    return [obj for obj in view.every(kind) if (obj.namespace or view.namespace) == view.namespace]
+    return [
+        obj for obj in view.list_typed_in_all_namespaces(kind) if (obj.namespace or view.namespace) == view.namespace
+    ]

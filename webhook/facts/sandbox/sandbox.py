@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.sandbox.groups import SANDBOX, SANDBOX_ADVICE
-from webhook.facts.sandbox.pool_and_buffer import advise_ignored_with_pool
+from webhook.facts.sandbox.pool_and_buffer import warn_of_fields_ignored_with_pool
 from webhook.facts.sandbox.shard_patches import advise_unused_patches
 from webhook.facts.sandbox.types import BatchSandbox
 from webhook.problem import Problem
@@ -33,7 +33,7 @@ TASKS_WITHOUT_TEMPLATE: Final = SANDBOX_ADVICE.rule(
 )
 
 
-def validate_pods(batch: BatchSandbox) -> Iterator[Problem]:
+def check_has_template_or_pool(batch: BatchSandbox) -> Iterator[Problem]:
     """Require a template or a Pool for the pods."""
     spec = batch.spec
     if not spec.pool_ref and not spec.has("template") and spec.replicas:
@@ -44,7 +44,7 @@ def validate_pods(batch: BatchSandbox) -> Iterator[Problem]:
 
 def advise_ignored_fields(batch: BatchSandbox) -> Iterator[Problem]:
     """Warn of fields that the controller does not read next to others."""
-    yield from advise_ignored_with_pool(batch)
+    yield from warn_of_fields_ignored_with_pool(batch)
     yield from advise_unused_patches(batch)
     spec = batch.spec
     if spec.shard_task_patches and not spec.has("taskTemplate"):

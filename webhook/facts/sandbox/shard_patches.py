@@ -8,7 +8,7 @@ from typing import Final
 from webhook import quantity
 from webhook.attributes import JSON
 from webhook.facts.sandbox.groups import SANDBOX, SANDBOX_ADVICE
-from webhook.facts.sandbox.shards import ShardNote, ShardTemplate
+from webhook.facts.sandbox.shards import ShardPatchNote, ShardTemplate
 from webhook.facts.sandbox.types import BatchSandbox
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
@@ -145,14 +145,14 @@ def validate_shard_patches(batch: BatchSandbox) -> Iterator[Problem]:
     template = ShardTemplate(spec.json.get("template"), batch.reading.deadline)
     names = [f"`{container.name}`" for container in spec.template.spec.all_containers() if container.name]
     for index, patch in enumerate(spec.shard_patches):
-        notes = template.notes(patch, spec.path("shardPatches", index))
+        notes = template.notes_on_patch(patch, spec.path("shardPatches", index))
         inheriting = {note.path for note in notes if note.what == "inherits"}
         for note in notes:
             if note.what != "added" or note.path not in inheriting:
-                yield _problem_of_note(note, names) if note.certain else _problems_of_second_decoding_problem(note)
+                yield _problem_of_note(note, names) if note.certain else _problem_of_second_decoding(note)
 
 
-def _problem_of_note(note: ShardNote, names: Sequence[str]) -> Problem:
+def _problem_of_note(note: ShardPatchNote, names: Sequence[str]) -> Problem:
     match note.what:
         case "type":
             message = f"must be {note.text} because no pod can be created otherwise"
@@ -188,7 +188,7 @@ def _problem_of_note(note: ShardNote, names: Sequence[str]) -> Problem:
             return _advice_of_note(note)
 
 
-def _advice_of_note(note: ShardNote) -> Problem:
+def _advice_of_note(note: ShardPatchNote) -> Problem:
     """Return the problem of a patch that can be merged but does not do what it says."""
     match note.what:
         case "keeps":
@@ -222,8 +222,10 @@ def _advice_of_note(note: ShardNote) -> Problem:
             return PATCH_FIELD.problem(note.path, "is ignored because a Pod has no such field", fix)
 
 
-def _problems_of_second_decoding_problem(note: ShardNote) -> Problem:
-    """Return the problem of what the controller alone makes wrong, which may be right in another release of it."""
+def _problem_of_second_decoding(note: ShardPatchNote) -> Problem:
+    """Return the problem that only the controller causes, by decoding the merged pod over the template; another release
+    of it may not have it.
+    """
     if note.what not in ("image", "resources", "sources", "claim"):
         return _advice_of_note(note)
     said = {
@@ -244,7 +246,11 @@ def validate_shard_devices(subject: Subject) -> Iterator[Problem]:
     for container in Items(subject.fact("gpu")["patches"], subject.deadline):
         for each in Items(container["resources"], subject.deadline):
             given: JSON = each["request"] if each["limit"] is None else each["limit"]
-            if each["kind"] in _COUNTED and not each["whole"] and (amount := quantity.read(given)) is not None:
+            if (
+                each["kind"] in _COUNTED
+                and not each["whole"]
+                and (amount := quantity.read_quantity_or_none(given)) is not None
+            ):
                 message = "must be a whole number because a device cannot be divided"
                 yield PATCH_WHOLE_NUMBER.problem(each["path"], message, f"set {amount.value()}", given)
 

@@ -18,7 +18,7 @@ from webhook.deadline import Deadline
 from webhook.patch import schema, strategic
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
-from webhook.quantity import Quantity, read
+from webhook.quantity import Quantity, read_quantity_or_none
 from webhook.similar_names import nearest_name
 from webhook.wording import either
 
@@ -30,8 +30,8 @@ _SOURCES = ("resourceClaimName", "resourceClaimTemplateName")
 
 
 @dataclass(frozen=True, slots=True)
-class ShardNote:
-    """What is to be said of the patch of one shard.
+class ShardPatchNote:
+    """A remark on the patch of one shard.
 
     Args:
         what: of the patch: type (text is what was expected), unknown (the field that is probably meant), key (the merge
@@ -42,7 +42,6 @@ class ShardNote:
         certain: whether it would be so without the second decoding too.
         over: the item of the template at whose place an item of the pod stands, where that is another one.
         fix: what to do about it, where that depends on what is wrong.
-
     """
 
     what: str
@@ -63,16 +62,16 @@ class ShardTemplate:
         self.sources = dict(_claims_with_sources(self.claims))
         self.is_torn = any(self.sources[name] != source for name, source in _claims_with_sources(self.claims))
 
-    def pods(self, patch: JSON) -> tuple[JSON, JSON]:
+    def merge_and_decode_patch(self, patch: JSON) -> tuple[JSON, JSON]:
         """Return the template with a patch merged into it, and the pod that the controller makes of both.
 
         Raises:
             Unmergeable: the patch cannot be merged.
         """
         merged = _merge_patch(self.written, patch, self.deadline)
-        return merged, _decode_over(self.written, merged)
+        return merged, _decode_over_old_value(self.written, merged)
 
-    def notes(self, patch: JSON, at: FieldPath) -> list[ShardNote]:
+    def notes_on_patch(self, patch: JSON, at: FieldPath) -> list[ShardPatchNote]:
         """Return what is wrong with the patch of one shard, which stands at a path."""
         if patch is None:
             return []
@@ -81,10 +80,10 @@ class ShardTemplate:
         if any(note.what in ("type", "key") for note in broken):
             return broken
         try:
-            merged, pod = self.pods(patch)
-        except strategic.Unmergeable as error:
-            return [*broken, ShardNote("merge", at, str(error), fix=error.fix)]
-        shard = _PatchedShard(self, patch, merged, pod, at, _places_of_names(patch))
+            merged, pod = self.merge_and_decode_patch(patch)
+        except strategic.UnmergeableError as error:
+            return [*broken, ShardPatchNote("merge", at, str(error), fix=error.fix)]
+        shard = _PatchedShard(self, patch, merged, pod, at, _index_by_name_in_patch_lists(patch))
         either = [*_notes_on_containers(shard, merged), *_notes_on_claim_sources(shard, merged)]
         told = {(note.what, note.path) for note in either}
         made = [
@@ -93,7 +92,7 @@ class ShardTemplate:
             *_notes_on_inherited_fields(shard),
         ]
         surely = [replace(note, certain=(note.what, note.path) in told) for note in made]
-        return [*broken, *_kept_nulls_and_directives(patch, self.written, "PodTemplateSpec", at), *surely]
+        return [*broken, *_notes_on_ignored_nulls_and_directives(patch, self.written, "PodTemplateSpec", at), *surely]
 
 
 def _template_as_go_writes(template: JSON) -> JSON:
@@ -103,7 +102,7 @@ def _template_as_go_writes(template: JSON) -> JSON:
         return template if isinstance(template, dict) else {}
     named = {
         name: [item if text_or_empty(get(item, ("name",))) else {**(item or {}), "name": ""} for item in spec[name]]
-        for name, tag in strategic.tags_of("PodSpec").items()
+        for name, tag in strategic.merge_tags_of_type("PodSpec").items()
         if tag.get("merge") == "name"
         and all(isinstance(item, dict | None) for item in list_or_empty(spec.get(name)) or (0,))
     }
@@ -114,7 +113,7 @@ def _merge_patch(template: JSON, patch: JSON, deadline: Deadline) -> JSON:
     """Return the template with the patch merged into it; an item that a list did not have comes in with its nulls."""
     merged = strategic.merge_patch(template, patch, "PodTemplateSpec", deadline)
     spec = merged.get("spec")
-    for name, tag in strategic.tags_of("PodSpec").items() if isinstance(spec, dict) else ():
+    for name, tag in strategic.merge_tags_of_type("PodSpec").items() if isinstance(spec, dict) else ():
         key, given = tag.get("merge"), list_or_empty(get(patch, ("spec", name)))
         had = (
             {str(get(item, (key,))) for item in list_or_empty(get(template, ("spec", name)))}
@@ -149,7 +148,7 @@ class _PatchedShard:
         return list_or_empty(get(self.template.written, ("spec", part)))
 
 
-def _places_of_names(patch: JSON) -> Mapping[str, Mapping[str, int]]:
+def _index_by_name_in_patch_lists(patch: JSON) -> Mapping[str, Mapping[str, int]]:
     """Return where each name stands first in the lists of a patch."""
     places: dict[str, Mapping[str, int]] = {}
     for part in (*_LISTS, "resourceClaims"):
@@ -158,7 +157,7 @@ def _places_of_names(patch: JSON) -> Mapping[str, Mapping[str, int]]:
     return places
 
 
-def _decode_over(old: JSON, new: JSON) -> JSON:
+def _decode_over_old_value(old: JSON, new: JSON) -> JSON:
     """Return what Go makes of a value that it decodes over another: fields that it does not name stay as they were.
 
     Null empties pointers, lists and maps; of a container, image and resources are none of these.
@@ -167,13 +166,17 @@ def _decode_over(old: JSON, new: JSON) -> JSON:
         return old
     if isinstance(old, dict) and isinstance(new, dict):
         named = {name: value for name, value in new.items() if value is not None or name not in _SOLID}
-        return {**old, **{name: _decode_over(old.get(name), value) for name, value in named.items()}}
+        return {**old, **{name: _decode_over_old_value(old.get(name), value) for name, value in named.items()}}
     if isinstance(old, list) and isinstance(new, list):
-        return [_decode_over(old[place] if place < len(old) else None, value) for place, value in enumerate(new)]
+        return [
+            _decode_over_old_value(old[place] if place < len(old) else None, value) for place, value in enumerate(new)
+        ]
     return new
 
 
-def _notes_on_mistyped_values(value: JSON, node: schema.Node, at: FieldPath, deadline: Deadline) -> Iterator[ShardNote]:
+def _notes_on_mistyped_values(
+    value: JSON, node: schema.Node, at: FieldPath, deadline: Deadline
+) -> Iterator[ShardPatchNote]:
     """Yield values of the wrong type, from which no pod can be decoded, and fields that a Pod does not have."""
     deadline.spend(1)
     if value is None or (isinstance(value, str) and is_placeholder(value)):
@@ -188,14 +191,14 @@ def _notes_on_mistyped_values(value: JSON, node: schema.Node, at: FieldPath, dea
             if known is not None:
                 yield from _notes_on_mistyped_values(inner, known, (*at, name), deadline)
             elif not name.startswith("$"):
-                yield ShardNote(
+                yield ShardPatchNote(
                     "unknown", (*at, name), nearest_name(name, deadline.items_with_clock_checks([*shape.map.fields]))
                 )
     elif shape.list and isinstance(value, list):
         for place, inner in enumerate(value):
             yield from _notes_on_mistyped_values(inner, shape.list.element, (*at, place), deadline)
     elif expected and not _is_of_type(value, shape.scalar):
-        yield ShardNote("type", at, expected)
+        yield ShardPatchNote("type", at, expected)
 
 
 def _is_of_type(value: JSON, scalar: str | None) -> bool:
@@ -203,41 +206,45 @@ def _is_of_type(value: JSON, scalar: str | None) -> bool:
     return isinstance(value, wanted) and (scalar == "boolean" or not isinstance(value, bool))
 
 
-def _notes_on_items_without_key(patch: JSON, kind: str, at: FieldPath) -> Iterator[ShardNote]:
+def _notes_on_items_without_key(patch: JSON, kind: str, at: FieldPath) -> Iterator[ShardPatchNote]:
     """Yield items of lists that are merged by a key, and lack it; a directive needs none."""
     for name, value in patch.items():
-        tag = strategic.tags_of(kind).get(name, {})
+        tag = strategic.merge_tags_of_type(kind).get(name, {})
         if isinstance(value, dict):
             yield from _notes_on_items_without_key(value, tag.get("type", ""), (*at, name))
         for place, item in enumerate(value if isinstance(value, list) and tag.get("merge") else ()):
             where = (*at, name, place)
             if not isinstance(item, dict) or (item.get(tag["merge"]) is None and "$patch" not in item):
-                yield ShardNote("key", where, tag["merge"])
+                yield ShardPatchNote("key", where, tag["merge"])
             elif "type" in tag:
                 yield from _notes_on_items_without_key(item, tag["type"], where)
 
 
-def _kept_nulls_and_directives(patch: JSON, old: JSON, kind: str, at: FieldPath) -> Iterator[ShardNote]:
+def _notes_on_ignored_nulls_and_directives(
+    patch: JSON, old: JSON, kind: str, at: FieldPath
+) -> Iterator[ShardPatchNote]:
     """Yield nulls and directives of the patch, where the template has something that they would take away."""
     for name, value in patch.items():
         if name in ("$patch", "$retainKeys"):
             if old:
-                yield ShardNote("directive", (*at, name), text_or_empty(value))
+                yield ShardPatchNote("directive", (*at, name), text_or_empty(value))
             continue
-        before, tag = get(old, (name,)), strategic.tags_of(kind).get(name, {})
+        before, tag = get(old, (name,)), strategic.merge_tags_of_type(kind).get(name, {})
         if value is None and before is not None and not isinstance(before, dict | list):  # those are often just empty
-            yield ShardNote("keeps", (*at, name), str(before))
+            yield ShardPatchNote("keeps", (*at, name), str(before))
         elif isinstance(value, dict) and isinstance(before, dict):
-            yield from _kept_nulls_and_directives(value, before, tag.get("type", ""), (*at, name))
+            yield from _notes_on_ignored_nulls_and_directives(value, before, tag.get("type", ""), (*at, name))
         elif isinstance(value, list) and tag.get("merge"):
             known = {str(get(item, (tag["merge"],))): item for item in list_or_empty(before)}
             for place, item in enumerate(value):
                 same = known.get(str(get(item, (tag["merge"],)))) if isinstance(item, dict) else None
                 if same is not None:
-                    yield from _kept_nulls_and_directives(item, same, tag.get("type", ""), (*at, name, place))
+                    yield from _notes_on_ignored_nulls_and_directives(
+                        item, same, tag.get("type", ""), (*at, name, place)
+                    )
 
 
-def _notes_on_containers(shard: _PatchedShard, pod: JSON) -> Iterator[ShardNote]:
+def _notes_on_containers(shard: _PatchedShard, pod: JSON) -> Iterator[ShardPatchNote]:
     """Yield what is wrong with the containers of a pod that are not as the template has them."""
     declared: AbstractSet[str] | None = None
     for part in _LISTS:
@@ -253,7 +260,9 @@ def _notes_on_containers(shard: _PatchedShard, pod: JSON) -> Iterator[ShardNote]
                 _name_of_overwritten_item(before, place, name),
             )
             if name not in same.names:
-                yield ShardNote("added" if text_or_empty(container.get("image")) else "image", where, name, over=over)
+                yield ShardPatchNote(
+                    "added" if text_or_empty(container.get("image")) else "image", where, name, over=over
+                )
             declared = _declared_claim_names(shard, pod) if declared is None else declared
             patched = get(shard.patch, where[len(shard.at) :])
             for note in chain(
@@ -290,7 +299,7 @@ def _declared_claim_names(shard: _PatchedShard, pod: JSON) -> AbstractSet[str]:
     return {name for name, _ in _claims_with_sources(listed)}
 
 
-def _notes_on_inherited_fields(shard: _PatchedShard) -> Iterator[ShardNote]:
+def _notes_on_inherited_fields(shard: _PatchedShard) -> Iterator[ShardPatchNote]:
     """Yield containers that took over fields of another, at whose place of the list they come."""
     for part in _LISTS:
         before, merged, after = (
@@ -305,10 +314,10 @@ def _notes_on_inherited_fields(shard: _PatchedShard) -> Iterator[ShardNote]:
                 over = text_or_empty(old.get("name"))
                 what, said = ("moved", "also") if name in known else ("inherits", "is not in the template and")
                 words = f"container `{name}` {said} gets {' and '.join(foreign)} of container `{over}`"
-                yield ShardNote(what, shard.path_in_patch(part, name), words, over=over)
+                yield ShardPatchNote(what, shard.path_in_patch(part, name), words, over=over)
 
 
-def _notes_on_extended_resources(container: JSON, patched: JSON, where: FieldPath) -> Iterator[ShardNote]:
+def _notes_on_extended_resources(container: JSON, patched: JSON, where: FieldPath) -> Iterator[ShardPatchNote]:
     """Yield extended resources whose request has no limit, or another one."""
     limits, requests = (get(container, ("resources", side)) or {} for side in ("limits", "requests"))
     for name, request in requests.items() if isinstance(requests, dict) and isinstance(limits, dict) else ():
@@ -318,11 +327,13 @@ def _notes_on_extended_resources(container: JSON, patched: JSON, where: FieldPat
         if limit is None or _quantity_or_text(limit) != _quantity_or_text(request):
             side = "requests" if get(patched, ("resources", "limits", name)) is None else "limits"
             words = "there is no limit" if limit is None else f"the limit is `{limit}`"
-            yield ShardNote("resources", (*where, "resources", side, name), f"{words} and the request is `{request}`")
+            yield ShardPatchNote(
+                "resources", (*where, "resources", side, name), f"{words} and the request is `{request}`"
+            )
 
 
 def _quantity_or_text(value: JSON) -> Quantity | str:
-    amount = read(value)
+    amount = read_quantity_or_none(value)
     return str(value) if amount is None else amount
 
 
@@ -333,13 +344,15 @@ def _claims_with_sources(listed: Iterable[JSON]) -> Iterator[tuple[str, list[str
             yield text_or_empty(claim.get("name")), [field for field in _SOURCES if claim.get(field) is not None]
 
 
-def _notes_on_undeclared_claims(container: JSON, declared: AbstractSet[str], where: FieldPath) -> Iterator[ShardNote]:
+def _notes_on_undeclared_claims(
+    container: JSON, declared: AbstractSet[str], where: FieldPath
+) -> Iterator[ShardPatchNote]:
     for place, claim in enumerate(list_or_empty(get(container, ("resources", "claims")))):
         if (name := text_or_empty(get(claim, ("name",)))) not in declared:
-            yield ShardNote("claim", (*where, "resources", "claims", place), name)
+            yield ShardPatchNote("claim", (*where, "resources", "claims", place), name)
 
 
-def _notes_on_claim_sources(shard: _PatchedShard, pod: JSON) -> Iterator[ShardNote]:
+def _notes_on_claim_sources(shard: _PatchedShard, pod: JSON) -> Iterator[ShardPatchNote]:
     """Yield claims that have not exactly one source, and had it in the template or were not there."""
     listed, before = list_or_empty(get(pod, ("spec", "resourceClaims"))), shard.template.sources
     if listed is shard.template.claims and not shard.template.is_torn:
@@ -353,7 +366,7 @@ def _notes_on_claim_sources(shard: _PatchedShard, pod: JSON) -> Iterator[ShardNo
                 shard.path_in_patch("resourceClaims", name),
                 _name_of_overwritten_item(shard.template.claims, place, name),
             )
-            yield ShardNote(
+            yield ShardPatchNote(
                 "sources", at, f"`{name}` has {words}", over=over, fix=_fix_of_claim_sources(source, before.get(name))
             )
 

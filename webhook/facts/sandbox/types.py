@@ -37,7 +37,7 @@ class BatchSandbox(Object):
     spec = Part(BatchSandboxSpec)
 
 
-class Capacity(Typed):
+class PoolCapacity(Typed):
     """How many pods a Pool has and keeps ready."""
 
     buffer_min = OptionalNumber()
@@ -50,7 +50,7 @@ class PoolSpec(Typed):
     """What a Pool says."""
 
     template = Part(PodTemplate)
-    capacity_spec = Part(Capacity)
+    capacity_spec = Part(PoolCapacity)
 
 
 class Pool(Object):

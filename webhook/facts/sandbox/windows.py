@@ -76,16 +76,16 @@ def _check_windows_restart_policy(pod: PodSpec) -> Iterator[Problem]:
 
 def _check_windows_size(container: Container) -> Iterator[Problem]:
     for name, least in _LIMITS.items():
-        yield from _compare_with_least(
+        yield from _check_windows_minimum(
             container.resources.path("limits", name), container.resources.limits.get(name), least
         )
     for variable in container.env:
         if variable.name in _VARIABLES:
-            yield from _compare_with_least(variable.path("value"), variable.value, _VARIABLES[variable.name])
+            yield from _check_windows_minimum(variable.path("value"), variable.value, _VARIABLES[variable.name])
 
 
-def _compare_with_least(path: FieldPath, value: Amount | None, least: str) -> Iterator[Problem]:
-    amount = None if value is None else quantity.read(value)
+def _check_windows_minimum(path: FieldPath, value: Amount | None, least: str) -> Iterator[Problem]:
+    amount = None if value is None else quantity.read_quantity_or_none(value)
     if amount is not None and amount < quantity.parse_quantity(least):
         message = f"must be at least {least} because a sandbox with volume `{_VOLUME}` runs Windows"
         yield WINDOWS_SIZE.problem(path, message, f"set {least}", value)

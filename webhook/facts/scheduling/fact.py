@@ -27,9 +27,10 @@ PRIORITIES: Final = declare_structure(
 
 
 def _compute_priorities_fact(subject: Subject) -> FactResult:
-    listed, view = subject.once(pod_sets), subject.view()
-    return listed.result(
-        priority_classes.compute_priorities_fact(listed.all, subject, view.of("classes")), missing=view.missing()
+    listed, view = subject.once(pod_sets), subject.cluster_view()
+    return listed.build_fact_result(
+        priority_classes.compute_priorities_fact(listed.all, subject, view.for_fields("classes")),
+        missing=view.missing_objects_by_field(),
     )
 
 

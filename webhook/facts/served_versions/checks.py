@@ -5,6 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.facts.check import Check
-from webhook.facts.served_versions.removed_versions import validate_version
+from webhook.facts.served_versions.removed_versions import check_version_is_still_served
 
-CHECKS: Final = (Check(group="served-version", run=validate_version),)
+CHECKS: Final = (Check(group="served-version", run=check_version_is_still_served),)

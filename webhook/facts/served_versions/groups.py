@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.problems.rule import Group
+from webhook.problems.rule import RuleGroup
 
-SERVED_VERSION: Final = Group(
+SERVED_VERSION: Final = RuleGroup(
     "served-version",
     refused_by="the API server, which knows no such kind",
     source="https://kubernetes.io/docs/reference/using-api/deprecation-guide/",

@@ -51,7 +51,7 @@ def read_removed_versions() -> Mapping[tuple[str, str, str], RemovedVersion]:
     }
 
 
-def validate_version(subject: Subject) -> Iterator[Problem]:
+def check_version_is_still_served(subject: Subject) -> Iterator[Problem]:
     """Report an object of a removed version."""
     kind = subject.attributes.kind
     known = read_removed_versions().get((kind.group, kind.version, kind.kind))
@@ -68,5 +68,5 @@ def validate_version(subject: Subject) -> Iterator[Problem]:
 def _is_served_by_given_definition(subject: Subject) -> bool:
     """Return whether a CustomResourceDefinition beside the object serves its version."""
     kind = subject.attributes.kind
-    definitions = subject.view().list(CustomResourceDefinition)
+    definitions = subject.cluster_view().list_typed(CustomResourceDefinition)
     return any(each.serves(kind.group, kind.version, kind.kind) for each in definitions)

@@ -14,14 +14,14 @@ from webhook.attributes import JSON
 from webhook.facts.shapes.groups import OBJECT_SHAPE
 from webhook.facts.shapes.pod_template_shape import POD, problems_of_wrong_types
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.installation import release_of
+from webhook.facts.train_job_pods.installation import find_trainer_release
 from webhook.facts.train_job_pods.releases import FLUX_AND_MORE, INJECTION, LENGTHS, PATCHES, QUEUES
-from webhook.facts.volcano_objects.defaults import job_with_defaults
+from webhook.facts.volcano_objects.defaults import object_with_defaults
 from webhook.paths import FieldPath
 from webhook.problem import Problem
 from webhook.releases import Release
 from webhook.schema.mismatch import described
-from webhook.schema.values import Breach, values
+from webhook.schema.values import Breach, declarations_of_file
 from webhook.wording import counted, did_you_mean, shown
 
 REQUIRED: Final = OBJECT_SHAPE.rule(
@@ -95,9 +95,9 @@ OBJECT_SHAPE_WRONG_TYPE: Final = OBJECT_SHAPE.rule(
 )
 
 
-def validate_trainer(subject: Subject) -> Iterator[Problem]:
+def check_values_of_trainer_object(subject: Subject) -> Iterator[Problem]:
     """Report what is wrong with the values of a TrainJob or a runtime, in the release of Trainer that is installed."""
-    yield from _validate_values(subject, subject.object, _TRAINER)
+    yield from _check_values_against_schema_file(subject, subject.object, _TRAINER)
 
 
 def _is_in_release_schema(breach: Breach, release: Release) -> bool:
@@ -107,13 +107,13 @@ def _is_in_release_schema(breach: Breach, release: Release) -> bool:
     return not any(release < since and breach.at[: len(at)] == at for at, since in _SINCE)
 
 
-def validate_volcano(subject: Subject) -> Iterator[Problem]:
+def check_values_of_volcano_object(subject: Subject) -> Iterator[Problem]:
     """Report what is wrong with the values of an object of Volcano."""
     if not subject.mismatches:
-        yield from _validate_values(subject, subject.once(job_with_defaults), _VOLCANO)
+        yield from _check_values_against_schema_file(subject, subject.once(object_with_defaults), _VOLCANO)
 
 
-def _validate_values(subject: Subject, obj: JSON, file: Path) -> Iterator[Problem]:
+def _check_values_against_schema_file(subject: Subject, obj: JSON, file: Path) -> Iterator[Problem]:
     """Report everything that is wrong with the values of an object, but for what was stored so before."""
     if subject.mismatches:
         return
@@ -128,8 +128,8 @@ def _validate_values(subject: Subject, obj: JSON, file: Path) -> Iterator[Proble
 
 
 def _breaches_of_values(obj: JSON, subject: Subject, file: Path) -> Iterator[Breach]:
-    breaches = values(file).breaches_of_decoded(obj, subject.group_kind[1], (), subject.deadline)
-    release = release_of(subject) if file == _TRAINER else None
+    breaches = declarations_of_file(file).breaches_of_decoded(obj, subject.group_kind[1], (), subject.deadline)
+    release = find_trainer_release(subject) if file == _TRAINER else None
     for each in breaches:
         if each.at not in subject.omitted and (release is None or _is_in_release_schema(each, release)):
             yield each
@@ -166,13 +166,17 @@ def _problem_of_breach(breach: Breach) -> Problem:
             fix = did_you_mean(breach.nearest, "use one of them")
             return UNSUPPORTED_VALUE.problem(breach.at, f"must be one of {breach.expected}", fix, breach.given)
         case "badName":
-            return FORMAT.problem(breach.at, _must_be_expected(breach), _fix_with_examples(breach), breach.given)
+            return FORMAT.problem(
+                breach.at, _message_with_expected_value(breach), _fix_with_examples(breach), breach.given
+            )
         case "unknownField":
             message = "is not a field of this kind, so the API server drops the field or refuses the object"
             fix = did_you_mean(breach.nearest, "remove the field")
             return UNKNOWN_FIELD.problem(breach.at, message, fix)
         case "notQuantity":
-            return OUT_OF_RANGE.problem(breach.at, _must_be_expected(breach), _fix_with_examples(breach), breach.given)
+            return OUT_OF_RANGE.problem(
+                breach.at, _message_with_expected_value(breach), _fix_with_examples(breach), breach.given
+            )
         case "wrongType":
             message = f"should be {breach.expected}, not {described(breach.given)}, which the API server refuses"
             return FRACTION.problem(breach.at, message, "write the number as a string")
@@ -181,7 +185,7 @@ def _problem_of_breach(breach: Breach) -> Problem:
             return OUT_OF_RANGE.problem(breach.at, message, "set a number in this range", shown(breach.given))
 
 
-def _must_be_expected(breach: Breach) -> str:
+def _message_with_expected_value(breach: Breach) -> str:
     return f"must be {breach.expected.partition(' such as ')[0]}"
 
 
@@ -190,7 +194,7 @@ def _fix_with_examples(breach: Breach) -> str:
     return f"write a value such as {examples}" if examples else f"write {kind}"
 
 
-def decode_object(subject: Subject) -> Iterator[Problem]:
-    """Report values of any other object that are not of their type, outside its pod templates."""
+def check_field_types_of_object(subject: Subject) -> Iterator[Problem]:
+    """Report values that are not of the type of their field, outside pod templates."""
     if subject.group_kind not in POD:
         yield from problems_of_wrong_types(subject, OBJECT_SHAPE_WRONG_TYPE)

@@ -31,7 +31,7 @@ POD_TEMPLATE_SHAPE_WRONG_TYPE: Final = POD_TEMPLATE_SHAPE.rule(
 POD: Final = frozenset({("", "Pod")})
 
 
-def decode_pod_template(subject: Subject) -> Iterator[Problem]:
+def check_field_types_of_pod_template(subject: Subject) -> Iterator[Problem]:
     """Report values of a Pod, or of a pod template, that are not of their type."""
     return problems_of_wrong_types(subject, POD_TEMPLATE_SHAPE_WRONG_TYPE) if subject.mismatches else iter(())
 

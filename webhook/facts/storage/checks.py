@@ -20,7 +20,7 @@ from webhook.problem import Problem
 
 _ADVICE: Final = (
     volume_claims.validate_claims,
-    volume_claims.validate_ephemeral_classes,
+    volume_claims.check_classes_of_ephemeral_volumes,
     volume_claims.validate_created_claims,
     checkpoints.advise_checkpoints,
     rolling_updates.advise_rolling_updates,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.problems.rule import Group
+from webhook.problems.rule import RuleGroup
 
-STORAGE: Final = Group(
+STORAGE: Final = RuleGroup(
     "storage",
     source="https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes",
     level="warn",

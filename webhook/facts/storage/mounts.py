@@ -14,7 +14,7 @@ from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.typed.collections import Items
 from webhook.typed.pods import Container, PodTemplate
-from webhook.typed.view import Reading
+from webhook.typed.view import ReadingContext
 from webhook.typed.volumes import Volume as PodVolume
 from webhook.typed.volumes import VolumeClaimSpec, VolumeMount
 from webhook.workloads.podsets import PodSet
@@ -41,7 +41,7 @@ class Volume(NamedTuple):
         return self.value.name
 
     @property
-    def claim(self) -> str:
+    def claim_name(self) -> str:
         """Return the PersistentVolumeClaim that it names; "" for none, or one whose name is still to be filled in."""
         name = self.value.persistent_volume_claim.claim_name
         return "" if is_placeholder(name) else name
@@ -95,14 +95,14 @@ class MountsOfObject:
         """Return the mounts of each PersistentVolumeClaim, by its name."""
         mounts: dict[str, list[VolumeMountInObject]] = {}
         for mount in self.all:
-            if claim := mount.volume.claim:
+            if claim := mount.volume.claim_name:
                 mounts.setdefault(claim, []).append(mount)
         return mounts
 
 
 def read_mounts(subject: Subject) -> MountsOfObject:
     """Return the volumes and mounts of an object, to be asked for with `Subject.once`."""
-    work, reading = subject.once(read_device_workload), Reading(subject.deadline)
+    work, reading = subject.once(read_device_workload), ReadingContext(subject.deadline)
     volumes: list[Volume] = []
     mounts: list[VolumeMountInObject] = []
     for podset in Items(work.pod_sets if work.device_pods else (), subject.deadline):
@@ -110,18 +110,18 @@ def read_mounts(subject: Subject) -> MountsOfObject:
         by_name = {volume.name: volume for volume in _volumes_of_template(podset, template)}
         volumes += by_name.values()
         mounts += _mounts_of_template(template, by_name)
-        for volume, path in _volumes_of_job(podset, subject):
+        for volume, path in _volumes_of_volcano_job(podset, subject):
             volumes.append(volume)
             mounts += _implied_mounts(volume, path, template)
     return MountsOfObject(Items(volumes, subject.deadline), Items(mounts, subject.deadline))
 
 
-def _volumes_of_job(podset: PodSet, subject: Subject) -> Iterator[tuple[Volume, str]]:
+def _volumes_of_volcano_job(podset: PodSet, subject: Subject) -> Iterator[tuple[Volume, str]]:
     """Yield the volumes of a Job of Volcano with their paths: createJobPod adds the first of each claim to
     every pod.
     """
     seen: set[str] = set()
-    for volume in _job_spec_of_object(subject).volumes:
+    for volume in _volcano_job_spec_of_object(subject).volumes:
         name = volume.volume_claim_name
         if volume.volume_claim.json or (name and name not in seen):
             seen.add(name)
@@ -130,12 +130,12 @@ def _volumes_of_job(podset: PodSet, subject: Subject) -> Iterator[tuple[Volume, 
             yield Volume(podset, PodVolume.of(json, volume.at, volume.reading), volume.at, claim), volume.mount_path
 
 
-def _job_spec_of_object(subject: Subject) -> JobSpec:
+def _volcano_job_spec_of_object(subject: Subject) -> JobSpec:
     at = kinds.SPECS.get(subject.group_kind)
     spec = subject.object
     for step in at or ():
         spec = spec.get(step) or {}
-    return JobSpec.of(spec if at else None, at or (), Reading(subject.deadline))
+    return JobSpec.of(spec if at else None, at or (), ReadingContext(subject.deadline))
 
 
 def _implied_mounts(volume: Volume, path: str, template: PodTemplate) -> Iterator[VolumeMountInObject]:

@@ -47,7 +47,7 @@ def validate_access_modes(
         message = f"{who} is ReadWriteOncePod, so only 1 of the {pods} pods can start"
         yield READ_WRITE_ONCE_POD.problem(path, message, "use a ReadWriteMany claim, or one claim for each pod")
     elif node and "ReadWriteMany" not in modes:
-        yield node_local_problem(path, f"{who} of {view.named(StorageClass.gvk, node)}", pods)
+        yield node_local_problem(path, f"{who} of {view.name_with_file(StorageClass.gvk, node)}", pods)
     elif modes == {"ReadWriteOnce"} or (modes == {"ReadWriteOnce", "ReadOnlyMany"} and writing):
         message = f"{who} is ReadWriteOnce, so the {pods} pods that use it must all run on one node"
         yield READ_WRITE_ONCE.problem(path, message, "use a ReadWriteMany claim, or keep all pods on one node")

@@ -50,7 +50,7 @@ def advise_rolling_updates(subject: Subject) -> Iterator[Problem]:
         return
     if spec.strategy.type not in ("", "RollingUpdate") or not subject.once(read_device_workload).device_pods:
         return
-    view = subject.view()
+    view = subject.cluster_view()
     for name, mounting in subject.once(read_mounts).mounts_of_claims().items():
         modes = {*view.find(PersistentVolumeClaim, name).spec.access_modes}
         if modes in _ALONE and not all(mount.volume.is_read_only for mount in mounting):
@@ -71,10 +71,13 @@ def _starts_new_pod_first(settings: RollingUpdate) -> bool:
     """Return whether the one pod stays until another one is ready: 25 % of one pod, the default, is 0, rounded down."""
     if any(settings.is_omitted(name) for name in ("maxSurge", "maxUnavailable")):
         return False
-    return _surge_of_one_pod(settings.max_unavailable) == 0 and _surge_of_one_pod(settings.max_surge, default=1) != 0
+    return (
+        _rolling_limit_for_one_pod(settings.max_unavailable) == 0
+        and _rolling_limit_for_one_pod(settings.max_surge, default=1) != 0
+    )
 
 
-def _surge_of_one_pod(written: JSON, default: int = 0) -> int | None:
+def _rolling_limit_for_one_pod(written: JSON, default: int = 0) -> int | None:
     """Return how many of one pod a setting means: percentages are rounded down, but any part that may be more
     is one.
     """

@@ -13,7 +13,7 @@ from typing import Final
 from webhook import quantity
 from webhook.facts.command_lines.command import cached_launch_of_container
 from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, read_device_workload
-from webhook.facts.gpu.resources import gpus_of_resources
+from webhook.facts.gpu.resources import count_gpus_of_resources
 from webhook.facts.storage.groups import STORAGE
 from webhook.facts.subject import Subject
 from webhook.paths import FieldPath
@@ -52,7 +52,7 @@ def advise_shared_memory(subject: Subject) -> Iterator[Problem]:
     """Warn of containers with several GPUs and no more shared memory than any other container has."""
     for pods in subject.once(read_device_workload).device_pods:
         for container in () if pods.spec.host_ipc else pods.containers:
-            gpus = gpus_of_resources(container.resources)
+            gpus = count_gpus_of_resources(container.resources)
             if gpus > 1 and _may_use_torch(container, subject):
                 yield from _check_size_of_shared_memory(pods, container, gpus, subject)
 
@@ -121,5 +121,5 @@ def _is_small_for_gpus(limit: Amount | None, gpus: int) -> bool:
 
 def _amount_in_bytes(written: Amount | None) -> int | None:
     """Return the amount in bytes, rounded up; None where it is not set or still to be filled in."""
-    amount = None if written is None or is_placeholder(str(written)) else quantity.read(written)
+    amount = None if written is None or is_placeholder(str(written)) else quantity.read_quantity_or_none(written)
     return None if amount is None else amount.value()

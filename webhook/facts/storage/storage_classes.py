@@ -22,11 +22,13 @@ CLASS_EXISTS: Final = STORAGE.rule(
 )
 
 
-def class_exists_problem(
+def missing_storage_class_problem(
     who: str, wanted: str, path: FieldPath, view: ClusterView, *, is_created: bool = False
 ) -> Problem:
-    """Return the problem of an absent StorageClass; the class of a claim that is created already cannot change."""
-    near = view.nearest(wanted, (known.name for known in view.every(StorageClass)))
+    """Return the problem of a StorageClass that does not exist; of a claim that is created already, the class cannot be
+    changed. the class of a claim that is created already cannot change.
+    """
+    near = view.nearest(wanted, (known.name for known in view.list_typed_in_all_namespaces(StorageClass)))
     message = f"{who} asks for StorageClass `{wanted}`, which does not exist, so no volume is created for it"
     fix = f"write `{near}` if that is meant" if near else "name a StorageClass that exists"
     if is_created:

@@ -14,7 +14,7 @@ from webhook.cluster.interest import interest_in_fields
 from webhook.facts.storage.groups import STORAGE
 from webhook.facts.storage.mounts import VolumeMountInObject, read_mounts
 from webhook.facts.storage.read_write_once import validate_access_modes
-from webhook.facts.storage.storage_classes import class_exists_problem, is_storage_class_absent
+from webhook.facts.storage.storage_classes import is_storage_class_absent, missing_storage_class_problem
 from webhook.facts.storage.types import PersistentVolumeClaim, StorageClass
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
@@ -37,21 +37,21 @@ LOOKUPS: Final = (
 
 def validate_claims(subject: Subject) -> Iterator[Problem]:
     """Check every claim that the pods of an object mount, once."""
-    view = subject.view()
+    view = subject.cluster_view()
     for name, mounting in subject.once(read_mounts).mounts_of_claims().items() if subject.namespace else ():
         claim = view.find(PersistentVolumeClaim, name)
         if claim:
             yield from _check_class_of_pending_claim(claim, name, mounting, view)
-            origin = view.origin(claim.json)
+            origin = view.file_of_object_as_text(claim.json)
             for problem in validate_access_modes(claim.spec, f"claim `{name}`", mounting, view):
                 told = f"{problem.message} (claim `{name}`{origin})" if origin else problem.message
                 yield replace(problem, message=told)
         else:
-            yield _claim_exists_problem(name, mounting[0].volume.path, subject)
+            yield _missing_claim_problem(name, mounting[0].volume.path, subject)
 
 
-def _claim_exists_problem(name: str, path: FieldPath, subject: Subject) -> Problem:
-    view = subject.view()
+def _missing_claim_problem(name: str, path: FieldPath, subject: Subject) -> Problem:
+    view = subject.cluster_view()
     if not view.is_whole(PersistentVolumeClaim.gvk):
         missing = MissingObject(kind=PersistentVolumeClaim.gvk.kind, namespace=subject.namespace, name=name)
         return CLAIM_EXISTS.problem(path, missing=(missing,))
@@ -62,7 +62,7 @@ def _claim_exists_problem(name: str, path: FieldPath, subject: Subject) -> Probl
 
 
 def _claims_of_the_namespace(subject: Subject) -> tuple[str, ...]:
-    claims = subject.view().every(PersistentVolumeClaim)
+    claims = subject.cluster_view().list_typed_in_all_namespaces(PersistentVolumeClaim)
     return tuple(claim.name for claim in claims if claim.namespace == subject.namespace)
 
 
@@ -73,23 +73,23 @@ def _check_class_of_pending_claim(
     wanted = claim.spec.storage_class_name
     if claim.status.phase == "Pending" and is_storage_class_absent(wanted, view):
         who = f"PersistentVolumeClaim `{name}`"
-        yield class_exists_problem(who, wanted, mounting[0].volume.path, view, is_created=True)
+        yield missing_storage_class_problem(who, wanted, mounting[0].volume.path, view, is_created=True)
 
 
-def validate_ephemeral_classes(subject: Subject) -> Iterator[Problem]:
+def check_classes_of_ephemeral_volumes(subject: Subject) -> Iterator[Problem]:
     """Check the StorageClasses of claims that are made for each pod."""
-    view = subject.view()
+    view = subject.cluster_view()
     for volume in subject.once(read_mounts).volumes:
         wanted = volume.value.ephemeral.volume_claim_template.spec.storage_class_name
         if is_storage_class_absent(wanted, view):
-            yield class_exists_problem(f"volume `{volume.name}`", wanted, volume.path, view)
+            yield missing_storage_class_problem(f"volume `{volume.name}`", wanted, volume.path, view)
 
 
 def validate_created_claims(subject: Subject) -> Iterator[Problem]:
     """Check the claims that a controller creates for an object, one for all of its pods."""
-    view = subject.view()
+    view = subject.cluster_view()
     for path, mounting in subject.once(read_mounts).mounts_of_created_claims().items():
         claim, who = mounting[0].volume.created_claim, f"the claim for `{mounting[0].target}`"
         if is_storage_class_absent(claim.storage_class_name, view):
-            yield class_exists_problem(who, claim.storage_class_name, path, view)
+            yield missing_storage_class_problem(who, claim.storage_class_name, path, view)
         yield from validate_access_modes(claim, who, mounting, view)

@@ -18,7 +18,7 @@ _SHELL: Final = "/bin/bash"
 _CONFIG: Final = "/etc/flux-config"
 
 
-def entrypoint_config_map(name: str) -> str:
+def entrypoint_config_map_name(name: str) -> str:
     """Return the name of the ConfigMap with the scripts, which is also the name of its volume."""
     return f"{name}-flux-entrypoint"
 
@@ -27,7 +27,7 @@ def apply_flux_plugin(making: PluginInput) -> JSON:
     """Change the pods as EnforceMLPolicy does; the command becomes an argument of the entrypoint. Return
     spec.trainer.
     """
-    trainer, config = making.trainer, entrypoint_config_map(making.name)
+    trainer, config = making.trainer, entrypoint_config_map_name(making.name)
     if trainer is None:
         return trainer
     command, image = _original_command(making), _installer_image(making)
@@ -43,7 +43,7 @@ def apply_flux_plugin(making: PluginInput) -> JSON:
             "volumeMounts": [install, scripts],
         }
         pod_set.init_containers.append(installer)
-        for node in pod_set.nodes:
+        for node in pod_set.node_containers:
             upsert_mounts(
                 node,
                 install,
@@ -72,7 +72,7 @@ def _flux_volumes(name: str, config: str) -> tuple[JSON, ...]:
 
 def _original_command(making: PluginInput) -> str:
     """Return the original command as a text (getOriginalCommand)."""
-    asked, node = making.trainer.get("command"), making.node
+    asked, node = making.trainer.get("command"), making.node_container
     own = node.get("command", []) if node else []
     words = [*(own if asked is None else asked), *(making.trainer.get("args") or [])]
     return " ".join(words).strip()
@@ -80,6 +80,6 @@ def _original_command(making: PluginInput) -> str:
 
 def _installer_image(making: PluginInput) -> str:
     """Return the image of the installer, which a variable may name."""
-    own = making.node.get("env", []) if making.node else []
+    own = making.node_container.get("env", []) if making.node_container else []
     images = [each.get("value", "") for each in (*own, *making.trainer.get("env", [])) if each.get("name") == _IMAGE]
     return str(images[-1]) if images else _DEFAULT_IMAGE

@@ -30,7 +30,7 @@ class TrainerInstallation(NamedTuple):
 
 def read_trainer_installation(subject: Subject) -> TrainerInstallation:
     """Return the installed Trainer; call it through `Subject.once`. Raises as `known_to`."""
-    return installation_with_assumptions(subject.view(), subject.assumptions)
+    return installation_with_assumptions(subject.cluster_view(), subject.assumptions)
 
 
 def installation_with_assumptions(view: ClusterView, own: ClusterAssumptions) -> TrainerInstallation:
@@ -49,6 +49,6 @@ def installation_with_assumptions(view: ClusterView, own: ClusterAssumptions) ->
     return TrainerInstallation(release or TRAINER, is_named=release is not None, takes_claims=takes_claims is True)
 
 
-def release_of(subject: Subject) -> Release:
+def find_trainer_release(subject: Subject) -> Release:
     """Return the release of Trainer. Raises as `known_to`."""
     return subject.once(read_trainer_installation).release

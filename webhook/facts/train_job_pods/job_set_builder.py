@@ -13,9 +13,13 @@ from webhook.attributes import JSON
 from webhook.facts.train_job_pods import plugins
 from webhook.facts.train_job_pods.flux_pods import apply_flux_plugin
 from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
-from webhook.facts.train_job_pods.nodes import pods_of_each_job
+from webhook.facts.train_job_pods.nodes import count_pods_of_each_job
 from webhook.facts.train_job_pods.plugins import PluginInput
-from webhook.facts.train_job_pods.pod_set import ReplicatedJobPods, job_of_runtime, pods_of_replicated_job
+from webhook.facts.train_job_pods.pod_set import (
+    ReplicatedJobPods,
+    cached_unchanged_job_of_runtime,
+    pods_of_replicated_job,
+)
 from webhook.facts.train_job_pods.processes import predict_processes
 from webhook.facts.train_job_pods.releases import IMAGE_EVERYWHERE, KEEPS_CLAIMS, WHOLE_JOBSET
 from webhook.facts.train_job_pods.runtime_reference import ReferencedRuntime
@@ -24,7 +28,7 @@ from webhook.facts.train_job_pods.train_job_lost_claims import lost_claim_proble
 from webhook.facts.train_job_pods.types import MLPolicy, Trainer, TrainJob
 from webhook.facts.train_job_pods.upsert import upsert_env
 from webhook.releases import Release
-from webhook.same import Same
+from webhook.same import IdentityKey
 from webhook.typed.pods import Resources
 
 _STEPS: Final = ("trainer", "dataset-initializer", "model-initializer")
@@ -36,11 +40,11 @@ def build_job_set(merged: MergedJobSet, job: TrainJob, runtime: ReferencedRuntim
     if not jobs:
         return
     asked, policy = job.spec.trainer, runtime.spec.ml_policy
-    pods_of_jobs = zip(jobs, pods_of_each_job(jobs, asked.num_nodes, policy), strict=True)
+    pods_of_jobs = zip(jobs, count_pods_of_each_job(jobs, asked.num_nodes, policy), strict=True)
     sets = [pods_of_replicated_job(replicated, count) for replicated, count in pods_of_jobs]
     for pods in sets if asked else ():
         _apply_resources(merged, pods, asked, runtime, release)
-    resources = _counted_resources(sets, asked)
+    resources = _resources_that_trainer_counts(sets, asked)
     merged.processes = predict_processes(asked, policy, resources, release)
     making = PluginInput(
         name=job.name or job.metadata.generate_name,
@@ -56,16 +60,16 @@ def build_job_set(merged: MergedJobSet, job: TrainJob, runtime: ReferencedRuntim
     for pods in sets:
         _apply_initializer(pods, job.spec.initializer.json)
         _apply_trainer(pods, trainer, policy, release)
-    own = {id(job.json) for job in runtime.jobs} if runtime.is_of_cluster else frozenset[int]()
-    jobs_of_sets = [_replicated_job(pods, is_own=id(pods.given) in own) for pods in sets]
+    own = {id(job.json) for job in runtime.replicated_jobs} if runtime.is_of_cluster else frozenset[int]()
+    jobs_of_sets = [_build_replicated_job(pods, is_own=id(pods.given) in own) for pods in sets]
     merged.spec = {**merged.spec, **_coordinator_without_zero_values(merged.spec), "replicatedJobs": jobs_of_sets}
 
 
-def _replicated_job(of: ReplicatedJobPods, *, is_own: bool) -> JSON:
+def _build_replicated_job(of: ReplicatedJobPods, *, is_own: bool) -> JSON:
     """Return a replicated job; an unchanged one of a cluster's runtime (`is_own`) is shared by all TrainJobs."""
-    if not (is_own and of.is_as_given):
-        return of.replicated_job()
-    return job_of_runtime(Same(of.given), of.count, is_step=of.job is not of.given)
+    if not (is_own and of.is_template_unchanged):
+        return of.build_replicated_job()
+    return cached_unchanged_job_of_runtime(IdentityKey(of.given), of.count, is_step=of.job is not of.given)
 
 
 def _coordinator_without_zero_values(spec: JSON) -> JSON:
@@ -74,11 +78,11 @@ def _coordinator_without_zero_values(spec: JSON) -> JSON:
     return {} if own is None else {"coordinator": {name: value for name, value in own.items() if value not in (0, "")}}
 
 
-def _counted_resources(sets: Sequence[ReplicatedJobPods], trainer: Trainer) -> Resources:
+def _resources_that_trainer_counts(sets: Sequence[ReplicatedJobPods], trainer: Trainer) -> Resources:
     """Return the resources by which Trainer counts: resourcesPerNode, else those of the container `node`."""
     if trainer.resources_per_node:
         return trainer.resources_per_node
-    nodes = [node for pods in sets if pods.name == "node" or pods.step == "trainer" for node in pods.nodes]
+    nodes = [node for pods in sets if pods.name == "node" or pods.step == "trainer" for node in pods.node_containers]
     return Resources(nodes[0].get("resources", {}) if nodes else {}, (), trainer.reading)
 
 
@@ -97,8 +101,8 @@ def _apply_plugins(making: PluginInput) -> JSON:
         case "flux":
             trainer = apply_flux_plugin(making)
         case _:
-            making.lay_env()  # plainml.go
-    plugins.enforce_pod_group(making)
+            making.set_env_of_node_container()  # plainml.go
+    plugins.add_pod_group_metadata(making)
     return trainer
 
 
@@ -114,7 +118,7 @@ def _apply_resources(
         if asked:
             merged.problems.append(ignored_resources_problem(asked, runtime, release))
         return
-    for node in of.nodes if asked else ():
+    for node in of.node_containers if asked else ():
         before = node.get("resources", {})
         node["resources"] = _merged_resources(before, asked.json, release)
         if not node["resources"].get("claims"):  # they are kept all, or none
@@ -137,7 +141,7 @@ def _add_claims(of: ReplicatedJobPods, claims: list[JSON]) -> None:
     named = [claim.get("name") for claim in claims]
     kept = [claim for claim in of.pod.get("resourceClaims", []) if claim.get("name", "") not in named]
     of.pod["resourceClaims"] = [*kept, *claims]
-    for node in of.nodes:
+    for node in of.node_containers:
         resources = node.get("resources", {})
         own = resources.get("claims", [])
         names = {claim.get("name", "") for claim in own}
@@ -184,7 +188,7 @@ def _apply_trainer(of: ReplicatedJobPods, trainer: JSON, policy: MLPolicy, relea
         return
     is_step = of.step == "trainer"
     is_worker = of.name == "node" and policy.mpi.is_set
-    for node in of.nodes:
+    for node in of.node_containers:
         fields: tuple[str, ...] = ("image", "command", "args") if is_step else ()
         if is_worker and release >= IMAGE_EVERYWHERE:
             fields = fields or ("image",)

@@ -20,6 +20,6 @@ RUNTIMES: Final = (
     *(interest_in_fields(each, "metadata.labels", "spec") for each in (CLUSTER_RUNTIME, RUNTIME)),
     NAMESPACES,
     INSTALLED,
-    controllers.TRAINER.interest,
+    controllers.TRAINER.deployment_interest,
 )
 """The runtimes, which facts about pods need."""

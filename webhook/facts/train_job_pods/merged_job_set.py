@@ -37,7 +37,7 @@ class MergedJobSet:
     lost_claims: list[str] = field(default_factory=list)
     processes: ProcessesPerNode = UNKNOWN
 
-    def describe(self, metadata: Metadata, at: FieldPath) -> None:
+    def add_labels_and_annotations(self, metadata: Metadata, at: FieldPath) -> None:
         """Add labels and annotations of the JobSet; later ones win, and the path of each annotation is kept."""
         if not metadata:
             return

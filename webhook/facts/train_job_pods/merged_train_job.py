@@ -18,7 +18,12 @@ from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays
 from webhook.facts.train_job_pods.installation import TrainerInstallation, read_trainer_installation
 from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
-from webhook.facts.train_job_pods.nodes import container_named, counted_resources, first_node_job, node_count
+from webhook.facts.train_job_pods.nodes import (
+    container_named,
+    first_node_job,
+    node_count,
+    resources_that_trainer_counts,
+)
 from webhook.facts.train_job_pods.overlays import PatchLayer, read_patches
 from webhook.facts.train_job_pods.processes import ProcessesPerNode, gpu_count
 from webhook.facts.train_job_pods.runtime_merge import merge_runtime
@@ -36,13 +41,13 @@ from webhook.facts.view import ClusterView
 from webhook.paths import FieldPath
 from webhook.problem import MissingObject
 from webhook.releases import Release
-from webhook.same import Same
+from webhook.same import IdentityKey
 from webhook.schema import decode_object
 from webhook.typed.collections import Items
 from webhook.typed.job_sets import JobSetSpec, ReplicatedJob
 from webhook.typed.pods import Container
-from webhook.typed.view import Reading
-from webhook.user_cache import UserCache, json_bytes
+from webhook.typed.view import ReadingContext
+from webhook.user_cache import TwoGenerationCache, json_bytes
 from webhook.workloads.podsets import PodSet, group_kind
 
 
@@ -79,7 +84,7 @@ class MergedTrainJob:
         return self.object.spec.trainer
 
     @cached_property
-    def env_places(self) -> Mapping[str, FieldPath]:
+    def env_paths_by_name(self) -> Mapping[str, FieldPath]:
         """Return the path of the first variable of each name in `spec.trainer.env`."""
         places: dict[str, FieldPath] = {}
         for variable in self.trainer.env:
@@ -92,9 +97,9 @@ class MergedTrainJob:
         return self.merged.processes
 
     @cached_property
-    def nodes(self) -> int:
+    def number_of_nodes(self) -> int:
         """Return the number of nodes that train."""
-        return node_count(self.object, self.runtime.spec.ml_policy, self.jobs) if self.object else 0
+        return node_count(self.object, self.runtime.spec.ml_policy, self.replicated_jobs) if self.object else 0
 
     @cached_property
     def plugin(self) -> str:
@@ -107,7 +112,7 @@ class MergedTrainJob:
         return JobSetSpec(self.merged.spec, (), self.object.reading)
 
     @property
-    def jobs(self) -> Items[ReplicatedJob]:
+    def replicated_jobs(self) -> Items[ReplicatedJob]:
         """Return the replicated jobs of the JobSet that Trainer would create."""
         return self.job_set.replicated_jobs
 
@@ -117,11 +122,11 @@ class MergedTrainJob:
         return first_node_job(self.job_set)
 
     @cached_property
-    def node(self) -> Container | None:
+    def node_container(self) -> Container | None:
         """Return the container `node` that trains, as Trainer would create it."""
         return container_named(self.node_job, "node")
 
-    def origin(self, *, is_own: bool) -> str:
+    def path_for_runtime_problem(self, *, is_own: bool) -> str:
         """Return the path at which a problem outside the TrainJob is reported.
 
         Args:
@@ -129,13 +134,13 @@ class MergedTrainJob:
 
         Returns: the rendered path of the runtime's reference, or of all patches.
         """
-        patches = overlays.patches_path(self.release)
+        patches = overlays.name_of_patches_field(self.release)
         return f"spec.{patches}" if self.is_patched and not is_own else "spec.runtimeRef"
 
     @property
     def is_patched(self) -> bool:
         """Return whether the TrainJob has patches that the release reads."""
-        return bool(self.spec.json.get(overlays.patches_path(self.release)))
+        return bool(self.spec.json.get(overlays.name_of_patches_field(self.release)))
 
     @property
     def scheduler(self) -> str:
@@ -143,26 +148,26 @@ class MergedTrainJob:
         return next(iter(self.runtime.spec.pod_group_policy.schedulers), "")
 
     @cached_property
-    def counted(self) -> tuple[int, bool]:
-        """Return how many GPUs Trainer counts, and whether several resources contain `gpu`, of which it takes
-        any one.
+    def counted_gpus(self) -> tuple[int, bool]:
+        """Return how many GPUs Trainer counts, and whether the count is ambiguous because several resource names
+        contain `gpu`.
         """
-        return gpu_count(counted_resources(self.object, self.job_set))
+        return gpu_count(resources_that_trainer_counts(self.object, self.job_set))
 
 
 def merge_train_job(subject: Subject) -> MergedTrainJob:
     """Return the merged TrainJob; call it through `Subject.once`; policies with equal assumptions share it."""
     trainer = subject.once(read_trainer_installation)
     return subject.cluster.once(
-        (merge_train_job, Same(subject.object), trainer), lambda: _merge_train_job(subject, trainer)
+        (merge_train_job, IdentityKey(subject.object), trainer), lambda: _merge_train_job(subject, trainer)
     )
 
 
 def _merge_train_job(subject: Subject, trainer: TrainerInstallation) -> MergedTrainJob:
     is_job = group_kind(subject.object) == TRAIN_JOB
-    view, release = subject.view(), trainer.release
+    view, release = subject.cluster_view(), trainer.release
     written = cached_pruned_object(subject.object, "TrainJob", release, view) if is_job else {}
-    job = TrainJob(written, (), Reading(view.deadline), is_set=is_job)
+    job = TrainJob(written, (), ReadingContext(view.deadline), is_set=is_job)
     runtime = find_runtime(job.spec.runtime_ref, view)
     patches = Items([*read_patches(job, release)], view.deadline)
     nothing = MergedJobSet(spec={}, patched=runtime.spec.template.spec)
@@ -174,7 +179,7 @@ def _merge_train_job(subject: Subject, trainer: TrainerInstallation) -> MergedTr
         runtime=runtime,
         layers=patches,
         merged=merged,
-        missing=view.every_missing_object(),
+        missing=view.all_missing_objects(),
     )
 
 
@@ -184,20 +189,20 @@ def find_runtime(reference: RuntimeRef, view: ClusterView) -> ReferencedRuntime:
     kind = TrainingRuntime if is_namespaced else ClusterTrainingRuntime
     held = view.get(kind.gvk, name, namespaced=is_namespaced) if name else None
     decoded = {} if held is None else _decode_runtime(held, kind.gvk, view.deadline)
-    runtime = kind(decoded, (), Reading(view.deadline), is_set=held is not None)
-    return ReferencedRuntime(kind=kind.gvk, name=name, object=runtime, origin=view.origin(held))
+    runtime = kind(decoded, (), ReadingContext(view.deadline), is_set=held is not None)
+    return ReferencedRuntime(kind=kind.gvk, name=name, object=runtime, origin=view.file_of_object_as_text(held))
 
 
-_DECODED: Final[UserCache[tuple[Same, GroupVersionKind], JSON]] = UserCache(8 << 20)
+_DECODED: Final[TwoGenerationCache[tuple[IdentityKey, GroupVersionKind], JSON]] = TwoGenerationCache(8 << 20)
 
 
 def _decode_runtime(runtime: JSON, kind: GroupVersionKind, deadline: Deadline) -> JSON:
     """Return a decoded runtime, cached until the cluster has another object in its place."""
-    key = Same(runtime), kind
+    key = IdentityKey(runtime), kind
     decoded = _DECODED.get(key, None)
     if decoded is None:
         decoded = decode_object(runtime, kind, deadline).value or {}
-        _DECODED.put(key, decoded, 2 * json_bytes(runtime, _DECODED.largest))
+        _DECODED.put(key, decoded, 2 * json_bytes(runtime, _DECODED.largest_entry_bytes))
     return decoded
 
 
@@ -211,6 +216,6 @@ def runtime_podsets(job: MergedTrainJob) -> tuple[PodSet, ...]:
             count=replicated.replicas * replicated.parallelism,
             elsewhere=True,
         )
-        for replicated in job.jobs
+        for replicated in job.replicated_jobs
         if replicated.pod_template
     )

@@ -37,7 +37,7 @@ def job_named(jobs: Iterable[ReplicatedJob], name: str) -> ReplicatedJob | None:
     return next((job for job in jobs if job.name == name), None)
 
 
-def trainer_step(jobs: Iterable[ReplicatedJob]) -> ReplicatedJob | None:
+def find_trainer_job(jobs: Iterable[ReplicatedJob]) -> ReplicatedJob | None:
     """Return the replicated job with the label of the trainer, or None."""
     return next((job for job in jobs if is_trainer_job(job)), None)
 
@@ -62,7 +62,7 @@ def first_node_job(job_set: JobSetSpec) -> ReplicatedJob | None:
     return next((job for job in jobs if container_named(job, "node") is not None), jobs[0] if jobs else None)
 
 
-def counted_resources(job: TrainJob, job_set: JobSetSpec) -> Resources:
+def resources_that_trainer_counts(job: TrainJob, job_set: JobSetSpec) -> Resources:
     """Return the resources by which Trainer counts: resourcesPerNode, else those of the container `node`."""
     resources, node = job.spec.trainer.resources_per_node, container_named(first_node_job(job_set), "node")
     return resources if resources or node is None else node.resources
@@ -75,14 +75,14 @@ def node_count(job: TrainJob, policy: MLPolicy, jobs: Sequence[ReplicatedJob]) -
         return nodes
     if policy.mpi:
         return _parallelism_of_job(job_named(jobs, "node")) + policy.mpi.run_launcher_as_node
-    return _parallelism_of_job(trainer_step(jobs))
+    return _parallelism_of_job(find_trainer_job(jobs))
 
 
 def _parallelism_of_job(job: ReplicatedJob | None) -> int:
     return 1 if job is None else job.parallelism
 
 
-def pods_of_each_job(jobs: Sequence[ReplicatedJob], nodes: int | None, policy: MLPolicy) -> list[int]:
+def count_pods_of_each_job(jobs: Sequence[ReplicatedJob], nodes: int | None, policy: MLPolicy) -> list[int]:
     """Return the pods of each replicated job for a number of nodes of the TrainJob, or None."""
     planned = 1 if policy.num_nodes is None else policy.num_nodes
     pods = [planned if policy and is_trainer_job(job) else job.parallelism for job in jobs]

@@ -40,7 +40,7 @@ class PatchLayer(NamedTuple):
     metadata: Metadata
 
 
-def patches_path(version: Release) -> str:
+def name_of_patches_field(version: Release) -> str:
     """Return the field of a TrainJob of this release with its patches."""
     if version >= PATCHES:
         return "runtimePatches"
@@ -58,17 +58,19 @@ def read_patches(job: TrainJob, version: Release) -> Iterator[PatchLayer]:
         return
     annotations = Metadata({"annotations": spec.json.get("annotations")}, spec.at, spec.reading)
     yield PatchLayer(Items((), spec.reading.deadline), spec.at, annotations)
-    for at, overlays in _overlays_of_2_1(spec) if version >= TEMPLATES else _overlays_of_2_0(spec):
+    for at, overlays in (
+        _overlays_of_pod_template_overrides(spec) if version >= TEMPLATES else _overlays_of_pod_spec_overrides(spec)
+    ):
         yield PatchLayer(overlays, at, Metadata({}, at, spec.reading))
 
 
 def _overlays_of_patch(job_set: JobSetSpec) -> Iterator[JobOverlay]:
     for job in job_set.replicated_jobs:
-        written = _as_go_writes(job)
+        written = _without_empty_pod_lists(job)
         yield JobOverlay(written, written.pod)
 
 
-def _as_go_writes(job: ReplicatedJob) -> ReplicatedJob:
+def _without_empty_pod_lists(job: ReplicatedJob) -> ReplicatedJob:
     """Return a partial job without empty lists of its pods, which `omitempty` drops before the merge."""
     pod = job.pod.json
     kept = {name: value for name, value in pod.items() if value != []}
@@ -79,7 +81,7 @@ def _as_go_writes(job: ReplicatedJob) -> ReplicatedJob:
     return ReplicatedJob({**job.json, "template": template}, job.at, job.reading)
 
 
-def _overlays_of_2_1(spec: TrainJobSpec) -> Iterator[tuple[FieldPath, Items[JobOverlay]]]:
+def _overlays_of_pod_template_overrides(spec: TrainJobSpec) -> Iterator[tuple[FieldPath, Items[JobOverlay]]]:
     """Yield the overrides of 2.1, each as an overlay of each of its target jobs."""
     for override in spec.pod_template_overrides:
         template = {name: value for name, value in override.json.items() if name != "targetJobs"}
@@ -87,7 +89,7 @@ def _overlays_of_2_1(spec: TrainJobSpec) -> Iterator[tuple[FieldPath, Items[JobO
         yield override.at, Items(overlays, spec.reading.deadline)
 
 
-def _overlays_of_2_0(spec: TrainJobSpec) -> Iterator[tuple[FieldPath, Items[JobOverlay]]]:
+def _overlays_of_pod_spec_overrides(spec: TrainJobSpec) -> Iterator[tuple[FieldPath, Items[JobOverlay]]]:
     """Yield the overrides of 2.0, which are pod specs."""
     for override in spec.pod_spec_overrides:
         pod_spec = {name: value for name, value in override.json.items() if name != "targetJobs"}

@@ -44,37 +44,37 @@ class PluginInput:
     release: Release
 
     @property
-    def address(self) -> str:
+    def first_node_address(self) -> str:
         """Return the address of the first node, which the others connect to."""
         return f"{self.name}-node-0-0.{self.name}"
 
     @property
-    def trainer_set(self) -> ReplicatedJobPods | None:
+    def trainer_pod_set(self) -> ReplicatedJobPods | None:
         """Return the first pod set that is labelled as the trainer."""
         return next((pods for pods in self.pod_sets if pods.step == "trainer"), None)
 
     @property
-    def nodes(self) -> int:
+    def number_of_training_pods(self) -> int:
         """Return the number of pods that train."""
-        return self.trainer_set.count if self.trainer_set else 1
+        return self.trainer_pod_set.count if self.trainer_pod_set else 1
 
     @property
-    def node(self) -> dict[str, Any] | None:
+    def node_container(self) -> dict[str, Any] | None:
         """Return its container `node` if there is a spec.trainer, without which plugins change nothing."""
-        return self.trainer_set.container("node") if self.trainer_set and self.trainer is not None else None
+        return self.trainer_pod_set.container("node") if self.trainer_pod_set and self.trainer is not None else None
 
-    def lay_env(self, own: Sequence[JSON] = ()) -> None:
+    def set_env_of_node_container(self, own: Sequence[JSON] = ()) -> None:
         """Set the variables of spec.trainer in that container, and then those of a plugin."""
-        of, node = self.trainer_set, self.node
+        of, node = self.trainer_pod_set, self.node_container
         if of is not None and node is not None and upsert_env(node, self.trainer.get("env", []), own):
             of.settled = node
 
-    def named(self, name: str) -> ReplicatedJobPods | None:
+    def find_pod_set(self, name: str) -> ReplicatedJobPods | None:
         """Return the first pod set of a name."""
         return next((pods for pods in self.pod_sets if pods.name == name), None)
 
 
-def variables_by_name(values: Mapping[str, JSON]) -> list[JSON]:
+def build_env_list(values: Mapping[str, JSON]) -> list[JSON]:
     """Return a list of variables, each with a text or a source."""
     return [{"name": name, "value" if isinstance(value, str) else "valueFrom": value} for name, value in values.items()]
 
@@ -83,18 +83,22 @@ def apply_torch_plugin(making: PluginInput) -> JSON:
     """Set the variables of torch (torch.go); a torchtune command gets its recipe instead of the first node's
     address.
     """
-    nodes = {"PET_NNODES": str(making.nodes), "PET_NPROC_PER_NODE": making.processes.per_node, "PET_NODE_RANK": _RANK}
-    master = {"PET_MASTER_ADDR": making.address, "PET_MASTER_PORT": str(PORT)}
+    nodes = {
+        "PET_NNODES": str(making.number_of_training_pods),
+        "PET_NPROC_PER_NODE": making.processes.per_node,
+        "PET_NODE_RANK": _RANK,
+    }
+    master = {"PET_MASTER_ADDR": making.first_node_address, "PET_MASTER_PORT": str(PORT)}
     trainer = making.trainer
-    if (node := making.node) is not None:
+    if (node := making.node_container) is not None:
         is_tuned = trainer.get("command") == ENTRYPOINT
-        own = variables_by_name(nodes if is_tuned else {**nodes, **master})
-        making.lay_env(own)
+        own = build_env_list(nodes if is_tuned else {**nodes, **master})
+        making.set_env_of_node_container(own)
         upsert_port(node, PORT)
         if is_tuned:
             trainer = {**trainer, "command": [*ENTRYPOINT, *_words_after_tune_run(making)]}
-    for container in _containers_of_injection(making):
-        upsert_env(container, variables_by_name({**nodes, **master}))
+    for container in _containers_for_env_injection(making):
+        upsert_env(container, build_env_list({**nodes, **master}))
     return trainer
 
 
@@ -103,25 +107,29 @@ def _words_after_tune_run(making: PluginInput) -> Iterator[str]:
     gpus, _ = gpu_count(making.resources)
     asked = making.processes.per_node
     several = int(asked) > 1 if asked.isdecimal() else gpus > 1
-    if making.nodes > 1 or several:
-        yield f"--rdzv_endpoint={making.address}:{PORT}"
-    is_single = making.nodes == 1 and (asked == "1" or gpus == 1)
+    if making.number_of_training_pods > 1 or several:
+        yield f"--rdzv_endpoint={making.first_node_address}:{PORT}"
+    is_single = making.number_of_training_pods == 1 and (asked == "1" or gpus == 1)
     args = making.trainer.get("args", [])
     name, config = recipe_and_config(
-        model_of_runtime(making.runtime), args, making.nodes, is_single=is_single, release=making.release
+        model_of_runtime(making.runtime),
+        args,
+        making.number_of_training_pods,
+        is_single=is_single,
+        release=making.release,
     )
     yield from (name, "--config", config)
     for pod_set in making.pod_sets:
-        for container in pod_set.nodes if pod_set.step == "trainer" else ():
+        for container in pod_set.node_containers if pod_set.step == "trainer" else ():
             yield from overridden_paths(container.get("command", []))
 
 
-def _containers_of_injection(making: PluginInput) -> Iterator[dict[str, Any]]:
+def _containers_for_env_injection(making: PluginInput) -> Iterator[dict[str, Any]]:
     """Yield the containers that torch.envInjection names."""
     if making.release < INJECTION:
         return
     for target in making.spec.ml_policy.torch.env_injection.targets:
-        pod_set = making.named(target.job_name)
+        pod_set = making.find_pod_set(target.job_name)
         if pod_set is not None:
             containers = (pod_set.container(name) or pod_set.init_container(name) for name in target.container_names)
             yield from (container for container in containers if container is not None)
@@ -129,20 +137,24 @@ def _containers_of_injection(making: PluginInput) -> Iterator[dict[str, Any]]:
 
 def apply_jax_plugin(making: PluginInput) -> None:
     """Set the variables of JAX, as Trainer's jax.go does."""
-    if (node := making.node) is not None:
-        address = f"{making.address}:{PORT}"
-        values = {"JAX_NUM_PROCESSES": str(making.nodes), "JAX_PROCESS_ID": _RANK, "JAX_COORDINATOR_ADDRESS": address}
-        upsert_env(node, variables_by_name(values))
+    if (node := making.node_container) is not None:
+        address = f"{making.first_node_address}:{PORT}"
+        values = {
+            "JAX_NUM_PROCESSES": str(making.number_of_training_pods),
+            "JAX_PROCESS_ID": _RANK,
+            "JAX_COORDINATOR_ADDRESS": address,
+        }
+        upsert_env(node, build_env_list(values))
         upsert_port(node, PORT)
 
 
 def apply_xgboost_plugin(making: PluginInput) -> None:
     """Set the variables of XGBoost with one worker for each GPU, as Trainer's xgboost.go does."""
-    if (node := making.node) is not None:
-        workers = making.nodes * (making.processes.count or 1)
+    if (node := making.node_container) is not None:
+        workers = making.number_of_training_pods * (making.processes.count or 1)
         port, number = str(PORT), str(workers)
-        values = {"DMLC_TRACKER_URI": making.address, "DMLC_TRACKER_PORT": port, "DMLC_TASK_ID": _RANK}
-        upsert_env(node, variables_by_name({**values, "DMLC_NUM_WORKER": number}))
+        values = {"DMLC_TRACKER_URI": making.first_node_address, "DMLC_TRACKER_PORT": port, "DMLC_TASK_ID": _RANK}
+        upsert_env(node, build_env_list({**values, "DMLC_NUM_WORKER": number}))
         upsert_port(node, PORT)
 
 
@@ -153,7 +165,7 @@ def apply_mpi_plugin(making: PluginInput) -> None:
         if pod_set.name not in ("node", "launcher"):
             continue
         upsert_volumes(pod_set.pod, _volume_of_ssh_keys(making.name))
-        for node in pod_set.nodes:
+        for node in pod_set.node_containers:
             upsert_mounts(node, {"name": "mpi-ssh-auth", "mountPath": path})
         if pod_set.name == "launcher":
             _apply_mpi_to_launcher(making, pod_set)
@@ -169,9 +181,9 @@ def _apply_mpi_to_launcher(making: PluginInput, launcher: ReplicatedJobPods) -> 
         "OMPI_MCA_orte_set_default_slots": making.processes.per_node,
         "OMPI_MCA_plm_rsh_args": "-o ConnectionAttempts=10",
     }
-    for node in launcher.nodes:
+    for node in launcher.node_containers:
         upsert_mounts(node, {"name": "mpi-hostfile", "mountPath": "/etc/mpi"})
-        upsert_env(node, variables_by_name(values))
+        upsert_env(node, build_env_list(values))
 
 
 def _volume_of_ssh_keys(name: str) -> JSON:
@@ -185,7 +197,7 @@ def _volume_of_ssh_keys(name: str) -> JSON:
     return {"name": "mpi-ssh-auth", "secret": secret}
 
 
-def enforce_pod_group(making: PluginInput) -> None:
+def add_pod_group_metadata(making: PluginInput) -> None:
     """Set the group of the pods (coscheduling.go and volcano.go)."""
     policy = making.spec.pod_group_policy
     for pod_set in making.pod_sets:

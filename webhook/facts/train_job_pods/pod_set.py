@@ -12,14 +12,14 @@ from typing import Any
 from webhook.attributes import JSON
 from webhook.facts.train_job_pods.nodes import POD, step_of_job
 from webhook.paths import get
-from webhook.same import Same
+from webhook.same import IdentityKey
 from webhook.typed.job_sets import ReplicatedJob
-from webhook.typed.view import Reading
+from webhook.typed.view import ReadingContext
 
 
 @dataclass(slots=True)
 class ReplicatedJobPods:
-    """One replicated job.
+    """The pods of one replicated job, while plugins and spec.trainer change them.
 
     Args:
         job: it, as it is merged so far; `replicated_job` puts the rest into it.
@@ -56,19 +56,19 @@ class ReplicatedJobPods:
         return next((container for container in self.init_containers if container.get("name") == name), None)
 
     @property
-    def nodes(self) -> list[dict[str, Any]]:
+    def node_containers(self) -> list[dict[str, Any]]:
         """Return its containers `node`, of which a valid runtime has one."""
         return [container for container in self.containers if container.get("name") == "node"]
 
     @property
-    def is_as_given(self) -> bool:
+    def is_template_unchanged(self) -> bool:
         """Return whether nothing of it but its replicas was changed."""
         pod, metadata = get(self.given, POD, {}), get(self.given, (*POD[:-1], "metadata"), {})
         own, first = pod.get("containers", []), pod.get("initContainers", [])
         now = self.pod, self.metadata, self.containers, self.init_containers
         return now == (pod, metadata, own, first)
 
-    def replicated_job(self) -> JSON:
+    def build_replicated_job(self) -> JSON:
         """Return the replicated job with the changed pod template."""
         template = self.job.get("template") or {}
         spec = template.get("spec") or {}
@@ -94,10 +94,10 @@ def pods_of_replicated_job(job: ReplicatedJob, count: int) -> ReplicatedJobPods:
 
 
 @lru_cache(maxsize=64)
-def job_of_runtime(job: Same, count: int, *, is_step: bool) -> JSON:
+def cached_unchanged_job_of_runtime(job: IdentityKey, count: int, *, is_step: bool) -> JSON:
     """Return an unchanged replicated job of a runtime, cached until the cluster has another runtime.
 
     For jobs of ClusterTrainingRuntimes, which are few: what users write is not kept.
     """
     given = {**job.held, "replicas": 1} if is_step else job.held
-    return pods_of_replicated_job(ReplicatedJob(given, (), Reading()), count).replicated_job()
+    return pods_of_replicated_job(ReplicatedJob(given, (), ReadingContext()), count).build_replicated_job()

@@ -48,9 +48,9 @@ def predict_processes(trainer: Trainer, policy: MLPolicy, resources: Resources, 
             return _torch_processes(per_node, gpus, resources)
         case "mpi":
             number = policy.mpi.num_proc_per_node
-            return _fixed_processes("mpi", explicit, number, gpus, raises=version >= TEMPLATES)
+            return _mpi_or_flux_processes("mpi", explicit, number, gpus, raises=version >= TEMPLATES)
         case "flux":
-            return _fixed_processes("flux", explicit, policy.flux.num_proc_per_node, gpus, raises=False)
+            return _mpi_or_flux_processes("flux", explicit, policy.flux.num_proc_per_node, gpus, raises=False)
         case "xgboost":
             reason = f"{gpus} GPUs are counted" if gpus else "no GPU is counted"
             return ProcessesPerNode(
@@ -99,7 +99,9 @@ def _torch_processes(per_node: JSON, gpus: int, resources: Resources) -> Process
     return ProcessesPerNode(per_node="1", count=1, reason="the resources have no GPU and no CPU")
 
 
-def _fixed_processes(name: str, explicit: JSON, default: int | None, gpus: int, *, raises: bool) -> ProcessesPerNode:
+def _mpi_or_flux_processes(
+    name: str, explicit: JSON, default: int | None, gpus: int, *, raises: bool
+) -> ProcessesPerNode:
     """Return a number of the TrainJob or of the runtime, for mpi and flux; if `raises`, 1 becomes the GPUs."""
     number = 1 if default is None else default
     if (per_node := read_whole_number(explicit)) is not None:
@@ -120,7 +122,9 @@ def gpu_count(resources: Resources) -> tuple[int, bool]:
     """
     for amounts in (resources.requests, resources.limits):
         fits = [name for name in amounts if "gpu" in name.lower()]
-        counts = [amount.value() for name in fits if (amount := quantity.read(amounts[name])) is not None]
+        counts = [
+            amount.value() for name in fits if (amount := quantity.read_quantity_or_none(amounts[name])) is not None
+        ]
         if counts and counts[0]:
             return counts[0], len(set(counts)) > 1
     return 0, False

@@ -16,9 +16,9 @@ from webhook.facts.train_job_pods.overlays import PatchLayer
 from webhook.facts.train_job_pods.releases import WHOLE_JOBSET
 from webhook.facts.train_job_pods.runtime_reference import ReferencedRuntime
 from webhook.facts.train_job_pods.train_job_patches import (
-    check_patched_container,
-    patch_merges_problem,
-    patched_job_problem,
+    check_patched_containers_exist,
+    unknown_patched_job_problem,
+    unmergeable_patch_problem,
 )
 from webhook.facts.train_job_pods.train_job_tolerations import check_lost_toleration
 from webhook.facts.train_job_pods.types import TrainJob
@@ -32,11 +32,11 @@ def merge_runtime(
     job: TrainJob, layers: Items[PatchLayer], runtime: ReferencedRuntime, release: Release
 ) -> MergedJobSet:
     """Return the JobSet of a TrainJob with these patches on a runtime."""
-    template, deadline, indexes = runtime.spec.template, job.reading.deadline, strategic.Indexes()
+    template, deadline, indexes = runtime.spec.template, job.reading.deadline, strategic.ListIndexes()
     merged = MergedJobSet(spec=template.spec.json, patched=template.spec)
-    merged.describe(template.metadata, ("spec", "runtimeRef"))
+    merged.add_labels_and_annotations(template.metadata, ("spec", "runtimeRef"))
     for layer in layers:
-        merged.describe(layer.metadata, layer.metadata.path("annotations"))
+        merged.add_labels_and_annotations(layer.metadata, layer.metadata.path("annotations"))
         _merge_layer(merged, layer, runtime, release, deadline, indexes=indexes)
     merged.spec = _jobs_in_runtime_order(merged.spec, template.spec.json)
     if merged.spec is not template.spec.json:
@@ -59,7 +59,7 @@ def _merge_layer(
     release: Release,
     deadline: Deadline,
     *,
-    indexes: strategic.Indexes,
+    indexes: strategic.ListIndexes,
 ) -> None:
     """Merge one patch; report one that cannot be merged, and leave it out."""
     jobs = merged.spec.get("replicatedJobs", [])
@@ -69,15 +69,15 @@ def _merge_layer(
         before = jobs_by_name.get(overlay.name)
         if before is None:
             merged.unknown.add((overlay.name, ""))
-            merged.problems.append(patched_job_problem(overlay, jobs_by_name, runtime, release))
+            merged.problems.append(unknown_patched_job_problem(overlay, jobs_by_name, runtime, release))
         else:
             patched = ReplicatedJob(before, (), overlay.job.reading)
-            merged.problems.extend(check_patched_container(merged, overlay, patched, runtime))
+            merged.problems.extend(check_patched_containers_exist(merged, overlay, patched, runtime))
             merged.problems.extend(check_lost_toleration(overlay, patched))
     taken = [overlay.job.json for overlay in layer.overlays if release >= WHOLE_JOBSET or overlay.name in jobs_by_name]
     if not taken:
         return
     try:
         merged.spec = strategic.merge_patch(merged.spec, {"replicatedJobs": taken}, "JobSetSpec", deadline, indexes)
-    except strategic.Unmergeable as error:
-        merged.problems.append(patch_merges_problem(layer, runtime, error))
+    except strategic.UnmergeableError as error:
+        merged.problems.append(unmergeable_patch_problem(layer, runtime, error))

@@ -39,7 +39,7 @@ class ReferencedRuntime:
         return self.object.spec
 
     @property
-    def jobs(self) -> Items[ReplicatedJob]:
+    def replicated_jobs(self) -> Items[ReplicatedJob]:
         """Return its replicated jobs; none without the runtime."""
         return self.spec.template.spec.replicated_jobs
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from webhook.attributes import JSON
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.installation import release_of
+from webhook.facts.train_job_pods.installation import find_trainer_release
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import without_dropped_fields
 from webhook.paths import get
 from webhook.typed.view import Typed
@@ -18,7 +18,7 @@ def comparable_specs(subject: Subject) -> tuple[Mapping[str, JSON], Mapping[str,
 
 
 def _specs_without_ignored_fields(subject: Subject) -> tuple[Mapping[str, JSON], Mapping[str, JSON]]:
-    (_, kind), release, deadline = subject.group_kind, release_of(subject), subject.deadline
+    (_, kind), release, deadline = subject.group_kind, find_trainer_release(subject), subject.deadline
     kept = (without_dropped_fields(each, kind, release, deadline) for each in (subject.object, subject.old_object))
     now, before = (get(each, ("spec",), {}) for each in kept)
     return now, before

@@ -24,9 +24,9 @@ from webhook.facts.view import ClusterView
 from webhook.paths import FieldPath
 from webhook.problem import Problem
 from webhook.problems.rule import Rule
-from webhook.releases import Release, parse_release, shown
-from webhook.same import Same
-from webhook.schema.absence import is_bare
+from webhook.releases import Release, parse_release, release_as_text
+from webhook.same import IdentityKey
+from webhook.schema.absence import has_no_null_or_dollar_key
 from webhook.similar_names import nearest_name
 from webhook.wording import did_you_mean
 
@@ -54,7 +54,7 @@ class ReleaseBoundField:
     @property
     def releases(self) -> str:
         """Return the releases as a text: `release 2.1 has`, `releases since 2.4 have`."""
-        first, last = shown(self.since), shown(self.until)
+        first, last = release_as_text(self.since), release_as_text(self.until)
         if self.until == _FOREVER:
             return f"releases since {first} have"
         return f"release {last} has" if self.since == self.until else f"releases up to {last} have"
@@ -74,7 +74,7 @@ class ObjectShape:
     inner: dict[str, ObjectShape] = field(default_factory=dict)
     _kept: dict[Release, frozenset[str]] = field(default_factory=dict)
 
-    def kept(self, release: Release) -> frozenset[str]:
+    def field_names_of_release(self, release: Release) -> frozenset[str]:
         """Return the declared names that a release keeps; cached."""
         made = self._kept.get(release)
         if made is None:
@@ -97,11 +97,11 @@ class ObjectShape:
             self.known is not None and name not in self.known and (self.is_fixed or read_field_table().knows(release))
         )
 
-    def at(self, path: str) -> ObjectShape:
+    def find_or_create_shape(self, path: str) -> ObjectShape:
         """Return the shape at a path inside it, and create it if there is none."""
         name, _, rest = path.partition(".")
         shape = self.inner.setdefault(name.removesuffix("[]"), ObjectShape())
-        return shape.at(rest) if rest else shape
+        return shape.find_or_create_shape(rest) if rest else shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def read_field_table() -> FieldTable:
         kinds[kind] = ObjectShape()
         for path, embedded in inner.items():
             parent, _, name = path.rpartition(".")
-            kinds[kind].at(parent).inner[name] = kinds[embedded]
+            kinds[kind].find_or_create_shape(parent).inner[name] = kinds[embedded]
     return FieldTable(
         since=_parse_release_or_fail(value["since"]), until=_parse_release_or_fail(value["until"]), kinds=kinds
     )
@@ -141,13 +141,13 @@ def _read_shape(
 ) -> ObjectShape:
     whole = ObjectShape()
     for path, names in chain(objects.items(), fixed.items()):
-        shape = whole.at(path)
+        shape = whole.find_or_create_shape(path)
         shape.known, shape.is_fixed = frozenset(names), path in fixed
     for row in changed:
         parent, _, name = row["path"].rpartition(".")
         since = _parse_release_or_fail(row["since"]) if "since" in row else OLDEST
         until = _parse_release_or_fail(row["until"]) if "until" in row else _FOREVER
-        whole.at(parent).changed[name] = ReleaseBoundField(since, until, row["instead"])
+        whole.find_or_create_shape(parent).changed[name] = ReleaseBoundField(since, until, row["instead"])
     return whole
 
 
@@ -158,7 +158,7 @@ def _parse_release_or_fail(text: str) -> Release:
     return release
 
 
-def validate_fields(
+def check_fields_exist_in_release(
     obj: JSON,
     kind: str,
     release: Release,
@@ -196,7 +196,7 @@ def without_dropped_fields(obj: JSON, kind: str, release: Release, deadline: Dea
 def cached_pruned_object(obj: JSON, kind: str, release: Release, view: ClusterView) -> JSON:
     """Return the object without dropped fields, computed once a request."""
     return view.once(
-        (without_dropped_fields, Same(obj), kind, release),
+        (without_dropped_fields, IdentityKey(obj), kind, release),
         lambda: without_dropped_fields(obj, kind, release, view.deadline),
     )
 
@@ -221,7 +221,7 @@ class _FieldPruner(NamedTuple):
 
     @classmethod
     def for_value(cls, value: JSON, release: Release, deadline: Deadline) -> _FieldPruner:
-        return cls(release, deadline, is_bare(value, deadline))
+        return cls(release, deadline, has_no_null_or_dollar_key(value, deadline))
 
     def pruned_value(self, value: JSON, shape: ObjectShape | None) -> JSON:
         """Return a value without dropped fields; without a shape only nulls and directives are removed."""
@@ -238,7 +238,7 @@ class _FieldPruner(NamedTuple):
     def _pruned_object(self, value: dict[str, JSON], shape: ObjectShape) -> JSON:
         """Return one object without dropped fields; the same object if nothing is dropped."""
         made: dict[str, JSON] = {}
-        is_whole, kept = True, shape.kept(self.release)
+        is_whole, kept = True, shape.field_names_of_release(self.release)
         for name, held in value.items():
             if held is None or not (name in kept or shape.keeps(name, self.release)):
                 is_whole = False
@@ -284,10 +284,10 @@ class _UnknownFieldFinder:
     def _check_field(self, name: str, held: JSON, shape: ObjectShape, at: FieldPath) -> Iterator[Problem]:
         changed, path = shape.changed.get(name), (*at, name)
         if changed is not None and not changed.since <= self.release <= changed.until:
-            message, fix = self._other_release_problem(changed)
+            message, fix = self._message_and_fix_for_other_release(changed)
             yield self.rules.other_release_field.problem(path, message, fix, for_administrators=self.is_sent)
         elif changed is None and shape.lacks(name, self.release) and not self.is_sent:
-            message = f"is ignored because Trainer {shown(self.release)} does not know this field"
+            message = f"is ignored because Trainer {release_as_text(self.release)} does not know this field"
             known = sorted(each for each in shape.known or () if shape.keeps(each, self.release))
             near = nearest_name(name, self.deadline.items_with_clock_checks(known))
             fix = did_you_mean(near, "remove the field, or move the field to its place")
@@ -295,11 +295,11 @@ class _UnknownFieldFinder:
         elif name in shape.inner:
             yield from self.find_in_object(held, shape.inner[name], path)
 
-    def _other_release_problem(self, changed: ReleaseBoundField) -> tuple[str, str]:
+    def _message_and_fix_for_other_release(self, changed: ReleaseBoundField) -> tuple[str, str]:
         """Return the message and the fix for a field that the release does not have."""
-        release, only = shown(self.release), f"only {changed.releases} this field"
+        release, only = release_as_text(self.release), f"only {changed.releases} this field"
         if not self.is_sent:
-            fix = f"use {changed.instead.format(patches=overlays.patches_path(self.release))}"
+            fix = f"use {changed.instead.format(patches=overlays.name_of_patches_field(self.release))}"
             assumed = "" if self.is_named else ", which is assumed,"
             return f"is ignored by Trainer {release}{assumed} because {only}", fix
         which, do = ("named as installed", "correct") if self.is_named else ("assumed", "name the installed release in")

@@ -10,7 +10,7 @@ from typing import Final
 from webhook.facts.train_job_pods.groups import TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.runtime_reference import ReferencedRuntime
 from webhook.problem import Problem
-from webhook.releases import Release, shown
+from webhook.releases import Release, release_as_text
 from webhook.typed.pods import Resources
 
 IGNORED_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
@@ -22,5 +22,5 @@ IGNORED_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
 
 def ignored_resources_problem(asked: Resources, runtime: ReferencedRuntime, release: Release) -> Problem:
     """Return the problem of resourcesPerNode under a runtime without mlPolicy."""
-    message = f"is ignored by Trainer {shown(release)} because {runtime} has no mlPolicy"
+    message = f"is ignored by Trainer {release_as_text(release)} because {runtime} has no mlPolicy"
     return IGNORED_RESOURCES.problem(asked.at, message, "add an mlPolicy to the runtime")

@@ -10,7 +10,7 @@ from typing import Final
 from webhook.facts.train_job_pods.groups import TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.runtime_reference import ReferencedRuntime
 from webhook.problem import Problem
-from webhook.releases import Release, shown
+from webhook.releases import Release, release_as_text
 from webhook.typed.pods import Resources
 
 LOST_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
@@ -27,7 +27,8 @@ LOST_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
 def lost_claim_problem(claim: str, asked: Resources, runtime: ReferencedRuntime, release: Release) -> Problem:
     """Report that resourcesPerNode drops a claim of the runtime (kubeflow/trainer#4027)."""
     message = (
-        f"makes Trainer {shown(release)} leave out claim `{claim}` from the resources of container `node`, so the "
+        f"makes Trainer {release_as_text(release)} leave out claim `{claim}` from the resources of container "
+        "`node`, so the "
         "container cannot use the devices of the claim"
     )
     return LOST_CLAIM.problem(asked.at, message, f"remove resourcesPerNode, and set the resources in {runtime}")

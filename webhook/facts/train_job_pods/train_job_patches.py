@@ -17,7 +17,7 @@ from webhook.facts.train_job_pods.releases import WHOLE_JOBSET
 from webhook.facts.train_job_pods.runtime_reference import ReferencedRuntime
 from webhook.patch import strategic
 from webhook.problem import Problem
-from webhook.releases import Release, shown
+from webhook.releases import Release, release_as_text
 from webhook.typed.job_sets import ReplicatedJob
 from webhook.wording import either
 
@@ -62,25 +62,27 @@ _STEPS: Final = {
 """The field for the variables of each step's container."""
 
 
-def patch_merges_problem(layer: PatchLayer, runtime: ReferencedRuntime, error: strategic.Unmergeable) -> Problem:
+def unmergeable_patch_problem(
+    layer: PatchLayer, runtime: ReferencedRuntime, error: strategic.UnmergeableError
+) -> Problem:
     """Return the problem of a patch that cannot be merged."""
     where = f"in replicated job `{layer.overlays[0].name}`, " if len(layer.overlays) == 1 else ""
     return PATCH_MERGES.problem(layer.at, f"cannot be merged into {runtime} because {where}{error}", error.fix)
 
 
-def patched_job_problem(
+def unknown_patched_job_problem(
     overlay: JobOverlay, jobs_by_name: Mapping[str, JSON], runtime: ReferencedRuntime, release: Release
 ) -> Problem:
     """Return the problem of a patch for an unknown job (kubeflow/trainer#3948)."""
     does = "refuses a patch of an unknown job"
     if release >= WHOLE_JOBSET:
         does = "adds a job of this name without containers, which JobSet refuses"
-    message = f"is not a replicated job of {runtime}, and Trainer {shown(release)} {does}"
+    message = f"is not a replicated job of {runtime}, and Trainer {release_as_text(release)} {does}"
     fix = f"write {either(f'`{name}`' for name in jobs_by_name)}" if jobs_by_name else "remove the patch"
     return PATCHED_JOB.problem(overlay.job.path("name"), message, fix, overlay.name)
 
 
-def check_patched_container(
+def check_patched_containers_exist(
     merged: MergedJobSet, overlay: JobOverlay, before: ReplicatedJob, runtime: ReferencedRuntime
 ) -> Iterator[Problem]:
     """Yield containers in a patch that the replicated job does not have, and note them in `merged.unknown`."""

@@ -50,7 +50,7 @@ class Trainer(Typed):
     resource_claims_per_node = Parts(PodClaim)
 
 
-class Source(Typed):
+class InitializerSource(Typed):
     """The source from which an initializer loads a dataset or a model."""
 
     storage_uri = Text()
@@ -59,8 +59,8 @@ class Source(Typed):
 class Initializer(Typed):
     """The sources that are loaded before the training."""
 
-    dataset = Part(Source)
-    model = Part(Source)
+    dataset = Part(InitializerSource)
+    model = Part(InitializerSource)
 
 
 class PatchedRuntimeSpec(Typed):
@@ -82,13 +82,13 @@ class TargetJob(Typed):
     name = Text()
 
 
-class TemplateOverride(PodTemplate):
+class PodTemplateOverride(PodTemplate):
     """An override of the pod templates of some replicated jobs, in 2.1."""
 
     target_jobs = Parts(TargetJob)
 
 
-class SpecOverride(Typed):
+class PodSpecOverride(Typed):
     """An override of the pod specs of some replicated jobs, in 2.0: a PodSpec beside the names of these jobs."""
 
     target_jobs = Parts(TargetJob)
@@ -102,8 +102,8 @@ class TrainJobSpec(Typed):
     trainer = Part(Trainer)
     annotations = Labels()
     runtime_patches = Parts(RuntimePatch)
-    pod_template_overrides = Parts(TemplateOverride)
-    pod_spec_overrides = Parts(SpecOverride)
+    pod_template_overrides = Parts(PodTemplateOverride)
+    pod_spec_overrides = Parts(PodSpecOverride)
     suspend = Truth()
     managed_by = Text("trainer.kubeflow.org/trainjob-controller")
 

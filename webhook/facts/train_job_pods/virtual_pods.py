@@ -13,7 +13,7 @@ from typing import Final
 from webhook.attributes import POD
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.flux_pods import entrypoint_config_map
+from webhook.facts.train_job_pods.flux_pods import entrypoint_config_map_name
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.nodes import is_trainer_job
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
@@ -47,7 +47,7 @@ class VirtualPod:
         """Return the name of the replicated job."""
         return self.replicated_job.name
 
-    def locate(self, path: FieldPath) -> FieldPath | None:
+    def path_in_trainer_spec(self, path: FieldPath) -> FieldPath | None:
         """Return where spec.trainer has a field of the pod; None where the runtime or a patch has it."""
         if path[:2] != ("spec", "containers") or len(path) < 4 or not is_trainer_job(self.replicated_job):
             return None
@@ -58,7 +58,7 @@ class VirtualPod:
         if not trainer.has(field) or (field == "resourcesPerNode" and get(trainer.json, (field, *inside)) is None):
             return None
         if field == "env" and inside:
-            place = self.job.env_places.get(get(container, ("env", inside[0], "name"), ""))
+            place = self.job.env_paths_by_name.get(get(container, ("env", inside[0], "name"), ""))
             return None if place is None else (*place, *inside[1:])
         return trainer.path(field, *(inside if field != "image" else ()))
 
@@ -66,7 +66,9 @@ class VirtualPod:
 def virtual_pods(subject: Subject) -> Items[VirtualPod]:
     """Return the pods of a TrainJob, to be asked for with `Subject.once`."""
     job = subject.once(merge_train_job)
-    pods = [VirtualPod(replicated_job=one, pod=_pod_of_replicated_job(one, subject), job=job) for one in job.jobs]
+    pods = [
+        VirtualPod(replicated_job=one, pod=_pod_of_replicated_job(one, subject), job=job) for one in job.replicated_jobs
+    ]
     return Items(pods, subject.deadline)
 
 
@@ -75,16 +77,16 @@ def _pod_of_replicated_job(replicated_job: ReplicatedJob, subject: Subject) -> S
     template = replicated_job.pod_template
     pod = {**template.json, "apiVersion": "v1", "kind": "Pod", "spec": template.spec.json}
     attributes = replace(subject.attributes, kind=POD, object=pod, old_object=None)
-    return subject.about(pod, attributes, template_of=subject.attributes.kind)
+    return subject.subject_of_other_object(pod, attributes, template_of=subject.attributes.kind)
 
 
-def check_problems_of_pods(
+def run_check_on_virtual_pods(
     subject: Subject,
     run: Callable[[Subject], Iterator[Problem]],
     *,
     refuses: bool = True,
 ) -> Iterator[Problem]:
-    """Yield what a check says of the pods of a TrainJob, told where the TrainJob says it.
+    """Run a check on the pods of a TrainJob, and yield its problems at the field of the TrainJob that they come from.
 
     Args:
         subject: the TrainJob.
@@ -94,59 +96,63 @@ def check_problems_of_pods(
     job = subject.once(merge_train_job)
     if not job.runtime.is_found or not changes_more_than_suspend(subject):
         return
-    scripts = f"`{entrypoint_config_map(job.object.name)}`"
+    scripts = f"`{entrypoint_config_map_name(job.object.name)}`"
     for virtual in subject.once(virtual_pods):
         problems = [problem for problem in run(virtual.pod) if problem.found != scripts]
         if problems and (virtual.name, "") not in job.merged.unknown:
             before = subject.once(_jobs_of_runtime).get(virtual.name)
             known = (
-                {problem.without_path for problem in run(_pod_of_replicated_job(before, subject))}
+                {problem.code_found_and_message for problem in run(_pod_of_replicated_job(before, subject))}
                 if before is not None
                 else set()
             )
             for problem in Items(problems, subject.deadline):
-                origin = job.origin(is_own=problem.without_path in known)
-                yield _problem_at_trainer_problem(problem, virtual) or _problem_at_origin_problem(
+                origin = job.path_for_runtime_problem(is_own=problem.code_found_and_message in known)
+                yield _relocate_problem_to_trainer_spec(problem, virtual) or _relocate_problem_to_origin(
                     problem, virtual, origin, refuses=refuses
                 )
 
 
 def _jobs_of_runtime(subject: Subject) -> Mapping[str, ReplicatedJob]:
     """Return the replicated jobs as the runtime has them, by their names."""
-    return {replicated.name: replicated for replicated in subject.once(merge_train_job).runtime.jobs}
+    return {replicated.name: replicated for replicated in subject.once(merge_train_job).runtime.replicated_jobs}
 
 
-def _problem_at_trainer_problem(problem: Problem, virtual: VirtualPod) -> Problem | None:
+def _relocate_problem_to_trainer_spec(problem: Problem, virtual: VirtualPod) -> Problem | None:
     """Return a problem of a pod as one of spec.trainer; None where it is none."""
-    path = virtual.locate(parse_path(problem.path))
+    path = virtual.path_in_trainer_spec(parse_path(problem.path))
     return None if path is None else replace(problem, path=path_as_text(path))
 
 
-def _problem_at_origin_problem(problem: Problem, virtual: VirtualPod, origin: str, *, refuses: bool) -> Problem:
+def _relocate_problem_to_origin(problem: Problem, virtual: VirtualPod, origin: str, *, refuses: bool) -> Problem:
     """Return a problem of a pod as one of what the TrainJob is merged from."""
     where = f"replicated job `{virtual.name}`, {problem.path}"
     if refuses:
-        message = f"leads to pods that are refused because in {virtual.job.runtime}, {where} {problem.said}"
+        message = (
+            f"leads to pods that are refused because in {virtual.job.runtime}, {where} {problem.found_and_message}"
+        )
         fix = f"in the runtime, {problem.fix}" if origin == path_as_text(_RUNTIME) and problem.fix else problem.fix
         return replace(problem, path=origin, found="", message=message, fix=fix)
-    return replace(problem, path=origin, found="", message=f"in {where} {problem.said}")
+    return replace(problem, path=origin, found="", message=f"in {where} {problem.found_and_message}")
 
 
-def located_in_runtime(podset: PodSet) -> PodSet:
+def pod_set_located_in_runtime(podset: PodSet) -> PodSet:
     """Return a pod set as if its template stood where its TrainJob names the runtime: `spec.runtimeRef.JOB`."""
     return replace(podset, path=(*podset.path, podset.name), elsewhere=False) if podset.elsewhere else podset
 
 
-def located_in_train_job_problem(problem: Problem, subject: Subject) -> Problem:
-    """Return a problem of such a pod set as one of its TrainJob; of other objects as it is."""
+def relocate_problem_to_train_job(problem: Problem, subject: Subject) -> Problem:
+    """Return a problem of a pod set that was located in the runtime as a problem of its TrainJob; problems of other
+    objects are returned unchanged. of other objects as it is.
+    """
     at = parse_path(problem.path) if subject.group_kind == TRAIN_JOB else ()
     if at[:2] != _RUNTIME or len(at) < 3:
         return problem
     name, inside = str(at[2]), at[3:]
-    if (path := subject.once(_virtual_pods_by_name)[name].locate(inside)) is not None:
+    if (path := subject.once(_virtual_pods_by_name)[name].path_in_trainer_spec(inside)) is not None:
         return replace(problem, path=path_as_text(path))
     where = f"{path_as_text(inside)} " if inside else ""
-    message = f"in replicated job `{name}`, {where}{problem.said}"
+    message = f"in replicated job `{name}`, {where}{problem.found_and_message}"
     return replace(problem, path=path_as_text(_RUNTIME), found="", message=message)
 
 

@@ -12,17 +12,17 @@ from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
 from webhook.facts.pods.checks import validate_pod_resources
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.installation import read_trainer_installation, release_of
+from webhook.facts.train_job_pods.installation import find_trainer_release, read_trainer_installation
 from webhook.facts.train_job_pods.lookups import INSTALLED
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import (
     FieldRules,
+    check_fields_exist_in_release,
     is_of_older_release,
-    validate_fields,
 )
 from webhook.facts.train_job_pods.types import TrainingRuntime
-from webhook.facts.train_job_pods.virtual_pods import check_problems_of_pods
+from webhook.facts.train_job_pods.virtual_pods import run_check_on_virtual_pods
 from webhook.facts.trainer import (
     train_job,
     train_job_changes,
@@ -47,7 +47,7 @@ from webhook.facts.trainer import (
     training_runtime_torch_address_and_plugin_variables,
 )
 from webhook.facts.trainer.generated_pod_checks import validate_pods
-from webhook.facts.trainer.node_claims import node_claims
+from webhook.facts.trainer.node_claims import device_claims_of_training_node
 from webhook.facts.trainer.train_job_fields import OF_TRAIN_JOBS
 from webhook.facts.trainer.train_job_torchtune import validate_torchtune
 from webhook.facts.trainer.training_runtime_fields import OF_RUNTIMES
@@ -61,31 +61,31 @@ _ALONE: Final = (
     train_job.validate_name,
     train_job_runtime.validate_runtime_kind,
     train_job_managed_by.validate_managed_by,
-    train_job_claims.validate_resource_claims,
+    train_job_claims.check_claims_in_resources_per_node,
     train_job.validate_source_scheme,
     train_job_claims.validate_resource_claims_per_node,
     train_job_patch_managers_and_overrides.validate_patch_managers,
-    train_job_patch_managers_and_overrides.validate_overlays,
-    train_job_nodes.validate_no_nodes,
+    train_job_patch_managers_and_overrides.check_patch_env_and_repeated_jobs,
+    train_job_nodes.check_num_nodes_not_zero,
 )
 _ON_RUNTIME: Final = (
     train_job_steps.validate_initializer_step,
-    train_job_steps.validate_trainer,
+    train_job_steps.check_trainer_fields_reach_container,
     train_job_nodes.validate_ignored_nodes,
     train_job.validate_reserved_env,
     train_job_processes_and_gpus.validate_processes,
     train_job_nodes.validate_flux_nodes,
     train_job_launcher.validate_launcher_as_node,
-    train_job_nodes.validate_extra_node,
+    train_job_nodes.check_launcher_as_second_node,
     train_job_mpi_worker_images_and_commands.validate_workers,
-    train_job.validate_no_trainer,
+    train_job.check_trainer_set_for_several_nodes,
     validate_torchtune,
     train_job_volcano_queue_and_priority_class.validate_volcano_queue,
     train_job_gang.validate_gang,
 )
 
 
-def check_train_job_alone(subject: Subject) -> Iterator[Problem]:
+def check_train_job_without_runtime(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of a TrainJob that do not depend on its runtime."""
     job = subject.once(merge_train_job)
     for validate in _ALONE:
@@ -108,7 +108,9 @@ def _is_written_for_older_release(subject: Subject) -> bool:
 def _check_fields(subject: Subject, kind: str, release: Release, rules: FieldRules) -> Iterator[Problem]:
     """Yield fields that the release of Trainer does not have."""
     is_sent, is_named = subject.attributes.is_decoded, subject.once(read_trainer_installation).is_named
-    found = validate_fields(subject.object, kind, release, rules, subject.deadline, is_sent=is_sent, is_named=is_named)
+    found = check_fields_exist_in_release(
+        subject.object, kind, release, rules, subject.deadline, is_sent=is_sent, is_named=is_named
+    )
     yield from found
 
 
@@ -124,13 +126,13 @@ def check_train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
             yield from validate(job)
         yield from validate_pods(subject)
         yield from train_job_volcano_queue_and_priority_class.validate_priority_class(job, subject)
-    kept = [claim for claim in subject.once(node_claims) if not claim.is_dropped]
+    kept = [claim for claim in subject.once(device_claims_of_training_node) if not claim.is_dropped]
     yield from train_job_processes_and_gpus.advise_processes(subject, kept)
 
 
 def check_generated_pod_resources(subject: Subject) -> Iterator[Problem]:
     """Yield the problems that Kubernetes would report of the resources of the pods that Trainer creates."""
-    yield from check_problems_of_pods(subject, validate_pod_resources)
+    yield from run_check_on_virtual_pods(subject, validate_pod_resources)
 
 
 def check_runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
@@ -141,16 +143,16 @@ def check_runtime_of_train_job(subject: Subject) -> Iterator[Problem]:
     yield from training_runtime.advise_deprecated_runtime(job)
     problems = (
         *training_runtime.validate_plugins(job.runtime.spec.ml_policy, job.merged.patched, job.release),
-        *training_runtime.validate_token_volume(job.merged.patched),
+        *training_runtime.check_token_volume_conflict(job.merged.patched),
     )
     for problem in problems:
-        if problem.code != TORCH_ADDRESS.id or (job.nodes > 1 and job.trainer):
-            yield _problem_at_runtime_ref_problem(problem, job)
+        if problem.code != TORCH_ADDRESS.id or (job.number_of_nodes > 1 and job.trainer):
+            yield _relocate_problem_to_runtime_ref(problem, job)
 
 
-def _problem_at_runtime_ref_problem(problem: Problem, job: MergedTrainJob) -> Problem:
+def _relocate_problem_to_runtime_ref(problem: Problem, job: MergedTrainJob) -> Problem:
     """Return a problem of the runtime as a problem of the TrainJob."""
-    message = f"in {job.runtime}, {problem.path} {problem.said}"
+    message = f"in {job.runtime}, {problem.path} {problem.found_and_message}"
     return replace(problem, path="spec.runtimeRef", found="", message=message, fix=f"in the runtime, {problem.fix}")
 
 
@@ -160,13 +162,13 @@ def check_train_job_update(subject: Subject) -> Iterator[Problem]:
         return
     yield from train_job_changes.validate_immutable_fields(subject)
     yield from train_job_changes.validate_immutable_patches(subject)
-    yield from train_job_changes.validate_running(subject)
-    yield from train_job_changes.validate_job_set_immutable(subject)
+    yield from train_job_changes.check_patch_changes_while_running(subject)
+    yield from train_job_changes.check_changes_that_job_set_rejects(subject)
 
 
 def validate_training_runtime(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of a TrainingRuntime or ClusterTrainingRuntime."""
-    runtime, release = subject.typed(TrainingRuntime), release_of(subject)
+    runtime, release = subject.typed(TrainingRuntime), find_trainer_release(subject)
     if not training_runtime.is_ignored_by_trainer(subject):
         yield from training_runtime_steps.validate_steps(runtime.spec, release)
     yield from training_runtime_ml_policy.validate_ml_policy(runtime.spec.ml_policy, release)
@@ -174,26 +176,26 @@ def validate_training_runtime(subject: Subject) -> Iterator[Problem]:
     yield from training_runtime_job_names.validate_job_name_length(runtime.spec, release)
     if subject.old_object is not None:
         yield from training_runtime_immutable_fields.validate_immutable_fields(subject)
-    yield from _check_runtime_advice(runtime, subject)
+    yield from _warn_of_runtime_settings(runtime, subject)
     kind = subject.group_kind[1]
     yield from _check_fields(subject, kind, release, OF_RUNTIMES)
 
 
-def _check_runtime_advice(runtime: TrainingRuntime, subject: Subject) -> Iterator[Problem]:
-    spec, release = runtime.spec, release_of(subject)
+def _warn_of_runtime_settings(runtime: TrainingRuntime, subject: Subject) -> Iterator[Problem]:
+    spec, release = runtime.spec, find_trainer_release(subject)
     yield from training_runtime.advise_deprecation(runtime)
-    yield from training_runtime_steps.advise_trainer_step(spec)
+    yield from training_runtime_steps.warn_of_missing_trainer_step(spec)
     if subject.old_object is not None and subject.group_kind[1] == "TrainingRuntime":
         yield from training_runtime_steps.advise_overlooked_steps(spec)
-    yield from training_runtime_ml_policy.advise_ml_policy(spec, release)
+    yield from training_runtime_ml_policy.warn_of_missing_ml_policy(spec, release)
     yield from training_runtime_torch_address_and_plugin_variables.advise_plugin_variables(spec)
     yield from training_runtime_initializer_mounts.advise_initializer_mounts(spec, release)
-    yield from training_runtime.validate_token_volume(spec.template.spec)
+    yield from training_runtime.check_token_volume_conflict(spec.template.spec)
     yield from training_runtime_gang_scheduling.advise_gangs(spec)
 
 
 CHECKS: Final = (
-    Check(group="train-job", run=check_train_job_alone, kinds=_TRAIN_JOB),
+    Check(group="train-job", run=check_train_job_without_runtime, kinds=_TRAIN_JOB),
     Check(group="train-job", run=check_train_job_on_runtime, kinds=_TRAIN_JOB, lookups=(*DEVICES, PRIORITY_CLASSES)),
     Check(group="train-job", run=check_generated_pod_resources, kinds=_TRAIN_JOB),
     Check(group="train-job-changes", run=check_train_job_update, kinds=_TRAIN_JOB, lookups=train_job_changes.LOOKUPS),

@@ -12,7 +12,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.facts.train_job_pods.merged_train_job import merge_train_job
 from webhook.facts.train_job_pods.spec_changes import comparable_specs
-from webhook.facts.trainer.node_claims import NodeClaim, node_claims
+from webhook.facts.trainer.node_claims import NodeDeviceClaim, device_claims_of_training_node
 from webhook.facts.trainer.train_job_launcher import launcher_of_job
 from webhook.facts.trainer.train_job_processes_and_gpus import gpus_of_node
 from webhook.facts.trainer.unset_processes import sentence_about_unset_processes
@@ -66,7 +66,7 @@ def _compute_training_fact(subject: Subject) -> FactResult:
 
 
 def _compute_trainer_fact(subject: Subject) -> FactResult:
-    job, claims = subject.once(merge_train_job), subject.once(node_claims)
+    job, claims = subject.once(merge_train_job), subject.once(device_claims_of_training_node)
     launcher = launcher_of_job(subject, gpus_of_node(job, claims))
     value = {
         "runtime": {"found": job.runtime.is_found, "plugin": job.plugin},
@@ -74,7 +74,7 @@ def _compute_trainer_fact(subject: Subject) -> FactResult:
         "processes": {
             "perNode": job.processes.per_node,
             "reason": job.processes.reason,
-            "gpus": job.counted[0],
+            "gpus": job.counted_gpus[0],
             "launcher": launcher.by,
             "started": launcher.processes,
             "unset": sentence_about_unset_processes(job, claims, launcher),
@@ -83,7 +83,7 @@ def _compute_trainer_fact(subject: Subject) -> FactResult:
     return FactResult(value, dict.fromkeys(value, job.missing) if job.missing else {})
 
 
-def _claim_as_json(claim: NodeClaim) -> JSON:
+def _claim_as_json(claim: NodeDeviceClaim) -> JSON:
     return {
         "name": claim.name,
         "kind": claim.kind,

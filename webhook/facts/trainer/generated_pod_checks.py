@@ -16,10 +16,10 @@ from webhook.facts.trainer.generated_pods import GeneratedPods, source_fields_of
 from webhook.facts.trainer.train_job_claims import (
     UNUSED_CLAIM,
     advise_unused_claims,
+    check_claims_are_declared,
     claim_source_problem,
-    validate_declared_claims,
 )
-from webhook.facts.trainer.train_job_images import validate_image
+from webhook.facts.trainer.train_job_images import check_image_is_set
 from webhook.facts.trainer.train_job_volumes import validate_mounts, validate_volume_sources
 from webhook.problem import Problem
 from webhook.typed.collections import Items
@@ -36,12 +36,12 @@ def validate_pods(subject: Subject) -> Iterator[Problem]:
             is_own = refusal in of_runtime
             is_unused = refusal.code == UNUSED_CLAIM.id
             fix = f"in the runtime, {refusal.fix}" if is_own and is_unused else refusal.fix
-            yield replace(refusal, path=job.origin(is_own=is_own), fix=fix)
+            yield replace(refusal, path=job.path_for_runtime_problem(is_own=is_own), fix=fix)
 
 
 def _problems_of_pods(job_set: JobSetSpec, subject: Subject) -> Iterator[Problem]:
     job, shared = subject.once(merge_train_job), claim_template_names(job_set)
-    before = {replicated.name: replicated for replicated in job.runtime.jobs}
+    before = {replicated.name: replicated for replicated in job.runtime.replicated_jobs}
     for replicated in job_set.replicated_jobs:
         if (replicated.name, "") not in job.merged.unknown:
             pods = GeneratedPods(replicated, before.get(replicated.name), job)
@@ -63,7 +63,7 @@ def _validate_containers(pods: GeneratedPods, shared: Collection[str]) -> Iterat
     mountable = {volume.name for volume in pods.spec.volumes}.union(shared)
     declared = {claim.name for claim in pods.spec.resource_claims}
     for container in pods.spec.all_containers():
-        yield from validate_declared_claims(container, declared, pods)
+        yield from check_claims_are_declared(container, declared, pods)
         if (pods.replicated.name, container.name) not in pods.job.merged.unknown:
-            yield from validate_image(container, pods)
+            yield from check_image_is_set(container, pods)
             yield from validate_mounts(container, mountable, pods)

@@ -18,8 +18,9 @@ from webhook.typed.pods import PodClaim
 from webhook.workloads.podsets import PodSet
 
 
-class NodeClaim(NamedTuple):
-    """A claim. `devices` is None if their number is open; `is_other` if all are known not to be GPUs.
+class NodeDeviceClaim(NamedTuple):
+    """A device claim of a training node. `devices` is None if their number is open; `is_other` if all are known not to
+    be GPUs.
 
     The installed release drops one that `is_dropped`, which shows all the same what the nodes are meant to have: of an
     object that an API server has sent none is, for its release has the fields. One that `is_unused` is allocated for
@@ -38,8 +39,8 @@ class NodeClaim(NamedTuple):
     is_unused: bool = False
 
 
-def node_claims(subject: Subject) -> tuple[NodeClaim, ...]:
-    """Return the claims; call it through `Subject.once`.
+def device_claims_of_training_node(subject: Subject) -> tuple[NodeDeviceClaim, ...]:
+    """Return the device claims of a training node; call it through `Subject.once`. call it through `Subject.once`.
 
     Those that the container `node` refers to, and those that it would but for resourcesPerNode; where there are none,
     those that no container refers to, and those of patches that the release drops. What the claims are missing is not
@@ -50,7 +51,7 @@ def node_claims(subject: Subject) -> tuple[NodeClaim, ...]:
         return ()
     dropped = _claims_dropped_by_api_server(job, subject)
     wanted: dict[str, set[str]] = {name: {""} for name in job.merged.lost_claims}
-    for entry in job.node.resources.claims if job.node is not None else ():
+    for entry in job.node_container.resources.claims if job.node_container is not None else ():
         wanted.setdefault(entry.name, set()).add(entry.request)
     outside = (*_claims_not_merged(job), *dropped)
     claims = [
@@ -59,7 +60,7 @@ def node_claims(subject: Subject) -> tuple[NodeClaim, ...]:
     ]
     used = [claim for claim in claims if claim.name in wanted]
     meant = used or [claim for claim in claims if not claim.users]
-    is_unused = not used and job.node is not None
+    is_unused = not used and job.node_container is not None
     names = {claim.name for claim in dropped}
     is_sent = subject.attributes.is_decoded
     return tuple(
@@ -77,7 +78,7 @@ def _claims_of_pod(job: MergedTrainJob, subject: Subject) -> Iterable[ResolvedCl
     """Return the claims of the pod of the node; without the runtime those of the patches."""
     if job.node_job is None:
         return _resolved_claims(_template_with_claims(_claims_of_patches(job.object)), subject)
-    pods = [replicated for replicated in job.jobs if replicated.name == job.node_job.name]
+    pods = [replicated for replicated in job.replicated_jobs if replicated.name == job.node_job.name]
     if len(pods) > 1:  # no API server takes this: their names do not tell them apart
         return _resolved_claims(job.node_job.pod_template.json, subject)
     return [claim for claim in subject.once(pod_claims).claims if claim.pod_set == job.node_job.name]
@@ -86,7 +87,7 @@ def _claims_of_pod(job: MergedTrainJob, subject: Subject) -> Iterable[ResolvedCl
 def _resolved_claims(template: JSON, subject: Subject) -> Iterable[ResolvedClaim]:
     """Return the claims of a pod, resolved."""
     pod = PodSet(name="", path=("spec",), template=template)
-    return claims_of_pod_sets(Items((pod,), subject.deadline), subject.view()).claims
+    return claims_of_pod_sets(Items((pod,), subject.deadline), subject.cluster_view()).claims
 
 
 def _template_with_claims(claims: Collection[PodClaim]) -> JSON:
@@ -119,10 +120,12 @@ def _claims_of_patches(job: TrainJob) -> Collection[PodClaim]:
     return claims.values()
 
 
-def _node_claim(claim: ResolvedClaim, requests: Collection[str], *, is_dropped: bool, is_unused: bool) -> NodeClaim:
+def _node_claim(
+    claim: ResolvedClaim, requests: Collection[str], *, is_dropped: bool, is_unused: bool
+) -> NodeDeviceClaim:
     contents = claim_with_selected_requests(claim.contents, requests)
-    devices = [choice.device for request in contents.requests for choice in request.with_choices]
-    return NodeClaim(
+    devices = [choice.device for request in contents.requests for choice in request.self_and_alternatives]
+    return NodeDeviceClaim(
         name=claim.name,
         kind=claim.kind,
         reference=claim.reference,

@@ -15,7 +15,7 @@ from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
 from webhook.facts.train_job_pods.releases import INITIALIZER_MOUNT, INJECTION, NUMBERS_ONLY
 from webhook.name_faults import label_fault
-from webhook.names import dns1035_label
+from webhook.names import dns1035_label_errors
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 
@@ -65,7 +65,7 @@ NODES: Final = "spec.trainer.numNodes"
 def validate_name(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield the problem of a name that is not a DNS-1035 label (trainjob_webhook.go ValidateCreate)."""
     name = job.object.name
-    if name and dns1035_label(name) and not is_placeholder(name):
+    if name and dns1035_label_errors(name) and not is_placeholder(name):
         fault = label_fault(name, begins_with_letter=True)
         message = (
             f"cannot be the name of a TrainJob because {fault}, and the JobSet and its pods are named after the job"
@@ -91,7 +91,7 @@ def validate_reserved_env(job: MergedTrainJob) -> Iterator[Problem]:
     is_late = (job.plugin == "mpi" and job.release < INJECTION) or (
         job.plugin == "torch" and job.release < NUMBERS_ONLY and not job.trainer.has("numProcPerNode")
     )
-    if is_late or not job.trainer.env_names.shares(reserved):
+    if is_late or not job.trainer.env_names.has_any_of(reserved):
         return
     for variable in job.trainer.env:
         if variable.name in reserved:
@@ -106,13 +106,16 @@ def fix_for_variable_of_plugin(variable: str, whose: str) -> str:
     return f"remove the variable, and set {field} of {whose}" if field else "remove the variable"
 
 
-def validate_no_trainer(job: MergedTrainJob) -> Iterator[Problem]:
+def check_trainer_set_for_several_nodes(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield the problem of several nodes without spec.trainer, for which plugins set no variables
     (kubeflow/trainer#4076).
     """
-    if not job.trainer and job.nodes > 1 and job.plugin in ("torch", "jax", "xgboost"):
+    if not job.trainer and job.number_of_nodes > 1 and job.plugin in ("torch", "jax", "xgboost"):
         message = (
-            f"must be set because otherwise the {job.plugin} plugin sets no variables, so the {job.nodes} nodes of "
+            f"must be set because otherwise the {job.plugin} plugin sets no variables, so the {job.number_of_nodes} "
+            "nodes of "
             f"{job.runtime} train alone or wait for each other"
         )
-        yield NO_TRAINER.problem("spec.trainer", message, f"set spec.trainer, such as to numNodes: {job.nodes}")
+        yield NO_TRAINER.problem(
+            "spec.trainer", message, f"set spec.trainer, such as to numNodes: {job.number_of_nodes}"
+        )

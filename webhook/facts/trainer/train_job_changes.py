@@ -15,7 +15,7 @@ from webhook.attributes import JSON
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays
-from webhook.facts.train_job_pods.installation import release_of
+from webhook.facts.train_job_pods.installation import find_trainer_release
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.overlays import JobOverlay
 from webhook.facts.train_job_pods.releases import FIXED_GRACE, PATCHES
@@ -25,10 +25,10 @@ from webhook.facts.trainer.groups import TRAIN_JOB_CHANGES
 from webhook.facts.view import NAMESPACES
 from webhook.paths import get
 from webhook.problem import Problem
-from webhook.releases import shown
+from webhook.releases import release_as_text
 from webhook.typed.collections import Items
 from webhook.typed.job_sets import JobSet, ReplicatedJob
-from webhook.typed.view import Reading
+from webhook.typed.view import ReadingContext
 
 IMMUTABLE_FIELD: Final = TRAIN_JOB_CHANGES.rule(
     "train-job-changes/immutable-field",
@@ -84,8 +84,10 @@ _OF_PODS: Final = (
 
 def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
     """Yield changes of immutable fields: since 2.2 (kubeflow/trainer#3157), the runtime and the manager always."""
-    now, before = (TrainJobSpec(spec, ("spec",), Reading(subject.deadline)) for spec in comparable_specs(subject))
-    fixed = ["trainer", "initializer", "activeDeadlineSeconds"] if release_of(subject) >= PATCHES else []
+    now, before = (
+        TrainJobSpec(spec, ("spec",), ReadingContext(subject.deadline)) for spec in comparable_specs(subject)
+    )
+    fixed = ["trainer", "initializer", "activeDeadlineSeconds"] if find_trainer_release(subject) >= PATCHES else []
     changed = [name for name in fixed if is_field_changed(name, now, before)]
     if now.managed_by != before.managed_by:
         changed.append("managedBy")
@@ -98,7 +100,7 @@ def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
 
 def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
     """Yield changes of what the patch of one manager sets for the pods of one job."""
-    release = release_of(subject)
+    release = find_trainer_release(subject)
     if release < PATCHES:
         return
     now, old_spec = comparable_specs(subject)
@@ -115,35 +117,35 @@ def validate_immutable_patches(subject: Subject) -> Iterator[Problem]:
 
 def _overlays_by_manager(spec: Mapping[str, JSON], subject: Subject) -> Iterator[tuple[tuple[str, str], JobOverlay]]:
     """Yield the partial jobs of patches, by the manager of the patch and the job."""
-    job = TrainJob({"spec": spec}, (), Reading(subject.deadline))
-    layers = overlays.read_patches(job, release_of(subject))
+    job = TrainJob({"spec": spec}, (), ReadingContext(subject.deadline))
+    layers = overlays.read_patches(job, find_trainer_release(subject))
     for patch, layer in zip(job.spec.runtime_patches, layers, strict=True):
         for overlay in layer.overlays:
             yield (patch.manager, overlay.name), overlay
 
 
-def validate_running(subject: Subject) -> Iterator[Problem]:
+def check_patch_changes_while_running(subject: Subject) -> Iterator[Problem]:
     """Yield changes of patches while the job runs: since 2.2 it must be suspended before or after the change."""
-    (now, before), release = comparable_specs(subject), release_of(subject)
-    name = overlays.patches_path(release)
+    (now, before), release = comparable_specs(subject), find_trainer_release(subject)
+    name = overlays.name_of_patches_field(release)
     if now.get(name, []) == before.get(name, []):
         return
     path = f"spec.{name}"
     if now.get("suspend") is not True and not (release >= PATCHES and before.get("suspend") is True):
-        message = f"cannot change while the job runs because Trainer {shown(release)} refuses such a change"
+        message = f"cannot change while the job runs because Trainer {release_as_text(release)} refuses such a change"
         yield RUNNING.problem(path, message, "suspend the job with spec.suspend first, then change the patches")
         return
-    yield from _validate_active_pods(subject, path)
+    yield from _check_changes_while_pods_active(subject, path)
 
 
-def _validate_active_pods(subject: Subject, path: str) -> Iterator[Problem]:
+def _check_changes_while_pods_active(subject: Subject, path: str) -> Iterator[Problem]:
     """Yield changes while pods of the JobSet are active; a JobSet that is missing in a whole cluster does not exist."""
-    view, name = subject.view(), subject.typed(TrainJob).name
+    view, name = subject.cluster_view(), subject.typed(TrainJob).name
     if not name:
         return
     job_set = view.find(JobSet, name)
     if not job_set and not view.is_whole(JobSet.gvk):
-        yield ACTIVE_PODS.problem(path, missing=view.every_missing_object())
+        yield ACTIVE_PODS.problem(path, missing=view.all_missing_objects())
     counts = job_set.status.replicated_jobs_status
     jobs = ", ".join(f"`{count.name}`" for count in counts if count.active > 0)
     if jobs:
@@ -152,7 +154,7 @@ def _validate_active_pods(subject: Subject, path: str) -> Iterator[Problem]:
         yield ACTIVE_PODS.problem(path, message, fix)
 
 
-def validate_job_set_immutable(subject: Subject) -> Iterator[Problem]:
+def check_changes_that_job_set_rejects(subject: Subject) -> Iterator[Problem]:
     """Yield changes that Trainer accepts and JobSet rejects once the job exists (kubernetes-sigs/jobset#624).
 
     Trainer updates a JobSet that is suspended, or whose TrainJob is.
@@ -163,8 +165,8 @@ def validate_job_set_immutable(subject: Subject) -> Iterator[Problem]:
     changed = [name for name in _MAKING if now.get(name) != before.get(name)]
     if not changed:
         return
-    old = _fixed_in_job_set(merge_train_job(subject.about(subject.old_object)), before)
-    new = _fixed_in_job_set(subject.once(merge_train_job), now)
+    old = _immutable_parts_of_job_set(merge_train_job(subject.subject_of_other_object(subject.old_object)), before)
+    new = _immutable_parts_of_job_set(subject.once(merge_train_job), now)
     if old != new:
         fields = _differing_fields_of_pods(Items(old, subject.deadline), new) or "fields"
         message = f"changes {fields} of pods, which cannot change after the JobSet was created, so JobSet refuses the "
@@ -185,23 +187,23 @@ def _is_refused_by_api_server(subject: Subject) -> bool:
     return any(chain(validate_immutable_fields(subject), validate_immutable_patches(subject)))
 
 
-def _fixed_in_job_set(job: MergedTrainJob, spec: Mapping[str, JSON]) -> list[JSON]:
+def _immutable_parts_of_job_set(job: MergedTrainJob, spec: Mapping[str, JSON]) -> list[JSON]:
     """Return the parts that are immutable in a JobSet: its jobs without some fields of pods; without the runtime those
     of patches.
     """
     if job.runtime.is_found:
-        return [_immutable_part_of_job(replicated) for replicated in job.jobs]
+        return [_immutable_part_of_job(replicated) for replicated in job.replicated_jobs]
     layers = overlays.read_patches(TrainJob({"spec": spec}, (), job.object.reading), PATCHES)
     pods = [{**overlay.pod.json, "name": overlay.name} for layer in layers for overlay in layer.overlays]
-    return [pod for pod in map(_is_active_pod, pods) if len(pod) > 1]
+    return [pod for pod in map(_immutable_fields_of_pod, pods) if len(pod) > 1]
 
 
 def _immutable_part_of_job(job: ReplicatedJob) -> JSON:
     metadata = job.pod_template.metadata.json
     others = {name: value for name, value in metadata.items() if name not in ("labels", "annotations")}
-    spec = {**job.template.spec.json, "template": [others, _is_active_pod(job.pod.json)]}
+    spec = {**job.template.spec.json, "template": [others, _immutable_fields_of_pod(job.pod.json)]}
     return {**job.json, "template": {**job.template.json, "spec": spec}}
 
 
-def _is_active_pod(pod: Mapping[str, JSON]) -> JSON:
+def _immutable_fields_of_pod(pod: Mapping[str, JSON]) -> JSON:
     return {name: value for name, value in pod.items() if name not in _MUTABLE}

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from webhook.facts.dra.device_claims import consequence_of_unused_claim, may_stay_idle
+from webhook.facts.dra.device_claims import consequence_of_unused_claim, may_devices_stay_idle
 from webhook.facts.dra.pod_claims import PodClaim as ResolvedClaim
 from webhook.facts.dra.pod_claims import pod_claims
 from webhook.facts.subject import Subject
@@ -19,13 +19,13 @@ from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_
 from webhook.facts.train_job_pods.overlays import JobOverlay
 from webhook.facts.train_job_pods.releases import CLAIMS
 from webhook.facts.trainer.generated_pods import GeneratedPods, sentence_about_several_sources, source_fields_of
-from webhook.facts.trainer.node_claims import NodeClaim
+from webhook.facts.trainer.node_claims import NodeDeviceClaim
 from webhook.name_faults import label_fault
-from webhook.names import dns1123_label
+from webhook.names import dns1123_label_errors
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.releases import shown
+from webhook.releases import release_as_text
 from webhook.typed.pods import Container, PodClaim
 
 CLAIM_TEMPLATE: Final = TRAIN_JOB.rule(
@@ -133,7 +133,7 @@ def _validate_claim(claim: PodClaim, names: Counter[str]) -> Iterator[Problem]:
     if not claim.resource_claim_template_name:
         message = f"must name a ResourceClaimTemplate for claim `{name}` because Trainer accepts no other source here"
         yield CLAIM_TEMPLATE.problem(claim.at, message, "set resourceClaimTemplateName")
-    if dns1123_label(name) and not is_placeholder(name):
+    if dns1123_label_errors(name) and not is_placeholder(name):
         message = f"cannot be the name of a claim because {label_fault(name)}"
         fix = "use at most 63 lower-case letters, digits and dashes"
         yield CLAIM_NAME.problem(claim.path("name"), message, fix, name)
@@ -149,7 +149,8 @@ def _check_claim_feature_gate(job: MergedTrainJob, places: list[FieldPath]) -> I
             places.extend(_paths_of_claims_in_overlay(overlay))
     for place in places:
         message = (
-            f"must not be set because Trainer {shown(job.release)} takes claims only with its feature gate for dynamic "
+            f"must not be set because Trainer {release_as_text(job.release)} takes claims only with its feature "
+            "gate for dynamic "
             "resource allocation, which is off"
         )
         fix = (
@@ -167,26 +168,26 @@ def _paths_of_claims_in_overlay(overlay: JobOverlay) -> Iterator[FieldPath]:
             yield container.resources.path("claims")
 
 
-def validate_resource_claims(job: MergedTrainJob) -> Iterator[Problem]:
+def check_claims_in_resources_per_node(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield claims in resourcesPerNode, of which builder.go copies only limits and requests (kubeflow/trainer#4027)."""
     resources = job.trainer.resources_per_node
     if not resources.claims:
         return
     names = ", ".join(f"`{claim.name}`" for claim in resources.claims)
     if job.release >= CLAIMS:
-        message = f"must not be set because Trainer {shown(job.release)} refuses claims here"
+        message = f"must not be set because Trainer {release_as_text(job.release)} refuses claims here"
         fix = "name the claim's template in spec.trainer.resourceClaimsPerNode"
         yield RESOURCES_CLAIMS.problem(resources.path("claims"), message, fix, shown=names)
     else:
         fix = "declare the claim in the pod template of the runtime"
-        message = f"is ignored because Trainer {shown(job.release)} copies only limits and requests"
+        message = f"is ignored because Trainer {release_as_text(job.release)} copies only limits and requests"
         yield IGNORED_CLAIMS.problem(resources.path("claims"), message, fix, shown=names)
 
 
-def check_shared_claims(job: MergedTrainJob, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
+def check_shared_claims(job: MergedTrainJob, claims: Sequence[NodeDeviceClaim]) -> Iterator[Problem]:
     """Yield the problem of one ResourceClaim that several nodes share."""
     shared = [claim.reference for claim in claims if claim.kind == "ResourceClaim"]
-    if job.nodes > 1 and shared:
+    if job.number_of_nodes > 1 and shared:
         listed = ", ".join(f"`{name}`" for name in shared)
         message = (
             f"pods share ResourceClaim {listed}, which has its devices on one node of the cluster, so pods that do not "
@@ -196,7 +197,7 @@ def check_shared_claims(job: MergedTrainJob, claims: Sequence[NodeClaim]) -> Ite
             "create a ResourceClaimTemplate, and name it in resourceClaimTemplateName instead of resourceClaimName in "
             "the resourceClaims of the pods"
         )
-        yield SHARED_CLAIM.problem("spec.trainer.numNodes", message, fix, job.nodes)
+        yield SHARED_CLAIM.problem("spec.trainer.numNodes", message, fix, job.number_of_nodes)
 
 
 def claim_source_problem(claim: PodClaim, before: Mapping[str, list[str]], pods: GeneratedPods) -> Problem:
@@ -208,7 +209,9 @@ def claim_source_problem(claim: PodClaim, before: Mapping[str, list[str]], pods:
     return CLAIM_SOURCE.problem("", message, fix)
 
 
-def validate_declared_claims(container: Container, declared: Collection[str], pods: GeneratedPods) -> Iterator[Problem]:
+def check_claims_are_declared(
+    container: Container, declared: Collection[str], pods: GeneratedPods
+) -> Iterator[Problem]:
     """Yield claims of a container that its pod does not declare."""
     for claim in container.resources.claims:
         if claim.name not in declared and not is_placeholder(claim.name):
@@ -236,5 +239,5 @@ def _idle_claims_by_job(subject: Subject) -> Mapping[tuple[str, str], ResolvedCl
     return {
         (claim.pod_set, claim.name): claim
         for claim in subject.once(pod_claims).claims
-        if claim.name not in lost and may_stay_idle(claim)
+        if claim.name not in lost and may_devices_stay_idle(claim)
     }

@@ -14,7 +14,7 @@ from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
 from webhook.facts.train_job_pods.releases import GANG_RESOURCES
 from webhook.problem import Problem
-from webhook.releases import shown
+from webhook.releases import release_as_text
 
 GANG_SIZE: Final = TRAIN_JOB.rule(
     "train-job/gang-size",
@@ -56,16 +56,17 @@ def validate_gang(job: MergedTrainJob) -> Iterator[Problem]:
         return
     if job.release < GANG_RESOURCES and job.trainer.resources_per_node:
         message = (
-            f"is not counted by Trainer {shown(job.release)} in the PodGroup for {by}, which asks only for the "
+            f"is not counted by Trainer {release_as_text(job.release)} in the PodGroup for {by}, which asks only "
+            "for the "
             f"resources of {job.runtime}, so some pods may start before there is room for the others"
         )
         fix = "use a runtime that requests these resources"
         yield TRAIN_JOB_GANG_RESOURCES.problem("spec.trainer.resourcesPerNode", message, fix)
-    pods = [replicated.parallelism for replicated in job.jobs]
-    if sum(pods) < 1 and job.jobs and by == _NEEDS_A_POD:
+    pods = [replicated.parallelism for replicated in job.replicated_jobs]
+    if sum(pods) < 1 and job.replicated_jobs and by == _NEEDS_A_POD:
         message = f"leaves the PodGroup of {by} without a pod, which the API server refuses, so Trainer creates nothing"
         yield GANG_SIZE.problem("spec.trainer.numNodes", message, "set at least 1", sum(pods))
-    first = sum(replicated.parallelism for replicated in job.jobs if not replicated.depends_on)
+    first = sum(replicated.parallelism for replicated in job.replicated_jobs if not replicated.depends_on)
     if first != sum(pods):
         message = (
             f"names {job.runtime}, whose {sum(pods)} pods wait for each other ({by}), but {sum(pods) - first} of them "

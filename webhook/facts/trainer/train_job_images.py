@@ -23,7 +23,7 @@ IMAGE_REQUIRED: Final = TRAIN_JOB.rule(
 )
 
 
-def validate_image(container: Container, pods: GeneratedPods) -> Iterator[Problem]:
+def check_image_is_set(container: Container, pods: GeneratedPods) -> Iterator[Problem]:
     """Yield containers of the merged pod without an image."""
     if not container.image:
         fix = "set spec.trainer.image" if container.name == "node" else "set the image in the runtime"

@@ -77,7 +77,7 @@ NOBODY: Final = LauncherProcesses()
 def launcher_of_job(subject: Subject, gpus: int) -> LauncherProcesses:
     """Return the launcher of a TrainJob and its number of processes on each node, for a number of GPUs of a node."""
     job = subject.once(merge_train_job)
-    if job.plugin not in _READ_BY or job.node is None:
+    if job.plugin not in _READ_BY or job.node_container is None:
         return NOBODY
     started = launch_of_training_container(subject)
     option = _process_option(started)
@@ -99,14 +99,14 @@ def _process_option(started: LaunchedProgram) -> str:
     return {"accelerate": "--num_processes", "deepspeed": "--num_gpus"}.get(started.by, "")
 
 
-def advise_launcher(job: MergedTrainJob, gpus: int, launcher: LauncherProcesses) -> Iterator[Problem]:
+def warn_of_launcher_process_count(job: MergedTrainJob, gpus: int, launcher: LauncherProcesses) -> Iterator[Problem]:
     """Yield a launcher's number that differs from the number of GPUs, or from Trainer's."""
     if launcher.processes is None:
         return
     if gpus and launcher.processes != gpus:
         yield _launcher_processes_problem(job, gpus, launcher)
     elif job.plugin == "torch":
-        yield from _check_launcher_and_field(job, launcher)
+        yield from _check_num_proc_matches_launcher(job, launcher)
 
 
 def _launcher_processes_problem(job: MergedTrainJob, gpus: int, launcher: LauncherProcesses) -> Problem:
@@ -119,7 +119,7 @@ def _launcher_processes_problem(job: MergedTrainJob, gpus: int, launcher: Launch
     return LAUNCHER_PROCESSES.problem(launcher.at, message, _fix_for_launcher_number(launcher, gpus, job))
 
 
-def _check_launcher_and_field(job: MergedTrainJob, launcher: LauncherProcesses) -> Iterator[Problem]:
+def _check_num_proc_matches_launcher(job: MergedTrainJob, launcher: LauncherProcesses) -> Iterator[Problem]:
     per_node, processes = job.trainer.num_proc_per_node, launcher.processes or 0
     if per_node is not None and str(per_node) not in (str(processes), "auto", "gpu"):
         starts = f"{launcher.by} starts {counted(processes, 'process', 'processes')} per node"
@@ -130,7 +130,7 @@ def _check_launcher_and_field(job: MergedTrainJob, launcher: LauncherProcesses) 
 
 def _fix_for_launcher_number(launcher: LauncherProcesses, gpus: int, job: MergedTrainJob) -> str:
     """Return the fix for a launcher's number; accelerate counts the processes of all nodes."""
-    return f"set {launcher.option}={gpus * job.nodes if launcher.by == 'accelerate' else gpus}"
+    return f"set {launcher.option}={gpus * job.number_of_nodes if launcher.by == 'accelerate' else gpus}"
 
 
 def advise_launcher_resources(job: MergedTrainJob) -> Iterator[Problem]:
@@ -146,7 +146,7 @@ def validate_launcher_as_node(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield the problem of several nodes if the launcher is a node and the runtime lacks one of both jobs (mpi.go)."""
     nodes = job.trainer.num_nodes
     for name in ("launcher", "node") if nodes is not None and nodes > 1 and is_launcher_node(job) else ():
-        if job_named(job.jobs, name) is None:
+        if job_named(job.replicated_jobs, name) is None:
             message = f"must be 1 because {job.runtime} runs the launcher as a node and has no replicated job `{name}`"
             yield LAUNCHER_AS_NODE.problem("spec.trainer.numNodes", message, "set 1, or use another runtime", nodes)
 

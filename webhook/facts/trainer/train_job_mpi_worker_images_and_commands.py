@@ -32,7 +32,7 @@ WORKER_IMAGE: Final = TRAIN_JOB_ADVICE.rule(
 
 def validate_workers(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield fields of spec.trainer that the workers of an MPI runtime do not get, or do not use."""
-    worker = job_named(job.jobs, "node") if job.plugin == "mpi" else None
+    worker = job_named(job.replicated_jobs, "node") if job.plugin == "mpi" else None
     if worker is None:
         return
     if is_trainer_job(worker):

@@ -10,13 +10,17 @@ from typing import Final
 
 from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
-from webhook.facts.train_job_pods.nodes import job_named, trainer_step
+from webhook.facts.train_job_pods.nodes import find_trainer_job, job_named
 from webhook.facts.train_job_pods.releases import FLUX_NODES
 from webhook.facts.trainer.train_job import NODES
 from webhook.facts.trainer.train_job_launcher import is_launcher_node
-from webhook.facts.trainer.train_job_steps import fields_without_container, is_number_unread, why_no_node
+from webhook.facts.trainer.train_job_steps import (
+    fields_without_container,
+    is_num_nodes_ignored,
+    reason_for_missing_node_container,
+)
 from webhook.problem import Problem
-from webhook.releases import shown
+from webhook.releases import release_as_text
 
 NO_NODES: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/no-nodes",
@@ -47,7 +51,7 @@ IGNORED_NODES: Final = TRAIN_JOB_ADVICE.rule(
 )
 
 
-def validate_no_nodes(job: MergedTrainJob) -> Iterator[Problem]:
+def check_num_nodes_not_zero(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield the problem of numNodes 0, which Trainer accepts (kubeflow/trainer#2170)."""
     if job.trainer.num_nodes == 0 and not job.spec.suspend:
         message = "makes a job without a training pod"
@@ -58,16 +62,18 @@ def validate_no_nodes(job: MergedTrainJob) -> Iterator[Problem]:
 def validate_flux_nodes(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield the problem of a flux TrainJob without numNodes (kubeflow/trainer#3667)."""
     if job.plugin == "flux" and job.release < FLUX_NODES and job.trainer.num_nodes is None:
-        message = f"must be set because the flux plugin of Trainer {shown(job.release)} crashes without numNodes"
-        yield TRAIN_JOB_FLUX_NODES.problem(NODES, message, f"set numNodes, such as to {job.nodes}")
+        message = (
+            f"must be set because the flux plugin of Trainer {release_as_text(job.release)} crashes without numNodes"
+        )
+        yield TRAIN_JOB_FLUX_NODES.problem(NODES, message, f"set numNodes, such as to {job.number_of_nodes}")
 
 
-def validate_extra_node(job: MergedTrainJob) -> Iterator[Problem]:
+def check_launcher_as_second_node(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield the problem of numNodes 1 that becomes two nodes, because the launcher is one, too
     (kubeflow/trainer#3954).
     """
-    worker = job_named(job.jobs, "node")
-    has_worker = worker is not None and trainer_step(job.jobs) is not worker
+    worker = job_named(job.replicated_jobs, "node")
+    has_worker = worker is not None and find_trainer_job(job.replicated_jobs) is not worker
     if job.trainer.num_nodes == 1 and has_worker and is_launcher_node(job):
         message = (
             f"starts 2 nodes, each with its devices, because {job.runtime} runs the launcher as a node beside a worker"
@@ -78,6 +84,6 @@ def validate_extra_node(job: MergedTrainJob) -> Iterator[Problem]:
 
 def validate_ignored_nodes(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield numNodes that no replicated job gets."""
-    if is_number_unread(job) and not fields_without_container(job):
-        message = f"is ignored because {why_no_node(job, None)}"
+    if is_num_nodes_ignored(job) and not fields_without_container(job):
+        message = f"is ignored because {reason_for_missing_node_container(job, None)}"
         yield IGNORED_NODES.problem("spec.trainer.numNodes", message, "use a runtime with a trainer step")

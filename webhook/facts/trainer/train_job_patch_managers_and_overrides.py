@@ -60,7 +60,7 @@ def validate_patch_managers(job: MergedTrainJob) -> Iterator[Problem]:
             yield PATCH_MANAGER_TWICE.problem(path, message, "join these patches into one", manager)
 
 
-def validate_overlays(job: MergedTrainJob) -> Iterator[Problem]:
+def check_patch_env_and_repeated_jobs(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield variables of the steps' containers in patches, and jobs that podSpecOverrides name twice."""
     targets: dict[str, str] = {}
     for layer in job.layers:

@@ -14,14 +14,14 @@ from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.releases import INJECTION, NUMBERS_ONLY, REFUSES_ZERO
-from webhook.facts.trainer.node_claims import NodeClaim
+from webhook.facts.trainer.node_claims import NodeDeviceClaim
 from webhook.facts.trainer.node_devices import gpus_of_node_container, gpus_of_node_in_runtime
 from webhook.facts.trainer.train_job_claims import check_shared_claims
-from webhook.facts.trainer.train_job_launcher import LauncherProcesses, advise_launcher, launcher_of_job
+from webhook.facts.trainer.train_job_launcher import LauncherProcesses, launcher_of_job, warn_of_launcher_process_count
 from webhook.facts.trainer.unset_processes import NOT_READ
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.releases import shown
+from webhook.releases import release_as_text
 from webhook.typed.fields import read_whole_number
 from webhook.typed.pods import PodSpec, Resources
 
@@ -77,7 +77,7 @@ NO_PROCESSES: Final = TRAIN_JOB_ADVICE.rule(
 )
 
 
-def gpus_of_node(job: MergedTrainJob, claims: Sequence[NodeClaim]) -> int:
+def gpus_of_node(job: MergedTrainJob, claims: Sequence[NodeDeviceClaim]) -> int:
     """Return the GPUs of one node: of its container, or of its claims if all numbers are known; 0 with both."""
     claims = [claim for claim in claims if not claim.is_unused]
     if not any(claim.is_gpu for claim in claims):
@@ -88,17 +88,19 @@ def gpus_of_node(job: MergedTrainJob, claims: Sequence[NodeClaim]) -> int:
     return sum(count for claim, count in counts if claim.is_gpu) if len(counts) == len(claims) else 0
 
 
-def advise_processes(subject: Subject, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
+def advise_processes(subject: Subject, claims: Sequence[NodeDeviceClaim]) -> Iterator[Problem]:
     """Yield the problems of GPUs and processes of a TrainJob whose nodes have these claims."""
     job = subject.once(merge_train_job)
     gpus = gpus_of_node(job, claims)
     launcher = launcher_of_job(subject, gpus)
     yield from check_lost_gpus(job, launcher)
     yield from (
-        check_processes_per_gpu(job, gpus) if launcher.processes is None else advise_launcher(job, gpus, launcher)
+        check_processes_per_gpu(job, gpus)
+        if launcher.processes is None
+        else warn_of_launcher_process_count(job, gpus, launcher)
     )
     yield from check_ambiguous_gpus(job)
-    yield from check_no_gpu(job, gpus, claims)
+    yield from check_torch_job_has_gpu(job, gpus, claims)
     yield from check_shared_claims(job, claims)
 
 
@@ -107,13 +109,15 @@ def check_lost_gpus(job: MergedTrainJob, launcher: LauncherProcesses) -> Iterato
     counted.
     """
     resources = job.trainer.resources_per_node
-    if not resources or gpus_of_node_in_runtime(job) == 0 or job.counted[0] > 0 or _has_gpu_amount(resources):
+    if not resources or gpus_of_node_in_runtime(job) == 0 or job.counted_gpus[0] > 0 or _has_gpu_amount(resources):
         return
     lacks = f"has no GPU although {job.runtime} has {gpus_of_node_in_runtime(job)} per node"
     if gpus_of_node_container(job) == 0:
-        message = f"{lacks}, and Trainer {shown(job.release)} replaces all resources, so the job runs without a GPU"
+        message = (
+            f"{lacks}, and Trainer {release_as_text(job.release)} replaces all resources, so the job runs without a GPU"
+        )
         yield LOST_GPUS.problem(resources.at, message, "request the GPUs here too")
-    elif launcher.processes is None and not _is_count_right(job):
+    elif launcher.processes is None and not _is_process_count_right(job):
         message = f"{lacks}, so the pods keep these GPUs, but the processes per node will be {job.processes}"
         number = "" if job.plugin == "xgboost" else f", or set numProcPerNode to {gpus_of_node_container(job)}"
         yield LOST_GPUS.problem(resources.at, message, f"request the GPUs here too{number}")
@@ -124,7 +128,7 @@ def _has_gpu_amount(resources: Resources) -> bool:
     return any("gpu" in name for name in (*resources.limits, *resources.requests))
 
 
-def _is_count_right(job: MergedTrainJob) -> bool:
+def _is_process_count_right(job: MergedTrainJob) -> bool:
     explicit = job.trainer.has("numProcPerNode") and job.plugin != "xgboost"  # which does not read it
     return explicit or job.processes.count == gpus_of_node_container(job) or job.plugin in NOT_READ
 
@@ -144,7 +148,7 @@ def check_processes_per_gpu(job: MergedTrainJob, gpus: int) -> Iterator[Problem]
 def check_ambiguous_gpus(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield several resources with `gpu` in their names, of which Trainer counts any one."""
     explicit = job.trainer.has("numProcPerNode")
-    if job.counted[1] and not explicit and job.plugin in ("mpi", "xgboost", "flux"):
+    if job.counted_gpus[1] and not explicit and job.plugin in ("mpi", "xgboost", "flux"):
         message = (
             "has several resources with `gpu` in their names, but Trainer takes only one of them, chosen at random, as "
             "the number of processes per node"
@@ -154,12 +158,12 @@ def check_ambiguous_gpus(job: MergedTrainJob) -> Iterator[Problem]:
         yield AMBIGUOUS_GPUS.problem(_PER_NODE, message, fix)
 
 
-def check_no_gpu(job: MergedTrainJob, gpus: int, claims: Sequence[NodeClaim]) -> Iterator[Problem]:
+def check_torch_job_has_gpu(job: MergedTrainJob, gpus: int, claims: Sequence[NodeDeviceClaim]) -> Iterator[Problem]:
     """Yield a torch job that is meant for GPUs and requests none."""
     explicit = job.trainer.has("numProcPerNode")
-    if job.plugin != "torch" or job.node is None or explicit or claims:
+    if job.plugin != "torch" or job.node_container is None or explicit or claims:
         return
-    if job.counted[0] == gpus == gpus_of_node_in_runtime(job) == 0 and (reason := _evidence_of_gpus(job)):
+    if job.counted_gpus[0] == gpus == gpus_of_node_in_runtime(job) == 0 and (reason := _evidence_of_gpus(job)):
         message = f"has no GPU although {reason} is for GPUs, so the job trains on CPUs only"
         fix = "set the number of GPUs for each node in limits, such as nvidia.com/gpu: 1"
         yield NO_GPU.problem(_PER_NODE, message, fix)
@@ -167,13 +171,13 @@ def check_no_gpu(job: MergedTrainJob, gpus: int, claims: Sequence[NodeClaim]) ->
 
 def _evidence_of_gpus(job: MergedTrainJob) -> str:
     """Return the sign that a job is meant for GPUs: where its pods run, or its image; "" if there is none."""
-    if job.node_job is not None and (what := _stands_by_gpus(job.node_job.pod)):
+    if job.node_job is not None and (what := _scheduling_evidence_of_gpus(job.node_job.pod)):
         return what
     image = "" if job.trainer.resources_per_node else job.trainer.image
     return f"image `{image}`" if _GPU_IMAGE.search(image) is not None else ""
 
 
-def _stands_by_gpus(pod: PodSpec) -> str:
+def _scheduling_evidence_of_gpus(pod: PodSpec) -> str:
     for key in pod.node_selector:
         if key.startswith("nvidia.com/") or "gpu" in key:
             return f"node selector `{key}`"
@@ -189,12 +193,12 @@ def validate_num_proc_per_node(job: MergedTrainJob) -> Iterator[Problem]:
     if job.release < NUMBERS_ONLY:
         return
     if isinstance(per_node, str) and not is_placeholder(per_node):
-        message = f"must be a whole number because Trainer {shown(job.release)} does not take a string"
+        message = f"must be a whole number because Trainer {release_as_text(job.release)} does not take a string"
         otherwise = "set a number, or remove numProcPerNode for one process per GPU"
         fix = f"write the number {per_node}" if per_node.isdecimal() else otherwise
         yield wrong_processes_problem(message, fix, f"the text `{per_node}`")
     elif (number := read_whole_number(per_node)) is not None and number < 1 and job.release >= REFUSES_ZERO:
-        message = f"must be at least 1 because Trainer {shown(job.release)} refuses less"
+        message = f"must be at least 1 because Trainer {release_as_text(job.release)} refuses less"
         fix = "set a number of at least 1, or remove numProcPerNode for one process per GPU"
         yield wrong_processes_problem(message, fix, f"`{number}`")
 
@@ -211,20 +215,22 @@ def validate_processes(job: MergedTrainJob) -> Iterator[Problem]:
         return
     number = read_whole_number(per_node)
     if job.release < NUMBERS_ONLY and number is None:
-        yield from _validate_word(job, per_node)
+        yield from _check_num_proc_word(job, per_node)
     elif number is not None and number < 1 and job.release < REFUSES_ZERO:
         fix = "set a whole number of at least 1, or remove numProcPerNode"
         if job.plugin == "flux" and job.release >= INJECTION:
-            message = f"must be at least 1 because the flux plugin of Trainer {shown(job.release)} refuses less"
+            message = (
+                f"must be at least 1 because the flux plugin of Trainer {release_as_text(job.release)} refuses less"
+            )
             yield wrong_processes_problem(message, fix, f"`{number}`")
         else:
             yield NO_PROCESSES.problem(_PROCESSES, "does not start a process on any node", fix, number)
 
 
-def _validate_word(job: MergedTrainJob, per_node: str) -> Iterator[Problem]:
+def _check_num_proc_word(job: MergedTrainJob, per_node: str) -> Iterator[Problem]:
     """Yield a word for numProcPerNode that the plugin of 2.0 and 2.1 rejects."""
     words = {"torch": ("auto", "cpu", "gpu"), "mpi": ()}.get(job.plugin, (per_node,))
     if per_node not in words:
         allowed = "a whole number, auto, cpu or gpu" if words else "a whole number"
-        message = f"must be {allowed} for the {job.plugin} plugin of Trainer {shown(job.release)}"
+        message = f"must be {allowed} for the {job.plugin} plugin of Trainer {release_as_text(job.release)}"
         yield wrong_processes_problem(message, "set such a value, or remove numProcPerNode", f"the text `{per_node}`")

@@ -45,10 +45,10 @@ def validate_runtime_exists(job: MergedTrainJob, subject: Subject) -> Iterator[P
     """Yield the problem of a runtime that certainly does not exist."""
     if job.runtime.is_found or not job.runtime.name:
         return
-    view = subject.view()
+    view = subject.cluster_view()
     kind = type(job.runtime.object)
     if view.is_whole(kind.gvk):
-        near = view.nearest(job.runtime.name, (runtime.name for runtime in view.every(kind)))
+        near = view.nearest(job.runtime.name, (runtime.name for runtime in view.list_typed_in_all_namespaces(kind)))
         message = f"names {job.runtime}, which does not exist, so Trainer refuses the job"
         fix = (
             f"write `{near}`, or create the runtime first" if near else "correct the name, or create the runtime first"

@@ -14,9 +14,9 @@ from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
 from webhook.facts.train_job_pods.nodes import (
     STEP_LABEL,
     container_named,
+    find_trainer_job,
     init_container_of,
     job_named,
-    trainer_step,
 )
 from webhook.facts.train_job_pods.releases import INITIALIZER_MOUNT
 from webhook.facts.trainer.train_job_runtime_args import advise_runtime_args
@@ -60,7 +60,7 @@ def validate_initializer_step(job: MergedTrainJob) -> Iterator[Problem]:
 
 
 def _missing_part_of_initializer(job: MergedTrainJob, name: str) -> str:
-    step = job_named(job.jobs, name)
+    step = job_named(job.replicated_jobs, name)
     if step is None:
         return f"a replicated job `{name}`"
     container = container_named(step, name)
@@ -72,12 +72,12 @@ def _missing_part_of_initializer(job: MergedTrainJob, name: str) -> str:
     return ""
 
 
-def validate_trainer(job: MergedTrainJob) -> Iterator[Problem]:
+def check_trainer_fields_reach_container(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield fields of spec.trainer that reach no container (kubeflow/trainer#2722)."""
-    step = trainer_step(job.jobs)
+    step = find_trainer_job(job.replicated_jobs)
     node = container_named(step, "node")
     if unreached := fields_without_container(job):
-        yield _trainer_step_problem(unreached, why_no_node(job, step))
+        yield _trainer_step_problem(unreached, reason_for_missing_node_container(job, step))
     elif node is not None:
         yield from advise_runtime_args(job, node)
 
@@ -93,15 +93,15 @@ def _trainer_step_problem(names: Sequence[str], reason: str) -> Problem:
 
 def fields_without_container(job: MergedTrainJob) -> list[str]:
     """Return the fields of spec.trainer that reach no container, and numNodes if no job gets it."""
-    if container_named(trainer_step(job.jobs), "node") is not None:
+    if container_named(find_trainer_job(job.replicated_jobs), "node") is not None:
         return []
     names = [
         name for name in _FIELDS if job.trainer.json.get(name) and not (name in _SHARED and _is_launcher_a_node(job))
     ]
-    return [*names, "numNodes"] if names and is_number_unread(job) else names
+    return [*names, "numNodes"] if names and is_num_nodes_ignored(job) else names
 
 
-def why_no_node(job: MergedTrainJob, step: ReplicatedJob | None) -> str:
+def reason_for_missing_node_container(job: MergedTrainJob, step: ReplicatedJob | None) -> str:
     """Return why spec.trainer reaches no container `node`: no trainer step, or no such container in it."""
     if step is None:
         return f"{job.runtime} has no replicated job with the label {STEP_LABEL}: trainer"
@@ -111,10 +111,10 @@ def why_no_node(job: MergedTrainJob, step: ReplicatedJob | None) -> str:
 def _is_launcher_a_node(job: MergedTrainJob) -> bool:
     """Return whether the launcher of an MPI job is a node, so that the job named `node` gets some fields."""
     is_node = job.runtime.spec.ml_policy.mpi.run_launcher_as_node
-    return is_node and container_named(job_named(job.jobs, "node"), "node") is not None
+    return is_node and container_named(job_named(job.replicated_jobs, "node"), "node") is not None
 
 
-def is_number_unread(job: MergedTrainJob) -> bool:
+def is_num_nodes_ignored(job: MergedTrainJob) -> bool:
     """Return whether no replicated job gets the numNodes that the TrainJob sets."""
-    has_worker = job.plugin == "mpi" and job_named(job.jobs, "node") is not None
-    return trainer_step(job.jobs) is None and not has_worker and job.trainer.num_nodes is not None
+    has_worker = job.plugin == "mpi" and job_named(job.replicated_jobs, "node") is not None
+    return find_trainer_job(job.replicated_jobs) is None and not has_worker and job.trainer.num_nodes is not None

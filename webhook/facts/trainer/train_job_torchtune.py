@@ -17,7 +17,7 @@ from webhook.facts.train_job_pods.releases import ADAPTERS, INJECTION, NUMBERS_O
 from webhook.facts.train_job_pods.torchtune_recipe import ENTRYPOINT, MANAGED, is_adapter_quantized, model_of_runtime
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.releases import shown
+from webhook.releases import release_as_text
 from webhook.wording import counted
 
 TUNE_MODEL: Final = TRAIN_JOB.rule(
@@ -85,7 +85,7 @@ def validate_torchtune(job: MergedTrainJob) -> Iterator[Problem]:
 def _validate_model(job: MergedTrainJob, model: str, nodes: int) -> Iterator[Problem]:
     models = _MODELS if job.release >= ADAPTERS else _FIRST_MODELS
     if model not in models:
-        message = f"names a runtime for a model that Trainer {shown(job.release)} cannot tune with torchtune"
+        message = f"names a runtime for a model that Trainer {release_as_text(job.release)} cannot tune with torchtune"
         fix = f"use one of {', '.join(map(_runtime_name_of_model, models))}"
         yield TUNE_MODEL.problem(_NAME, message, fix, job.runtime.name)
     if nodes > 1 and model != _MANY_NODES:
@@ -95,7 +95,7 @@ def _validate_model(job: MergedTrainJob, model: str, nodes: int) -> Iterator[Pro
 
 def _validate_quantized(model: str, explicit: JSON, job: MergedTrainJob) -> Iterator[Problem]:
     """Yield the problems of quantized adapters: one model has none, and small ones train on one device only."""
-    gpus, _ = job.counted
+    gpus, _ = job.counted_gpus
     if model == _UNQUANTIZED:
         message = f"is a runtime of model `{model}`, which has no quantized adapters (QLoRA)"
         yield TUNE_QUANTIZED.problem(_NAME, message, "remove model.quantize_base from spec.trainer.args")

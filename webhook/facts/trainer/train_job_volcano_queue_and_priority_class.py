@@ -46,7 +46,7 @@ def validate_volcano_queue(job: MergedTrainJob) -> Iterator[Problem]:
 
 def validate_priority_class(job: MergedTrainJob, subject: Subject) -> Iterator[Problem]:
     """Yield priority classes that certainly do not exist."""
-    result = subject.result("priorities")
+    result = subject.fact_result("priorities")
     for priority in Items(result.value["classes"], subject.deadline):
         if priority["found"]:
             continue
@@ -64,4 +64,4 @@ def validate_priority_class(job: MergedTrainJob, subject: Subject) -> Iterator[P
 
 
 def _missing_priority_classes(priorities: FactResult, name: str) -> tuple[MissingObject, ...]:
-    return tuple(missing for missing in priorities.lacks(("classes",)) if missing.name == name)
+    return tuple(missing for missing in priorities.missing_objects_of_fields(("classes",)) if missing.name == name)

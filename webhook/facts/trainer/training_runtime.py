@@ -12,7 +12,7 @@ from typing import Final
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME, TRAINING_RUNTIME_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
-from webhook.facts.train_job_pods.nodes import container_named, job_named, trainer_step
+from webhook.facts.train_job_pods.nodes import container_named, find_trainer_job, job_named
 from webhook.facts.train_job_pods.releases import (
     INJECTION,
 )
@@ -86,14 +86,14 @@ def _check_mpi_implementation(policy: MLPolicy, job_set: JobSetSpec) -> Iterator
 
 def _check_launcher_count(policy: MLPolicy, job_set: JobSetSpec) -> Iterator[Problem]:
     """Yield a numNodes that creates several launchers, because the labelled job of an mpi runtime is the launcher."""
-    nodes, step = policy.num_nodes, trainer_step(job_set.replicated_jobs)
+    nodes, step = policy.num_nodes, find_trainer_job(job_set.replicated_jobs)
     if step is not None and step.name != "node" and nodes is not None and nodes > 1:
         message = f"makes {nodes} launchers because it counts the pods of job `{step.name}`, the trainer step"
         fix = "set mlPolicy.numNodes to 1, and set the number of workers as parallelism of job `node`"
         yield LAUNCHER_COUNT.problem(policy.path("numNodes"), message, fix, nodes)
 
 
-def validate_token_volume(job_set: JobSetSpec) -> Iterator[Problem]:
+def check_token_volume_conflict(job_set: JobSetSpec) -> Iterator[Problem]:
     """Yield a volume or mount with the name of those by which pods report the job's status."""
     for job in job_set.replicated_jobs:
         if any(volume.name == _TOKEN_VOLUME for volume in job.pod.volumes):

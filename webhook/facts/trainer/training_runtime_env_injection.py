@@ -27,7 +27,7 @@ ENV_INJECTION: Final = TRAINING_RUNTIME.rule(
 )
 
 
-def validate_injected_node(policy: MLPolicy) -> Iterator[Problem]:
+def check_node_not_injection_target(policy: MLPolicy) -> Iterator[Problem]:
     """Yield targets that name the container `node`, as the CustomResourceDefinition does."""
     for target in policy.torch.env_injection.targets:
         if "node" in target.container_names:

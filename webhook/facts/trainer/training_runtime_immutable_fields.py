@@ -10,7 +10,7 @@ from typing import Final
 
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME
-from webhook.facts.train_job_pods.installation import release_of
+from webhook.facts.train_job_pods.installation import find_trainer_release
 from webhook.facts.train_job_pods.releases import FLUX_AND_MORE
 from webhook.facts.train_job_pods.spec_changes import is_field_changed
 from webhook.facts.train_job_pods.types import TrainingRuntime
@@ -30,7 +30,7 @@ _FIXED: Final = ("failurePolicy", "network", "startupPolicy", "successPolicy", "
 def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
     """Yield changes of immutable fields (`self == oldSelf`, which allows adding and removing)."""
     now, before = (typed(TrainingRuntime).spec.template.spec for typed in (subject.typed, subject.typed_old))
-    names = _FIXED if release_of(subject) >= FLUX_AND_MORE else _FIXED[:-1]
+    names = _FIXED if find_trainer_release(subject) >= FLUX_AND_MORE else _FIXED[:-1]
     places = [now.path(name) for name in names if is_field_changed(name, now, before)]
     old = {job.name: job for job in reversed(before.replicated_jobs)}
     changed = [

@@ -14,7 +14,7 @@ from webhook.facts.train_job_pods.releases import INITIALIZER_MOUNT
 from webhook.facts.train_job_pods.types import RuntimeSpec
 from webhook.facts.trainer.training_runtime_job_names import replicated_jobs_of
 from webhook.problem import Problem
-from webhook.releases import Release, shown
+from webhook.releases import Release, release_as_text
 
 TRAINING_RUNTIME_INITIALIZER_MOUNT: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/initializer-mount",
@@ -34,7 +34,8 @@ def advise_initializer_mounts(runtime: RuntimeSpec, release: Release) -> Iterato
             is_mounted = any(mount.name == "initializer" for mount in container.volume_mounts)
             if container.name == step_of_job(job) and not is_mounted:
                 message = (
-                    f"has no mount `initializer`, so Trainer {shown(release)} refuses TrainJobs that use this step"
+                    f"has no mount `initializer`, so Trainer {release_as_text(release)} refuses TrainJobs "
+                    "that use this step"
                 )
                 yield TRAINING_RUNTIME_INITIALIZER_MOUNT.problem(
                     container.path("volumeMounts"), message, "add the mount"

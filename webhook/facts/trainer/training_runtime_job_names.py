@@ -12,7 +12,7 @@ from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME
 from webhook.facts.train_job_pods.releases import SHORT_NAMES
 from webhook.facts.train_job_pods.types import RuntimeSpec
 from webhook.problem import Problem
-from webhook.releases import Release, shown
+from webhook.releases import Release, release_as_text
 from webhook.typed.collections import Items
 from webhook.typed.job_sets import ReplicatedJob
 
@@ -29,7 +29,9 @@ def validate_job_name_length(runtime: RuntimeSpec, release: Release) -> Iterator
     """Yield names of replicated jobs that are too long for the names of pods (kubeflow/trainer#4394)."""
     for job in replicated_jobs_of(runtime) if release >= SHORT_NAMES else ():
         if len(job.name) > _LONGEST_NAME:
-            message = f"has {len(job.name)} characters, but Trainer {shown(release)} takes at most {_LONGEST_NAME}"
+            message = (
+                f"has {len(job.name)} characters, but Trainer {release_as_text(release)} takes at most {_LONGEST_NAME}"
+            )
             yield JOB_NAME_LENGTH.problem(job.path("name"), message, "use a shorter name", job.name)
 
 

@@ -17,10 +17,10 @@ from webhook.facts.train_job_pods.releases import (
 )
 from webhook.facts.train_job_pods.types import MLPolicy, RuntimeSpec
 from webhook.facts.trainer.training_runtime_elastic_nodes import validate_elastic_nodes
-from webhook.facts.trainer.training_runtime_env_injection import validate_injected_node
+from webhook.facts.trainer.training_runtime_env_injection import check_node_not_injection_target
 from webhook.facts.trainer.training_runtime_processes import validate_processes, validate_processes_of_first_releases
 from webhook.problem import Problem
-from webhook.releases import Release, shown
+from webhook.releases import Release, release_as_text
 
 ONE_POLICY: Final = TRAINING_RUNTIME.rule(
     "training-runtime/one-policy",
@@ -40,7 +40,7 @@ def validate_ml_policy(policy: MLPolicy, release: Release) -> Iterator[Problem]:
     yield from _check_one_policy(policy, release)
     yield from validate_processes(policy, release)
     if release >= INJECTION:
-        yield from validate_injected_node(policy)
+        yield from check_node_not_injection_target(policy)
     if release < NUMBERS_ONLY:
         yield from validate_elastic_nodes(policy)
         yield from validate_processes_of_first_releases(policy)
@@ -53,9 +53,9 @@ def _check_one_policy(policy: MLPolicy, release: Release) -> Iterator[Problem]:
         yield ONE_POLICY.problem("spec.mlPolicy", message, "keep one of them")
 
 
-def advise_ml_policy(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
+def warn_of_missing_ml_policy(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
     """Yield the problem of a runtime without mlPolicy, for which Trainer 2.3 and later ignore resourcesPerNode."""
     if release >= WHOLE_JOBSET and not runtime.ml_policy:
-        message = f"is not set, so Trainer {shown(release)} ignores resourcesPerNode of TrainJobs"
+        message = f"is not set, so Trainer {release_as_text(release)} ignores resourcesPerNode of TrainJobs"
         fix = "set an mlPolicy, such as torch: {}, or {numNodes: 1} for a plain command"
         yield ML_POLICY.problem(runtime.path("mlPolicy"), message, fix)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME, TRAINING_RUNTIME_ADVICE
-from webhook.facts.train_job_pods.nodes import STEP_LABEL, container_named, step_of_job, trainer_step
+from webhook.facts.train_job_pods.nodes import STEP_LABEL, container_named, find_trainer_job, step_of_job
 from webhook.facts.train_job_pods.releases import (
     STEP_CONTAINERS,
 )
@@ -76,10 +76,10 @@ def _check_step_container(job: ReplicatedJob) -> Iterator[Problem]:
         yield STEP_CONTAINER.problem(job.pod.path("containers"), message, fix)
 
 
-def advise_trainer_step(runtime: RuntimeSpec) -> Iterator[Problem]:
+def warn_of_missing_trainer_step(runtime: RuntimeSpec) -> Iterator[Problem]:
     """Yield the problem of a runtime without a trainer step, for which spec.trainer has no effect."""
     jobs, path = replicated_jobs_of(runtime), runtime.template.spec.path("replicatedJobs")
-    if jobs and trainer_step(jobs) is None:
+    if jobs and find_trainer_job(jobs) is None:
         message = f"has no template with the label {STEP_LABEL}: trainer, so spec.trainer of TrainJobs has no effect"
         yield TRAINER_STEP.problem(path, message, "add the label to template.metadata.labels of the job that trains")
 

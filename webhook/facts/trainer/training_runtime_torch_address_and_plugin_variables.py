@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME_ADVICE
-from webhook.facts.train_job_pods.nodes import is_trainer_job, trainer_step
+from webhook.facts.train_job_pods.nodes import find_trainer_job, is_trainer_job
 from webhook.facts.train_job_pods.types import RuntimeSpec
 from webhook.facts.trainer.train_job import RESERVED, fix_for_variable_of_plugin
 from webhook.facts.trainer.training_runtime_job_names import replicated_jobs_of
@@ -37,7 +37,7 @@ PLUGIN_VARIABLE: Final = TRAINING_RUNTIME_ADVICE.rule(
 def advise_torch_address(job_set: JobSetSpec) -> Iterator[Problem]:
     """Yield names because of which nodes do not find `<name>-node-0-0.<name>`, torch.go's master address."""
     why = "because torch nodes look for each other at `<TrainJob>-node-0-0.<TrainJob>`"
-    step, network = trainer_step(job_set.replicated_jobs), job_set.network
+    step, network = find_trainer_job(job_set.replicated_jobs), job_set.network
     if step is not None and step.name != "node":
         message = f"must have `node` as the name of the trainer job, not `{step.name}`, {why}"
         yield TORCH_ADDRESS.problem(job_set.path("replicatedJobs"), message, "rename that job to `node`")

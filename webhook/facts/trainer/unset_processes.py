@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
-from webhook.facts.trainer.node_claims import NodeClaim
+from webhook.facts.trainer.node_claims import NodeDeviceClaim
 from webhook.facts.trainer.train_job_launcher import LauncherProcesses
-from webhook.releases import shown
+from webhook.releases import release_as_text
 from webhook.wording import counted
 
 NOT_READ: Final = ("jax", "plain", "none")
@@ -21,7 +21,7 @@ _BY_RUNTIME: Final = ("mpi", "flux")
 
 
 def sentence_about_unset_processes(
-    job: MergedTrainJob, claims: Sequence[NodeClaim], launcher: LauncherProcesses
+    job: MergedTrainJob, claims: Sequence[NodeDeviceClaim], launcher: LauncherProcesses
 ) -> str:
     """Return the sentence, which continues `is not set`; "" if no claim may be for GPUs."""
     gpus = [claim for claim in claims if not claim.is_other]
@@ -31,10 +31,10 @@ def sentence_about_unset_processes(
     return _advise_kept_gpus(job, kept, launcher) if kept else _advise_dropped_gpus(job, gpus)
 
 
-def _advise_dropped_gpus(job: MergedTrainJob, gpus: Sequence[NodeClaim]) -> str:
+def _advise_dropped_gpus(job: MergedTrainJob, gpus: Sequence[NodeDeviceClaim]) -> str:
     """Return the sentence about claims that are dropped, with the number for a release that keeps them."""
     claims = f"claim{'s' if len(gpus) > 1 else ''} {_names_of_claims(gpus)}"
-    start = f"and Trainer {shown(job.release)} drops {claims}"
+    start = f"and Trainer {release_as_text(job.release)} drops {claims}"
     if job.plugin in NOT_READ:
         return f" and not read by this runtime, {start}: give the pods of the runtime {claims}"
     outcome = f"so the processes per node will be {job.processes if job.runtime.is_found else '1 or the CPUs'}"
@@ -44,12 +44,12 @@ def _advise_dropped_gpus(job: MergedTrainJob, gpus: Sequence[NodeClaim]) -> str:
     return f", {start}, {outcome}: set the field to {number}, and give the pods of the runtime {claims}"
 
 
-def _advise_kept_gpus(job: MergedTrainJob, gpus: Sequence[NodeClaim], launcher: LauncherProcesses) -> str:
+def _advise_kept_gpus(job: MergedTrainJob, gpus: Sequence[NodeDeviceClaim], launcher: LauncherProcesses) -> str:
     devices, named = _devices_of_claims(gpus), _names_of_claims(gpus)
     is_unused = any(claim.is_unused for claim in gpus)
     if job.plugin in NOT_READ:
         return f" and not read by this runtime: {_sentence_about_single_process(launcher, devices, named)}"
-    if not is_unused and _is_right_anyway(job, launcher, devices):
+    if not is_unused and _is_default_process_count_right(job, launcher, devices):
         fix = f"set the field to {devices} to keep that number"
         return f", but the processes per node fit the devices of claim {named}: {fix}"
     of = f"claim {named}{', which no container uses' if is_unused else ''}"
@@ -59,13 +59,13 @@ def _advise_kept_gpus(job: MergedTrainJob, gpus: Sequence[NodeClaim], launcher: 
     return f", {uncounted}, {_describe_outcome(job, launcher)}: {fix}"
 
 
-def _devices_of_claims(claims: Sequence[NodeClaim]) -> int:
+def _devices_of_claims(claims: Sequence[NodeDeviceClaim]) -> int:
     """Return how many devices some claims give, 0 if that is open."""
     counts = [claim.devices for claim in claims]
     return sum(count or 0 for count in counts) if None not in counts else 0
 
 
-def _names_of_claims(claims: Sequence[NodeClaim]) -> str:
+def _names_of_claims(claims: Sequence[NodeDeviceClaim]) -> str:
     return ", ".join(f"`{claim.name}`" for claim in claims)
 
 
@@ -77,7 +77,7 @@ def _sentence_about_single_process(launcher: LauncherProcesses, devices: int, na
     return f"one process starts on each node{use}"
 
 
-def _is_right_anyway(job: MergedTrainJob, launcher: LauncherProcesses, devices: int) -> bool:
+def _is_default_process_count_right(job: MergedTrainJob, launcher: LauncherProcesses, devices: int) -> bool:
     """Return whether Trainer's number is right anyway, and is the number that starts."""
     is_meant = devices == 1 or job.plugin in _BY_RUNTIME
     return is_meant and job.processes.per_node == str(devices) and launcher.processes in (None, devices)

@@ -18,7 +18,7 @@ from webhook.problem import Problem
 from webhook.typed.collections import Items
 from webhook.typed.limit_ranges import LimitRange
 from webhook.typed.pods import Container, PodSpec
-from webhook.typed.view import Reading
+from webhook.typed.view import ReadingContext
 
 AUTOSCALER_REQUESTS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/autoscaler-requests",
@@ -47,33 +47,38 @@ AUTOSCALER_LIMITS: Final = TRAINING_JOB.rule(
 )
 
 
-def pods_at_most(job: TrainingJobOfKind) -> int | None:
+def max_pods_of_job(job: TrainingJobOfKind) -> int | None:
     """Return how many pods a job may have at most while its present pods wait; None if that is not known.
 
     An autoscaler sees no load on workers that wait, so it adds some of them only up to minReplicas. Of another metric
     than the load nobody knows what it says.
     """
-    pods, metrics = job.pods(), _metrics_of_elastic_policy(job)
-    if pods is None or job.is_unfilled("elasticPolicy", "metrics"):
+    pods, metrics = job.count_pods(), _metrics_of_elastic_policy(job)
+    if pods is None or job.is_placeholder_at("elasticPolicy", "metrics"):
         return None
     if not metrics:
         return pods
     is_load = all(metric.resource.name in ("cpu", "memory") and metric.type == "Resource" for metric in metrics)
-    workers, limit = job.roles.get("Worker"), job.number("elasticPolicy", "minReplicas" if is_load else "maxReplicas")
+    workers, limit = (
+        job.roles.get("Worker"),
+        job.number_at("elasticPolicy", "minReplicas" if is_load else "maxReplicas"),
+    )
     if workers is None or workers.replicas is None or (limit is None and not is_load):
         return None
     return pods + max(0, (limit or 0) - workers.replicas)
 
 
 def _metrics_of_elastic_policy(job: TrainingJobOfKind) -> Items[Metric]:
-    listed = job.given("elasticPolicy", "metrics") or []
-    reading_of = Reading(job.deadline)
+    listed = job.value_at("elasticPolicy", "metrics") or []
+    reading_of = ReadingContext(job.deadline)
     return Items([Metric.of(each, (*_AT, index), reading_of) for index, each in enumerate(listed)], job.deadline)
 
 
 def validate_autoscaler_limits(job: TrainingJobOfKind, least: int | None, most: int | None) -> Iterator[Problem]:
     """Yield limits of elasticPolicy that a HorizontalPodAutoscaler rejects, if metrics make the operator create one."""
-    if job.given("elasticPolicy", "metrics") is not None:  # hpa.go; autoscaling/v2 wants at least 1 and not less than 0
+    if (
+        job.value_at("elasticPolicy", "metrics") is not None
+    ):  # hpa.go; autoscaling/v2 wants at least 1 and not less than 0
         if most is not None and most < 1:
             message = (
                 "must be at least 1 because elasticPolicy.metrics is set and the HorizontalPodAutoscaler needs 1 or "
@@ -96,7 +101,7 @@ def validate_autoscaler_requests(job: TrainingJobOfKind, subject: Subject) -> It
     if worker is None:
         return
     pod = worker.template.spec
-    names = {metric.requested: None for metric in metrics if metric.requested[0]}
+    names = {metric.resource_and_container: None for metric in metrics if metric.resource_and_container[0]}
     for name, container in names:
         for each in pod.running_containers():
             if (
@@ -129,6 +134,10 @@ def _is_amount_placeholder(name: str, container: Container) -> bool:
 
 def _has_default_request(name: str, subject: Subject) -> bool:
     """Return whether a LimitRange of the namespace gives containers a default request or limit."""
-    ranges = (each for each in subject.view().every(LimitRange) if each.namespace == subject.namespace)
+    ranges = (
+        each
+        for each in subject.cluster_view().list_typed_in_all_namespaces(LimitRange)
+        if each.namespace == subject.namespace
+    )
     items = (item for each in ranges for item in each.spec.limits if item.type == "Container")
     return any(name in item.default or name in item.default_request for item in items)

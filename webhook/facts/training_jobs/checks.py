@@ -17,7 +17,7 @@ from webhook.facts.training_jobs import (
     roles,
     training_job,
 )
-from webhook.facts.training_jobs.operator_variables import validate_overwritten
+from webhook.facts.training_jobs.operator_variables import check_settings_that_operator_overwrites
 from webhook.facts.training_jobs.processes_world_size_and_gpus import validate_processes
 from webhook.facts.training_jobs.typed_job import KINDS, read_job
 from webhook.facts.training_jobs.types import GROUP
@@ -27,7 +27,7 @@ _VALIDATIONS: Final = (
     roles.validate_replica_specs,
     training_job.validate_name,
     training_job.validate_managed_by,
-    training_job.validate_queue,
+    training_job.check_queue_unchanged,
     training_job.validate_run_policy,
     training_job.validate_clean_pod_policy,
     training_job.validate_min_available,
@@ -39,9 +39,9 @@ _VALIDATIONS: Final = (
     mpi_launcher_slots_and_nodes.validate_mpi_replicas,
     mpi_launcher_slots_and_nodes.validate_mpi_settings,
     mpi_launcher_slots_and_nodes.validate_slots,
-    mpi_launcher_slots_and_nodes.advise_mpi,
+    mpi_launcher_slots_and_nodes.warn_of_gpus_without_mpi_rank,
     validate_processes,
-    validate_overwritten,
+    check_settings_that_operator_overwrites,
 )
 
 

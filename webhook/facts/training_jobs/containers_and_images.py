@@ -56,12 +56,12 @@ def validate_containers(role: RoleOfJob, job: TrainingJobOfKind) -> Iterator[Pro
         return
     if not role.containers:
         wanted = f"a container named `{main}`, which the operator prepares" if main else "a container"
-        yield CONTAINERS_REQUIRED.problem(role.containers_at, f"must have {wanted}", "add such a container")
+        yield CONTAINERS_REQUIRED.problem(role.containers_path, f"must have {wanted}", "add such a container")
     elif not role.has_main:
         shown = [f"`{container.name}`" for container in role.containers[:_MOST_NAMES]]
         there = " or ".join((*shown, *(["another"] if len(role.containers) > _MOST_NAMES else [])))
         message = f"must have a container named `{main}` because the operator sets up only that container for training"
-        yield MAIN_CONTAINER.problem(role.containers_at, message, f"rename {there}, whichever trains, to {main}")
+        yield MAIN_CONTAINER.problem(role.containers_path, message, f"rename {there}, whichever trains, to {main}")
 
 
 def validate_names_and_images(role: RoleOfJob) -> Iterator[Problem]:

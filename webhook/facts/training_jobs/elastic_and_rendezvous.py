@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook.facts.training_jobs.autoscaler import validate_autoscaler_limits
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
-from webhook.facts.training_jobs.processes_world_size_and_gpus import validate_processes_once
+from webhook.facts.training_jobs.processes_world_size_and_gpus import check_nproc_field_set_once
 from webhook.facts.training_jobs.training_job import advise_deprecated_field
 from webhook.facts.training_jobs.typed_job import TrainingJobOfKind
 from webhook.problem import Problem
@@ -75,19 +75,19 @@ def validate_elastic_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
     if job.kind not in ("PyTorchJob", "PaddleJob"):
         return
     if (
-        job.given("elasticPolicy") is not None
+        job.value_at("elasticPolicy") is not None
         and not job.is_open
         and "Worker" not in job.roles
         and _is_worker_role_required(job)
     ):
         message = "must be set because elasticPolicy scales the workers"
-        yield ELASTIC_WORKERS.problem((*job.roles_at, "Worker"), message, "add Worker, or remove elasticPolicy")
+        yield ELASTIC_WORKERS.problem((*job.roles_path, "Worker"), message, "add Worker, or remove elasticPolicy")
     if job.kind == "PyTorchJob":
-        yield from validate_processes_once(job)
+        yield from check_nproc_field_set_once(job)
         yield from advise_deprecated_field(job)
-        yield from _validate_limits(job)
-        yield from _validate_workers(job)
-        if job.given("elasticPolicy", "rdzvConf") == []:  # generateEnvRDZVConf cuts the last comma off an empty text
+        yield from _check_elastic_limits(job)
+        yield from _check_workers_within_elastic_limits(job)
+        if job.value_at("elasticPolicy", "rdzvConf") == []:  # generateEnvRDZVConf cuts the last comma off an empty text
             message, fix = (
                 "must not be empty because the operator crashes on an empty list",
                 "remove rdzvConf, or add an entry",
@@ -100,14 +100,15 @@ def _is_worker_role_required(job: TrainingJobOfKind) -> bool:
     set.
     """
     is_said = (
-        job.given(*at) is not None or job.is_unfilled(*at) for at in (("elasticPolicy", each) for each in _LIMITS)
+        job.value_at(*at) is not None or job.is_placeholder_at(*at)
+        for at in (("elasticPolicy", each) for each in _LIMITS)
     )
     return job.kind == "PyTorchJob" or not any(is_said)
 
 
-def _validate_limits(job: TrainingJobOfKind) -> Iterator[Problem]:
+def _check_elastic_limits(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Check PET_NNODES, which is made of both limits; the limits of a PaddleJob reach no pod."""
-    least, most = (job.number("elasticPolicy", name) for name in _LIMITS)
+    least, most = (job.number_at("elasticPolicy", name) for name in _LIMITS)
     if least is not None and most is not None and least > most:
         message = f"must not be more than maxReplicas, which is `{most}`, because no number of workers is then allowed"
         yield ELASTIC_LIMITS.problem(
@@ -116,11 +117,11 @@ def _validate_limits(job: TrainingJobOfKind) -> Iterator[Problem]:
     yield from validate_autoscaler_limits(job, least, most)
 
 
-def _validate_workers(job: TrainingJobOfKind) -> Iterator[Problem]:
+def _check_workers_within_elastic_limits(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Report workers outside the limits, of which either one becomes the other where that is not set."""
-    if any(job.is_unfilled("elasticPolicy", name) for name in _LIMITS):
+    if any(job.is_placeholder_at("elasticPolicy", name) for name in _LIMITS):
         return
-    given = {name: value for name in _LIMITS if (value := job.number("elasticPolicy", name)) is not None}
+    given = {name: value for name in _LIMITS if (value := job.number_at("elasticPolicy", name)) is not None}
     limits = [*given.values()]
     worker = job.roles.get("Worker")
     if worker is not None and worker.replicas is not None and limits and limits[0] <= limits[-1]:

@@ -36,14 +36,14 @@ def validate_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Check counts of replicas of each kind; the webhooks look before the defaults are filled in."""
     master = job.roles.get("Master")
     if job.kind in ("PyTorchJob", "XGBoostJob") and master is not None and master.replicas not in (None, 1):
-        message = f"must be 1 because {job.a_kind} has one master"
+        message = f"must be 1 because {job.kind_with_article} has one master"
         yield ONE_MASTER.problem((*master.path, "replicas"), message, "set 1", master.replicas)
     elif job.kind in ("PyTorchJob", "XGBoostJob") and master is not None and not master.is_given:
         message = "must be set because the webhook of the operator reads the field before the default is filled in"
         yield ONE_MASTER.problem((*master.path, "replicas"), message, "set 1")
     if job.kind == "XGBoostJob" and master is None and job.roles:
         message = "must be set because the master coordinates the workers"
-        yield MASTER_REQUIRED.problem((*job.roles_at, "Master"), message, "add Master with 1 replica")
+        yield MASTER_REQUIRED.problem((*job.roles_path, "Master"), message, "add Master with 1 replica")
     if job.kind == "PyTorchJob":
         for role in job.roles.values():
             if role.name != "Master" and role.replicas is not None and role.replicas < 1:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.training_jobs.autoscaler import pods_at_most
+from webhook.facts.training_jobs.autoscaler import max_pods_of_job
 from webhook.facts.training_jobs.groups import TRAINING_JOB_ADVICE
 from webhook.facts.training_jobs.typed_job import TrainingJobOfKind
 from webhook.problem import Problem
@@ -28,7 +28,7 @@ _NODES: Final = re.compile(r"([0-9]{1,9})(:[0-9]{1,9})?")
 
 def advise_nodes_of_torchrun(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Warn of more nodes than there are pods, those included that an autoscaler may add."""
-    pods = pods_at_most(job)
+    pods = max_pods_of_job(job)
     if pods is None:
         return
     for role in job.roles.values():
@@ -36,4 +36,4 @@ def advise_nodes_of_torchrun(job: TrainingJobOfKind) -> Iterator[Problem]:
         if match and int(match[1]) > pods:
             message = f"torchrun waits for {role.launch.nodes} nodes, but the job has {counted(pods, 'pod')}"
             fix = "use --nnodes=$(PET_NNODES), or remove --nnodes"
-            yield MORE_NODES_THAN_PODS.problem(role.template, message, fix)
+            yield MORE_NODES_THAN_PODS.problem(role.template_path, message, fix)

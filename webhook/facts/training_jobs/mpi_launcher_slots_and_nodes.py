@@ -15,7 +15,7 @@ from typing import Final
 from webhook.facts.command_lines.command import MPI, LaunchedProgram
 from webhook.facts.launch.mpi_ranks_and_slots import MORE_SLOTS, sentence_about_lacking_slots
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
-from webhook.facts.training_jobs.training_job import advise_other_version
+from webhook.facts.training_jobs.training_job import warn_of_fields_of_other_version
 from webhook.facts.training_jobs.typed_job import RoleOfJob, TrainingJobOfKind
 from webhook.problem import Problem
 from webhook.wording import counted, either
@@ -154,7 +154,7 @@ def validate_mpi_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
     launcher, worker = job.roles.get("Launcher"), job.roles.get("Worker")
     if launcher is None and job.roles:
         yield LAUNCHER_REQUIRED.problem(
-            (*job.roles_at, "Launcher"),
+            (*job.roles_path, "Launcher"),
             "must be set because the launcher runs mpirun",
             "add a Launcher",
         )
@@ -176,31 +176,31 @@ def validate_mpi_settings(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Yield the problems that validateMPIJobSpec would report; and fields of the other version, which are dropped."""
     if job.kind != "MPIJob":
         return
-    slots = job.number("slotsPerWorker")
+    slots = job.number_at("slotsPerWorker")
     if slots is not None and slots < 0:  # the hostfile of v1 would say `slots=-1`, which mpirun does not read
         fix = "set the number of ranks that one worker runs"
         yield SLOTS_NOT_NEGATIVE.problem(("spec", "slotsPerWorker"), "must not be negative", fix, slots)
-    implementation = job.given("mpiImplementation")
+    implementation = job.value_at("mpiImplementation")
     if job.is_beta and implementation not in (None, *_IMPLEMENTATIONS):
         message = f"must be {either(_IMPLEMENTATIONS)}, in this spelling, because the MPI Operator refuses others"
         yield MPI_IMPLEMENTATION.problem(("spec", "mpiImplementation"), message, "set one of them", implementation)
-    creation = job.given("launcherCreationPolicy")
+    creation = job.value_at("launcherCreationPolicy")
     if job.is_beta and creation not in (None, *_CREATIONS):
         message, fix = (
             "is treated as WaitForWorkersReady because the operator does not know this value",
             f"set {either(_CREATIONS)}",
         )
         yield LAUNCHER_CREATION_POLICY.problem(("spec", "launcherCreationPolicy"), message, fix, creation)
-    yield from advise_other_version(job)
+    yield from warn_of_fields_of_other_version(job)
 
 
 def validate_slots(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Report more ranks than the hostfile gives mpirun slots."""
-    told, hosts, slots = _launch_of_launcher(job), _hosts_of_mpirun(job), _slots_per_worker(job)
+    told, hosts, slots = _launch_of_launcher(job), _count_hosts_of_mpirun(job), _slots_per_worker(job)
     if told is None or not hosts:
         return
     by, ranks, each = told.by, told.ranks, told.processes
-    names = _name_workers(job, hosts)
+    names = _workers_as_text(job, hosts)
     there = f"{counted(slots, 'slot')} to each of {names}"
     if ranks is not None and ranks > hosts * slots:
         together = f"{there} ({counted(hosts * slots, 'slot')} in all)" if hosts > 1 else there
@@ -216,34 +216,34 @@ def validate_slots(job: TrainingJobOfKind) -> Iterator[Problem]:
             "on each, so mpirun fails"
         )
         fix = f"set -np to at most {each * hosts}, or raise the number of workers"
-        yield NODES_FOR_RANKS.problem((*job.roles_at, "Worker", "replicas"), message, fix)
+        yield NODES_FOR_RANKS.problem((*job.roles_path, "Worker", "replicas"), message, fix)
 
 
-def _name_workers(job: TrainingJobOfKind, hosts: int) -> str:
-    """Write the number of workers, with the launcher where it is a host too, as words of a message."""
+def _workers_as_text(job: TrainingJobOfKind, hosts: int) -> str:
+    """Return the number of workers as words of a message, with the launcher where it is a host too."""
     worker = job.roles.get("Worker")
     workers = hosts if worker is None or worker.replicas is None else worker.replicas
     return f"{counted(workers, 'worker')}{' and the launcher' if workers < hosts else ''}"
 
 
 def _slots_per_worker(job: TrainingJobOfKind) -> int:
-    slots = job.number("slotsPerWorker")
+    slots = job.number_at("slotsPerWorker")
     return 1 if slots is None else slots
 
 
-def _hosts_of_mpirun(job: TrainingJobOfKind) -> int:
+def _count_hosts_of_mpirun(job: TrainingJobOfKind) -> int:
     """Return how many nodes' slots bind mpirun; 0 where nobody can tell; Hydra of other implementations ignores
     slots.
     """
     worker, launcher = job.roles.get("Worker"), job.roles.get("Launcher")
-    if any(job.is_unfilled(name) for name in ("slotsPerWorker", "runLauncherAsWorker", "mpiImplementation")):
+    if any(job.is_placeholder_at(name) for name in ("slotsPerWorker", "runLauncherAsWorker", "mpiImplementation")):
         return 0
-    if job.is_beta and job.given("mpiImplementation") not in (None, "OpenMPI"):
+    if job.is_beta and job.value_at("mpiImplementation") not in (None, "OpenMPI"):
         return 0
     if worker is None or worker.replicas is None or _slots_per_worker(job) < 1:
         return 0
     # an MPIJob v1 gives a launcher with GPUs to mpirun, too
-    is_host = job.given("runLauncherAsWorker") is True if job.is_beta else bool(launcher and launcher.limits_gpus)
+    is_host = job.value_at("runLauncherAsWorker") is True if job.is_beta else bool(launcher and launcher.limits_gpus)
     return worker.replicas + is_host
 
 
@@ -267,32 +267,34 @@ def _may_start_processes(launcher: RoleOfJob) -> bool:
     )
 
 
-def advise_mpi(job: TrainingJobOfKind) -> Iterator[Problem]:
+def warn_of_gpus_without_mpi_rank(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Warn of GPUs that no MPI rank uses."""
     if job.kind != "MPIJob":
         return
     launcher, worker, slots = job.roles.get("Launcher"), job.roles.get("Worker"), _slots_per_worker(job)
     told = launcher.launch if launcher is not None else None
-    is_open_mpi = not job.is_beta or job.given("mpiImplementation") in (None, "OpenMPI")
+    is_open_mpi = not job.is_beta or job.value_at("mpiImplementation") in (None, "OpenMPI")
     if (
         told is not None
         and launcher is not None
         and is_open_mpi
         and (message := sentence_about_lacking_slots(told, job.deadline))
     ):
-        yield SLOTS_OF_HOSTS.problem(launcher.template, message, MORE_SLOTS)
+        yield SLOTS_OF_HOSTS.problem(launcher.template_path, message, MORE_SLOTS)
     is_used = told is None or not told.named_hosts  # hosts that the command names have the slots that it says
-    is_known = slots >= 1 and not job.is_unfilled("slotsPerWorker") and is_used
+    is_known = slots >= 1 and not job.is_placeholder_at("slotsPerWorker") and is_used
     starts_more = launcher is not None and slots < (worker.gpus if worker else 0) and _may_start_processes(launcher)
     if is_known and worker is not None and worker.gpus >= 1 and worker.gpus != slots and not starts_more:
         what = "some GPUs stay idle" if slots < worker.gpus else "ranks share GPUs"
         both = f"{counted(slots, 'slot')} to each worker, which has {counted(worker.gpus, 'GPU')}"
         message = f"gives {both}, so {what} unless each process uses several GPUs"
         yield SLOTS_AND_GPUS.problem(("spec", "slotsPerWorker"), message, f"set {worker.gpus}")
-    is_worker = job.given("runLauncherAsWorker") is True or job.is_unfilled("runLauncherAsWorker")
+    is_worker = job.value_at("runLauncherAsWorker") is True or job.is_placeholder_at("runLauncherAsWorker")
     if job.is_beta and launcher is not None and not is_worker and (launcher.gpus or launcher.claims):
         message = (
             "requests GPUs that its processes cannot see because the operator empties NVIDIA_VISIBLE_DEVICES of a "
             "launcher"
         )
-        yield LAUNCHER_GPUS.problem(launcher.template, message, "remove the GPUs, or set runLauncherAsWorker: true")
+        yield LAUNCHER_GPUS.problem(
+            launcher.template_path, message, "remove the GPUs, or set runLauncherAsWorker: true"
+        )

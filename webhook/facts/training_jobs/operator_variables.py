@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from webhook.facts.training_jobs.groups import TRAINING_JOB_ADVICE
-from webhook.facts.training_jobs.training_job import validate_amounts, validate_pod_restart_policy
+from webhook.facts.training_jobs.training_job import check_null_gpu_amounts, validate_pod_restart_policy
 from webhook.facts.training_jobs.typed_job import TrainingJobOfKind
 from webhook.problem import Problem
 
@@ -35,7 +35,7 @@ _VARIABLES: Final[Mapping[str, str]] = {
 }
 
 
-def validate_overwritten(job: TrainingJobOfKind) -> Iterator[Problem]:
+def check_settings_that_operator_overwrites(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Report restart policies and variables that the operator writes itself, and amounts that say nothing."""
     owned = _variables_of_operator(job)
     for role in job.roles.values():
@@ -43,8 +43,8 @@ def validate_overwritten(job: TrainingJobOfKind) -> Iterator[Problem]:
         for name, fix in owned.items():
             if name in role.env:
                 message = f"sets variable {name}, but this value is ignored because the operator sets the variable too"
-                yield OPERATOR_VARIABLE.problem(role.template, message, fix)
-        yield from validate_amounts(role)
+                yield OPERATOR_VARIABLE.problem(role.template_path, message, fix)
+        yield from check_null_gpu_amounts(role)
 
 
 def _variables_of_operator(job: TrainingJobOfKind) -> Mapping[str, str]:
@@ -57,7 +57,7 @@ def _variables_decided_by_roles(job: TrainingJobOfKind) -> Sequence[str]:
     """Return the variables that roles decide, not fields; some are set only where several pods train, or with a
     master.
     """
-    several, has_master = job.pods() not in (None, 1), "Master" in job.roles
+    several, has_master = job.count_pods() not in (None, 1), "Master" in job.roles
     match job.kind:
         case "PyTorchJob":
             return (*_RENDEZVOUS, *_OF_TORCH) if has_master else ()

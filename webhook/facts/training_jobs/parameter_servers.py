@@ -25,4 +25,4 @@ def advise_parameter_servers(job: TrainingJobOfKind) -> Iterator[Problem]:
     servers = job.roles.get("PS") if job.kind == "TFJob" else None
     if servers is not None and servers.gpus:
         message = "requests GPUs, but parameter servers do not use them"
-        yield PARAMETER_SERVER_GPUS.problem(servers.template, message, "request GPUs only for the workers")
+        yield PARAMETER_SERVER_GPUS.problem(servers.template_path, message, "request GPUs only for the workers")

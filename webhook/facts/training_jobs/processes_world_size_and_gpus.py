@@ -115,12 +115,12 @@ _AT: Final = ("spec", "nprocPerNode")
 
 
 def validate_processes(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Yield everything that is to be said of the processes of a PyTorchJob."""
+    """Yield every problem of the processes of a PyTorchJob."""
     if job.kind == "PyTorchJob":
         for validate in (
             _check_world_size,
-            _advise_command,
-            _advise_setting,
+            _check_processes_of_commands,
+            _check_nproc_per_node_setting,
             advise_nodes_of_torchrun,
             advise_shared_memory,
         ):
@@ -129,9 +129,9 @@ def validate_processes(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 def _value_of_nproc_per_node(job: TrainingJobOfKind) -> str:
     """Return what PET_NPROC_PER_NODE will be; `?` where it is still to be filled in."""
-    if job.is_unfilled("nprocPerNode") or job.is_unfilled("elasticPolicy", "nProcPerNode"):
+    if job.is_placeholder_at("nprocPerNode") or job.is_placeholder_at("elasticPolicy", "nProcPerNode"):
         return "?"
-    said = (job.given("nprocPerNode"), job.given("elasticPolicy", "nProcPerNode"))
+    said = (job.value_at("nprocPerNode"), job.value_at("elasticPolicy", "nProcPerNode"))
     return str(next((each for each in said if each is not None), "auto"))
 
 
@@ -143,7 +143,7 @@ def _number_of_processes(job: TrainingJobOfKind) -> int | None:
 
 def _check_world_size(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Report WORLD_SIZE that a command passes to torchrun as a number of nodes."""
-    said = str(job.given("nprocPerNode") or "")
+    said = str(job.value_at("nprocPerNode") or "")
     has_master = "Master" in job.roles
     passed = [role for role in job.roles.values() if role.launch.nodes in _WORLD_SIZE]
     if re.fullmatch("[0-9]+", said) and said not in ("0", "1") and has_master and passed:
@@ -160,10 +160,10 @@ def _check_world_size(job: TrainingJobOfKind) -> Iterator[Problem]:
                 "torchrun fails"
             )
             fix = "use --nnodes=$(PET_NNODES), or remove --nnodes"
-            yield WORLD_SIZE_UNSET.problem(role.template, message, fix)
+            yield WORLD_SIZE_UNSET.problem(role.template_path, message, fix)
 
 
-def _advise_command(job: TrainingJobOfKind) -> Iterator[Problem]:
+def _check_processes_of_commands(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Check what each command starts by itself; a launcher's own number is used, and not the operator's."""
     has_number = _number_of_processes(job) is not None
     for role in job.roles.values():
@@ -172,21 +172,21 @@ def _advise_command(job: TrainingJobOfKind) -> Iterator[Problem]:
             both = f"{counted(started, 'process', 'processes')} in each pod, which has {counted(role.gpus, 'GPU')}"
             message = f"{by} starts {both}, so {_describe_outcome(started, role.gpus)}"
             fix = f"set --nproc_per_node={role.gpus}" if by == "torchrun" else f"start {role.gpus} in each pod"
-            yield PROCESSES_AND_GPUS.problem(role.template, message, fix)
+            yield PROCESSES_AND_GPUS.problem(role.template_path, message, fix)
         if by == "python" and role.gpus > 1 and not has_number:
             message = f"runs a single Python process for {role.gpus} GPUs unless the script itself starts more"
-            yield ONE_PROCESS.problem(role.template, message, "start the script with torchrun")
-        if _has_no_gpu(role) and _processes_for_torchrun(role, job) == "gpu":
-            field = _name_of_processes_field(job) if _leaves_number_to_torchrun(role) else "--nproc_per_node"
+            yield ONE_PROCESS.problem(role.template_path, message, "start the script with torchrun")
+        if _is_torchrun_without_gpu(role) and _processes_for_torchrun(role, job) == "gpu":
+            field = _name_of_processes_field(job) if _is_torchrun_without_process_count(role) else "--nproc_per_node"
             message = f"requests no GPU, but {field} is `gpu`, so torchrun looks for GPUs and fails"
             fix = f"request GPUs, or set {field} to a number of processes"
-            yield GPU_FOR_TORCHRUN.problem(role.template, message, fix)
+            yield GPU_FOR_TORCHRUN.problem(role.template_path, message, fix)
 
 
 def _name_of_processes_field(job: TrainingJobOfKind) -> str:
     """Return the field that tells the operator how many processes to start."""
     elastic = ("elasticPolicy", "nProcPerNode")
-    is_elastic = job.given("nprocPerNode") is None and job.given(*elastic) is not None
+    is_elastic = job.value_at("nprocPerNode") is None and job.value_at(*elastic) is not None
     return path_as_text(("spec", *elastic) if is_elastic else _AT)
 
 
@@ -194,42 +194,47 @@ def _describe_outcome(processes: int, gpus: int) -> str:
     return "processes without a GPU fail or share one" if processes > gpus else "some GPUs stay idle"
 
 
-def _has_no_gpu(role: RoleOfJob) -> bool:
+def _is_torchrun_without_gpu(role: RoleOfJob) -> bool:
     is_known = not role.has_open_gpus and not role.null_gpus and not role.claims
     return role.launch.by == "torchrun" and role.gpus == 0 and is_known
 
 
 def _processes_for_torchrun(role: RoleOfJob, job: TrainingJobOfKind) -> str:
     """Return what torchrun is told of processes: by its command, or by the operator's variable."""
-    return _value_of_nproc_per_node(job) if _leaves_number_to_torchrun(role) else role.launch.per_node
+    return _value_of_nproc_per_node(job) if _is_torchrun_without_process_count(role) else role.launch.per_node
 
 
-def _leaves_number_to_torchrun(role: RoleOfJob) -> bool:
+def _is_torchrun_without_process_count(role: RoleOfJob) -> bool:
     return role.launch.by == "torchrun" and role.launch.per_node == "" and role.launch.whole
 
 
-def _advise_setting(job: TrainingJobOfKind) -> Iterator[Problem]:
+def _check_nproc_per_node_setting(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Check what nprocPerNode says, for roles whose commands leave the number to it."""
     said, number, roles = _value_of_nproc_per_node(job), _number_of_processes(job), tuple(job.roles.values())
     yield from advise_nproc_value(said)
-    hosts = [role for role in roles if _has_no_gpu(role) and role.cpus and _processes_for_torchrun(role, job) == "auto"]
+    hosts = [
+        role
+        for role in roles
+        if _is_torchrun_without_gpu(role) and role.cpus and _processes_for_torchrun(role, job) == "auto"
+    ]
     if hosts:
-        yield _processes_of_the_host_problem(job, [each for each in hosts if _leaves_number_to_torchrun(each)], hosts)
+        yield _process_per_cpu_problem(job, [each for each in hosts if _is_torchrun_without_process_count(each)], hosts)
     if number is not None:
         yield from _check_number_of_processes(job, number, roles)
 
 
-def _processes_of_the_host_problem(job: TrainingJobOfKind, silent: list[RoleOfJob], hosts: list[RoleOfJob]) -> Problem:
+def _process_per_cpu_problem(job: TrainingJobOfKind, silent: list[RoleOfJob], hosts: list[RoleOfJob]) -> Problem:
     """Return the problem of roles without GPUs that start a process for every CPU of the node, as a setting or command
     says.
     """
-    roles, given = silent or hosts, job.given("nprocPerNode") if silent else None
+    roles, given = silent or hosts, job.value_at("nprocPerNode") if silent else None
     many = "a process for every CPU of the node"
-    why = f"{_name_roles(roles)} {'has' if len(roles) == 1 else 'have'} no GPU"
+    why = f"{_role_names_as_text(roles)} {'has' if len(roles) == 1 else 'have'} no GPU"
     fix = f"{roles[0].cpus}, the number of CPUs of a pod"
     if not silent:
         message = (
-            f"has no effect on {_name_roles(roles)}, where torchrun with --nproc_per_node=auto starts {many} because "
+            f"has no effect on {_role_names_as_text(roles)}, where torchrun with --nproc_per_node=auto starts "
+            f"{many} because "
             f"{why}"
         )
         return PROCESSES_OF_THE_HOST.problem(_AT, message, f"set --nproc_per_node={fix}")
@@ -238,7 +243,7 @@ def _processes_of_the_host_problem(job: TrainingJobOfKind, silent: list[RoleOfJo
 
 
 def _check_number_of_processes(job: TrainingJobOfKind, number: int, roles: tuple[RoleOfJob, ...]) -> Iterator[Problem]:
-    unequal = [role for role in roles if _leaves_number_to_torchrun(role) and role.gpus and role.gpus != number]
+    unequal = [role for role in roles if _is_torchrun_without_process_count(role) and role.gpus and role.gpus != number]
     if unequal:
         gpus = " and ".join(f"a pod of `{role.name}` has {counted(role.gpus, 'GPU')}" for role in unequal)
         message = f"starts {counted(number, 'process', 'processes')} in each pod, but {gpus}"
@@ -248,11 +253,12 @@ def _check_number_of_processes(job: TrainingJobOfKind, number: int, roles: tuple
     elif len({role.gpus for role in roles}) > 1 and not any(role.has_open_gpus for role in roles):
         gpus = " and ".join(f"`{role.name}` has {counted(role.gpus, 'GPU')}" for role in roles)
         message = f"{gpus}, but nprocPerNode is the same for all roles"
-        yield UNEQUAL_GPUS.problem(job.roles_at, message, "request the same number of GPUs in every role")
+        yield UNEQUAL_GPUS.problem(job.roles_path, message, "request the same number of GPUs in every role")
     alone = [role for role in roles if role.launch.by == "python"]
     if number > 1 and "Master" in job.roles and alone:
         message = (
-            f"makes WORLD_SIZE count {number} processes for each pod, but each pod of {_name_roles(alone)} starts only "
+            f"makes WORLD_SIZE count {number} processes for each pod, but each pod of {_role_names_as_text(alone)} "
+            "starts only "
             "one, which waits for the others without end"
         )
         yield PROCESSES_AWAITED.problem(
@@ -260,13 +266,13 @@ def _check_number_of_processes(job: TrainingJobOfKind, number: int, roles: tuple
         )
 
 
-def _name_roles(roles: list[RoleOfJob]) -> str:
+def _role_names_as_text(roles: list[RoleOfJob]) -> str:
     return " and ".join(f"`{role.name}`" for role in roles)
 
 
-def validate_processes_once(job: TrainingJobOfKind) -> Iterator[Problem]:
+def check_nproc_field_set_once(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Refuse, as ValidateCreate of PyTorchJobs does, the older field beside the newer one."""
-    if job.given(*PROCESSES_OF_ELASTIC_POLICY) is not None and job.given("nprocPerNode") is not None:
+    if job.value_at(*PROCESSES_OF_ELASTIC_POLICY) is not None and job.value_at("nprocPerNode") is not None:
         message = "must not be set together with spec.nprocPerNode, which replaces it"
         yield PROCESSES_TWICE.problem(
             ("spec", *PROCESSES_OF_ELASTIC_POLICY), message, "remove elasticPolicy.nProcPerNode"

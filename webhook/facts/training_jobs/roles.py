@@ -44,7 +44,7 @@ def validate_replica_specs(job: TrainingJobOfKind) -> Iterator[Problem]:
     if not job.roles and not job.is_open:
         names = " and ".join(f"`{name}`" for name in KINDS[job.kind].roles or ("Worker",))
         yield ROLES_REQUIRED.problem(
-            job.roles_at,
+            job.roles_path,
             "must have a role because the job has nothing to run otherwise",
             f"add {names}",
         )
@@ -66,7 +66,7 @@ def _is_unknown_role(role: RoleOfJob, job: TrainingJobOfKind) -> bool:
 
 def _unknown_role_problem(role: RoleOfJob, job: TrainingJobOfKind) -> Problem:
     names = either(f"`{name}`" for name in KINDS[job.kind].roles)
-    message = f"must be {names} because {job.a_kind} has no other roles"
+    message = f"must be {names} because {job.kind_with_article} has no other roles"
     return ROLE_NAME.problem(role.path, message, "rename the role", role.name)
 
 

@@ -30,4 +30,4 @@ def advise_shared_memory(job: TrainingJobOfKind) -> Iterator[Problem]:
     for role in job.roles.values():
         if role.gpus > 1 and not role.shares_memory and role.launch.by != "python":
             message = f"has {role.gpus} GPUs but only 64 MiB of /dev/shm, which is too little for NCCL and data loaders"
-            yield SHARED_MEMORY.problem(role.template, message, MORE_SHARED_MEMORY)
+            yield SHARED_MEMORY.problem(role.template_path, message, MORE_SHARED_MEMORY)

@@ -229,7 +229,7 @@ def _suffixes_of_pod_names(job: TrainingJobOfKind) -> Iterator[str]:
 def validate_managed_by(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Check managedBy as ValidateManagedBy does; the webhook of PyTorchJobs compares the new job with itself."""
     path: FieldPath = (*_POLICY, "managedBy")
-    given = job.given("runPolicy", "managedBy")
+    given = job.value_at("runPolicy", "managedBy")
     if job.kind == "JAXJob":
         if given not in (None, _OPERATOR):
             message = "is ignored because the Training Operator runs every JAXJob"
@@ -244,7 +244,7 @@ def validate_managed_by(job: TrainingJobOfKind) -> Iterator[Problem]:
     elif given not in (None, _OPERATOR, _MULTIKUEUE):
         message = f"must be {_OPERATOR} or {_MULTIKUEUE} because no other controller runs such jobs"
         yield MANAGED_BY.problem(path, message, "set one of them, or remove managedBy", given)
-    if job.old_spec is not None and job.kind != "JAXJob" and not job.is_unfilled("runPolicy", "managedBy"):
+    if job.old_spec is not None and job.kind != "JAXJob" and not job.is_placeholder_at("runPolicy", "managedBy"):
         before = get(job.old_spec, ("runPolicy", "managedBy"))
         if before != given:
             yield _changed_controller_problem(job, path, before, given)
@@ -266,9 +266,9 @@ def _changed_controller_problem(job: TrainingJobOfKind, path: FieldPath, before:
     return MANAGED_BY_IMMUTABLE.problem(path, message, fix)
 
 
-def validate_queue(job: TrainingJobOfKind) -> Iterator[Problem]:
+def check_queue_unchanged(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Refuse another queue once it is set, as every CRD of v1 does; the MPI Operator's has no such rule."""
-    now, before = job.given(*_QUEUE), get(job.old_spec, _QUEUE)
+    now, before = job.value_at(*_QUEUE), get(job.old_spec, _QUEUE)
     if not job.is_beta and now is not None and before is not None and now != before:
         message = f"{change(before, now)} because a job keeps its queue"
         fix = f"set `{before}` again, or create a new job"
@@ -280,21 +280,21 @@ def validate_run_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
     # v1 merely deletes a job at once that has a negative ttl
     names = ("activeDeadlineSeconds", "backoffLimit", *(["ttlSecondsAfterFinished"] if job.is_beta else []))
     for name in names:
-        value = job.number("runPolicy", name)
+        value = job.number_at("runPolicy", name)
         if value is not None and value < 0:
             then = "the MPI Operator then never starts the job" if job.is_beta else "the job then fails at once"
             least = 1 if name == "activeDeadlineSeconds" else 0
             message, fix = f"must not be negative because {then}", f"set {least} or more, or remove {name}"
             yield NOT_NEGATIVE.problem((*_POLICY, name), message, fix, value)
-    if job.number("runPolicy", "activeDeadlineSeconds") == 0:
+    if job.number_at("runPolicy", "activeDeadlineSeconds") == 0:
         fix = "set the seconds that the job may take, or remove activeDeadlineSeconds"
         yield NO_TIME.problem((*_POLICY, "activeDeadlineSeconds"), "ends the job as soon as it starts", fix, 0)
 
 
 def validate_min_available(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Check how many pods must start together; the workers of an elastic job may become more."""
-    pods, least = job.pods(), job.number("runPolicy", "schedulingPolicy", "minAvailable")
-    if least is not None and pods is not None and least > pods and job.given("elasticPolicy") is None:
+    pods, least = job.count_pods(), job.number_at("runPolicy", "schedulingPolicy", "minAvailable")
+    if least is not None and pods is not None and least > pods and job.value_at("elasticPolicy") is None:
         message = (
             f"must not be more than the {counted(pods, 'pod')} of the job because no pod starts until so many pods "
             "can start"
@@ -308,12 +308,12 @@ def validate_clean_pod_policy(job: TrainingJobOfKind) -> Iterator[Problem]:
     All.
     """
     if job.is_beta:
-        if (value := job.given("runPolicy", "cleanPodPolicy")) not in (None, *_CLEANING):
+        if (value := job.value_at("runPolicy", "cleanPodPolicy")) not in (None, *_CLEANING):
             message = f"must be {either(_CLEANING)}, in this spelling, because the MPI Operator refuses others"
             yield CLEAN_POD_POLICY.problem((*_POLICY, "cleanPodPolicy"), message, "set one of them", value)
         return
     for path in (("cleanPodPolicy",), ("runPolicy", "cleanPodPolicy")):
-        if (value := job.given(*path)) not in (None, *_CLEANING) and (job.kind == "MPIJob" or len(path) > 1):
+        if (value := job.value_at(*path)) not in (None, *_CLEANING) and (job.kind == "MPIJob" or len(path) > 1):
             message = (
                 "is treated as All because the operator does not know this value, so pods are deleted with their logs"
             )
@@ -334,7 +334,7 @@ def validate_pod_restart_policy(role: RoleOfJob, job: TrainingJobOfKind) -> Iter
     """Report a restart policy in the pod template, which the operator overwrites with that of the role."""
     written = _restart_policy_of_pod(role, job)
     if role.pod_restart_policy not in ("", written):
-        path = (*role.template, "spec", "restartPolicy")
+        path = (*role.template_path, "spec", "restartPolicy")
         fix = f"set {path_as_text((*role.path, 'restartPolicy'))} instead"
         message = f"is ignored because the operator writes `{written}`"
         yield POD_RESTART_POLICY.problem(path, message, fix, role.pod_restart_policy)
@@ -348,27 +348,27 @@ def _restart_policy_of_pod(role: RoleOfJob, job: TrainingJobOfKind) -> str:
     return "OnFailure" if is_retried else "Never"
 
 
-def validate_amounts(role: RoleOfJob) -> Iterator[Problem]:
+def check_null_gpu_amounts(role: RoleOfJob) -> Iterator[Problem]:
     """Report GPUs of a role whose amount is null, which the API server drops."""
     if role.null_gpus and role.gpus == 0:
         message = f"requests no GPU because `{role.null_gpus[0]}` has no amount and so is ignored"
-        yield NULL_AMOUNT.problem(role.template, message, "set a number of GPUs")
+        yield NULL_AMOUNT.problem(role.template_path, message, "set a number of GPUs")
 
 
 def advise_deprecated_field(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Warn of the older field for the number of processes, as ValidateCreate of PyTorchJobs does."""
     at = PROCESSES_OF_ELASTIC_POLICY
-    if job.given(*at) is not None or job.is_unfilled(*at):
+    if job.value_at(*at) is not None or job.is_placeholder_at(*at):
         yield DEPRECATED_FIELD.problem(("spec", *at), "is deprecated", "use spec.nprocPerNode")
 
 
-def advise_other_version(job: TrainingJobOfKind) -> Iterator[Problem]:
+def warn_of_fields_of_other_version(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Warn of fields that an MPIJob has only in the other version."""
     version = "v2beta1" if job.is_beta else "v1"
     other = "kubeflow.org/v1 and the Training Operator" if job.is_beta else "kubeflow.org/v2beta1 and the MPI Operator"
     for name in _V1_ONLY if job.is_beta else _BETA_ONLY:
         is_moved = name == "cleanPodPolicy"
         fix = f"{'move the field to spec.runPolicy' if is_moved else 'remove the field'}, or use {other}"
-        if job.given(name) is not None or job.is_unfilled(name):
+        if job.value_at(name) is not None or job.is_placeholder_at(name):
             message = f"is ignored because an MPIJob of kubeflow.org/{version} has no such field"
             yield OTHER_VERSION.problem(("spec", name), message, fix)

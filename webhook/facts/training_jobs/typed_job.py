@@ -14,7 +14,7 @@ from typing import Final
 from webhook.attributes import JSON, Operation
 from webhook.deadline import Deadline
 from webhook.facts.command_lines.command import LaunchedProgram, cached_launch_of_container
-from webhook.facts.gpu.resources import gpus_of_resources
+from webhook.facts.gpu.resources import count_gpus_of_resources
 from webhook.facts.resource_units import cpu_count
 from webhook.facts.subject import Subject
 from webhook.facts.training_jobs.types import (
@@ -91,31 +91,31 @@ class TrainingJobOfKind:
     deadline: Deadline
 
     @property
-    def roles_at(self) -> FieldPath:
+    def roles_path(self) -> FieldPath:
         """Return the path of the map of roles, such as spec.pytorchReplicaSpecs."""
         return ("spec", KINDS[self.kind].field)
 
     @property
-    def a_kind(self) -> str:
+    def kind_with_article(self) -> str:
         """Return the job's kind with an article: `an MPIJob`."""
         return f"{'an' if self.kind in ('MPIJob', 'XGBoostJob') else 'a'} {self.kind}"
 
-    def given(self, *path: str) -> JSON:
+    def value_at(self, *path: str) -> JSON:
         """Return the value at a path below its spec; null for nothing, and for what is still to be filled in."""
         value = get(self.spec, path)
         return None if isinstance(value, str) and is_placeholder(value) else value
 
-    def number(self, *path: str) -> int | None:
+    def number_at(self, *path: str) -> int | None:
         """Return the number at a path below its spec."""
-        number: int | None = self.given(*path)
+        number: int | None = self.value_at(*path)
         return number
 
-    def is_unfilled(self, *path: str) -> bool:
+    def is_placeholder_at(self, *path: str) -> bool:
         """Return whether the value at a path below its spec is still to be filled in."""
         value = get(self.spec, path)
         return ("spec", *path) in self.unfilled or (isinstance(value, str) and is_placeholder(value))
 
-    def pods(self) -> int | None:
+    def count_pods(self) -> int | None:
         """Return how many pods the job makes; None where nobody can tell."""
         counts = [role.replicas for role in self.roles.values()]
         known = [count for count in counts if count is not None]
@@ -142,7 +142,7 @@ def read_job(subject: Subject) -> TrainingJobOfKind:
 
 def _read_roles(kind: str, job: AnyJob, subject: Subject) -> Entries[RoleOfJob]:
     """Return every role; one that is null does not exist, and of one that is still to be filled in nothing is known."""
-    at, reading = job.spec.path(KINDS[kind].field), subject.reading
+    at, reading = job.spec.path(KINDS[kind].field), subject.reading_context
     unfilled = [path for path in Items([*subject.omitted], subject.deadline) if path[:-1] == at]
     listed = {**job.spec.roles, **{str(path[-1]): ReplicaSpec.of(None, path, reading) for path in unfilled}}
     roles = {
@@ -204,12 +204,12 @@ class RoleOfJob:
     launch: LaunchedProgram
 
     @property
-    def template(self) -> FieldPath:
+    def template_path(self) -> FieldPath:
         """Return the path of the role's pod template."""
         return (*self.path, "template")
 
     @property
-    def containers_at(self) -> FieldPath:
+    def containers_path(self) -> FieldPath:
         """Return the path of the role's containers."""
         return (*self.path, *_CONTAINERS)
 
@@ -247,7 +247,7 @@ def read_role(replica: ReplicaSpec, *, main: str, default: int, subject: Subject
         has_main=chosen is not None or any(is_placeholder(container.name) for container in pod.containers),
         shares_memory=pod.host_ipc or any(map(_is_shared_memory, container.volume_mounts)),
         limits_gpus=any("gpu" in name for one in pod.containers for name in one.resources.written_limits),
-        gpus=gpus_of_resources(resources),
+        gpus=count_gpus_of_resources(resources),
         has_open_gpus=any(is_placeholder(str(amount)) for _, amount in amounts),
         null_gpus=tuple(name for name, amount in amounts if amount is None),
         claims=len(resources.claims),

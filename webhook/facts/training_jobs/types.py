@@ -43,7 +43,7 @@ class Metric(Typed):
     container_resource = Part(ResourceMetric)
 
     @property
-    def requested(self) -> tuple[str, str]:
+    def resource_and_container(self) -> tuple[str, str]:
         """Return the resource whose use is compared with requests, and its container; ("", "") for none, "" for all."""
         source = {"Resource": self.resource, "ContainerResource": self.container_resource}.get(self.type)
         if source is None or source.target.average_utilization is None:

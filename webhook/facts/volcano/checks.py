@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook.facts.check import Check, group_kinds_of_types
 from webhook.facts.kinds import TRAIN_JOB
-from webhook.facts.read_changes import changes_what_is_read
+from webhook.facts.read_changes import changes_fields_that_checks_read
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.lookups import RUNTIMES
@@ -15,20 +15,20 @@ from webhook.facts.volcano import named_queue
 from webhook.facts.volcano.cron_job import check_cron_job
 from webhook.facts.volcano.gang_resources import requests_of_gang
 from webhook.facts.volcano.hyper_node import check_hyper_node
-from webhook.facts.volcano.job import advise_minima, advise_pods, validate_update
-from webhook.facts.volcano.job_dependencies_and_deadlocks import advise_start
+from webhook.facts.volcano.job import validate_update, warn_of_task_minima_above_gang, warn_of_tasks_without_pods
+from webhook.facts.volcano.job_dependencies_and_deadlocks import warn_of_gang_deadlock
 from webhook.facts.volcano.job_events_actions_and_exit_codes import advise_policies
 from webhook.facts.volcano.job_flow import check_job_flow
-from webhook.facts.volcano.job_names import advise_host_names
-from webhook.facts.volcano.job_plugins import advise_plugins
-from webhook.facts.volcano.job_queue_and_capability import OF_JOBS, advise_queue
-from webhook.facts.volcano.job_ranks_host_files_and_ssh_keys import advise_commands
-from webhook.facts.volcano.job_ray import advise_tasks
-from webhook.facts.volcano.job_restart_policy import advise_restarts
-from webhook.facts.volcano.job_scheduler_and_priority import advise_priority, advise_schedulers
+from webhook.facts.volcano.job_names import warn_of_invalid_host_names
+from webhook.facts.volcano.job_plugins import warn_of_plugin_arguments_and_tasks
+from webhook.facts.volcano.job_queue_and_capability import OF_JOBS, warn_of_queue_name_or_closed_ancestor
+from webhook.facts.volcano.job_ranks_host_files_and_ssh_keys import warn_of_setup_missing_for_commands
+from webhook.facts.volcano.job_ray import warn_of_tasks_with_plugin_roles
+from webhook.facts.volcano.job_restart_policy import warn_of_endless_restarts
+from webhook.facts.volcano.job_scheduler_and_priority import warn_of_missing_priority_class, warn_of_other_schedulers
 from webhook.facts.volcano.job_template import template_refused_problem
 from webhook.facts.volcano.job_tiers import advise_job_topology
-from webhook.facts.volcano.job_volume_mounts_and_claims import advise_volumes
+from webhook.facts.volcano.job_volume_mounts_and_claims import warn_of_claims_and_unmounted_volumes
 from webhook.facts.volcano.pod import READ, check_pod
 from webhook.facts.volcano.pod_group import check_pod_group
 from webhook.facts.volcano.queue import advise_unknown_resource, validate_quantity
@@ -37,14 +37,14 @@ from webhook.facts.volcano.queue_deserved import validate_deserved_capability
 from webhook.facts.volcano.queue_guarantee import validate_guarantee_deserved
 from webhook.facts.volcano.queue_hierarchy import validate_hierarchical_attributes
 from webhook.facts.volcano.queue_parent import validate_parent
-from webhook.facts.volcano.queue_status import advise_status
+from webhook.facts.volcano.queue_status import warn_of_dropped_status
 from webhook.facts.volcano.queue_tree import read_queues
-from webhook.facts.volcano.referenced_queue import advise_capability
+from webhook.facts.volcano.referenced_queue import warn_of_amounts_above_capability
 from webhook.facts.volcano.scheduler import check_scheduler_conf, may_be_scheduler_conf
 from webhook.facts.volcano.sent_job import is_create_request, read_job, spec_without_defaults
 from webhook.facts.volcano.validation import validate_create
 from webhook.facts.volcano_objects import kinds
-from webhook.facts.volcano_objects.defaults import job_with_defaults
+from webhook.facts.volcano_objects.defaults import object_with_defaults
 from webhook.facts.volcano_objects.types import Job, Queue
 from webhook.paths import path_as_text
 from webhook.problem import Problem
@@ -59,7 +59,7 @@ def check_job(subject: Subject) -> Iterator[Problem]:
         yield from _problems_without_placeholders(validate_create(job, subject), subject)
     elif subject.typed_old(Job):
         yield from _problems_without_placeholders(validate_update(job, subject), subject)
-    yield from _problems_without_placeholders(_check_advice(job, subject), subject)
+    yield from _problems_without_placeholders(_warn_of_job_settings(job, subject), subject)
 
 
 def check_job_template(subject: Subject) -> Iterator[Problem]:
@@ -69,38 +69,38 @@ def check_job_template(subject: Subject) -> Iterator[Problem]:
     job = subject.once(read_job)
     for refused in _problems_without_placeholders(validate_create(job, subject), subject):
         yield template_refused_problem(refused)
-    yield from _problems_without_placeholders(_check_advice(job, subject), subject)
+    yield from _problems_without_placeholders(_warn_of_job_settings(job, subject), subject)
 
 
-def _check_advice(job: Job, subject: Subject) -> Iterator[Problem]:
-    yield from advise_pods(job)
-    yield from advise_minima(job, spec_without_defaults(subject))
-    yield from advise_start(job, subject)
-    yield from advise_schedulers(job)
-    yield from advise_restarts(job, subject)
-    yield from advise_host_names(job)
+def _warn_of_job_settings(job: Job, subject: Subject) -> Iterator[Problem]:
+    yield from warn_of_tasks_without_pods(job)
+    yield from warn_of_task_minima_above_gang(job, spec_without_defaults(subject))
+    yield from warn_of_gang_deadlock(job, subject)
+    yield from warn_of_other_schedulers(job)
+    yield from warn_of_endless_restarts(job, subject)
+    yield from warn_of_invalid_host_names(job)
     yield from advise_policies(job)
-    yield from advise_plugins(job)
-    yield from advise_tasks(job)
-    yield from advise_volumes(job)
-    yield from advise_priority(job, subject)
-    yield from advise_queue(job, subject)
+    yield from warn_of_plugin_arguments_and_tasks(job)
+    yield from warn_of_tasks_with_plugin_roles(job)
+    yield from warn_of_claims_and_unmounted_volumes(job)
+    yield from warn_of_missing_priority_class(job, subject)
+    yield from warn_of_queue_name_or_closed_ancestor(job, subject)
     yield from _check_capability(job, subject)
-    yield from advise_commands(job, subject)
+    yield from warn_of_setup_missing_for_commands(job, subject)
     yield from advise_job_topology(job, subject)
 
 
 def _check_capability(job: Job, subject: Subject) -> Iterator[Problem]:
     """Yield the problem of a queue that can never give what the pods of the gang request together."""
     spec = job.spec
-    if spec.is_filled and spec.queue in subject.once(read_queues).all:
+    if spec.has_no_placeholders and spec.queue in subject.once(read_queues).all:
         queues, path = subject.once(read_queues), spec.path("queue")
-        yield from advise_capability(requests_of_gang(job), spec.queue, path, queues, OF_JOBS)
+        yield from warn_of_amounts_above_capability(requests_of_gang(job), spec.queue, path, queues, OF_JOBS)
 
 
 def check_queue(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of a queue that is created or changed."""
-    queue = Queue.of(subject.once(job_with_defaults), (), subject.reading)
+    queue = Queue.of(subject.once(object_with_defaults), (), subject.reading_context)
     yield from validate_quantity(queue)
     yield from validate_guarantee_deserved(queue)
     yield from validate_deserved_capability(queue)
@@ -108,7 +108,7 @@ def check_queue(subject: Subject) -> Iterator[Problem]:
     yield from validate_parent(queue, subject)
     yield from advise_unknown_resource(queue)
     if is_create_request(subject):
-        yield from advise_status(queue)
+        yield from warn_of_dropped_status(queue)
 
 
 def _problems_without_placeholders(problems: Iterable[Problem], subject: Subject) -> Iterable[Problem]:
@@ -119,7 +119,9 @@ def _problems_without_placeholders(problems: Iterable[Problem], subject: Subject
     return (broken for broken in problems if not any(path.startswith(broken.path) for path in unfilled))
 
 
-def _check_without_placeholders(run: Callable[[Subject], Iterator[Problem]]) -> Callable[[Subject], Iterable[Problem]]:
+def _wrap_check_to_skip_placeholders(
+    run: Callable[[Subject], Iterator[Problem]],
+) -> Callable[[Subject], Iterable[Problem]]:
     """Return a check without problems about placeholders."""
 
     def check_filled_parts(subject: Subject) -> Iterable[Problem]:
@@ -139,20 +141,22 @@ CHECKS: Final = (
         lookups=_OF_JOBS,
     ),
     Check(
-        group="volcano-cron-job", run=_check_without_placeholders(check_cron_job), kinds=frozenset((kinds.CRON_JOB,))
+        group="volcano-cron-job",
+        run=_wrap_check_to_skip_placeholders(check_cron_job),
+        kinds=frozenset((kinds.CRON_JOB,)),
     ),
     Check(
         group="volcano-job-flow",
-        run=_check_without_placeholders(check_job_flow),
+        run=_wrap_check_to_skip_placeholders(check_job_flow),
         kinds=frozenset((kinds.JOB_FLOW,)),
         lookups=(*_OF_JOBS, kinds.OF_JOB_TEMPLATES),
     ),
     Check(
         group="volcano-queue",
-        run=_check_without_placeholders(check_queue),
+        run=_wrap_check_to_skip_placeholders(check_queue),
         kinds=frozenset((kinds.QUEUE,)),
         lookups=(kinds.OF_QUEUES,),
-        when=changes_what_is_read,
+        when=changes_fields_that_checks_read,
     ),
     Check(
         group="volcano-queue",
@@ -163,45 +167,45 @@ CHECKS: Final = (
     ),
     Check(
         group="volcano-pod-group",
-        run=_check_without_placeholders(check_pod_group),
+        run=_wrap_check_to_skip_placeholders(check_pod_group),
         kinds=frozenset((kinds.POD_GROUP,)),
         lookups=(kinds.OF_QUEUES, kinds.OF_NAMESPACES, kinds.OF_HYPER_NODES),
     ),
     Check(
         group="volcano-hyper-node",
-        run=_check_without_placeholders(check_hyper_node),
+        run=_wrap_check_to_skip_placeholders(check_hyper_node),
         kinds=frozenset((kinds.HYPER_NODE,)),
         lookups=(kinds.OF_HYPER_NODES,),
-        when=changes_what_is_read,
+        when=changes_fields_that_checks_read,
     ),
     Check(
         group="volcano-pod",
-        run=_check_without_placeholders(check_pod),
+        run=_wrap_check_to_skip_placeholders(check_pod),
         kinds=frozenset((("", "Pod"),)),
         lookups=(kinds.OF_POD_GROUPS, kinds.OF_QUEUES, kinds.OF_NAMESPACES),
         of_pods_with=READ,
     ),
     Check(
         group="volcano-pod",
-        run=_check_without_placeholders(named_queue.check_queue_of_ray_cluster),
+        run=_wrap_check_to_skip_placeholders(named_queue.check_queue_of_ray_cluster),
         kinds=named_queue.RAY,
         lookups=_QUEUES,
     ),
     Check(
         group="volcano-pod",
-        run=_check_without_placeholders(named_queue.check_queue_of_leader_worker_set),
+        run=_wrap_check_to_skip_placeholders(named_queue.check_queue_of_leader_worker_set),
         kinds=frozenset((named_queue.LEADER_WORKER_SET,)),
         lookups=_QUEUES,
     ),
     Check(
         group="volcano-pod",
-        run=_check_without_placeholders(named_queue.check_queue_of_spark_application),
+        run=_wrap_check_to_skip_placeholders(named_queue.check_queue_of_spark_application),
         kinds=group_kinds_of_types(named_queue.SparkApplication),
         lookups=_QUEUES,
     ),
     Check(
         group="volcano-pod",
-        run=_check_without_placeholders(named_queue.check_queue_of_training_job),
+        run=_wrap_check_to_skip_placeholders(named_queue.check_queue_of_training_job),
         kinds=named_queue.TRAINING_JOBS,
         lookups=_QUEUES,
     ),

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.facts.command_lines.command import LaunchedProgram, launched_by_json
+from webhook.facts.command_lines.command import LaunchedProgram, cached_launch_of_json
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects.types import Job, Task
 from webhook.paths import FieldPath
@@ -54,7 +54,7 @@ class ContainerCommand:
 def read_commands(job: Job, subject: Subject) -> Iterator[ContainerCommand]:
     """Yield the commands of all tasks that have pods."""
     for task in job.spec.tasks:
-        for container in task.pod.all_containers() if task.replicas else ():
+        for container in task.pod_spec.all_containers() if task.replicas else ():
             yield _command_of_container(task, container, subject)
 
 
@@ -65,9 +65,9 @@ def _command_of_container(task: Task, container: Container, subject: Subject) ->
         task=task,
         container=container,
         script=script,
-        launch=launched_by_json(container.json, subject),
-        reads=container.charged(_variables_read(script, container) if "$" in script else ()),
-        host_files=container.charged(_host_files_read(script, container) if _FOLDER in script else ()),
+        launch=cached_launch_of_json(container.json, subject),
+        reads=container.charged_list(_variables_read(script, container) if "$" in script else ()),
+        host_files=container.charged_list(_host_files_read(script, container) if _FOLDER in script else ()),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from webhook.schema.forms import is_duration
-from webhook.short_texts import kept_for_short_texts
+from webhook.short_texts import cache_for_short_texts
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -42,7 +42,7 @@ _FIELDS: Final = (
 )
 
 
-@kept_for_short_texts(128 << 10)
+@cache_for_short_texts(128 << 10)
 def schedule_error(schedule: str) -> str:
     """Return why a schedule is invalid; "" for a valid one."""
     if len(schedule) > _LONGEST:
@@ -58,7 +58,7 @@ def schedule_error(schedule: str) -> str:
     return ""
 
 
-@kept_for_short_texts(128 << 10)
+@cache_for_short_texts(128 << 10)
 def never_occurs(schedule: str) -> bool:
     """Return whether a valid schedule names only days that no year has, such as 30 February."""
     if schedule.startswith("@"):
@@ -119,7 +119,7 @@ def _parse_number(text: str, field: _CronField) -> int:
     return int(text)
 
 
-@kept_for_short_texts(128 << 10)
+@cache_for_short_texts(128 << 10)
 def zone_error(name: str) -> str:
     """Return why a time zone is rejected; "" for a valid one, and if no time zones are installed."""
     if any(part in (".", "..") or part.startswith("-") or not _ZONE_PART.fullmatch(part) for part in name.split("/")):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from webhook.typed.view import Typed
 
 
-def waiting_in_circles(targets: Mapping[str, Sequence[str]], owner: Typed) -> list[str]:
+def find_names_waiting_in_cycles(targets: Mapping[str, Sequence[str]], owner: Typed) -> list[str]:
     """Return the names that wait for themselves, directly or not, and those that wait for these, in order.
 
     Args:
@@ -18,13 +18,13 @@ def waiting_in_circles(targets: Mapping[str, Sequence[str]], owner: Typed) -> li
     waiting = {name: len(set(wanted)) for name, wanted in targets.items()}
     followers: dict[str, list[str]] = {}
     for name, wanted in targets.items():
-        for target in deadline.each(set(wanted)):
+        for target in deadline.charge_for_items(set(wanted)):
             followers.setdefault(target, []).append(name)
     ready = [name for name, count in waiting.items() if not count]
     while ready:
         name = ready.pop()
         del waiting[name]
-        for follower in deadline.each(followers.get(name, [])):
+        for follower in deadline.charge_for_items(followers.get(name, [])):
             waiting[follower] -= 1
             if not waiting[follower]:
                 ready.append(follower)

@@ -37,7 +37,10 @@ class _SpecComparison:
         if old == new or (_is_omitted_by_go(old) and _is_omitted_by_go(new)):
             return
         if of == "quantity":
-            if quantity.read(old) != quantity.read(new) or quantity.read(old) is None:
+            if (
+                quantity.read_quantity_or_none(old) != quantity.read_quantity_or_none(new)
+                or quantity.read_quantity_or_none(old) is None
+            ):
                 yield at
         elif isinstance(of, Fields) and isinstance(old or {}, dict) and isinstance(new or {}, dict):
             yield from self._paths_in_fields(old or {}, new or {}, of, at)

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from webhook import quantity
 from webhook.facts.pods import amounts
 from webhook.facts.pods.pod_resources import resources_in_json_spec
-from webhook.facts.pods.pod_resources_at_pod_level import sum_of_containers
+from webhook.facts.pods.pod_resources_at_pod_level import sum_requests_of_containers
 from webhook.facts.volcano_objects.types import Job, Task
 from webhook.placeholders import is_placeholder
 from webhook.typed.collections import Entries
@@ -27,15 +27,15 @@ _PLAIN: Final = frozenset(("cpu", "memory", "ephemeral-storage", "storage", "pod
 
 def amounts_in_thousandths(written: Entries[Amount]) -> Amounts:
     """Return written quantities in thousandths; invalid ones are left out."""
-    read = ((name, quantity.read(value)) for name, value in written.items())
+    read = ((name, quantity.read_quantity_or_none(value)) for name, value in written.items())
     return {name: amount.milli_value() for name, amount in read if amount is not None}
 
 
 def requests_of_gang(job: Job) -> Amounts:
     """Return what the pods of the gang request together; with several priorities, the least possible amount."""
-    tasks, is_part = job.spec.tasks, job.spec.min_available < job.spec.needed_pods
-    counts = _gang_pods_from_first_task(job) if is_part else _gang_pods_after_minima(job)
-    if len({task.pod.priority_class_name for task in tasks}) > 1:
+    tasks, is_part = job.spec.tasks, job.spec.min_available < job.spec.needed_pod_count
+    counts = _count_gang_pods_in_task_order(job) if is_part else _count_gang_pods_after_task_minima(job)
+    if len({task.pod_spec.priority_class_name for task in tasks}) > 1:
         if is_part:
             return {}
         counts = [min(task.min_available, count) for task, count in zip(tasks, counts, strict=True)]
@@ -46,7 +46,7 @@ def requests_of_gang(job: Job) -> Amounts:
     return total
 
 
-def _gang_pods_from_first_task(job: Job) -> Sequence[int]:
+def _count_gang_pods_in_task_order(job: Job) -> Sequence[int]:
     """Return the number of pods by task, when the gang takes its pods from the first tasks on."""
     left, counts = job.spec.min_available, []
     for task in job.spec.tasks:
@@ -55,7 +55,7 @@ def _gang_pods_from_first_task(job: Job) -> Sequence[int]:
     return counts
 
 
-def _gang_pods_after_minima(job: Job) -> Sequence[int]:
+def _count_gang_pods_after_task_minima(job: Job) -> Sequence[int]:
     """Return the number of pods by task: what all tasks need, and then further pods until there are enough."""
     counts = [min(task.min_available, task.replicas) for task in job.spec.tasks]
     left = job.spec.min_available - sum(counts)
@@ -69,13 +69,13 @@ def _gang_pods_after_minima(job: Job) -> Sequence[int]:
 def _requests_of_pod(task: Task) -> Amounts:
     """Return what one pod of a task requests, including init containers and amounts of the pod as a whole."""
     deadline = task.reading.deadline
-    places = resources_in_json_spec(task.pod.json, deadline)
+    places = resources_in_json_spec(task.pod_spec.json, deadline)
     names = {name for place in places for name in (*place.limits, *place.requests) if not is_placeholder(name)}
     containers = [place for place in places if place.part in ("containers", "initContainers")]
-    requests = dict(sum_of_containers(containers, names, "requests", deadline))
+    requests = dict(sum_requests_of_containers(containers, names, "requests", deadline))
     for place in places:
         if place.part == "pod":
-            requests |= sum_of_containers([place], names, "requests", deadline)
+            requests |= sum_requests_of_containers([place], names, "requests", deadline)
     return requests
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.problems.rule import Group
+from webhook.problems.rule import RuleGroup
 
-VOLCANO_JOB: Final = Group(
+VOLCANO_JOB: Final = RuleGroup(
     "volcano-job",
     refused_by="Volcano's webhook",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go",
     fails="create",
 )
 """Rules of Volcano's webhook for Jobs, also for those of CronJobs and JobTemplates."""
-VOLCANO_JOB_ADVICE: Final = Group(
+VOLCANO_JOB_ADVICE: Final = RuleGroup(
     "volcano-job",
     refused_by="the API server, when the pod is created",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go",
@@ -21,7 +21,7 @@ VOLCANO_JOB_ADVICE: Final = Group(
     fails="silent",
 )
 """Jobs that Volcano accepts, but that never run or do not run as they seem to."""
-VOLCANO_CRON_JOB: Final = Group(
+VOLCANO_CRON_JOB: Final = RuleGroup(
     "volcano-cron-job",
     refused_by="Volcano's webhook",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/cronjobs/validate/admit_cronjob.go",
@@ -29,7 +29,7 @@ VOLCANO_CRON_JOB: Final = Group(
     refused_on_updates="pkg/webhooks/admission/cronjobs/validate/admit_cronjob.go validateCronJobUpdate",
 )
 """Rules of Volcano's webhook for CronJobs. Their Jobs belong to the group volcano-job."""
-VOLCANO_JOB_FLOW: Final = Group(
+VOLCANO_JOB_FLOW: Final = RuleGroup(
     "volcano-job-flow",
     refused_by="Volcano's webhook",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobflows/validate/validate_jobflow.go",
@@ -37,7 +37,7 @@ VOLCANO_JOB_FLOW: Final = Group(
     refused_on_updates="pkg/webhooks/admission/jobflows/validate/validate_jobflow.go AdmitJobFlows",
 )
 """Rules of Volcano's webhook for JobFlows, and flows whose Jobs are never created."""
-VOLCANO_QUEUE: Final = Group(
+VOLCANO_QUEUE: Final = RuleGroup(
     "volcano-queue",
     refused_by="Volcano's webhook",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go",
@@ -45,14 +45,14 @@ VOLCANO_QUEUE: Final = Group(
     refused_on_updates="pkg/webhooks/admission/queues/validate/validate_queue.go validateQueue",
 )
 """Rules of Volcano's webhook for Queues."""
-VOLCANO_POD_GROUP: Final = Group(
+VOLCANO_POD_GROUP: Final = RuleGroup(
     "volcano-pod-group",
     refused_by="Volcano's webhook",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go",
     fails="create",
 )
 """Rules of Volcano's webhook for PodGroups."""
-VOLCANO_POD_GROUP_ADVICE: Final = Group(
+VOLCANO_POD_GROUP_ADVICE: Final = RuleGroup(
     "volcano-pod-group",
     refused_by="nobody; the gang stays pending",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/job_info.go",
@@ -60,7 +60,7 @@ VOLCANO_POD_GROUP_ADVICE: Final = Group(
     fails="pending",
 )
 """PodGroups that Volcano accepts, but that are never placed or probably not intended."""
-VOLCANO_HYPER_NODE: Final = Group(
+VOLCANO_HYPER_NODE: Final = RuleGroup(
     "volcano-hyper-node",
     refused_by="Volcano's webhook",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/hypernodes/validate/admit_hypernode.go",
@@ -68,7 +68,7 @@ VOLCANO_HYPER_NODE: Final = Group(
     refused_on_updates="pkg/webhooks/admission/hypernodes/validate/admit_hypernode.go validateHyperNode",
 )
 """Rules of Volcano's webhook and schema for HyperNodes."""
-VOLCANO_POD: Final = Group(
+VOLCANO_POD: Final = RuleGroup(
     "volcano-pod",
     refused_by="Volcano's webhook, when the PodGroup is made",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/pods/validate/admit_pod.go",
@@ -76,7 +76,7 @@ VOLCANO_POD: Final = Group(
     fails="pending",
 )
 """Rules of Volcano's webhook for Pods, and Pods that are placed without their gang."""
-VOLCANO_SCHEDULER: Final = Group(
+VOLCANO_SCHEDULER: Final = RuleGroup(
     "volcano-scheduler",
     refused_by="Volcano's scheduler, which says so in its log and goes on with the configuration before",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/util.go",

@@ -14,7 +14,7 @@ from webhook.deadline import Deadline
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_HYPER_NODE
 from webhook.facts.volcano_objects.types import HyperNode, HyperNodeMember
-from webhook.placeholders import names_variable
+from webhook.placeholders import has_placeholder_variable
 from webhook.problem import Problem
 
 MEMBER_REQUIRED: Final = VOLCANO_HYPER_NODE.rule(
@@ -86,7 +86,7 @@ def _check_member_itself(member: HyperNodeMember, node: HyperNode) -> Iterator[P
 
 def _error_of_pattern(pattern: str, deadline: Deadline) -> str:
     """Return why a text is not a regular expression; "" for a valid one, and for a placeholder."""
-    if names_variable(pattern):
+    if has_placeholder_variable(pattern):
         return ""
     try:
         compile_user_pattern(pattern, deadline)

@@ -116,7 +116,7 @@ def validate_tasks(job: Job) -> Iterator[Problem]:
         if task.name in seen and not is_placeholder(task.name):
             yield task_name_twice_problem(task, seen[task.name])
         seen.setdefault(task.name, task.index)
-        if job.spec.is_filled:
+        if job.spec.has_no_placeholders:
             yield from validate_task_min_available(task, "lower minAvailable, or raise replicas")
         if task.partition_policy:
             yield from validate_partition_policy(task, job)
@@ -132,16 +132,18 @@ def validate_task_min_available(task: Task, fix: str) -> Iterator[Problem]:
 def validate_min_available(job: Job) -> Iterator[Problem]:
     """Yield the problem of a gang that is larger than the Job."""
     spec = job.spec
-    if spec.is_filled and spec.min_available > spec.pods:
-        message = f"must not be more than the {counted(spec.pods, 'pod')} of all tasks"
-        yield MIN_AVAILABLE.problem(spec.path("minAvailable"), message, f"set {spec.pods} or less", spec.min_available)
+    if spec.has_no_placeholders and spec.min_available > spec.pod_count:
+        message = f"must not be more than the {counted(spec.pod_count, 'pod')} of all tasks"
+        yield MIN_AVAILABLE.problem(
+            spec.path("minAvailable"), message, f"set {spec.pod_count} or less", spec.min_available
+        )
 
 
 def validate_partition_policy(task: Task, job: Job) -> Iterator[Problem]:
     """Yield the problems of partitions that do not add up to the task."""
     policy = task.partition_policy
     total, size, least = policy.total_partitions, policy.partition_size, policy.min_partitions
-    if job.spec.is_filled and total > 0 and size > 0:
+    if job.spec.has_no_placeholders and total > 0 and size > 0:
         if task.replicas != total * size:
             message = f"must be {total * size}, the product of totalPartitions {total} and partitionSize {size}"
             fix = f"set {total * size}, or change the partitions"
@@ -153,23 +155,23 @@ def validate_partition_policy(task: Task, job: Job) -> Iterator[Problem]:
     yield from validate_network_topology(policy.network_topology, OF_JOBS)
 
 
-def advise_pods(job: Job) -> Iterator[Problem]:
+def warn_of_tasks_without_pods(job: Job) -> Iterator[Problem]:
     """Yield tasks without pods, and a number of successes above the number of pods."""
     spec = job.spec
-    if not spec.is_filled:
+    if not spec.has_no_placeholders:
         return
     silent = [task for task in spec.tasks if not task.has("replicas")]
     for task in silent:
         message = "is not set, which means 0, so the task has no pods"
         yield REPLICAS.problem(task.path("replicas"), message, "set a number")
-    if spec.tasks and not spec.pods and not silent:
+    if spec.tasks and not spec.pod_count and not silent:
         message = "have no replicas, so the job has nothing to run"
         yield NO_PODS.problem(spec.path("tasks"), message, "set replicas of a task")
     yield from _check_min_success(job)
 
 
 def _check_min_success(job: Job) -> Iterator[Problem]:
-    wanted, pods = job.spec.min_success, job.spec.pods
+    wanted, pods = job.spec.min_success, job.spec.pod_count
     if wanted is not None and pods and wanted > pods:
         message = (
             f"must not be more than the {counted(pods, 'pod')} of all tasks because the job otherwise never completes"
@@ -177,14 +179,14 @@ def _check_min_success(job: Job) -> Iterator[Problem]:
         yield MIN_SUCCESS.problem(job.spec.path("minSuccess"), message, f"set {pods} or less", wanted)
 
 
-def advise_minima(job: Job, sent: JobSpec) -> Iterator[Problem]:
+def warn_of_task_minima_above_gang(job: Job, sent: JobSpec) -> Iterator[Problem]:
     """Yield a task with its own minimum in a gang that starts with fewer pods than its tasks need."""
     spec = job.spec
-    if not spec.is_filled or not 0 < spec.min_available < spec.needed_pods:
+    if not spec.has_no_placeholders or not 0 < spec.min_available < spec.needed_pod_count:
         return
     task = next(_tasks_with_written_minimum(spec, sent), None)
     if task is not None:
-        of_job, needed = path_as_text(spec.path("minAvailable")), spec.needed_pods
+        of_job, needed = path_as_text(spec.path("minAvailable")), spec.needed_pod_count
         message = (
             f"has no effect because {of_job} `{spec.min_available}` is less than the {counted(needed, 'pod')} that the "
             "tasks need together"
@@ -206,7 +208,7 @@ def _tasks_with_written_minimum(spec: JobSpec, sent: JobSpec) -> Iterator[Task]:
 def validate_update(job: Job, subject: Subject) -> Iterator[Problem]:
     """Yield the problems of an update: numbers that do not fit, and changes of immutable fields."""
     for task in job.spec.tasks:
-        if job.spec.is_filled:
+        if job.spec.has_no_placeholders:
             yield from validate_task_min_available(task, "lower minAvailable of the task")
         if task.partition_policy:
             yield from validate_partition_policy(task, job)
@@ -214,18 +216,18 @@ def validate_update(job: Job, subject: Subject) -> Iterator[Problem]:
     yield from validate_network_topology(job.spec.network_topology, OF_JOBS)
     old = subject.typed_old(Job)
     if len(old.spec.tasks) != len(job.spec.tasks):
-        yield _tasks_kept_problem(old, job)
+        yield _changed_task_count_problem(old, job)
     elif not subject.omitted:
-        yield from _check_immutable(old, job)
+        yield from _check_immutable_fields(old, job)
 
 
-def _tasks_kept_problem(old: Job, job: Job) -> Problem:
+def _changed_task_count_problem(old: Job, job: Job) -> Problem:
     count = counted(len(job.spec.tasks), "task")
     message = f"cannot change from {len(old.spec.tasks)} to {count} because a Job keeps their number"
     return TASKS_KEPT.problem(job.spec.path("tasks"), message, "restore the tasks, or create a new Job")
 
 
-def _check_immutable(old: Job, job: Job) -> Iterator[Problem]:
+def _check_immutable_fields(old: Job, job: Job) -> Iterator[Problem]:
     before, after = _spec_without_changeable_fields(old.spec, _DEFAULTS), _spec_without_changeable_fields(job.spec, {})
     path = next(paths_of_changed_fields(before, after, job.spec, Job.gvk), None)
     if path is not None:

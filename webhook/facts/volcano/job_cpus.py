@@ -28,11 +28,11 @@ def validate_whole_cpus(task: Task) -> Iterator[Problem]:
     """Yield containers of a task with a NUMA policy that do not request whole CPUs (validateTaskTopoPolicy)."""
     if task.topology_policy in _NOT_PLACED:
         return
-    for container in task.pod.all_containers():
+    for container in task.pod_spec.all_containers():
         resources = container.resources
         side, listed = ("requests", resources.requests) if resources.requests else ("limits", resources.limits)
-        written = amounts.text_of(listed.get("cpu"))
-        cpus = quantity.read(written)
+        written = amounts.amount_as_string(listed.get("cpu"))
+        cpus = quantity.read_quantity_or_none(written)
         if is_placeholder(written) or cpus is None or (cpus.sign() > 0 and cpus.is_whole()):
             continue
         message = (

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.facts.subject import Subject
-from webhook.facts.volcano.cycles import waiting_in_circles
+from webhook.facts.volcano.cycles import find_names_waiting_in_cycles
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.sent_job import spec_without_defaults
 from webhook.facts.volcano_objects.types import Job, Task
@@ -83,7 +83,7 @@ def _check_dependency(task: Task, job: Job) -> Iterator[Problem]:
 
 def _check_dependency_cycle(job: Job) -> Iterator[Problem]:
     """Yield the problems that topoSort would report."""
-    waiting = waiting_in_circles({task.name: task.depends_on.names for task in job.spec.tasks}, job)
+    waiting = find_names_waiting_in_cycles({task.name: task.depends_on.names for task in job.spec.tasks}, job)
     if waiting:
         task = job.spec.tasks_by_name[waiting[0]]
         message = f"leads to a cycle because {named(sorted(waiting), 'task')} wait for each other"
@@ -93,10 +93,14 @@ def _check_dependency_cycle(job: Job) -> Iterator[Problem]:
         yield DEPENDENCY_CYCLE.problem(task.path("dependsOn"), message, fix)
 
 
-def advise_start(job: Job, subject: Subject) -> Iterator[Problem]:
+def warn_of_gang_deadlock(job: Job, subject: Subject) -> Iterator[Problem]:
     """Yield a gang that waits for pods which are created only once the gang runs."""
     spec = job.spec
-    if not spec.is_filled or not any(task.depends_on.names for task in spec.tasks) or any(validate_dependencies(job)):
+    if (
+        not spec.has_no_placeholders
+        or not any(task.depends_on.names for task in spec.tasks)
+        or any(validate_dependencies(job))
+    ):
         return
     late = [task for task in spec.tasks if not _is_created_first(task, job)]
     if late:
@@ -111,7 +115,7 @@ def _is_created_first(task: Task, job: Job) -> bool:
 
 
 def _check_deadlock(job: Job, late: Sequence[Task], *, is_default: bool) -> Iterator[Problem]:
-    spec, pods = job.spec, job.spec.pods - sum(task.replicas for task in late)
+    spec, pods = job.spec, job.spec.pod_count - sum(task.replicas for task in late)
     needing = next((task for task in late if task.min_available), None)
     if spec.min_available > pods:
         message = (
@@ -122,7 +126,7 @@ def _check_deadlock(job: Job, late: Sequence[Task], *, is_default: bool) -> Iter
         fix = f"set {pods}" if pods else "remove a dependency so that one task can start first"
         shown = f"`{spec.min_available}`" + (", the default," if is_default else "")
         yield DEADLOCK.problem(spec.path("minAvailable"), message, fix, shown=shown)
-    elif needing is not None and spec.min_available >= spec.needed_pods:
+    elif needing is not None and spec.min_available >= spec.needed_pod_count:
         message = (
             f"leads to a job that never starts because no pod starts before {counted(needing.min_available, 'pod')} of "
             f"task `{needing.name}` can start, and this task is created only when another task runs"

@@ -94,12 +94,12 @@ _EXIT_CODES: Final = range(1, 256)
 
 def validate_policies(job: Job) -> Iterator[Problem]:
     """Yield the first problem in each list of policies of the Job and its tasks, as upstream does."""
-    yield from _validate_list(job.spec.policies, job.spec.path("policies"))
+    yield from _check_policy_list(job.spec.policies, job.spec.path("policies"))
     for task in job.spec.tasks:
-        yield from _validate_list(task.policies, task.path("policies"))
+        yield from _check_policy_list(task.policies, task.path("policies"))
 
 
-def _validate_list(policies: Items[LifecyclePolicy], at: FieldPath) -> Iterator[Problem]:
+def _check_policy_list(policies: Items[LifecyclePolicy], at: FieldPath) -> Iterator[Problem]:
     events: set[str] = set()
     codes: set[int] = set()
     for policy in policies:

@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
-from webhook.facts.volcano.cycles import waiting_in_circles
+from webhook.facts.volcano.cycles import find_names_waiting_in_cycles
 from webhook.facts.volcano.groups import VOLCANO_JOB_FLOW
 from webhook.facts.volcano.queue_tree import read_queues
 from webhook.facts.volcano.sent_job import job_of_template
@@ -95,7 +95,7 @@ def check_job_flow(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the order of the flows, and of the Job of each."""
     job_flow = subject.typed(JobFlow)
     yield from _validate_job_flow_dag(job_flow)
-    yield from _check_label_length(job_flow, subject)
+    yield from _check_name_fits_label(job_flow, subject)
     seen: set[str] = set()
     for flow in job_flow.spec.flows:
         if not is_placeholder(flow.name):
@@ -127,7 +127,7 @@ def _check_flow_exists(target: str, path: FieldPath) -> Iterator[Problem]:
 
 
 def _check_flow_cycle(flows: dict[str, Flow], job_flow: JobFlow) -> Iterator[Problem]:
-    waiting = waiting_in_circles({name: flow.depends_on.targets for name, flow in flows.items()}, job_flow)
+    waiting = find_names_waiting_in_cycles({name: flow.depends_on.targets for name, flow in flows.items()}, job_flow)
     if waiting and waiting[0]:
         path = flows[waiting[0]].depends_on.path("targets")
         message, fix = (
@@ -137,7 +137,7 @@ def _check_flow_cycle(flows: dict[str, Flow], job_flow: JobFlow) -> Iterator[Pro
         yield FLOW_CYCLE.problem(path, message, fix)
 
 
-def _check_label_length(job_flow: JobFlow, subject: Subject) -> Iterator[Problem]:
+def _check_name_fits_label(job_flow: JobFlow, subject: Subject) -> Iterator[Problem]:
     label = f"{subject.namespace}.{job_flow.name}"
     if len(label) > _LONGEST_LABEL and not is_placeholder(job_flow.name):
         message = (
@@ -155,18 +155,18 @@ def _flow_twice_problem(flow: Flow) -> Problem:
 
 def _validate_template(flow: Flow, subject: Subject) -> Iterator[Problem]:
     """Yield a JobTemplate that does not exist, or whose Jobs Volcano rejects."""
-    view = subject.view()
+    view = subject.cluster_view()
     template = view.find(JobTemplate, flow.name)
     if template:
         yield from _check_job_refused(flow, template, subject)
     else:
         is_known = view.is_whole(JobTemplate.gvk) or subject.once(read_queues).is_whole
-        yield _template_exists_problem(flow, view, is_known=is_known)
+        yield _missing_template_problem(flow, view, is_known=is_known)
 
 
-def _template_exists_problem(flow: Flow, view: ClusterView, *, is_known: bool) -> Problem:
+def _missing_template_problem(flow: Flow, view: ClusterView, *, is_known: bool) -> Problem:
     if not is_known:
-        return TEMPLATE_EXISTS.problem(flow.path("name"), missing=view.missing()[""])
+        return TEMPLATE_EXISTS.problem(flow.path("name"), missing=view.missing_objects_by_field()[""])
     message = "names a JobTemplate that does not exist in the namespace, so the flow waits until somebody creates it"
     return TEMPLATE_EXISTS.problem(flow.path("name"), message, "create the JobTemplate, or correct the name", flow.name)
 
@@ -177,7 +177,8 @@ def _check_job_refused(flow: Flow, template: JobTemplate, subject: Subject) -> I
     refused = next(validate_create(job, subject), None)
     if refused is not None and not refused.missing:
         message = (
-            f"makes a Job that Volcano refuses because in JobTemplate `{flow.name}`, {refused.path} {refused.said}"
+            f"makes a Job that Volcano refuses because in JobTemplate `{flow.name}`, {refused.path} "
+            f"{refused.found_and_message}"
         )
         yield JOB_REFUSED.problem(flow.path("name"), message, refused.fix, flow.name)
 

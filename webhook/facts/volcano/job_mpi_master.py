@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.volcano.groups import VOLCANO_JOB
-from webhook.facts.volcano.job_plugins import task_of_role_fix, tasks_by_role
+from webhook.facts.volcano.job_plugins import fix_for_role_without_task, tasks_by_role
 from webhook.facts.volcano_objects.plugins import PLUGINS
 from webhook.facts.volcano_objects.types import Job
 from webhook.placeholders import is_placeholder
@@ -33,4 +33,4 @@ def validate_mpi_master(job: Job) -> Iterator[Problem]:
     default = PLUGINS["mpi"].tasks["master"]
     looked_for = f"task `{wanted}`, " + ("the default of --master" if wanted == default else "as --master says")
     message = f"looks for the master in {looked_for}, but the job has no such task"
-    yield MPI_MASTER.problem(job.spec.path("plugins", "mpi"), message, task_of_role_fix("master", wanted))
+    yield MPI_MASTER.problem(job.spec.path("plugins", "mpi"), message, fix_for_role_without_task("master", wanted))

@@ -11,8 +11,8 @@ from typing import Final
 
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
 from webhook.facts.volcano_objects.types import Job, Task
-from webhook.name_faults import key_fault
-from webhook.names import qualified_name
+from webhook.name_faults import qualified_name_fault
+from webhook.names import qualified_name_errors
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.problems.rule import Rule
@@ -58,7 +58,7 @@ def validate_job_name(job: Job) -> Iterator[Problem]:
     if _longest_job_name(job) and not is_placeholder(_longest_job_name(job)):
         if job.name:
             yield from _check_job_name(job)
-        yield from _check_pod_name(job)
+        yield from _check_pod_name_length(job)
 
 
 def _longest_job_name(job: Job) -> str:
@@ -79,9 +79,9 @@ def _fix_for_long_name(count: int, job: Job) -> str:
 
 
 def _check_job_name(job: Job) -> Iterator[Problem]:
-    if not qualified_name(job.name):
+    if not qualified_name_errors(job.name):
         return
-    message = f"cannot be used in labels of the pods because {key_fault(job.name)}"
+    message = f"cannot be used in labels of the pods because {qualified_name_fault(job.name)}"
     fix = "use only letters, digits, dashes and dots in the name"
     if len(job.name) > _LONGEST:
         message = f"must have at most {_LONGEST} characters because the name is used in labels"
@@ -89,7 +89,7 @@ def _check_job_name(job: Job) -> Iterator[Problem]:
     yield JOB_NAME.problem("metadata.name", message, fix, job.name)
 
 
-def _check_pod_name(job: Job) -> Iterator[Problem]:
+def _check_pod_name_length(job: Job) -> Iterator[Problem]:
     for task in job.spec.tasks:
         pod = f"{_longest_job_name(job)}-{task.name}-{task.index}"
         if len(pod) > _LONGEST and not is_placeholder(task.name):
@@ -101,13 +101,13 @@ def _check_pod_name(job: Job) -> Iterator[Problem]:
             return
 
 
-def advise_host_names(job: Job) -> Iterator[Problem]:
+def warn_of_invalid_host_names(job: Job) -> Iterator[Problem]:
     """Yield names that are invalid as host names or subdomain, as which the plugin svc uses them."""
     if "svc" not in job.spec.plugins or not _longest_job_name(job) or is_placeholder(_longest_job_name(job)):
         return
     for task in job.spec.tasks:
-        fields = [] if task.pod.hostname else ["hostname"]
-        fields += [] if task.pod.subdomain else ["subdomain"]
+        fields = [] if task.pod_spec.hostname else ["hostname"]
+        fields += [] if task.pod_spec.subdomain else ["subdomain"]
         if "." in _longest_job_name(job) and fields:
             yield _host_name_problem(job, fields=" and ".join(fields))
             return
@@ -119,7 +119,7 @@ def _pod_with_long_host_name(task: Task, job: Job) -> str:
     """Return the last pod of a task if its name is too long for a host name and not rejected otherwise; else ""."""
     last = f"{_longest_job_name(job)}-{task.name}-{max(task.replicas - 1, 0)}"
     is_refused = len(f"{_longest_job_name(job)}-{task.name}-{task.index}") > _LONGEST_HOST
-    if len(last) <= _LONGEST_HOST or task.pod.hostname or is_placeholder(task.name) or is_refused:
+    if len(last) <= _LONGEST_HOST or task.pod_spec.hostname or is_placeholder(task.name) or is_refused:
         return ""
     return last
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.command_lines.node_limits import node_limits_of
+from webhook.facts.command_lines.node_limits import node_count_range_of_launch
 from webhook.facts.volcano.commands import ContainerCommand
 from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.plugin_setup import PluginSetup
@@ -31,8 +31,8 @@ PARTIAL_GANG: Final = VOLCANO_JOB_ADVICE.rule(
 
 def advise_partial_gang(command: ContainerCommand, setup: PluginSetup) -> Iterator[Problem]:
     """Yield a gang that may start before there is room for all nodes that a launcher waits for."""
-    job, limits = setup.job, node_limits_of(command.launch)
-    if job.spec.is_filled and limits is not None and job.spec.min_available < limits[0] <= setup.pods:
+    job, limits = setup.job, node_count_range_of_launch(command.launch)
+    if job.spec.has_no_placeholders and limits is not None and job.spec.min_available < limits[0] <= setup.pods:
         message = describe_partial_gang(job.spec.min_available, command.launch.by, limits[0])
         fix = f"set {limits[0]}, or remove minAvailable"
         yield PARTIAL_GANG.problem(job.spec.path("minAvailable"), message, fix, job.spec.min_available)

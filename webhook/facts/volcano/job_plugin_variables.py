@@ -47,12 +47,14 @@ Reason: TypeAlias = tuple[str, str]
 """The reason why a variable is not set, and the fix."""
 
 
-def advise_plugin_variables(command: ContainerCommand, setup: PluginSetup) -> Iterator[Problem]:
+def warn_of_unset_plugin_variables(command: ContainerCommand, setup: PluginSetup) -> Iterator[Problem]:
     """Yield variables that nobody sets, grouped by the reason."""
     unset: dict[Reason, list[str]] = {}
     for name in command.reads:
         match = _OF_TASK.fullmatch(name)
-        reason = _why_svc_sets_none(match, setup) if match else _why_plugin_sets_none(name, command, setup)
+        reason = (
+            _explain_unset_svc_variable(match, setup) if match else _explain_unset_plugin_variable(name, command, setup)
+        )
         if reason is not None:
             unset.setdefault(reason, []).append(name)
     for (why, fix), names in unset.items():
@@ -60,7 +62,7 @@ def advise_plugin_variables(command: ContainerCommand, setup: PluginSetup) -> It
         yield PLUGIN_VARIABLE.problem(command.path, message, fix)
 
 
-def _why_plugin_sets_none(name: str, command: ContainerCommand, setup: PluginSetup) -> Reason | None:
+def _explain_unset_plugin_variable(name: str, command: ContainerCommand, setup: PluginSetup) -> Reason | None:
     """Return why a plugin's variable is not set; None if it is set or another rule reports it."""
     owner, job = _OWNERS.get(name, ""), setup.job
     if not owner or (owner == "pytorch" and command.launch.by not in _OF_TORCH):
@@ -82,7 +84,7 @@ def _why_plugin_sets_none(name: str, command: ContainerCommand, setup: PluginSet
     )
 
 
-def _why_svc_sets_none(match: re.Match[str], setup: PluginSetup) -> Reason | None:
+def _explain_unset_svc_variable(match: re.Match[str], setup: PluginSetup) -> Reason | None:
     """Return why the hosts of a task, or their number, are not in a variable; None if they are."""
     if "svc" not in setup.job.spec.plugins:
         return "the job has no plugin svc", "add `svc: []` to the plugins, or set every such variable in env"

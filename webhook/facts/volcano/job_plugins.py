@@ -97,37 +97,37 @@ PLUGIN_ONE_POD: Final = VOLCANO_JOB_ADVICE.rule(
 
 def tasks_by_role(job: Job, plugin: str) -> Mapping[str, str]:
     """Return the tasks that a plugin looks for, by role."""
-    return {**PLUGINS[plugin].tasks, **PLUGINS[plugin].read(job.spec.plugins[plugin]).values}
+    return {**PLUGINS[plugin].tasks, **PLUGINS[plugin].parse_arguments(job.spec.plugins[plugin]).values}
 
 
-def validate_plugins(job: Job) -> Iterator[Problem]:
+def check_plugins_exist(job: Job) -> Iterator[Problem]:
     """Yield plugins that do not exist."""
     for name in job.spec.plugins:
-        yield from _check_plugin(name, job)
+        yield from _check_plugin_exists(name, job)
 
 
-def _check_plugin(name: str, job: Job) -> Iterator[Problem]:
+def _check_plugin_exists(name: str, job: Job) -> Iterator[Problem]:
     if name not in PLUGINS and not is_placeholder(name):
         near = nearest_name(name.lower(), PLUGINS) or (name.lower() if name.lower() in PLUGINS else "")
         fix = did_you_mean(near, f"use one of {', '.join(sorted(PLUGINS))}")
         yield PLUGIN.problem(job.spec.path("plugins", name), "must be a plugin of Volcano", fix, name)
 
 
-def task_of_role_fix(role: str, wanted: str) -> str:
+def fix_for_role_without_task(role: str, wanted: str) -> str:
     """Return the fix for a role without a task."""
     return f"add --{role}=<task> with the name of one of the tasks, or name a task `{wanted}`"
 
 
-def advise_plugins(job: Job) -> Iterator[Problem]:
+def warn_of_plugin_arguments_and_tasks(job: Job) -> Iterator[Problem]:
     """Yield arguments that a plugin cannot read, and tasks that it does not find."""
     for name, arguments in job.spec.plugins.items():
         if name in PLUGINS and name != "env" and not any(map(is_placeholder, arguments)):
-            flags = PLUGINS[name].read(arguments)
+            flags = PLUGINS[name].parse_arguments(arguments)
             yield from _check_plugin_argument(name, arguments, flags, job)
             if name == "ssh":
-                yield from _check_plugin_keys(flags, job)
-                yield from _check_plugin_port(flags, job)
-            yield from _advise_roles(name, {**PLUGINS[name].tasks, **flags.values}, job)
+                yield from _check_ssh_key_pair(flags, job)
+                yield from _check_ssh_port(flags, job)
+            yield from _check_tasks_of_plugin_roles(name, {**PLUGINS[name].tasks, **flags.values}, job)
 
 
 def _check_plugin_argument(name: str, arguments: Sequence[str], flags: ParsedFlags, job: Job) -> Iterator[Problem]:
@@ -137,7 +137,7 @@ def _check_plugin_argument(name: str, arguments: Sequence[str], flags: ParsedFla
         yield PLUGIN_ARGUMENT.problem(path, message, flags.fix, arguments[flags.at])
 
 
-def _check_plugin_keys(flags: ParsedFlags, job: Job) -> Iterator[Problem]:
+def _check_ssh_key_pair(flags: ParsedFlags, job: Job) -> Iterator[Problem]:
     """Yield a key of a pair without the other one (ssh.go OnJobAdd, withUserProvidedRsaKey)."""
     private, public = (bool(flags.values.get(f"ssh-{side}-key")) for side in ("private", "public"))
     path = job.spec.path("plugins", "ssh")
@@ -149,7 +149,7 @@ def _check_plugin_keys(flags: ParsedFlags, job: Job) -> Iterator[Problem]:
         yield PLUGIN_KEYS.problem(path, message, "add the private key, or remove the public key")
 
 
-def _check_plugin_port(flags: ParsedFlags, job: Job) -> Iterator[Problem]:
+def _check_ssh_port(flags: ParsedFlags, job: Job) -> Iterator[Problem]:
     """Yield an invalid port, in place of which the plugin uses 22 (ssh.go validateSSHPort)."""
     port = flags.values.get("ssh-port", "22")
     if port.isdecimal() and not 0 < int(port[:_MOST_DIGITS]) <= _LARGEST_PORT:
@@ -158,27 +158,27 @@ def _check_plugin_port(flags: ParsedFlags, job: Job) -> Iterator[Problem]:
         yield PLUGIN_PORT.problem(path, message, f"set a port from 1 to {_LARGEST_PORT}")
 
 
-def _advise_roles(name: str, wanted: Mapping[str, str], job: Job) -> Iterator[Problem]:
+def _check_tasks_of_plugin_roles(name: str, wanted: Mapping[str, str], job: Job) -> Iterator[Problem]:
     """Yield the first problem of the tasks that a plugin looks for."""
-    broken = _plugin_task_problem(name, wanted, job) or _plugin_role_problem(name, wanted, job)
+    broken = _missing_required_task_problem(name, wanted, job) or _plugin_role_problem(name, wanted, job)
     if broken:
         yield broken
 
 
-def _plugin_task_problem(name: str, wanted: Mapping[str, str], job: Job) -> Problem | None:
+def _missing_required_task_problem(name: str, wanted: Mapping[str, str], job: Job) -> Problem | None:
     role, outcome = _NEVER.get(name, ("", ""))
     if not role or wanted[role] in job.spec.tasks_by_name:
         return None
     message = f"needs a task `{wanted[role]}`, which does not exist, so {outcome}"
-    return PLUGIN_TASK.problem(job.spec.path("plugins", name), message, task_of_role_fix(role, wanted[role]))
+    return PLUGIN_TASK.problem(job.spec.path("plugins", name), message, fix_for_role_without_task(role, wanted[role]))
 
 
 def _plugin_role_problem(name: str, wanted: Mapping[str, str], job: Job) -> Problem | None:
-    reason = _sentence_about_absent_role(name, wanted, job) or _task_without_role(name, wanted, job)
+    reason = _explain_argument_with_missing_task(name, wanted, job) or _explain_task_without_role(name, wanted, job)
     return PLUGIN_ROLE.problem(job.spec.path("plugins", name), *reason) if reason else None
 
 
-def _sentence_about_absent_role(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, str] | None:
+def _explain_argument_with_missing_task(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, str] | None:
     """Return the message and the fix for an argument that names a missing task; None if there is none."""
     tasks = job.spec.tasks_by_name
     named = {role: wanted[role] for role, default in PLUGINS[name].tasks.items() if wanted[role] != default}
@@ -190,7 +190,7 @@ def _sentence_about_absent_role(name: str, wanted: Mapping[str, str], job: Job) 
     return message, f"write the name of a task, or remove --{role}"
 
 
-def _task_without_role(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, str] | None:
+def _explain_task_without_role(name: str, wanted: Mapping[str, str], job: Job) -> tuple[str, str] | None:
     """Return the message and the fix for a task that has no role in a plugin, or None."""
     tasks, names = job.spec.tasks, [wanted[role] for role in PLUGINS[name].tasks]
     left = next((task.name for task in tasks if task.name not in names), None)
@@ -211,7 +211,7 @@ def _has_single_pod(tasks: Sequence[Task]) -> bool:
     return len(tasks) == 1 and tasks[0].replicas == 1
 
 
-def advise_plugin_one_pod(job: Job) -> Iterator[Problem]:
+def warn_of_several_master_pods(job: Job) -> Iterator[Problem]:
     """Yield a master, head or chief task of a plugin with several pods."""
     for plugin, (role, outcome) in _ONE_POD.items():
         task = job.spec.tasks_by_name.get(tasks_by_role(job, plugin)[role]) if plugin in job.spec.plugins else None

@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
-from webhook.facts.volcano.queue_tree import OPEN, command_for_queue, read_queues
+from webhook.facts.volcano.queue_tree import OPEN, read_queues, vcctl_command_for_queue
 from webhook.facts.volcano.referenced_queue import QueueRules
 from webhook.facts.volcano_objects.types import Job
 from webhook.placeholders import is_placeholder
@@ -70,14 +70,14 @@ _LONGEST_LABEL: Final = 63
 OF_JOBS: Final = QueueRules(JOB_QUEUE_EXISTS, JOB_QUEUE_OPEN, JOB_QUEUE_LEAF, JOB_CAPABILITY, is_of_jobs=True)
 
 
-def advise_queue(job: Job, subject: Subject) -> Iterator[Problem]:
+def warn_of_queue_name_or_closed_ancestor(job: Job, subject: Subject) -> Iterator[Problem]:
     """Yield a queue whose name is not a valid label, or that has a closed queue above it."""
     if not is_placeholder(job.spec.queue):
-        yield from _check_queue_label(job)
-        yield from _check_queue_ancestor(job, subject)
+        yield from _check_queue_name_fits_label(job)
+        yield from _check_closed_queue_ancestor(job, subject)
 
 
-def _check_queue_label(job: Job) -> Iterator[Problem]:
+def _check_queue_name_fits_label(job: Job) -> Iterator[Problem]:
     if len(job.spec.queue) > _LONGEST_LABEL:
         message = (
             f"leads to pods that are refused because they carry the name in a label, with at most {_LONGEST_LABEL} "
@@ -87,7 +87,7 @@ def _check_queue_label(job: Job) -> Iterator[Problem]:
         yield QUEUE_LABEL.problem(job.spec.path("queue"), message, fix, job.spec.queue)
 
 
-def _check_queue_ancestor(job: Job, subject: Subject) -> Iterator[Problem]:
+def _check_closed_queue_ancestor(job: Job, subject: Subject) -> Iterator[Problem]:
     name, queues = job.spec.queue, subject.once(read_queues)
     closed = next((above for above in queues.ancestors(name) if above.state not in ("", OPEN)), None)
     if closed is not None:
@@ -95,5 +95,5 @@ def _check_queue_ancestor(job: Job, subject: Subject) -> Iterator[Problem]:
             f"is below queue `{closed.name}`, which is in state {closed.state}, but Volcano runs the job because it "
             f"looks only at the state of `{name}`"
         )
-        fix = f"close queue `{name}` too ({command_for_queue('close', name)}) if its jobs must not run"
+        fix = f"close queue `{name}` too ({vcctl_command_for_queue('close', name)}) if its jobs must not run"
         yield QUEUE_ANCESTOR.problem(job.spec.path("queue"), message, fix, name)

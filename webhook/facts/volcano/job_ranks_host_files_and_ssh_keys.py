@@ -16,8 +16,8 @@ from webhook.facts.subject import Subject
 from webhook.facts.volcano.commands import ContainerCommand, read_commands
 from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.job_partial_gang import advise_partial_gang
-from webhook.facts.volcano.job_plugin_variables import advise_plugin_variables
-from webhook.facts.volcano.plugin_setup import PluginSetup, setup_by_plugins
+from webhook.facts.volcano.job_plugin_variables import warn_of_unset_plugin_variables
+from webhook.facts.volcano.plugin_setup import PluginSetup, read_plugin_setup
 from webhook.facts.volcano_objects.types import Job
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -70,13 +70,13 @@ _ASSIGNED: Final = re.compile(r"\b([A-Z_][A-Z0-9_]*)\+?=")
 _SEVERAL: Final = 2
 
 
-def advise_commands(job: Job, subject: Subject) -> Iterator[Problem]:
+def warn_of_setup_missing_for_commands(job: Job, subject: Subject) -> Iterator[Problem]:
     """Yield what the commands of a Job need and its plugins do not set up."""
     if any(map(is_placeholder, (*job.spec.plugins, *job.spec.tasks_by_name))):
         return
-    setup = setup_by_plugins(job, subject)
+    setup = read_plugin_setup(job, subject)
     for command in read_commands(job, subject):
-        yield from advise_plugin_variables(command, setup)
+        yield from warn_of_unset_plugin_variables(command, setup)
         yield from _check_host_file(command, setup)
         yield from _check_ssh_keys(command, setup)
         yield from _check_ranks_and_slots(command, setup)
@@ -115,7 +115,7 @@ def _check_ranks_and_slots(command: ContainerCommand, setup: PluginSetup) -> Ite
         return
     files = {*_host_files_of_mpirun(command.script)}
     task = setup.files.get(files.pop()) if len(files) == 1 else None
-    if task is not None and setup.job.spec.is_filled and 0 < task.replicas < (launch.ranks or 0):
+    if task is not None and setup.job.spec.has_no_placeholders and 0 < task.replicas < (launch.ranks or 0):
         have = f"{counted(task.replicas, 'slot')}, one for each pod of task `{task.name}`"
         message = f"mpirun asks for {counted(launch.ranks or 0, 'rank')}, but Open MPI has only {have}, so mpirun fails"
         fix = "lower -np, raise the replicas of the task, or name hosts with slots, as in host:4"
@@ -132,5 +132,5 @@ def _host_files_of_mpirun(script: str) -> Iterator[str]:
 
 def _may_mount_ssh_keys(command: ContainerCommand) -> bool:
     """Return whether a Secret, or another volume with unknown content, may hold keys."""
-    volumes = command.task.pod.volumes
+    volumes = command.task.pod_spec.volumes
     return any(source not in ("name", "emptyDir", "downwardAPI") for volume in volumes for source in volume.json)

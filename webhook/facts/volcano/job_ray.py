@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
-from webhook.facts.volcano.job_plugins import advise_plugin_one_pod, tasks_by_role
+from webhook.facts.volcano.job_plugins import tasks_by_role, warn_of_several_master_pods
 from webhook.facts.volcano_objects.types import Job, Task
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -43,28 +43,28 @@ _RAY_IMAGE: Final = re.compile(r"(?:^|[/_-])ray(?:[-_:@]|$|/ray)")
 _RAY_START: Final = re.compile(r"\bray start\b")
 
 
-def advise_tasks(job: Job) -> Iterator[Problem]:
+def warn_of_tasks_with_plugin_roles(job: Job) -> Iterator[Problem]:
     """Yield the problems of the tasks that plugins find by their roles."""
-    yield from advise_plugin_one_pod(job)
+    yield from warn_of_several_master_pods(job)
     if "ray" in job.spec.plugins:
         wanted = {"headContainer": "head", "workerContainer": "worker", **tasks_by_role(job, "ray")}
         for role in ("head", "worker"):
             task = job.spec.tasks_by_name.get(wanted[role])
             if task is not None:
-                yield from _advise_ray(task, wanted[f"{role}Container"], role)
+                yield from _check_task_starts_ray(task, wanted[f"{role}Container"], role)
 
 
-def _advise_ray(task: Task, name: str, role: str) -> Iterator[Problem]:
+def _check_task_starts_ray(task: Task, name: str, role: str) -> Iterator[Problem]:
     """Yield the problems of the container in which the plugin starts Ray."""
-    chosen = next((container for container in task.pod.containers if container.name == name), None)
+    chosen = next((container for container in task.pod_spec.containers if container.name == name), None)
     if chosen is not None:
-        yield from _check_ray_command(chosen)
+        yield from _check_command_replaced_by_ray(chosen)
     elif not is_placeholder(name):
-        yield from _check_ray_container(task, name, role)
+        yield from _check_ray_container_name(task, name, role)
 
 
-def _check_ray_container(task: Task, name: str, role: str) -> Iterator[Problem]:
-    for container in task.pod.containers:
+def _check_ray_container_name(task: Task, name: str, role: str) -> Iterator[Problem]:
+    for container in task.pod_spec.containers:
         if _RAY_IMAGE.search(container.image) and not _does_command_start_ray(container):
             message = f"does not start Ray because the plugin ray sets only the command of a container `{name}`"
             fix = f"rename the container to {name}, or add --{role}Container={container.name} to the plugin"
@@ -72,7 +72,7 @@ def _check_ray_container(task: Task, name: str, role: str) -> Iterator[Problem]:
             return
 
 
-def _check_ray_command(container: Container) -> Iterator[Problem]:
+def _check_command_replaced_by_ray(container: Container) -> Iterator[Problem]:
     if container.command and not _does_command_start_ray(container):
         message = "is never run because the plugin ray replaces it with `ray start`"
         fix = "start the program with a Ray job, or in another container"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.command_lines.command import launched_by_json
+from webhook.facts.command_lines.command import cached_launch_of_json
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
 from webhook.facts.volcano_objects.types import Job, LifecyclePolicy, Task
@@ -32,10 +32,10 @@ _OF_THE_END: Final = frozenset(("TaskCompleted", "TaskFailed", "PodFailed"))
 _FIX: Final = "set OnFailure or Never"
 
 
-def advise_restarts(job: Job, subject: Subject) -> Iterator[Problem]:
+def warn_of_endless_restarts(job: Job, subject: Subject) -> Iterator[Problem]:
     """Yield pods that restart for ever, if nothing else ends the job."""
-    lasting = [task for task in job.spec.tasks if task.pod.restart_policy in ("", "Always")]
-    policies = list(_ending_policies(job)) if lasting else []
+    lasting = [task for task in job.spec.tasks if task.pod_spec.restart_policy in ("", "Always")]
+    policies = list(_policies_that_end_job(job)) if lasting else []
     is_mixed = len(lasting) < len(job.spec.tasks)
     ends = any(_may_policy_apply(policy, owner, is_mixed=is_mixed) for policy, owner in policies)
     for task in lasting:
@@ -43,7 +43,7 @@ def advise_restarts(job: Job, subject: Subject) -> Iterator[Problem]:
 
 
 def _check_restart_policy(task: Task, subject: Subject, *, ends: bool, has_policies: bool) -> Iterator[Problem]:
-    policy, path = task.pod.restart_policy, task.pod.path("restartPolicy")
+    policy, path = task.pod_spec.restart_policy, task.pod_spec.path("restartPolicy")
     if policy and not has_policies:
         message = "restarts containers that have succeeded, so the job never completes by itself"
         yield RESTART_POLICY.problem(path, message, _FIX, policy)
@@ -52,7 +52,7 @@ def _check_restart_policy(task: Task, subject: Subject, *, ends: bool, has_polic
         yield RESTART_POLICY.problem(path, f"is not set, which is Always, {why}", _FIX)
 
 
-def _ending_policies(job: Job) -> Iterator[tuple[LifecyclePolicy, Task | None]]:
+def _policies_that_end_job(job: Job) -> Iterator[tuple[LifecyclePolicy, Task | None]]:
     """Yield policies that end the job; those of tasks with their tasks."""
     for policy in job.spec.policies:
         if policy.action in _ENDING:
@@ -67,12 +67,12 @@ def _may_policy_apply(policy: LifecyclePolicy, owner: Task | None, *, is_mixed: 
     """Return whether a policy may apply if some pods never end; `is_mixed` if others do."""
     if frozenset(policy.distinct_events) - _OF_THE_END:
         return True
-    return is_mixed if owner is None else owner.pod.restart_policy in ("OnFailure", "Never")
+    return is_mixed if owner is None else owner.pod_spec.restart_policy in ("OnFailure", "Never")
 
 
 def _starts_training(task: Task, subject: Subject) -> bool:
     """Return whether a command of the task's pods starts a training, which ends."""
     if not task.replicas:
         return False
-    launches = (launched_by_json(container.json, subject) for container in task.pod.all_containers())
+    launches = (cached_launch_of_json(container.json, subject) for container in task.pod_spec.all_containers())
     return any(launch.by not in ("", "python", "several") for launch in launches)

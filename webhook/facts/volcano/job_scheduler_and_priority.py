@@ -39,7 +39,7 @@ VOLCANO_JOB_PRIORITY_CLASS: Final = VOLCANO_JOB_ADVICE.rule(
 _KUBERNETES: Final = "default-scheduler"
 
 
-def advise_schedulers(job: Job) -> Iterator[Problem]:
+def warn_of_other_schedulers(job: Job) -> Iterator[Problem]:
     """Yield pods that another scheduler places, which are not part of the gang."""
     of_job = job.spec.scheduler_name
     if of_job == _KUBERNETES:
@@ -50,24 +50,24 @@ def advise_schedulers(job: Job) -> Iterator[Problem]:
         yield OTHER_SCHEDULER.problem(job.spec.path("schedulerName"), message, "remove schedulerName", of_job)
         return
     for task in job.spec.tasks:
-        other = task.pod.scheduler_name or of_job
+        other = task.pod_spec.scheduler_name or of_job
         if other != of_job and not is_placeholder(other + of_job):
             message = (
                 f"takes these pods from scheduler `{of_job}` of the job, which starts the pods of the job together"
             )
-            yield OTHER_SCHEDULER.problem(task.pod.path("schedulerName"), message, "remove schedulerName", other)
+            yield OTHER_SCHEDULER.problem(task.pod_spec.path("schedulerName"), message, "remove schedulerName", other)
 
 
-def advise_priority(job: Job, subject: Subject) -> Iterator[Problem]:
+def warn_of_missing_priority_class(job: Job, subject: Subject) -> Iterator[Problem]:
     """Yield a PriorityClass of the Job that does not exist."""
     name = job.spec.priority_class_name
     if not name or name in ALWAYS_THERE or is_placeholder(name):
         return
-    view, path = subject.view(), job.spec.path("priorityClassName")
+    view, path = subject.cluster_view(), job.spec.path("priorityClassName")
     if view.get(PRIORITY_CLASS, name, namespaced=False) is not None:
         return
     if not (view.is_whole(PRIORITY_CLASS) or subject.once(read_queues).is_whole):
-        yield VOLCANO_JOB_PRIORITY_CLASS.problem(path, missing=view.missing()[""])
+        yield VOLCANO_JOB_PRIORITY_CLASS.problem(path, missing=view.missing_objects_by_field()[""])
         return
     message = "names a PriorityClass that does not exist, so Kubernetes refuses every pod"
     yield VOLCANO_JOB_PRIORITY_CLASS.problem(path, message, "create the class, or correct the name", name)

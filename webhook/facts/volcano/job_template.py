@@ -17,7 +17,7 @@ from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.job_cpus import validate_whole_cpus
 from webhook.facts.volcano_objects.types import Job, Task
 from webhook.name_faults import label_fault
-from webhook.names import dns1123_label
+from webhook.names import dns1123_label_errors
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -62,17 +62,17 @@ def validate_task_templates(job: Job) -> Iterator[Problem]:
 
 def _check_pod_template(task: Task) -> Iterator[Problem]:
     """Yield the problems that validateTaskTemplate would report."""
-    for path, message, fix, value in _validate_pod(task.pod):
+    for path, message, fix, value in _validate_pod(task.pod_spec):
         yield POD_TEMPLATE.problem(path, message, fix, value)
 
 
 def _validate_pod(pod: PodSpec) -> Iterator[Broken]:
     if not pod.containers:
         yield pod.path("containers"), "must have a container", "add a container", None
-    yield from _check_choices(
+    yield from _check_values_are_allowed(
         pod, ("restartPolicy", pod.restart_policy, _RESTARTS), ("dnsPolicy", pod.dns_policy, _DNS)
     )
-    yield from _check_hosts(pod)
+    yield from _check_hostname_and_subdomain(pod)
     yield from _check_tolerations(pod)
     volumes = {volume.name for volume in pod.volumes if volume.name}
     for container in pod.all_containers():
@@ -81,15 +81,15 @@ def _validate_pod(pod: PodSpec) -> Iterator[Broken]:
             yield from _check_host_ports(container)
 
 
-def _check_choices(part: Typed, *fields: tuple[str, str, tuple[str, ...]]) -> Iterator[Broken]:
+def _check_values_are_allowed(part: Typed, *fields: tuple[str, str, tuple[str, ...]]) -> Iterator[Broken]:
     for name, value, choices in fields:
         if value and value not in choices and not is_placeholder(value):
             yield part.path(name), f"must be one of {', '.join(choices)}", "use one of them", value
 
 
-def _check_hosts(pod: PodSpec) -> Iterator[Broken]:
+def _check_hostname_and_subdomain(pod: PodSpec) -> Iterator[Broken]:
     for name, value in (("hostname", pod.hostname), ("subdomain", pod.subdomain)):
-        if value and dns1123_label(value) and not is_placeholder(value):
+        if value and dns1123_label_errors(value) and not is_placeholder(value):
             message = f"is not a valid {name} because {label_fault(value)}"
             yield pod.path(name), message, "use at most 63 lower-case letters, digits and dashes", value
 
@@ -108,15 +108,15 @@ def _validate_container(container: Container, volumes: set[str]) -> Iterator[Bro
     if not container.image:
         message, fix = "must be set because a container cannot start without an image", "set the image of the container"
         yield container.path("image"), message, fix, None
-    yield from _check_choices(container, ("imagePullPolicy", container.image_pull_policy, _PULLS))
-    yield from _check_restarts(container)
+    yield from _check_values_are_allowed(container, ("imagePullPolicy", container.image_pull_policy, _PULLS))
+    yield from _check_container_restart_policy(container)
     yield from _check_env_names(container)
     yield from _check_mounted_volumes(container, volumes)
     if container.lifecycle:
-        yield from _check_sleeps(container.lifecycle)
+        yield from _check_sleep_seconds_of_hooks(container.lifecycle)
 
 
-def _check_restarts(container: Container) -> Iterator[Broken]:
+def _check_container_restart_policy(container: Container) -> Iterator[Broken]:
     """Yield restart policies of containers, which AllowContainerRestartPolicyRules would allow; it is off."""
     if container.restart_policy_rules:
         message = "must not be set because Volcano's webhook refuses rules about restarts of containers"
@@ -145,7 +145,7 @@ def _check_mounted_volumes(container: Container, volumes: set[str]) -> Iterator[
             yield mount.path("name"), message, fix, mount.name
 
 
-def _check_sleeps(lifecycle: Lifecycle) -> Iterator[Broken]:
+def _check_sleep_seconds_of_hooks(lifecycle: Lifecycle) -> Iterator[Broken]:
     """Yield sleep hooks of 0 seconds, which PodLifecycleSleepActionAllowZero would allow; it is off."""
     for hook in (lifecycle.pre_stop, lifecycle.post_start):
         if hook.sleep and hook.sleep.seconds <= 0:

@@ -10,7 +10,7 @@ from typing import Final
 
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
-from webhook.facts.volcano.network_topology import TopologyRules, advise_part, advise_topology
+from webhook.facts.volcano.network_topology import TopologyRules, warn_of_missing_tiers, warn_of_tiers_of_gang_part
 from webhook.facts.volcano_objects.types import Job
 from webhook.problem import Problem
 
@@ -62,7 +62,7 @@ OF_JOBS: Final = TopologyRules(JOB_HIGHEST_TIER, JOB_TIER, JOB_TIER_NAME, JOB_TI
 def advise_job_topology(job: Job, subject: Subject) -> Iterator[Problem]:
     """Yield tiers that do not exist, and partitions with a higher tier than the whole job."""
     gang = job.spec.network_topology
-    yield from advise_topology(gang, subject, OF_JOBS)
+    yield from warn_of_missing_tiers(gang, subject, OF_JOBS)
     for task in job.spec.tasks:
         if part := task.partition_policy.network_topology:
-            yield from advise_part(part, gang, subject, OF_JOBS)
+            yield from warn_of_tiers_of_gang_part(part, gang, subject, OF_JOBS)

@@ -12,7 +12,7 @@ from typing import Final
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
 from webhook.facts.volcano_objects.types import Job, JobVolume
 from webhook.name_faults import subdomain_fault
-from webhook.names import USE_SUBDOMAIN, dns1123_subdomain
+from webhook.names import USE_SUBDOMAIN, dns1123_subdomain_errors
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.volumes import VolumeClaimSpec
@@ -87,12 +87,12 @@ def _check_volume_source(volume: JobVolume) -> Iterator[Problem]:
 
 def _check_volume_claim_name(volume: JobVolume) -> Iterator[Problem]:
     name = volume.volume_claim_name
-    if name and not volume.volume_claim and dns1123_subdomain(name) and not is_placeholder(name):
+    if name and not volume.volume_claim and dns1123_subdomain_errors(name) and not is_placeholder(name):
         message = f"cannot be the name of a PersistentVolumeClaim because {subdomain_fault(name)}"
         yield VOLUME_CLAIM_NAME.problem(volume.path("volumeClaimName"), message, USE_SUBDOMAIN, name)
 
 
-def advise_volumes(job: Job) -> Iterator[Problem]:
+def warn_of_claims_and_unmounted_volumes(job: Job) -> Iterator[Problem]:
     """Yield claims that Kubernetes rejects, and volumes that are not mounted or whose pods are rejected."""
     claims: set[str] = set()
     mounting = _tasks_by_mount_path(job) if job.spec.volumes else {}
@@ -103,7 +103,7 @@ def advise_volumes(job: Job) -> Iterator[Problem]:
             yield from _check_claim_twice(volume)
         claims.add(volume.volume_claim_name)
         if volume.mount_path in mounting:
-            yield _mount_path_in_pods_problem(volume, mounting[volume.mount_path])
+            yield _mount_path_conflict_problem(volume, mounting[volume.mount_path])
 
 
 def _check_volume_claim(claim: VolumeClaimSpec) -> Iterator[Problem]:
@@ -123,7 +123,7 @@ def _check_claim_twice(volume: JobVolume) -> Iterator[Problem]:
         yield CLAIM_TWICE.problem(volume.path("volumeClaimName"), message, fix, name)
 
 
-def _mount_path_in_pods_problem(volume: JobVolume, task: str) -> Problem:
+def _mount_path_conflict_problem(volume: JobVolume, task: str) -> Problem:
     message = (
         f"leads to pods that are refused because a container of task `{task}` mounts another volume at the same path"
     )
@@ -137,6 +137,6 @@ def _tasks_by_mount_path(job: Job) -> dict[str, str]:
     return {
         mount.mount_path: task.name
         for task in job.spec.tasks
-        for container in task.pod.containers
+        for container in task.pod_spec.containers
         for mount in container.volume_mounts
     }

@@ -14,11 +14,11 @@ from typing import Final
 
 from webhook.attributes import POD
 from webhook.facts.command_lines.command import launch_of_json
-from webhook.facts.command_lines.node_limits import node_limits_of
+from webhook.facts.command_lines.node_limits import node_count_range_of_launch
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects import kinds
 from webhook.problem import MissingObject
-from webhook.same import Same
+from webhook.same import IdentityKey
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodTemplate
 from webhook.workloads.podsets import PodSet, pod_templates
@@ -48,22 +48,22 @@ class PodGroupMember:
 
 def pods_of_group(subject: Subject, name: str) -> tuple[Sequence[PodGroupMember], tuple[MissingObject, ...]]:
     """Return the pods that name a PodGroup of the request's namespace, and the objects missing to know them."""
-    view = subject.view()
-    view.all(POD, subject.namespace)
-    if unknown := view.missing():
+    view = subject.cluster_view()
+    view.list_json(POD, subject.namespace)
+    if unknown := view.missing_objects_by_field():
         return (), unknown[""]
     naming: list[PodGroupMember] = []
-    for row in subject.deadline.each(subject.table.rows):
+    for row in subject.deadline.charge_for_items(subject.table.rows):
         if row.podSets and row.group not in (kinds.BATCH, kinds.FLOW):  # Volcano names the groups of its own
-            listed = view.all(row.gvk, subject.namespace)
+            listed = view.list_json(row.gvk, subject.namespace)
             subject.deadline.spend(len(listed))
-            naming += _members_by_pod_group(Same(listed), Same(subject.table)).get(name, ())
+            naming += _members_by_pod_group(IdentityKey(listed), IdentityKey(subject.table)).get(name, ())
     absent = MissingObject(kind="Pod", name=f"that names PodGroup {name}", namespace=subject.namespace)
     return naming, () if naming else (absent,)
 
 
 @lru_cache(maxsize=_KEPT)
-def _members_by_pod_group(objects: Same, table: Same) -> Mapping[str, Sequence[PodGroupMember]]:
+def _members_by_pod_group(objects: IdentityKey, table: IdentityKey) -> Mapping[str, Sequence[PodGroupMember]]:
     """Return the members of each PodGroup among objects of one kind; cached for the list."""
     groups: dict[str, list[PodGroupMember]] = {}
     for obj in objects.held:
@@ -76,7 +76,7 @@ def _members_by_pod_group(objects: Same, table: Same) -> Mapping[str, Sequence[P
 
 def _pod_group_member(podset: PodSet, template: PodTemplate, maker: Object) -> PodGroupMember:
     launches = (launch_of_json(container.json) for container in template.spec.containers)
-    nodes = [limits[0] for started in launches if (limits := node_limits_of(started)) is not None]
+    nodes = [limits[0] for started in launches if (limits := node_count_range_of_launch(started)) is not None]
     annotations, labels = template.metadata.annotations, template.metadata.labels
     return PodGroupMember(
         maker=f"{maker.json['kind']} `{maker.name}`",

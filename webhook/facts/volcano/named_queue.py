@@ -17,7 +17,7 @@ from webhook.facts.train_job_pods.merged_train_job import merge_train_job
 from webhook.facts.volcano.gang_resources import amounts_in_thousandths
 from webhook.facts.volcano.pod_queue_and_capability import OF_PODS
 from webhook.facts.volcano.queue_tree import read_queues
-from webhook.facts.volcano.referenced_queue import advise_capability, validate_queue
+from webhook.facts.volcano.referenced_queue import validate_queue, warn_of_amounts_above_capability
 from webhook.facts.volcano_objects import kinds
 from webhook.problem import Problem
 from webhook.typed.fields import Amounts, Part, Text
@@ -104,7 +104,9 @@ def check_queue_of_training_job(subject: Subject) -> Iterator[Problem]:
         policy = subject.typed(TrainingJob).spec.run_policy.scheduling_policy
         yield from validate_queue(policy.queue, policy.path("queue"), subject, OF_PODS)
         needed = amounts_in_thousandths(policy.min_resources)
-        yield from advise_capability(needed, policy.queue, policy.path("queue"), subject.once(read_queues), OF_PODS)
+        yield from warn_of_amounts_above_capability(
+            needed, policy.queue, policy.path("queue"), subject.once(read_queues), OF_PODS
+        )
 
 
 def check_queue_of_train_job(subject: Subject) -> Iterator[Problem]:

@@ -49,10 +49,10 @@ class HyperNodeTiers:
     is_unknown: bool
 
 
-def read_tiers(subject: Subject) -> HyperNodeTiers:
+def read_hyper_node_tiers(subject: Subject) -> HyperNodeTiers:
     """Return the tiers of the cluster; call it through `Subject.once`."""
-    view = subject.view()
-    nodes = view.every(HyperNode)
+    view = subject.cluster_view()
+    nodes = view.list_typed_in_all_namespaces(HyperNode)
     numbers = [node.spec.tier for node in nodes if node.spec.tier is not None]
     names = frozenset(node.spec.tier_name for node in nodes if node.spec.tier_name)
     is_unknown = not (view.is_whole(HyperNode.gvk) or (nodes and subject.once(read_queues).is_whole))
@@ -66,26 +66,26 @@ def validate_network_topology(topology: NetworkTopology, rules: TopologyRules) -
         yield rules.highest_tier.problem(path, message, "remove one of the two", topology.highest_tier_name)
 
 
-def advise_topology(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> Iterator[Problem]:
+def warn_of_missing_tiers(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> Iterator[Problem]:
     """Yield tiers that no HyperNode of the cluster has."""
-    yield from _check_tier(topology, subject, rules)
-    yield from _check_tier_name(topology, subject, rules)
+    yield from _check_highest_tier_number(topology, subject, rules)
+    yield from _check_tier_name_exists(topology, subject, rules)
 
 
-def advise_part(
+def warn_of_tiers_of_gang_part(
     part: NetworkTopology, gang: NetworkTopology, subject: Subject, rules: TopologyRules
 ) -> Iterator[Problem]:
     """Yield tiers of a partition or a subgroup that do not exist or are higher than those of the gang."""
-    yield from advise_topology(part, subject, rules)
-    yield from _check_tier_order(part, gang, rules)
+    yield from warn_of_missing_tiers(part, subject, rules)
+    yield from _check_part_tier_below_gang_tier(part, gang, rules)
 
 
-def _check_tier(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> Iterator[Problem]:
+def _check_highest_tier_number(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> Iterator[Problem]:
     """Yield a highest tier that is lower than the tiers of all HyperNodes."""
     most, name = topology.highest_tier_allowed, topology.highest_tier_name
     if topology.mode == "soft" or (most is None and not name):
         return
-    tiers = subject.once(read_tiers)
+    tiers = subject.once(read_hyper_node_tiers)
     if tiers.is_unknown:
         yield rules.tier.problem(topology.at, missing=_ABSENT)
     elif most is not None and tiers.lowest is not None and tiers.lowest > most:
@@ -93,21 +93,23 @@ def _check_tier(topology: NetworkTopology, subject: Subject, rules: TopologyRule
         yield rules.tier.problem(topology.path("highestTierAllowed"), message, f"set {tiers.lowest} or more", most)
 
 
-def _check_tier_name(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> Iterator[Problem]:
+def _check_tier_name_exists(topology: NetworkTopology, subject: Subject, rules: TopologyRules) -> Iterator[Problem]:
     """Yield a name of a tier that no HyperNode has, if there are HyperNodes."""
     name = topology.highest_tier_name
     if topology.mode == "soft" or topology.highest_tier_allowed is not None or not name or is_placeholder(name):
         return
-    tiers = subject.once(read_tiers)
+    tiers = subject.once(read_hyper_node_tiers)
     if tiers.lowest is not None and name not in tiers.names:
         message = "is not the tier name of any HyperNode, so Volcano places the pods without regard to the topology"
-        fix = did_you_mean(subject.view().nearest(name, tiers.names), "write the tier name of a HyperNode")
+        fix = did_you_mean(subject.cluster_view().nearest(name, tiers.names), "write the tier name of a HyperNode")
         yield rules.tier_name.problem(topology.path("highestTierName"), message, fix, name)
 
 
-def _check_tier_order(part: NetworkTopology, gang: NetworkTopology, rules: TopologyRules) -> Iterator[Problem]:
+def _check_part_tier_below_gang_tier(
+    part: NetworkTopology, gang: NetworkTopology, rules: TopologyRules
+) -> Iterator[Problem]:
     """Yield a highest tier of a part of a gang that is higher than that of the gang."""
-    most, bound = part.bound, gang.bound
+    most, bound = part.hard_highest_tier, gang.hard_highest_tier
     if bound is not None and most is not None and most > bound:
         above = path_as_text(gang.path("highestTierAllowed"))
         message = f"has no effect because {above} keeps all pods within tier {bound}"

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from webhook.facts.queue_overview import Amount, Overview, Row
-from webhook.facts.resource_units import amount_in_units
+from webhook.facts.queue_overview import QueueOverview, QueueResourceAmounts, QueueRow
+from webhook.facts.resource_units import parse_amount_in_kueue_units
 from webhook.facts.view import ClusterView
 from webhook.facts.volcano.queue_tree import OPEN
 from webhook.facts.volcano_objects.types import ROOT, Queue
 from webhook.typed.collections import Items
 
 
-def read_volcano_overview(view: ClusterView) -> Overview:
+def read_volcano_overview(view: ClusterView) -> QueueOverview:
     """Return the queues of Volcano in a cluster, below those that they name as parents."""
-    queues = {queue.name: queue for queue in view.every(Queue) if queue.name}
+    queues = {queue.name: queue for queue in view.list_typed_in_all_namespaces(Queue) if queue.name}
     children: dict[str, list[str]] = {}
     for name in Items(sorted(queues), view.deadline):
         parent = queues[name].parent
@@ -27,50 +27,50 @@ def read_volcano_overview(view: ClusterView) -> Overview:
     below_root = children.pop("", [])
     first = [(ROOT, 0)] if ROOT in queues else []
     waiting = [*((name, len(first)) for name in reversed(below_root)), *first]
-    rows: dict[str, Row] = {}
+    rows: dict[str, QueueRow] = {}
     while waiting:
         view.deadline.spend(1)
         name, depth = waiting.pop()
-        rows[name] = _row(queues[name], depth, rows)
+        rows[name] = _row_of_queue(queues[name], depth, rows)
         waiting += [(child, depth + 1) for child in reversed(children.get(name, ()))]
-    lost = [_cycle(queues[name]) for name in sorted(queues) if name not in rows]
-    return Overview((*rows.values(), *lost))
+    lost = [_row_of_queue_in_cycle(queues[name]) for name in sorted(queues) if name not in rows]
+    return QueueOverview((*rows.values(), *lost))
 
 
-def _row(queue: Queue, depth: int, above: Mapping[str, Row]) -> Row:
+def _row_of_queue(queue: Queue, depth: int, above: Mapping[str, QueueRow]) -> QueueRow:
     parent = queue.parent or (ROOT if ROOT in above and queue.name != ROOT else "")
     limits = {amount.resource: amount.most for amount in above[parent].amounts} if parent in above else {}
-    return Row(
+    return QueueRow(
         kind="Queue",
         name=queue.name,
         parent=parent,
         depth=depth,
-        amounts=tuple(_amounts(queue, limits)),
-        obstacles=tuple(_obstacles(queue)),
+        amounts=tuple(_limited_amounts_of_queue(queue, limits)),
+        obstacles=tuple(_obstacles_of_queue(queue)),
     )
 
 
-def _amounts(queue: Queue, limits: Mapping[str, int]) -> Iterator[Amount]:
+def _limited_amounts_of_queue(queue: Queue, limits: Mapping[str, int]) -> Iterator[QueueResourceAmounts]:
     """Yield the amounts of the resources that the queue, or one above it, limits."""
     spec = queue.spec
-    written = {name: amount_in_units(name, value) for name, value in spec.written_capability.items()}
+    written = {name: parse_amount_in_kueue_units(name, value) for name, value in spec.written_capability.items()}
     capability = {name: value for name, value in written.items() if value is not None}
     for resource in dict.fromkeys((*capability, *limits)):
         allocated = queue.status.allocated.get(resource)
-        yield Amount(
+        yield QueueResourceAmounts(
             flavor="",
             resource=resource,
-            nominal=amount_in_units(resource, spec.written_deserved.get(resource)) or 0,
+            nominal=parse_amount_in_kueue_units(resource, spec.written_deserved.get(resource)) or 0,
             most=min(each[resource] for each in (capability, limits) if resource in each),
-            used=amount_in_units(resource, str(allocated)) or 0 if allocated else 0,
+            used=parse_amount_in_kueue_units(resource, str(allocated)) or 0 if allocated else 0,
         )
 
 
-def _obstacles(queue: Queue) -> Iterator[str]:
+def _obstacles_of_queue(queue: Queue) -> Iterator[str]:
     if queue.state not in ("", OPEN):
         yield f"takes no jobs because its state is {queue.state}"
 
 
-def _cycle(queue: Queue) -> Row:
+def _row_of_queue_in_cycle(queue: Queue) -> QueueRow:
     told = "its parents lead back to a queue below them, so that nothing is scheduled"
-    return Row(kind="Queue", name=queue.name, parent=queue.parent, obstacles=(told,))
+    return QueueRow(kind="Queue", name=queue.name, parent=queue.parent, obstacles=(told,))

@@ -42,10 +42,10 @@ class PluginSetup:
     view: ClusterView
 
 
-def setup_by_plugins(job: Job, subject: Subject) -> PluginSetup:
+def read_plugin_setup(job: Job, subject: Subject) -> PluginSetup:
     """Return what the plugins of a Job set up."""
     files = {task.name.replace("-", "_"): task for task in job.spec.tasks}
-    service = PLUGINS["svc"].read(job.spec.plugins.get("svc", ())).values
+    service = PLUGINS["svc"].parse_arguments(job.spec.plugins.get("svc", ())).values
     return PluginSetup(
         job=job,
         tasks=frozenset(job.spec.tasks_by_name),
@@ -53,6 +53,6 @@ def setup_by_plugins(job: Job, subject: Subject) -> PluginSetup:
         variables=frozenset(map(str.upper, files)),
         roles={name: tasks_by_role(job, name) for name in ("mpi", "pytorch") if name in job.spec.plugins},
         has_variables=is_true_in_go(service.get("inject-hosts-env", "true")),
-        pods=job.spec.pods,
-        view=subject.view(),
+        pods=job.spec.pod_count,
+        view=subject.cluster_view(),
     )

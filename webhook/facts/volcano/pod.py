@@ -15,8 +15,8 @@ from webhook.facts.volcano.groups import VOLCANO_POD
 from webhook.facts.volcano.pod_group_annotation_and_existence import (
     ANNOTATIONS,
     OTHER_GROUP_NAME,
-    advise_group_annotation,
     group_absent_problem,
+    warn_of_ignored_group_annotation,
 )
 from webhook.facts.volcano.pod_queue_and_capability import OF_PODS
 from webhook.facts.volcano.queue_tree import read_queues
@@ -60,28 +60,28 @@ def check_pod(subject: Subject) -> Iterator[Problem]:
     pod = subject.typed(Pod)
     annotations = pod.metadata.annotations
     if pod.spec.scheduler_name == kinds.SCHEDULER:
-        yield from _check_budget(annotations)
-        if kinds.GROUP_NAME not in annotations and _gets_a_group(subject):
+        yield from _check_disruption_budget_annotations(annotations)
+        if kinds.GROUP_NAME not in annotations and _gets_pod_group_from_volcano(subject):
             path = (*ANNOTATIONS, kinds.QUEUE_NAME)
             yield from validate_queue(annotations.get(kinds.QUEUE_NAME, ""), path, subject, OF_PODS)
     name = annotations.get(kinds.GROUP_NAME, "")
     if name and not is_placeholder(name):
-        yield from _advise_group(name, pod, subject)
-    if not name and _is_as_written(subject):
-        yield from advise_group_annotation(annotations)
+        yield from _check_pod_group_and_scheduler(name, pod, subject)
+    if not name and _has_no_annotations_of_operators(subject):
+        yield from warn_of_ignored_group_annotation(annotations)
 
 
-def _gets_a_group(subject: Subject) -> bool:
+def _gets_pod_group_from_volcano(subject: Subject) -> bool:
     """Return whether Volcano creates the PodGroup of the pod, in the queue that the pod names."""
     return subject.template_of is None or subject.template_of.group in _CONTROLLED
 
 
-def _is_as_written(subject: Subject) -> bool:
+def _has_no_annotations_of_operators(subject: Subject) -> bool:
     """Return whether no operator adds annotations to the pods."""
     return subject.template_of is None or subject.template_of.group in ("apps", "batch")
 
 
-def _check_budget(annotations: Entries[str]) -> Iterator[Problem]:
+def _check_disruption_budget_annotations(annotations: Entries[str]) -> Iterator[Problem]:
     """Yield the problems that validateAnnotation would report."""
     given = [name for name in _BUDGETS if name in annotations]
     for name in given:
@@ -102,9 +102,9 @@ def _is_budget_value(value: str) -> bool:
     return int(text) > 0 and (text == value or int(text) < 100)
 
 
-def _advise_group(name: str, pod: Pod, subject: Subject) -> Iterator[Problem]:
+def _check_pod_group_and_scheduler(name: str, pod: Pod, subject: Subject) -> Iterator[Problem]:
     """Yield a PodGroup that does not exist, or that another scheduler places than the Pod."""
-    view, scheduler = subject.view(), pod.spec.scheduler_name or kinds.DEFAULT_SCHEDULER
+    view, scheduler = subject.cluster_view(), pod.spec.scheduler_name or kinds.DEFAULT_SCHEDULER
     group = view.find(PodGroup, name)
     if group and scheduler == kinds.DEFAULT_SCHEDULER:
         yield _other_scheduler_problem(name, scheduler)

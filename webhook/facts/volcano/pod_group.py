@@ -14,14 +14,18 @@ from webhook.facts.subject import Subject
 from webhook.facts.volcano.gang_resources import amounts_in_thousandths, is_unknown_resource
 from webhook.facts.volcano.groups import VOLCANO_POD_GROUP_ADVICE
 from webhook.facts.volcano.member_pods import PodGroupMember, pods_of_group
-from webhook.facts.volcano.network_topology import advise_part, advise_topology, validate_network_topology
+from webhook.facts.volcano.network_topology import (
+    validate_network_topology,
+    warn_of_missing_tiers,
+    warn_of_tiers_of_gang_part,
+)
 from webhook.facts.volcano.pod_group_queue_and_capability import OF_POD_GROUPS, advise_queue_change
 from webhook.facts.volcano.pod_group_tiers import OF_POD_GROUPS as TOPOLOGIES
 from webhook.facts.volcano.queue_tree import read_queues
-from webhook.facts.volcano.referenced_queue import advise_capability, validate_queue
+from webhook.facts.volcano.referenced_queue import validate_queue, warn_of_amounts_above_capability
 from webhook.facts.volcano.sent_job import is_create_request
 from webhook.facts.volcano_objects import kinds
-from webhook.facts.volcano_objects.defaults import job_with_defaults
+from webhook.facts.volcano_objects.defaults import object_with_defaults
 from webhook.facts.volcano_objects.types import PodGroup, SubGroupPolicy
 from webhook.placeholders import is_placeholder
 from webhook.problem import MissingObject, Problem
@@ -87,20 +91,20 @@ _MIN_MEMBER: Final = ("spec", "minMember")
 
 def check_pod_group(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of a PodGroup."""
-    group = PodGroup.of(subject.once(job_with_defaults), (), subject.reading)
+    group = PodGroup.of(subject.once(object_with_defaults), (), subject.reading_context)
     if is_create_request(subject):
         yield from _validate_topologies(group)
         yield from _validate_queue(group, subject)
     else:
         yield from advise_queue_change(group, subject.typed_old(PodGroup))
     yield from _check_unknown_resource(group)
-    yield from _check_task_members(group)
-    yield from advise_members(group, subject)
+    yield from _check_min_member_covers_tasks(group)
+    yield from warn_of_group_size(group, subject)
     gang = group.spec.network_topology
-    yield from advise_topology(gang, subject, TOPOLOGIES)
+    yield from warn_of_missing_tiers(gang, subject, TOPOLOGIES)
     for policy in group.spec.sub_group_policy:
-        yield from advise_part(policy.network_topology, gang, subject, TOPOLOGIES)
-        yield from _check_sub_groups(policy)
+        yield from warn_of_tiers_of_gang_part(policy.network_topology, gang, subject, TOPOLOGIES)
+        yield from _check_min_sub_groups(policy)
 
 
 def _validate_topologies(group: PodGroup) -> Iterator[Problem]:
@@ -114,7 +118,7 @@ def _validate_queue(group: PodGroup, subject: Subject) -> Iterator[Problem]:
     name, path, queues = group.spec.queue, group.spec.path("queue"), subject.once(read_queues)
     yield from validate_queue(name, path, subject, OF_POD_GROUPS)
     if queues.is_leaf(name):  # of another one, queue-leaf speaks
-        yield from advise_capability(
+        yield from warn_of_amounts_above_capability(
             amounts_in_thousandths(group.spec.min_resources), name, path, queues, OF_POD_GROUPS
         )
 
@@ -127,7 +131,7 @@ def _check_unknown_resource(group: PodGroup) -> Iterator[Problem]:
             yield UNKNOWN_RESOURCE.problem(path, message, "write a full name such as nvidia.com/gpu", resource)
 
 
-def _check_task_members(group: PodGroup) -> Iterator[Problem]:
+def _check_min_member_covers_tasks(group: PodGroup) -> Iterator[Problem]:
     """Yield a minMember below the sum of minTaskMember, for which Volcano ignores minTaskMember."""
     least, total = group.spec.min_member, sum(group.spec.min_task_member.values())
     if total > least > 0:
@@ -136,26 +140,26 @@ def _check_task_members(group: PodGroup) -> Iterator[Problem]:
         yield TASK_MEMBERS.problem(group.spec.path("minMember"), message, fix, least)
 
 
-def _check_sub_groups(policy: SubGroupPolicy) -> Iterator[Problem]:
+def _check_min_sub_groups(policy: SubGroupPolicy) -> Iterator[Problem]:
     if policy.min_sub_groups > 1 and not policy.match_label_keys:
         message = "is more than the one subgroup that the pods form without matchLabelKeys, so no pod is ever placed"
         fix = "set 1, or set matchLabelKeys"
         yield SUB_GROUPS.problem(policy.path("minSubGroups"), message, fix, policy.min_sub_groups)
 
 
-def advise_members(group: PodGroup, subject: Subject) -> Iterator[Problem]:
+def warn_of_group_size(group: PodGroup, subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the size of a PodGroup that no controller owns."""
     least = group.spec.min_member
     if not group.name or is_placeholder(group.name) or not least or group.metadata.is_controlled:
         return
     pods, missing = pods_of_group(subject, group.name)
-    yield from _check_members(least, pods, missing)
+    yield from _check_enough_pods_for_group(least, pods, missing)
     if not missing:
         yield from _check_partial_gang(least, pods)
-        yield from _check_task_pods(group, pods)
+        yield from _check_enough_pods_for_tasks(group, pods)
 
 
-def _check_members(
+def _check_enough_pods_for_group(
     least: int, members: Sequence[PodGroupMember], missing: tuple[MissingObject, ...]
 ) -> Iterator[Problem]:
     placed = [member for member in members if member.scheduler != kinds.DEFAULT_SCHEDULER]
@@ -187,7 +191,7 @@ def _check_partial_gang(least: int, members: Sequence[PodGroupMember]) -> Iterat
         yield PARTIAL_GANG.problem(_MIN_MEMBER, describe_partial_gang(least, waiting.maker, waiting.nodes), fix, least)
 
 
-def _check_task_pods(group: PodGroup, members: Sequence[PodGroupMember]) -> Iterator[Problem]:
+def _check_enough_pods_for_tasks(group: PodGroup, members: Sequence[PodGroupMember]) -> Iterator[Problem]:
     """Yield pods that tasks of the gang need and nobody creates."""
     wanted = group.spec.min_task_member
     placed = [member for member in members if member.scheduler != kinds.DEFAULT_SCHEDULER]

@@ -40,12 +40,12 @@ def group_absent_problem(name: str, view: ClusterView, *, is_known: bool) -> Pro
     """Return the problem of a missing PodGroup; unless `is_known`, of one that cannot be looked up."""
     path = (*ANNOTATIONS, kinds.GROUP_NAME)
     if not is_known:
-        return GROUP_EXISTS.problem(path, missing=view.missing()[""])
+        return GROUP_EXISTS.problem(path, missing=view.missing_objects_by_field()[""])
     message = "is a PodGroup that does not exist in the namespace, so the pod waits until somebody creates one"
     return GROUP_EXISTS.problem(path, message, "create the PodGroup, or remove the annotation", name)
 
 
-def advise_group_annotation(annotations: Entries[str]) -> Iterator[Problem]:
+def warn_of_ignored_group_annotation(annotations: Entries[str]) -> Iterator[Problem]:
     """Yield the annotation that the scheduler does not read."""
     if other := annotations.get(OTHER_GROUP_NAME):
         message = "is ignored by Volcano's scheduler, so the pod is not part of this PodGroup"

@@ -49,17 +49,19 @@ def validate_quantity(queue: Queue) -> Iterator[Problem]:
     """Yield invalid amounts (validateResourceQuantityOfQueue); names are not checked."""
     for path, written in queue.spec.amounts_with_paths():
         for name, value in written.items():
-            text = amounts.text_of(value)
+            text = amounts.amount_as_string(value)
             broken = (
                 None
                 if is_placeholder(text)
                 else validate_resource_quantity_value(amounts.parse_resource_name(name), text)
             )
             if broken is not None:
-                yield QUANTITY.problem((*path, name), broken.message, broken.fix, shown=amounts.amount_as_text(value))
+                yield QUANTITY.problem(
+                    (*path, name), broken.message, broken.fix, shown=amounts.amount_for_message(value)
+                )
 
 
-def root_queue_problem(differing: list[str]) -> Problem:
+def changed_root_queue_problem(differing: list[str]) -> Problem:
     """Return the problem of changed amounts of the root queue."""
     names = " and ".join(differing)
     message = f"must not change {names} of the root queue because the root queue stands for the whole cluster"

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.volcano.groups import VOLCANO_QUEUE
-from webhook.facts.volcano.queue_tree import QueuesOfView
-from webhook.facts.volcano.sibling_sums import is_compared_by_scheduler
+from webhook.facts.volcano.queue_tree import QueueTree
+from webhook.facts.volcano.sibling_sums import is_resource_compared_by_scheduler
 from webhook.facts.volcano_objects.types import Queue
 from webhook.problem import Problem
 from webhook.quantity import Quantity
@@ -31,10 +31,12 @@ CAPABILITY_DESCENDANT: Final = VOLCANO_QUEUE.rule(
 )
 
 
-def validate_capability_ancestor(queue: Queue, queues: QueuesOfView) -> Iterator[Problem]:
+def validate_capability_ancestor(queue: Queue, queues: QueueTree) -> Iterator[Problem]:
     """Yield a capability above that of the nearest limiting queue above (validateChildAgainstAncestor)."""
     for name, most in _limits_of_capability(queue):
-        above = next((above for above in queues.upwards(queue.parent) if above.spec.capability.get(name)), None)
+        above = next(
+            (above for above in queues.queue_and_ancestors(queue.parent) if above.spec.capability.get(name)), None
+        )
         limit = above.spec.capability[name] if above else most
         if above and most > limit:
             message = f"must not be more than {limit}, the capability of queue `{above.name}` above this queue"
@@ -42,10 +44,10 @@ def validate_capability_ancestor(queue: Queue, queues: QueuesOfView) -> Iterator
             yield CAPABILITY_ANCESTOR.problem(queue.spec.path("capability", name), message, fix, str(most))
 
 
-def validate_capability_descendant(queue: Queue, queues: QueuesOfView) -> Iterator[Problem]:
+def validate_capability_descendant(queue: Queue, queues: QueueTree) -> Iterator[Problem]:
     """Yield a capability below that of the topmost limiting queues below (validateChildrenConstraints)."""
     for name, most in _limits_of_capability(queue):
-        limited = queues.limited_below(queue.name, name)
+        limited = queues.topmost_descendants_with_limit(queue.name, name)
         below = next((below for below in limited if below.spec.capability[name] > most), None)
         if below:
             largest = below.spec.capability[name]
@@ -56,4 +58,6 @@ def validate_capability_descendant(queue: Queue, queues: QueuesOfView) -> Iterat
 
 def _limits_of_capability(queue: Queue) -> Iterator[tuple[str, Quantity]]:
     """Yield the resources and amounts that the capability of a queue limits."""
-    return ((name, most) for name, most in queue.spec.capability.items() if most and is_compared_by_scheduler(name))
+    return (
+        (name, most) for name, most in queue.spec.capability.items() if most and is_resource_compared_by_scheduler(name)
+    )

@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_QUEUE
-from webhook.facts.volcano.queue_tree import ALWAYS_THERE, command_for_queue, read_queues
+from webhook.facts.volcano.queue_tree import ALWAYS_THERE, read_queues, vcctl_command_for_queue
 from webhook.facts.volcano_objects.types import Queue
 from webhook.problem import Problem
 from webhook.wording import counted
@@ -49,15 +49,15 @@ def check_queue_deletion(subject: Subject) -> Iterator[Problem]:
         shown = ", ".join(children[:_SHOWN]) + (", …" if len(children) > _SHOWN else "")
         fix = f"delete {'that queue' if len(children) == 1 else 'those queues'} first"
         yield _deletion_problem(name, f"while it has {counted(len(children), 'queue')} below ({shown})", fix)
-    elif queue.pods:
-        yield _deletion_of_used_problem(name, queue.pods)
+    elif queue.running_pod_count:
+        yield _deletion_of_used_queue_problem(name, queue.running_pod_count)
 
 
 def _deletion_problem(name: str, why: str, fix: str) -> Problem:
     return DELETION.problem("metadata.name", f"must not be deleted {why}", fix, name)
 
 
-def _deletion_of_used_problem(name: str, pods: int) -> Problem:
+def _deletion_of_used_queue_problem(name: str, pods: int) -> Problem:
     message = f"should not be deleted while {counted(pods, 'pod')} run in it because these pods lose their queue"
-    fix = f"close the queue ({command_for_queue('close', name)}), wait until the pods end, then delete the queue"
+    fix = f"close the queue ({vcctl_command_for_queue('close', name)}), wait until the pods end, then delete the queue"
     return DELETION_OF_USED.problem("metadata.name", message, fix, name)

@@ -51,7 +51,7 @@ def validate_hierarchical_attributes(queue: Queue, subject: Subject) -> Iterator
     path, weights = _annotation_value(queue, HIERARCHY), _annotation_value(queue, HIERARCHY_WEIGHTS)
     if not (path or weights) or is_placeholder(path + weights):
         return
-    steps, numbers = path.count("/") + 1, queue.charged(weights.split("/"))
+    steps, numbers = path.count("/") + 1, queue.charged_list(weights.split("/"))
     if steps != len(numbers):
         message = f"must have {counted(steps, 'weight')}, one for each step of {HIERARCHY}"
         yield VOLCANO_QUEUE_HIERARCHY_WEIGHTS.problem(_WEIGHTS, message, "write a weight for each step", weights)
@@ -59,7 +59,7 @@ def validate_hierarchical_attributes(queue: Queue, subject: Subject) -> Iterator
     wrong = next((index for index, text in enumerate(numbers) if not _is_positive_weight(text)), None)
     yield from _check_hierarchy_weight_finite(numbers[:wrong], weights)
     if wrong is None:
-        yield from _check_hierarchy_path(queue, path, subject)
+        yield from _check_hierarchy_path_is_no_prefix(queue, path, subject)
     else:
         message = f"must be numbers above 0, but one is `{numbers[wrong]}`"
         yield VOLCANO_QUEUE_HIERARCHY_WEIGHTS.problem(_WEIGHTS, message, "write a number above 0", weights)
@@ -88,7 +88,7 @@ def _parse_weight(text: str) -> float:
         return 0
 
 
-def _check_hierarchy_path(queue: Queue, path: str, subject: Subject) -> Iterator[Problem]:
+def _check_hierarchy_path_is_no_prefix(queue: Queue, path: str, subject: Subject) -> Iterator[Problem]:
     """Yield the problems that validateHierarchicalAttributes would report: no other path begins with this one."""
     queues = subject.once(read_queues)
     below = (other for other in queues.all.values() if _annotation_value(other, HIERARCHY).startswith(f"{path}/"))

@@ -12,12 +12,12 @@ from typing import Final
 
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_QUEUE
-from webhook.facts.volcano.queue import root_queue_problem
+from webhook.facts.volcano.queue import changed_root_queue_problem
 from webhook.facts.volcano.queue_capability import validate_capability_ancestor, validate_capability_descendant
 from webhook.facts.volcano.queue_depth import DEEPEST, too_deep_problem
 from webhook.facts.volcano.queue_deserved import validate_deserved_sum
 from webhook.facts.volcano.queue_guarantee import validate_guarantee_sum
-from webhook.facts.volcano.queue_tree import QueuesOfView, read_queues
+from webhook.facts.volcano.queue_tree import QueueTree, read_queues
 from webhook.facts.volcano.sent_job import is_create_request
 from webhook.facts.volcano_objects.types import ROOT, Queue
 from webhook.placeholders import is_placeholder
@@ -78,7 +78,7 @@ def validate_parent(queue: Queue, subject: Subject) -> Iterator[Problem]:
     is_moved = is_new or old.parent != queue.parent
     differing = _differing_amounts(queue, old)
     if queue.name == ROOT and differing and not is_moved:
-        yield root_queue_problem(differing)
+        yield changed_root_queue_problem(differing)
     is_refused = False
     if queue.parent and is_moved and not is_placeholder(queue.parent):
         for broken in _validate_hierarchical_queue(queue, queues, subject):
@@ -97,13 +97,13 @@ def _differing_amounts(queue: Queue, old: Queue) -> list[str]:
     return differing
 
 
-def _validate_hierarchical_queue(queue: Queue, queues: QueuesOfView, subject: Subject) -> Iterator[Problem]:
+def _validate_hierarchical_queue(queue: Queue, queues: QueueTree, subject: Subject) -> Iterator[Problem]:
     """Yield the problems that validateHierarchicalQueue and validateQueueDepth would report."""
     name = queue.parent
     if name == queue.name:
         yield PARENT_ITSELF.problem(_PARENT, "is the queue itself", "name another queue as parent", name)
         return
-    above = [name, *(ancestor.parent for ancestor in queues.upwards(name) if ancestor.parent)]
+    above = [name, *(ancestor.parent for ancestor in queues.queue_and_ancestors(name) if ancestor.parent)]
     if queue.name in above:
         message = (
             "makes the queue its own ancestor, which Volcano accepts, but then its webhook does not answer when one of "
@@ -113,22 +113,22 @@ def _validate_hierarchical_queue(queue: Queue, queues: QueuesOfView, subject: Su
     elif len(above) + 1 > DEEPEST:
         yield too_deep_problem(name, len(above) + 1)
     elif name not in queues.all:
-        yield _parent_exists_problem(name, queues, subject)
+        yield _missing_parent_problem(name, queues, subject)
     else:
-        yield from _check_parent_of_queues(queues.all[name], queues)
+        yield from _check_parent_has_no_pods(queues.all[name], queues)
 
 
-def _parent_exists_problem(name: str, queues: QueuesOfView, subject: Subject) -> Problem:
+def _missing_parent_problem(name: str, queues: QueueTree, subject: Subject) -> Problem:
     if not queues.is_whole:
-        return PARENT_EXISTS.problem(_PARENT, missing=queues.missing(name))
-    fix = did_you_mean(subject.view().nearest(name, queues.all), "create the queue first")
+        return PARENT_EXISTS.problem(_PARENT, missing=queues.as_missing_object(name))
+    fix = did_you_mean(subject.cluster_view().nearest(name, queues.all), "create the queue first")
     return PARENT_EXISTS.problem(_PARENT, "is a queue that does not exist", fix, name)
 
 
-def _check_parent_of_queues(parent: Queue, queues: QueuesOfView) -> Iterator[Problem]:
+def _check_parent_has_no_pods(parent: Queue, queues: QueueTree) -> Iterator[Problem]:
     """Yield the problem of a parent that has pods, or may get jobs."""
-    if not queues.children.get(parent.name) and parent.pods:
-        message = f"runs {counted(parent.pods, 'pod')} now, but a queue with children must not run pods"
+    if not queues.children.get(parent.name) and parent.running_pod_count:
+        message = f"runs {counted(parent.running_pod_count, 'pod')} now, but a queue with children must not run pods"
         fix = "wait until these pods end, or name another parent"
         yield PARENT_USED.problem(_PARENT, message, fix, parent.name)
     elif parent.name == "default":
@@ -138,12 +138,12 @@ def _check_parent_of_queues(parent: Queue, queues: QueuesOfView) -> Iterator[Pro
         yield PARENT_DEFAULT.problem(_PARENT, message, "name another queue", parent.name)
 
 
-def validate_hierarchical_queue_resources(queue: Queue, queues: QueuesOfView) -> Iterator[Problem]:
+def validate_hierarchical_queue_resources(queue: Queue, queues: QueueTree) -> Iterator[Problem]:
     """Yield the problems that validateHierarchicalQueueResources would report."""
     if queue.parent in queues.all:
         yield from validate_capability_ancestor(queue, queues)
         yield from _validate_siblings_sum(queues.all[queue.parent], queues.siblings(queue), queue)
-    if children := queues.below(queue.name):
+    if children := queues.children_of(queue.name):
         yield from validate_capability_descendant(queue, queues)
         yield from _validate_siblings_sum(queue, children, queue)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.volcano.groups import VOLCANO_QUEUE
-from webhook.facts.volcano.queue_tree import OPEN, command_for_queue
+from webhook.facts.volcano.queue_tree import OPEN, vcctl_command_for_queue
 from webhook.facts.volcano_objects.types import Queue
 from webhook.problem import Problem
 
@@ -20,9 +20,9 @@ STATUS: Final = VOLCANO_QUEUE.rule(
 )
 
 
-def advise_status(queue: Queue) -> Iterator[Problem]:
+def warn_of_dropped_status(queue: Queue) -> Iterator[Problem]:
     """Yield the status of a new queue, which the API server drops."""
     if queue.state not in ("", OPEN):
         message = "has no effect on a new queue because the API server drops the status, so the queue opens"
-        fix = f"remove status, and close the queue once it exists ({command_for_queue('close', queue.name)})"
+        fix = f"remove status, and close the queue once it exists ({vcctl_command_for_queue('close', queue.name)})"
         yield STATUS.problem(queue.status.path("state"), message, fix, queue.state)

@@ -23,13 +23,13 @@ ALWAYS_THERE: Final = (ROOT, "default")
 """Queues that Volcano creates, and that cannot be deleted."""
 
 
-def command_for_queue(action: str, name: str) -> str:
+def vcctl_command_for_queue(action: str, name: str) -> str:
     """Return the command that opens or closes a queue, because its state is in the status."""
     return f"vcctl queue operate --action {action} --name {name}"
 
 
 @dataclass(frozen=True, slots=True)
-class QueuesOfView:
+class QueueTree:
     """The queues of a view.
 
     Args:
@@ -46,28 +46,28 @@ class QueuesOfView:
     deadline: Deadline
     view: ClusterView
 
-    def origin(self, name: str) -> str:
-        """Return the file of a queue, " in queues.yaml", or ""."""
-        return self.view.origin(self.all[name].json) if name in self.all else ""
+    def describe_origin(self, name: str) -> str:
+        """Return the file of a queue as part of a sentence, such as " in queues.yaml"; "" if it is not from a file."""
+        return self.view.file_of_object_as_text(self.all[name].json) if name in self.all else ""
 
     def is_leaf(self, name: str) -> bool:
         """Return whether a queue has no known queues below it."""
         return name != ROOT and not self.children.get(name)
 
-    def missing(self, name: str) -> tuple[MissingObject, ...]:
+    def as_missing_object(self, name: str) -> tuple[MissingObject, ...]:
         """Return a queue as a missing object."""
         return (MissingObject(kind="Queue", name=name),)
 
-    def below(self, name: str) -> Items[Queue]:
+    def children_of(self, name: str) -> Items[Queue]:
         """Return the children of a queue in the tree."""
         return Items([self.all[child] for child in self.children.get(name, ())], self.deadline)
 
     def siblings(self, queue: Queue) -> Items[Queue]:
         """Return the queues with the same parent, ending with this queue itself."""
-        others = [other for other in self.below(queue.parent) if other.name != queue.name]
+        others = [other for other in self.children_of(queue.parent) if other.name != queue.name]
         return Items([*others, queue], self.deadline)
 
-    def upwards(self, name: str, start: str = "") -> Iterator[Queue]:
+    def queue_and_ancestors(self, name: str, start: str = "") -> Iterator[Queue]:
         """Yield a queue and those above it, without the root; a cycle ends at the start, or where it begins."""
         seen = {start}
         while name in self.all and name not in seen:
@@ -79,11 +79,11 @@ class QueuesOfView:
     def ancestors(self, name: str) -> Iterator[Queue]:
         """Yield the queues above one, the nearest first, without the root."""
         if name in self.all:
-            yield from self.upwards(self.all[name].parent, name)
+            yield from self.queue_and_ancestors(self.all[name].parent, name)
 
-    def limited_below(self, name: str, resource: str) -> Iterator[Queue]:
+    def topmost_descendants_with_limit(self, name: str, resource: str) -> Iterator[Queue]:
         """Yield the topmost queues below one that limit a resource."""
-        waiting, seen = [*self.below(name)], set[str]()
+        waiting, seen = [*self.children_of(name)], set[str]()
         while waiting:
             self.deadline.spend(1)
             queue = waiting.pop()
@@ -93,18 +93,18 @@ class QueuesOfView:
             if queue.spec.capability.get(resource):
                 yield queue
             else:
-                waiting.extend(self.below(queue.name))
+                waiting.extend(self.children_of(queue.name))
 
 
-def read_queues(subject: Subject) -> QueuesOfView:
+def read_queues(subject: Subject) -> QueueTree:
     """Return the queues of the cluster; call it through `Subject.once`."""
-    view, deadline = subject.view(), subject.deadline
-    queues = Entries({queue.name: queue for queue in view.every(Queue) if queue.name}, deadline)
+    view, deadline = subject.cluster_view(), subject.deadline
+    queues = Entries({queue.name: queue for queue in view.list_typed_in_all_namespaces(Queue) if queue.name}, deadline)
     children: dict[str, list[str]] = {}
     for queue in queues.values():
         if queue.parent:
             children.setdefault(queue.parent, []).append(queue.name)
     is_whole = (ROOT in queues and bool(queues[ROOT].state)) or (bool(queues) and view.is_whole(Queue.gvk))
-    return QueuesOfView(
+    return QueueTree(
         queues, is_whole, {name: Items(names, deadline) for name, names in children.items()}, deadline, view
     )

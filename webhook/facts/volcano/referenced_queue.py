@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.gang_resources import Amounts
-from webhook.facts.volcano.queue_tree import ALWAYS_THERE, OPEN, QueuesOfView, command_for_queue, read_queues
+from webhook.facts.volcano.queue_tree import ALWAYS_THERE, OPEN, QueueTree, read_queues, vcctl_command_for_queue
 from webhook.facts.volcano_objects.types import ROOT, Queue
 from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
@@ -51,9 +51,9 @@ def _check_queue_exists(name: str, path: FieldPath | str, subject: Subject, rule
     if name in queues.all or name in ALWAYS_THERE:
         return
     if not queues.is_whole:
-        yield rules.exists.problem(path, missing=queues.missing(name))
+        yield rules.exists.problem(path, missing=queues.as_missing_object(name))
         return
-    fix = did_you_mean(subject.view().nearest(name, queues.all), "create the queue, or correct the name")
+    fix = did_you_mean(subject.cluster_view().nearest(name, queues.all), "create the queue, or correct the name")
     yield rules.exists.problem(path, "is a queue that does not exist", fix, name)
 
 
@@ -67,11 +67,11 @@ def _check_queue_open(name: str, path: FieldPath | str, subject: Subject, rules:
     fix = "wait until the queue is open"
     if queue.state:
         message = f"is a queue in state {queue.state}, but only an open queue takes jobs"
-        fix = f"name another queue, or ask the administrator to open this one ({command_for_queue('open', name)})"
+        fix = f"name another queue, or ask the administrator to open this one ({vcctl_command_for_queue('open', name)})"
     yield rules.open.problem(path, message, fix, name)
 
 
-def _check_queue_leaf(name: str, path: FieldPath | str, queues: QueuesOfView, rules: QueueRules) -> Iterator[Problem]:
+def _check_queue_leaf(name: str, path: FieldPath | str, queues: QueueTree, rules: QueueRules) -> Iterator[Problem]:
     """Yield a queue with queues below it, which Volcano's webhook rejects in a Job and ignores in a PodGroup."""
     if queues.is_leaf(name):
         return
@@ -88,23 +88,23 @@ def _check_queue_leaf(name: str, path: FieldPath | str, queues: QueuesOfView, ru
     yield rules.leaf.problem(path, message, fix, name)
 
 
-def _children_as_text(names: Sequence[str], queues: QueuesOfView) -> str:
+def _children_as_text(names: Sequence[str], queues: QueueTree) -> str:
     """Return a text with the number of children and the file of the first one."""
-    origin = queues.origin(min(names)) if names else ""
+    origin = queues.describe_origin(min(names)) if names else ""
     said = counted(len(names), "child", "children")
     return f"{said}{f' (`{min(names)}`{origin})' if origin else ''}"
 
 
-def advise_capability(
-    needed: Amounts, name: str, path: FieldPath, queues: QueuesOfView, rules: QueueRules
+def warn_of_amounts_above_capability(
+    needed: Amounts, name: str, path: FieldPath, queues: QueueTree, rules: QueueRules
 ) -> Iterator[Problem]:
     """Yield the first amount that an existing queue, or one above it, never admits."""
     for queue in (queues.all[name], *queues.ancestors(name)) if name in queues.all else ():
         for resource, amount, most in _amounts_above_capability(needed, queue):
-            why = f"spec.capability of the queue{queues.origin(name)} is {most}"
+            why = f"spec.capability of the queue{queues.describe_origin(name)} is {most}"
             if queue.name != name:
                 where = "which counts if the capacity plugin has a hierarchy"
-                above = f"queue `{queue.name}`{queues.origin(queue.name)} above this queue"
+                above = f"queue `{queue.name}`{queues.describe_origin(queue.name)} above this queue"
                 why = f"spec.capability of {above} is {most}, {where}"
             needs = Quantity(amount, -3, most.format)
             message = f"can never give the {needs} {resource} that the pods need together because {why}"

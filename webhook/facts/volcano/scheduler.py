@@ -206,7 +206,7 @@ class SchedulerConfiguration(Typed):
     actions = Raw()
     tiers = Parts(PluginTier)
 
-    def options(self) -> Iterator[PluginOption]:
+    def plugin_options(self) -> Iterator[PluginOption]:
         """Yield the options of the plugins of all tiers."""
         for tier in self.tiers:
             yield from tier.plugins
@@ -220,7 +220,7 @@ def check_scheduler_conf(subject: Subject) -> Iterator[Problem]:
     config_map = subject.typed(ConfigMap)
     for key, text in config_map.data.items():
         if _is_configuration_key(key) and _is_configuration(text):
-            yield from _validate_text(text, config_map.path("data", key), config_map)
+            yield from _validate_configuration_text(text, config_map.path("data", key), config_map)
 
 
 def may_be_scheduler_conf(config_map: JSON) -> bool:
@@ -236,8 +236,10 @@ def _is_configuration(text: str) -> bool:
     return len(text) <= _LONGEST and "actions:" in text and "tiers:" in text and not is_placeholder(text)
 
 
-def _validate_text(text: str, at: FieldPath, config_map: ConfigMap) -> Iterator[Problem]:
-    config_map.reading.deadline.look_ahead(len(text) * 1e-5)  # YAML takes about as long, and nothing interrupts it
+def _validate_configuration_text(text: str, at: FieldPath, config_map: ConfigMap) -> Iterator[Problem]:
+    config_map.reading.deadline.require_time_for_call(
+        len(text) * 1e-5
+    )  # YAML takes about as long, and nothing interrupts it
     try:
         documents = yamlfile.load(text)
     except InputError as error:
@@ -257,16 +259,16 @@ def _unreadable_problem(message: str, fix: str, at: FieldPath) -> Problem:
 
 
 def _validate_configuration(conf: SchedulerConfiguration, at: FieldPath) -> Iterator[Problem]:
-    yield from _check_key(conf, _KEYS, at)
-    plugins = {option.name for option in conf.options()}
+    yield from _check_unknown_keys(conf, _KEYS, at)
+    plugins = {option.name for option in conf.plugin_options()}
     near = {name: _probably_meant_plugin(name) for name in plugins if name not in PLUGINS}
     is_own = not all(near.values())  # of a distribution, which may do what any of Volcano's does
-    for option in conf.options():
-        yield from _check_plugin(option.name, "" if is_own else near.get(option.name, ""), at)
-        yield from _check_key(option, _OPTION_KEYS, at)
-        yield from _validate_truths(option, at)
+    for option in conf.plugin_options():
+        yield from _check_misspelled_plugin(option.name, "" if is_own else near.get(option.name, ""), at)
+        yield from _check_unknown_keys(option, _OPTION_KEYS, at)
+        yield from _check_booleans_of_option(option, at)
     yield from _check_plugins_conflict(conf, at)
-    yield from _check_plugins_together(plugins, at)
+    yield from _check_proportion_with_capacity(plugins, at)
     if is_own:
         plugins.update(PLUGINS)
     yield from _check_plugin_missing(plugins, at)
@@ -279,7 +281,7 @@ def _probably_meant_plugin(name: str) -> str:
     return "" if near and near in name and len(name) > len(near) + 1 else near
 
 
-def _check_key(part: Typed, keys: Sequence[str], at: FieldPath) -> Iterator[Problem]:
+def _check_unknown_keys(part: Typed, keys: Sequence[str], at: FieldPath) -> Iterator[Problem]:
     """Yield keys that the scheduler does not read."""
     for key in map(str, part.json):
         if key not in keys:
@@ -299,7 +301,7 @@ def _key_without_enable(key: str) -> str:
     return key.removeprefix("enabled").removeprefix("enable").lower()
 
 
-def _check_plugin(name: str, near: str, at: FieldPath) -> Iterator[Problem]:
+def _check_misspelled_plugin(name: str, near: str, at: FieldPath) -> Iterator[Problem]:
     """Yield a plugin whose name resembles one of Volcano's."""
     if near:
         message = (
@@ -309,7 +311,7 @@ def _check_plugin(name: str, near: str, at: FieldPath) -> Iterator[Problem]:
         yield PLUGIN.problem(at, message, f"did you mean `{near}`?")
 
 
-def _validate_truths(option: PluginOption, at: FieldPath) -> Iterator[Problem]:
+def _check_booleans_of_option(option: PluginOption, at: FieldPath) -> Iterator[Problem]:
     for key, value in option.json.items():
         if key in _OPTION_KEYS[2:] and not isinstance(value, bool | None):
             place = path_as_text(option.path(key))
@@ -328,7 +330,7 @@ def _check_plugins_conflict(conf: SchedulerConfiguration, at: FieldPath) -> Iter
             yield PLUGINS_CONFLICT.problem(at, message, "remove proportion, or remove enableHierarchy from drf")
 
 
-def _check_plugins_together(plugins: set[str], at: FieldPath) -> Iterator[Problem]:
+def _check_proportion_with_capacity(plugins: set[str], at: FieldPath) -> Iterator[Problem]:
     if {"proportion", "capacity"} <= plugins:
         message = "has both proportion and capacity, which divide the cluster among the queues in different ways"
         yield PLUGINS_TOGETHER.problem(at, message, "keep one of them")
@@ -354,13 +356,13 @@ def _validate_actions(
     actions = [name.strip() for name in conf.actions.split(",")]
     for name in dict.fromkeys(actions):
         if not is_own:
-            yield from _check_action(name, at)
+            yield from _check_action_exists(name, at)
         yield from _check_action_plugin(name, plugins, at)
     yield from _check_action_missing(actions, at)
     yield from _check_action_order(actions, at)
 
 
-def _check_action(name: str, at: FieldPath) -> Iterator[Problem]:
+def _check_action_exists(name: str, at: FieldPath) -> Iterator[Problem]:
     if name not in ACTIONS:
         fix = did_you_mean(nearest_name(name, ACTIONS), f"use one of {', '.join(ACTIONS)}")
         message = f"has the action `{name}`, which does not exist, so the scheduler keeps its previous configuration"

@@ -10,10 +10,10 @@ from typing import Final
 from webhook.attributes import Operation
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects import kinds
-from webhook.facts.volcano_objects.defaults import job_with_defaults, webhook_of_job
+from webhook.facts.volcano_objects.defaults import job_spec_with_webhook_defaults, object_with_defaults
 from webhook.facts.volcano_objects.types import CronJob, Job, JobSpec, JobTemplate
 from webhook.schema import decode_object
-from webhook.typed.view import Reading
+from webhook.typed.view import ReadingContext
 
 RUN_SUFFIX: Final = "-01234567"
 """A suffix as long as that of a CronJob's Jobs: a dash and the minutes since 1970 (cronjob_controller getJobName)."""
@@ -22,7 +22,7 @@ RUN_SUFFIX: Final = "-01234567"
 def read_job(subject: Subject) -> Job:
     """Return the Job of an object, or the one that it creates; call it through `Subject.once`."""
     if subject.group_kind == kinds.JOB:
-        return Job.of(subject.once(job_with_defaults), (), subject.reading)
+        return Job.of(subject.once(object_with_defaults), (), subject.reading_context)
     name = subject.typed(CronJob).name if subject.group_kind == kinds.CRON_JOB else ""
     return _job_with_defaults(spec_without_defaults(subject), f"{name}{RUN_SUFFIX}" if name else "")
 
@@ -41,13 +41,13 @@ def job_of_template(template: JobTemplate, name: str) -> Job:
     deadline = template.reading.deadline
     decoded = decode_object(template.json, JobTemplate.gvk, deadline)
     return _job_with_defaults(
-        JobTemplate.of(decoded.value, (), Reading(deadline, frozenset(decoded.unfilled))).spec, name
+        JobTemplate.of(decoded.value, (), ReadingContext(deadline, frozenset(decoded.unfilled))).spec, name
     )
 
 
 def _job_with_defaults(sent: JobSpec, name: str) -> Job:
     """Return a Job with a spec, as Volcano's webhook changes it."""
-    spec = webhook_of_job(sent.json, sent.reading.deadline)
+    spec = job_spec_with_webhook_defaults(sent.json, sent.reading.deadline)
     return Job.of({"metadata": {"name": name}, "spec": spec}, sent.at[:-1], sent.reading)
 
 

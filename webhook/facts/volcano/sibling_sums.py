@@ -51,7 +51,7 @@ def _sum_of_shares(children: Iterable[Amounts]) -> Amounts:
     total: dict[str, Quantity] = {}
     for shares in children:
         for name, amount in shares.items():
-            if is_compared_by_scheduler(name):
+            if is_resource_compared_by_scheduler(name):
                 total[name] = total[name].add(amount) if name in total else amount
     return total
 
@@ -63,6 +63,6 @@ def _exceeds_share(name: str, total: Quantity, has: Amounts) -> bool:
     return bool(total) or name not in ("cpu", "memory")
 
 
-def is_compared_by_scheduler(name: str) -> bool:
+def is_resource_compared_by_scheduler(name: str) -> bool:
     """Return whether Volcano compares a resource (pkg/scheduler/api/resource_info.go NewResource)."""
     return "/" in name or name in ("cpu", "memory", "pods", "ephemeral-storage") or name.startswith(HUGE)

@@ -14,7 +14,7 @@ from webhook.facts.volcano.job_dependencies_and_deadlocks import validate_depend
 from webhook.facts.volcano.job_events_actions_and_exit_codes import validate_policies
 from webhook.facts.volcano.job_mpi_master import validate_mpi_master
 from webhook.facts.volcano.job_names import validate_job_name
-from webhook.facts.volcano.job_plugins import validate_plugins
+from webhook.facts.volcano.job_plugins import check_plugins_exist
 from webhook.facts.volcano.job_queue_and_capability import OF_JOBS
 from webhook.facts.volcano.job_template import validate_task_templates
 from webhook.facts.volcano.job_volume_mounts_and_claims import validate_volumes
@@ -27,7 +27,7 @@ from webhook.problem import Problem
 def validate_create(job: Job, subject: Subject) -> Iterator[Problem]:
     """Yield the problems that the webhook would report of a Job, including its queue."""
     yield from validate_tasks(job)
-    yield from validate_plugins(job)
+    yield from check_plugins_exist(job)
     yield from validate_mpi_master(job)
     yield from validate_network_topology(job.spec.network_topology, job_tiers.OF_JOBS)
     yield from validate_policies(job)

@@ -28,7 +28,7 @@ _CRON_JOB: Final = {
 _QUEUE: Final = {"weight": 1, "dequeueStrategy": "traverse"}
 
 
-def job_with_defaults(subject: Subject) -> JSON:
+def object_with_defaults(subject: Subject) -> JSON:
     """Return the object as Volcano validates it; call it through `Subject.once`; list indexes stay those of the sent
     object.
 
@@ -40,14 +40,19 @@ def job_with_defaults(subject: Subject) -> JSON:
     is_new = subject.attributes.operation is Operation.CREATE
     match subject.group_kind:
         case kinds.JOB:
-            return {**obj, "spec": _schema_of_job(webhook_of_job(spec, subject.deadline) if is_new else spec)}
+            return {
+                **obj,
+                "spec": _job_spec_with_schema_defaults(
+                    job_spec_with_webhook_defaults(spec, subject.deadline) if is_new else spec
+                ),
+            }
         case kinds.JOB_TEMPLATE:
-            return {**obj, "spec": _schema_of_job(spec)}
+            return {**obj, "spec": _job_spec_with_schema_defaults(spec)}
         case kinds.CRON_JOB:
-            return {**obj, "spec": _with_defaults_at({**_CRON_JOB, **spec}, ("jobTemplate", "spec"))}
+            return {**obj, "spec": _with_job_defaults_at_path({**_CRON_JOB, **spec}, ("jobTemplate", "spec"))}
         case kinds.JOB_FLOW:
             flows = [
-                _with_defaults_at(flow, ("patch", "jobSpec"))
+                _with_job_defaults_at_path(flow, ("patch", "jobSpec"))
                 for flow in subject.deadline.items_with_clock_checks(spec.get("flows", []))
             ]
             return {**obj, "spec": {**spec, **({"flows": flows} if flows else {})}}
@@ -63,22 +68,22 @@ def job_with_defaults(subject: Subject) -> JSON:
             return obj
 
 
-def _with_defaults_at(value: Mapping[str, Any], path: tuple[str, str]) -> JSON:
+def _with_job_defaults_at_path(value: Mapping[str, Any], path: tuple[str, str]) -> JSON:
     """Return a value with the defaults of the job spec at a path."""
     outer, inner = path
     spec = get(value, path)
-    return value if spec is None else {**value, outer: {**value[outer], inner: _schema_of_job(spec)}}
+    return value if spec is None else {**value, outer: {**value[outer], inner: _job_spec_with_schema_defaults(spec)}}
 
 
-def _schema_of_job(spec: Mapping[str, Any]) -> JSON:
+def _job_spec_with_schema_defaults(spec: Mapping[str, Any]) -> JSON:
     """Return the spec of a Job with the defaults of its CustomResourceDefinition."""
     made = {"queue": DEFAULT_QUEUE, "maxRetry": _RETRIES, **_with_topology_default(spec)}
     if "tasks" in made:
-        made["tasks"] = [_schema_of_task(task) for task in made["tasks"]]
+        made["tasks"] = [_task_with_schema_defaults(task) for task in made["tasks"]]
     return made
 
 
-def _schema_of_task(task: Mapping[str, Any]) -> JSON:
+def _task_with_schema_defaults(task: Mapping[str, Any]) -> JSON:
     policy = task.get("partitionPolicy")
     return (
         task if policy is None else {**task, "partitionPolicy": {"minPartitions": 0, **_with_topology_default(policy)}}
@@ -90,7 +95,7 @@ def _with_topology_default(holder: Mapping[str, Any]) -> dict[str, Any]:
     return {**holder} if topology is None else {**holder, "networkTopology": {"mode": "hard", **topology}}
 
 
-def webhook_of_job(spec: Mapping[str, Any], deadline: Deadline) -> dict[str, Any]:
+def job_spec_with_webhook_defaults(spec: Mapping[str, Any], deadline: Deadline) -> dict[str, Any]:
     """Return the spec of a Job with the defaults of its mutating webhook (createPatch): zero and "" count as
     not set.
     """
@@ -99,7 +104,7 @@ def webhook_of_job(spec: Mapping[str, Any], deadline: Deadline) -> dict[str, Any
     made["schedulerName"] = spec.get("schedulerName") or kinds.SCHEDULER
     made["maxRetry"] = spec.get("maxRetry") or _RETRIES
     tasks = deadline.items_with_clock_checks(spec.get("tasks", []))
-    made["tasks"] = [_webhook_of_task(task, index) for index, task in enumerate(tasks)]
+    made["tasks"] = [_task_with_webhook_defaults(task, index) for index, task in enumerate(tasks)]
     made["minAvailable"] = spec.get("minAvailable") or sum(task["minAvailable"] for task in made["tasks"])
     if "tasks" not in spec:
         del made["tasks"]
@@ -108,7 +113,7 @@ def webhook_of_job(spec: Mapping[str, Any], deadline: Deadline) -> dict[str, Any
     return made
 
 
-def _webhook_of_task(task: Mapping[str, Any], index: int) -> dict[str, Any]:
+def _task_with_webhook_defaults(task: Mapping[str, Any], index: int) -> dict[str, Any]:
     """Return a task with the webhook's defaults and without empty values (mutateSpec)."""
     made = {name: value for name, value in task.items() if value != ""}
     made["name"] = task.get("name") or f"default{index}"
@@ -146,7 +151,7 @@ def _pod_group_with_defaults(spec: Mapping[str, Any], subject: Subject, *, is_ne
     """Return a PodGroup with the webhook's defaults; a namespace may set another default queue."""
     made = {"queue": DEFAULT_QUEUE, **_with_topology_default(spec)}
     if is_new and made["queue"] == DEFAULT_QUEUE:
-        namespace = subject.view().get(NAMESPACE, subject.namespace, namespaced=False)
+        namespace = subject.cluster_view().get(NAMESPACE, subject.namespace, namespaced=False)
         made["queue"] = get(namespace, ("metadata", "annotations", kinds.QUEUE_NAME), DEFAULT_QUEUE)
     policies = made.get("subGroupPolicy")
     if policies is not None:

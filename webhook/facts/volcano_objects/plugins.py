@@ -19,7 +19,7 @@ class VolcanoPlugin:
     options: Mapping[str, Kind] = field(default_factory=dict)
     tasks: Mapping[str, str] = field(default_factory=dict)
 
-    def read(self, arguments: Sequence[str]) -> ParsedFlags:
+    def parse_arguments(self, arguments: Sequence[str]) -> ParsedFlags:
         """Return its parsed arguments."""
         return read_flags(arguments, {**self.options, **dict.fromkeys(self.tasks, "text")})
 

@@ -24,7 +24,7 @@ from webhook.typed.fields import (
     Quantities,
     Raw,
     Text,
-    TextLists,
+    TextListMap,
     Texts,
 )
 from webhook.typed.objects import Object
@@ -58,7 +58,7 @@ class NetworkTopology(Typed):
     highest_tier_name = Text()
 
     @property
-    def bound(self) -> int | None:
+    def hard_highest_tier(self) -> int | None:
         """Return the highest tier that a hard topology allows by its number."""
         return None if self.mode == "soft" else self.highest_tier_allowed
 
@@ -107,7 +107,7 @@ class Task(Typed):
         return len(self.depends_on.names) > 1 and self.depends_on.iteration == "any"
 
     @property
-    def pod(self) -> PodSpec:
+    def pod_spec(self) -> PodSpec:
         """Return the spec of its pods."""
         return self.template.spec
 
@@ -128,19 +128,19 @@ class JobSpec(Typed):
     volumes = Parts(JobVolume)
     tasks = Parts(Task)
     policies = Parts(LifecyclePolicy)
-    plugins = TextLists()
+    plugins = TextListMap()
     queue = Text()
     priority_class_name = Text()
     min_success = OptionalNumber()
     network_topology = Part(NetworkTopology)
 
     @cached_property
-    def pods(self) -> int:
+    def pod_count(self) -> int:
         """Return how many pods its tasks have together."""
         return sum(task.replicas for task in self.tasks)
 
     @cached_property
-    def needed_pods(self) -> int:
+    def needed_pod_count(self) -> int:
         """Return how many pods its tasks need together."""
         return sum(task.min_available for task in self.tasks)
 
@@ -150,7 +150,7 @@ class JobSpec(Typed):
         return {task.name: task for task in reversed([*self.tasks])}
 
     @cached_property
-    def is_filled(self) -> bool:
+    def has_no_placeholders(self) -> bool:
         """Return whether no number or object in it is a placeholder."""
         return not any(path[: len(self.at)] == self.at for path in self.reading.omitted)
 
@@ -268,7 +268,7 @@ class Queue(Object):
         return self.status.state
 
     @property
-    def pods(self) -> int:
+    def running_pod_count(self) -> int:
         """Return how many pods run in it."""
         pods = self.status.allocated.get("pods")
         return pods.value() if pods else 0
