@@ -55,6 +55,8 @@ SPOT_CHECKPOINT: Final = PREEMPTION.rule(
 _ON_THE_NODE: Final = frozenset(
     ("emptyDir", "hostPath", "ephemeral", "configMap", "secret", "downwardAPI", "projected", "image")
 )
+_OF_PRICE: Final = re.compile("(?i)spot|preempt|provision|capacity|demand")
+"""What a label of a site's own has that says how its nodes are paid for."""
 _BUCKET: Final = re.compile(r"\b(?:s3a?|gs|gcs|abfss?|az|wasbs?|hdfs|hf|oss|obs|cos|swift|minio|dbfs|mlflow)://")
 
 
@@ -155,7 +157,9 @@ def _check_spot_toleration_without_selector(pods: DevicePods) -> Iterator[Proble
     """
     by_taint = {nodes.key: nodes for nodes in read_spot_nodes() if nodes.taint != "none"}
     spec, affinity = pods.spec, pods.spec.affinity.node_affinity
-    asks = any(key in spec.node_selector for key in (*by_taint, *NODE_POOLS))
+    asks = any(key in spec.node_selector for key in (*by_taint, *NODE_POOLS)) or any(
+        map(_OF_PRICE.search, (*spec.node_selector, *spec.node_selector.values()))
+    )
     if asks or affinity.preferred or spec.required_node_terms():
         return
     for toleration in spec.tolerations:
