@@ -50,7 +50,7 @@ _SERVES_MODEL: Final = re.compile(
 _OF_TRAINING: Final = re.compile("(?i)train|output|test")
 """What the name of a variable has that says nothing of a model that is served."""
 _PRETENDS: Final = re.compile(r"(?i)emulat|simulat|\bsim\b|\bmock|\bfake")
-"""What the name, namespace, label or image of a program has somewhere that only acts as a server of models."""
+"""What the name, namespace, label, image or command of a program has somewhere that only acts as a server of models."""
 _WAITS: Final = re.compile(r"(\btail -f /dev/null|\bsleep (infinity|inf|[0-9.]+[smhd]?))[\s\"';]*$")
 """What a command ends with in whose container a person works later; one that starts a server before has an `&`."""
 _OF_SEVERAL: Final = re.compile(r"\bray start\b|--(headless|nnodes|node[-_]rank|dist[-_]init[-_]addr)\b")
@@ -116,6 +116,7 @@ def _pretends(container: Container, subject: Subject) -> bool:
     """Return whether something says that a container only acts as a server, with no model to load."""
     metadata = subject.metadata
     texts = (metadata.name, metadata.namespace, *metadata.labels.values(), container.name, container.image)
+    texts = (*texts, *container.words)
     return any(map(_PRETENDS.search, texts))
 
 
