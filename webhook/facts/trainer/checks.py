@@ -108,10 +108,9 @@ def _is_written_for_older_release(subject: Subject) -> bool:
 def _check_fields(subject: Subject, kind: str, release: Release, rules: FieldRules) -> Iterator[Problem]:
     """Yield fields that the release of Trainer does not have."""
     is_sent, is_named = subject.attributes.is_decoded, subject.once(read_trainer_installation).is_named
-    found = check_fields_exist_in_release(
+    yield from check_fields_exist_in_release(
         subject.object, kind, release, rules, subject.deadline, is_sent=is_sent, is_named=is_named
     )
-    yield from found
 
 
 def check_train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
