@@ -104,7 +104,7 @@ def test_what_takes_too_long_is_stopped_and_others_are_answered():
 
 def test_what_needs_too_much_memory_is_stopped():
     large = {"object": POD + "#\n" + "---\n".join([f"a: [{', '.join(['1'] * 900_000)}]\n"])}
-    response = evaluated(large, memory_bytes=8 << 20)
+    response = evaluated(large, memory_bytes=8 << 20, timeout_s=120)
     told = str(response.json())
     assert "memory" in told
 
