@@ -21,7 +21,7 @@ LAYERS = (
     {"log_writer", "names", "releases", "same", "similar_names", "terminal", "user_cache", "wording"},
     {"attributes", "errors", "explanation", "extras", "log_text", "name_faults", "problem", "short_texts"},
     {"charts", "confidential", "manifest_text", "decisions", "deadline", "paths", "logs", "shipped"},
-    {"quantity", "source_line", "jsontext", "model_errors", "object_lists", "placeholders", "yamlscalar"},
+    {"quantity", "source_line", "jsontext", "model_errors", "object_lists", "placeholders", "rule_pages", "yamlscalar"},
     {"yamltext"},
     {"yamlfile"},
     {"file_parts", "log_lines", "object_store"},
