@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from tests import man_page, verbs_page
-from webhook.cli import VERBS
+from webhook.verbs import VERBS
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
