@@ -18,10 +18,10 @@ from tests.rows import all_rows
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "webhook"
 LAYERS = (
-    {"log_writer", "names", "releases", "same", "similar_names", "terminal", "user_cache", "wording"},
+    {"log_writer", "names", "releases", "same", "similar_names", "terminal", "user_cache", "verbs", "wording"},
     {"attributes", "errors", "explanation", "extras", "log_text", "name_faults", "problem", "short_texts"},
     {"charts", "confidential", "manifest_text", "decisions", "deadline", "paths", "logs", "shipped"},
-    {"quantity", "source_line", "jsontext", "model_errors", "object_lists", "placeholders", "yamlscalar"},
+    {"quantity", "source_line", "jsontext", "model_errors", "object_lists", "placeholders", "rule_pages", "yamlscalar"},
     {"yamltext"},
     {"yamlfile"},
     {"file_parts", "log_lines", "object_store"},
@@ -39,6 +39,7 @@ LAYERS = (
     {"server", "simulation", "suites"},
     {"playground"},
     {"commands"},
+    {"typer_application"},
     {"cli"},
     {"__main__"},
 )
@@ -85,8 +86,8 @@ FOLDERS = {
     "yaml": {"yamltext"},
     "cryptography": {"certs"},
     "msgspec": {"admission", "commands", "logs", "report", "schema"},
-    "typer": {"cli", "commands", "report"},
-    "rich": {"cli", "commands", "report"},
+    "typer": {"commands", "report", "typer_application"},
+    "rich": {"commands", "report"},
     "pydantic": {"configuration", "manifests", "workloads", "facts", "suites"},
 }
 BROUGHT_BY = {"starlette": "fastapi", "rich": "typer", "urllib3": "kubernetes"}

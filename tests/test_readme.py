@@ -16,9 +16,11 @@ import typer
 from tests.rows import all_rows
 from tests.terminal_picture import picture
 from webhook import yamlfile
-from webhook.cli import EXIT_CODES, VERBS, create_typer_application, run_command_line
+from webhook.cli import run_command_line
 from webhook.settings.serving import ServerSettings
 from webhook.settings.setting import declared_settings
+from webhook.typer_application import create_typer_application
+from webhook.verbs import EXIT_CODES, VERBS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

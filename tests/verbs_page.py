@@ -9,7 +9,8 @@ from typing import Any
 
 import typer
 
-from webhook.cli import EXIT_CODES, VERBS, create_typer_application
+from webhook.typer_application import create_typer_application
+from webhook.verbs import EXIT_CODES, VERBS
 
 PAGE = Path(__file__).parents[1] / "docs" / "verbs.md"
 _HEAD = """# Verbs

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from webhook import __version__, shipped
-from webhook.cli import EXIT_CODES, VERBS, run_command_line, run_with_traceback
+from webhook.cli import run_command_line, run_with_traceback
 from webhook.commands.output import Output, parse_outputs
 from webhook.errors import ConfigurationError
+from webhook.verbs import EXIT_CODES, VERBS
 
 
 def test_help_names_every_verb_and_every_exit_code(capsys):

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cli import EXIT_CODES, run_command_line
+from webhook.cli import run_command_line
+from webhook.verbs import EXIT_CODES
 
 ROOT = Path(__file__).parents[2]
 HERE = ROOT / "tests" / "data" / "commands"

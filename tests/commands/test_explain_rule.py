@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from webhook import __version__
 from webhook.cli import run_command_line
 from webhook.facts.registry import SHIPPED, rules_of_package
+from webhook.typer_application import run_verb
 
 
 def test_a_rule_is_explained_with_both_examples(capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,3 +46,27 @@ def test_the_version_and_short_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith(f"claimgate {__version__}\nKubernetes 1.")
     assert run_command_line(["audit", "-h"]) == 0
     assert "Report every finding" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["version"], ["explain", "gpu-portable/all"], ["explain", "gpu-portable/al"]])
+def test_a_text_that_was_written_ahead_needs_no_parser(arguments: list[str]) -> None:
+    """Typer and pydantic are most of a start."""
+    code = (
+        "import sys; from webhook.cli import run_command_line; run_command_line(sys.argv[1:]);"
+        "sys.exit(','.join({'typer', 'pydantic', 'yaml', 'webhook.facts'} & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["version"], ["explain", "gpu-portable/all", "mesh/sidecar"]])
+def test_the_parser_prints_the_same(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(arguments) == run_verb(arguments)
+    shown = capsys.readouterr().out
+    assert shown[: len(shown) // 2] == shown[len(shown) // 2 :] != ""
+
+
+def test_help_of_a_verb_that_needs_no_parser(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["explain", "--help"]) == 0
+    assert "Usage: claimgate explain" in capsys.readouterr().out
+    assert run_command_line(["version", "more"]) == 2

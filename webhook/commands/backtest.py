@@ -14,6 +14,7 @@ from webhook import assembly, log_lines, object_store, terminal
 from webhook.commands import options, output, ray_audit
 from webhook.commands.backtest_part import PartBacktester, PartCounts
 from webhook.commands.backtest_report import backtest_json, backtest_text
+from webhook.commands.completion import complete_output
 from webhook.commands.interrupts import EXIT_CODE, Interrupts
 from webhook.commands.ordered_work import results_in_order
 from webhook.commands.progress import Progress
@@ -52,7 +53,14 @@ def command(
         typer.Option(metavar="DIR", help="A second set of policies, and what it would do otherwise; repeatable."),
     ] = None,
     chosen: Annotated[
-        list[str] | None, typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help="text or json; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FORMAT[=FILE]",
+            help="text or json; repeatable.",
+            autocompletion=complete_output(*FORMATS),
+        ),
     ] = None,
     unbound: options.Unbound = False,
     jobs: ray_audit.Jobs = None,

@@ -22,6 +22,7 @@ from webhook.cel import CostMeter, Engine, Environment, celpy_engine, compiled_e
 from webhook.cel.types import DYN
 from webhook.cel.values import to_json
 from webhook.commands import options, output
+from webhook.commands.completion import complete_output
 from webhook.errors import CompileError, ConfigurationError, EvaluationError, InputError, Problem
 from webhook.settings.shared import Settings
 
@@ -45,7 +46,14 @@ def command(
         typer.Option(metavar="FILE.jsonl", help="Run a corpus of expressions and print each wrong result."),
     ] = None,
     chosen: Annotated[
-        list[str] | None, typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help="text or json; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FORMAT[=FILE]",
+            help="text or json; repeatable.",
+            autocompletion=complete_output(*FORMATS),
+        ),
     ] = None,
     settings: Settings,
 ) -> int:

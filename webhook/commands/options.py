@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from webhook import assembly, terminal
+from webhook.commands.completion import complete_output
 from webhook.configuration.leave_alone import current_day
 from webhook.policy import unbound
 from webhook.policy.policy_set import PolicySet
@@ -23,7 +24,13 @@ from webhook.settings.shared import Settings
 
 ReportOutputs: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help=f"{', '.join(formats.format_names())}; repeatable."),
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FORMAT[=FILE]",
+        help=f"{', '.join(formats.format_names())}; repeatable.",
+        autocompletion=complete_output(*formats.format_names()),
+    ),
 ]
 
 Unbound: TypeAlias = Annotated[

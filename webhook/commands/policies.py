@@ -12,6 +12,7 @@ import typer
 
 from webhook import assembly, terminal, yamlfile
 from webhook.commands import new_policy, options, output, policy_details, policy_folders, policy_text, rules
+from webhook.commands.completion import complete_output
 from webhook.policy.policy_set import PolicySet
 from webhook.settings.shared import Settings
 
@@ -19,7 +20,14 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="Write, list,
 
 FORMATS = ("text", "json")
 Outputs: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help="text or json; repeatable.")
+    list[str] | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FORMAT[=FILE]",
+        help="text or json; repeatable.",
+        autocompletion=complete_output(*FORMATS),
+    ),
 ]
 
 

@@ -13,6 +13,7 @@ from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.live import WatchedCluster
 from webhook.commands import output
+from webhook.commands.completion import complete_output
 from webhook.errors import ConfigurationError, InputError
 from webhook.facts.kueue.objects import QUEUES
 from webhook.facts.kueue.overview import read_queue_overview
@@ -24,7 +25,14 @@ from webhook.report.queue_text import queue_json, queue_text
 
 FORMATS = ("text", "json", "svg")
 Outputs: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help="text, json or svg; repeatable.")
+    list[str] | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FORMAT[=FILE]",
+        help="text, json or svg; repeatable.",
+        autocompletion=complete_output(*FORMATS),
+    ),
 ]
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Final, TypeAlias
 
 import typer
 
+from webhook.commands.completion import complete_rule_or_group
 from webhook.configuration.model import FailOn, Severity
 from webhook.errors import ConfigurationError
 from webhook.policy.configured_rules import describe_unknown_id, rule_ids
@@ -17,21 +18,13 @@ from webhook.report import baseline
 from webhook.report.filters import Filters
 from webhook.settings.shared import Settings
 
-
-def complete_rules(incomplete: str) -> list[str]:
-    """Return ids of shipped rules that begin with a text, for completion in a shell."""
-    from webhook.facts.registry import SHIPPED
-
-    return [rule for rule in SHIPPED.rule_catalogue_of_groups(SHIPPED.check_groups) if rule.startswith(incomplete)]
-
-
 Rules: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--rule",
         metavar="RULE",
         help="Report these rules, groups or policies alone; repeatable.",
-        autocompletion=complete_rules,
+        autocompletion=complete_rule_or_group,
     ),
 ]
 Skip: TypeAlias = Annotated[
@@ -40,7 +33,7 @@ Skip: TypeAlias = Annotated[
         "--skip",
         metavar="RULE",
         help="Report no such rule, group or policy; repeatable.",
-        autocompletion=complete_rules,
+        autocompletion=complete_rule_or_group,
     ),
 ]
 MinSeverity: TypeAlias = Annotated[

@@ -11,6 +11,7 @@ import typer
 
 from webhook import assembly
 from webhook.commands import options, policy_folders
+from webhook.commands.completion import complete_rule
 from webhook.errors import ConfigurationError
 from webhook.policy.load import load_policy_set
 from webhook.settings.shared import Settings
@@ -23,7 +24,10 @@ def command(
     rule: Annotated[
         list[str] | None,
         typer.Option(
-            "--rule", metavar="ID", help="Print only this rule, such as device-claims/claim-exists; repeatable."
+            "--rule",
+            metavar="ID",
+            help="Print only this rule, such as device-claims/claim-exists; repeatable.",
+            autocompletion=complete_rule,
         ),
     ] = None,
     pages: Annotated[

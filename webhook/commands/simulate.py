@@ -19,6 +19,7 @@ from webhook.cluster import Cluster
 from webhook.cluster.layered import LayeredCluster
 from webhook.cluster.recording import RecordingCluster
 from webhook.commands import options, output
+from webhook.commands.completion import complete_output
 from webhook.commands.live_options import open_live_cluster
 from webhook.errors import CallError, ConfigurationError, InputError, Problem
 from webhook.report.finding import findings_of_object, subject_of_request
@@ -32,7 +33,14 @@ from webhook.simulation.outcome import Moments, Simulation, failure_moments_by_r
 
 FORMATS: Final = ("text", "json")
 Outputs: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--output", "-o", metavar="FORMAT[=FILE]", help="text or json; repeatable.")
+    list[str] | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FORMAT[=FILE]",
+        help="text or json; repeatable.",
+        autocompletion=complete_output(*FORMATS),
+    ),
 ]
 _TEMPLATES: Final = frozenset(
     (

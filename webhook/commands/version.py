@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import sys
 
 from webhook import __version__
@@ -11,7 +10,11 @@ from webhook.releases import DEFAULT, release_as_text
 
 def command() -> int:
     """Print the version, the Kubernetes release whose CEL is the default, and the version of Python."""
-    sys.stdout.write(f"claimgate {__version__}\n")
-    sys.stdout.write(f"Kubernetes {release_as_text(DEFAULT)}\n")
-    sys.stdout.write(f"Python {platform.python_version()}\n")
+    sys.stdout.write(version_text())
     return 0
+
+
+def version_text() -> str:
+    """Return what the verb prints."""
+    python = sys.version.split()[0]  # the module platform says the same, and takes longer to import than all of this
+    return f"claimgate {__version__}\nKubernetes {release_as_text(DEFAULT)}\nPython {python}\n"

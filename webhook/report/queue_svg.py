@@ -1,7 +1,8 @@
 """Draws the queues of Kueue as SVG: an indented tree, with a bar for each flavor's resource.
 
 A bar is as long as what could be had: the dark part is the queue's own, the light part what it could borrow, and the
-line below it what is in use. That of a cohort is what its members share. Bars of one resource have one scale. Text
+line below it what is in use. That of a cohort is what its members share. Bars of one resource have one scale. Colours
+are light or dark as the reader's system asks, also where a page shows the picture as an image. Text
 comes from people: it is escaped, and cut where there is no room for it; a browser shows all of it under the pointer.
 """
 
@@ -25,11 +26,15 @@ _CHARACTERS, _LONG = 58, 150
 """How many characters of a text are shown next to a bar, and on a line of its own."""
 _LETTER: Final = 8
 """The width of the widest letter of a name, in pixels."""
-_COLOURS: Final = {"Cohort": "#6f42c1", "ClusterQueue": "#0b62a8", "LocalQueue": "#2c7a3f", "Queue": "#0b62a8"}
+_MARKS: Final = {"Cohort": "all", "ClusterQueue": "own", "LocalQueue": "local", "Queue": "own"}
+"""The class of the square before a queue's name, by the queue's kind."""
 _STYLE: Final = (
     "text{font:13px system-ui,sans-serif;fill:#1f2328}.name{font-weight:600}.small{font-size:12px;fill:#57606a}"
     ".no{fill:#b42318;font-size:12px}.own{fill:#0b62a8}.all{fill:#6f42c1}.borrowed{fill:#a8cdea}.used{fill:#d9822b}"
-    ".line{stroke:#d0d7de;fill:none}.track{fill:#f0f2f4}"
+    ".local{fill:#2c7a3f}.line{stroke:#d0d7de;fill:none}.track{fill:#f0f2f4}.back{fill:#fff}"
+    "@media(prefers-color-scheme:dark){text{fill:#e6ebf0}.small{fill:#b0bac5}.no{fill:#ff9c92}.own{fill:#58a6ff}"
+    ".all{fill:#b392f0}.borrowed{fill:#24507f}.used{fill:#f0a54a}.local{fill:#7ed397}.line{stroke:#4a5562}"
+    ".track{fill:#2a323b}.back{fill:#12161b}}"
 )
 _LEGEND: Final = (("own", "own quota"), ("borrowed", "can be borrowed"), ("all", "shared in the cohort"))
 
@@ -65,7 +70,7 @@ class _Drawing:
             f' viewBox="0 0 {_WIDTH} {height}" role="img">'
         )
         yield f"<title>Queues of Kueue</title><style>{_STYLE}</style>"
-        yield f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>'
+        yield f'<rect class="back" width="{_WIDTH}" height="{height}"/>'
         yield from _legend_elements(self._made.workloads)
         yield from drawn
         yield "</svg>\n"
@@ -74,8 +79,7 @@ class _Drawing:
         left, top = _MARGIN + _INDENT * min(row.depth, 8), self._at
         if row.depth:
             yield from self._connecting_line(row.depth, left, top)
-        colour = _COLOURS[row.kind]
-        yield f'<rect x="{left}" y="{top}" width="12" height="12" rx="3" fill="{colour}"/>'
+        yield f'<rect class="{_MARKS[row.kind]}" x="{left}" y="{top}" width="12" height="12" rx="3"/>'
         self._bottoms[row.depth] = top + 12
         amounts = row.amounts if row.kind != "LocalQueue" else ()
         most = (_BAR_AT - left - 18) // _LETTER if amounts else _LONG

@@ -1,0 +1,76 @@
+"""Completion as a shell asks for it: bash runs the script that it is given, and others set the same variables."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.literals import shipped_policies
+from webhook.policy.configured_rules import rule_ids
+from webhook.report.formats import format_names
+
+BIN = Path(sys.executable).parent
+ASK = """
+eval "$(claimgate --show-completion bash)"
+COMP_WORDS=("$@")
+COMP_CWORD=$(($# - 1))
+_claimgate_completion claimgate
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+def run(command: list[str], **variables: str) -> list[str]:
+    environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", **variables}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+def offered_by_bash(*words: str) -> list[str]:
+    """What bash offers for the last word."""
+    return run(["bash", "-c", ASK, "bash", "claimgate", *words])
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["audit", "-o", "sa"], ["sarif", "sarif="]),
+        (["audit", "--output", "nd"], ["ndjson", "ndjson="]),
+        (["replay", "-o", "sarif="], ["sarif="]),
+        (["backtest", "-o", "j"], ["json", "json="]),
+        (["queues", "-o", "s"], ["svg", "svg="]),
+        (["policies", "list", "-o", "t"], ["text", "text="]),
+        (["audit", "--rule", "gpu-portable/al"], ["gpu-portable/all"]),
+        (["audit", "--skip", "claims-exactly-one/so"], ["claims-exactly-one/source-required"]),
+        (
+            ["audit", "--rule", "gpu-portable/all", "--rule", "num-proc"],
+            ["num-proc-per-node", "num-proc-per-node/not-set"],
+        ),
+        (["policies", "rules", "--rule", "device-claims/claim-ex"], ["device-claims/claim-exists"]),
+        (["explain", "training-job/slots-f"], ["training-job/slots-for-ranks"]),
+        (["explain", "gpu-portable/all", "num-proc"], ["num-proc-per-node/not-set"]),
+        (["explain", "no-such"], []),
+    ],
+)
+def test_bash_offers(words: list[str], expected: list[str]) -> None:
+    assert offered_by_bash(*words) == expected
+
+
+def test_every_format_is_offered() -> None:
+    assert offered_by_bash("audit", "-o", "") == [text for name in format_names() for text in (name, f"{name}=")]
+
+
+def test_every_rule_is_offered() -> None:
+    """Those of checks, and those of policies whose validations have names."""
+    rules = {name for name in rule_ids(shipped_policies()) if "/" in name}
+    assert set(offered_by_bash("explain", "")) == rules
+    assert set(offered_by_bash("audit", "--rule", "")) == rules | {name.partition("/")[0] for name in rules}
+
+
+def test_zsh_offers_the_same() -> None:
+    asked = {"_CLAIMGATE_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": "claimgate explain gpu-portable/al"}
+    assert "gpu-portable/all" in " ".join(run(["claimgate"], **asked))

@@ -1,0 +1,160 @@
+"""The command line as Typer parses it. Knows nothing of what verbs do.
+
+A verb's module is imported when the verb is used, never for `--help` or for another verb: start-up time is part of
+what replay promises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated, Any, Literal, TypeAlias, get_args
+
+import typer
+from typer import completion
+from typer.core import TyperArgument, TyperGroup
+
+from webhook import __version__, terminal
+from webhook.errors import ConfigurationError
+from webhook.verbs import EXIT_CODES, VERBS
+
+_Shell: TypeAlias = Literal["bash", "zsh", "fish", "powershell", "pwsh"]
+_SHELLS = "|".join(get_args(_Shell))
+
+
+class _VerbGroup(TyperGroup):
+    """The group of verbs, which imports the module of a command on first use."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the signature is typer's
+        return list(VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        if cmd_name not in VERBS:
+            return None
+        module = import_module(f"webhook.commands.{cmd_name.replace('-', '_')}")
+        return _show_arguments_by_name(typer.main.get_command(_application_of_verb(cmd_name, module)))
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+class _PlainArgument(TyperArgument):
+    """An argument whose help shows its name without Typer's type: `FIXTURE...`."""
+
+    def display_type_rich(self, ctx: Any) -> None:  # noqa: ARG002 - the signature is typer's
+        return None
+
+    def _usage_display_name(self) -> str:
+        name = f"{self.display_name_raw.removesuffix('...')}{'' if self.nargs == 1 else '...'}"
+        return name if self.required else f"[{name}]"
+
+
+def _show_arguments_by_name(command: Any) -> Any:
+    """Return the command, or group with its commands, with arguments shown by name."""
+    for inner in getattr(command, "commands", {}).values():
+        _show_arguments_by_name(inner)
+    for each in command.params:
+        if isinstance(each, TyperArgument):
+            each.__class__ = _PlainArgument
+    return command
+
+
+def _application_of_verb(verb: str, module: Any) -> typer.Typer:
+    """Return the verb's own application: a group `app`, or the one function `command`."""
+    application = getattr(module, "app", None)
+    if not isinstance(application, typer.Typer):
+        application = typer.Typer(add_completion=False)
+        application.command(verb, no_args_is_help=False)(module.command)
+    application.rich_markup_mode = None
+    application.info.name = verb
+    return application
+
+
+def _exit_code_table() -> str:
+    rows = [f"  {code}  {meaning}" for code, meaning in EXIT_CODES.items()]
+    return "\b\nExit codes:\n" + "\n".join(rows)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"claimgate {__version__}")
+        raise typer.Exit
+
+
+def create_typer_application() -> typer.Typer:
+    """Return the Typer application with every verb."""
+    completion.get_completion_inspect_parameters()  # tells Typer which shells there are
+    app = typer.Typer(
+        name="claimgate",
+        cls=_VerbGroup,
+        rich_markup_mode=None,
+        no_args_is_help=True,
+        epilog=_exit_code_table(),
+        context_settings={"help_option_names": ["-h", "--help"]},
+        add_completion=False,  # Typer's own options ask which shell runs, and ignore the name of another
+    )
+
+    @app.callback()
+    def claimgate(
+        _install: Annotated[
+            _Shell | None,
+            typer.Option(
+                "--install-completion",
+                metavar=_SHELLS,
+                callback=completion.install_callback,
+                is_eager=True,
+                help="Install completion for a shell.",
+            ),
+        ] = None,
+        _show: Annotated[
+            _Shell | None,
+            typer.Option(
+                "--show-completion",
+                metavar=_SHELLS,
+                callback=completion.show_callback,
+                is_eager=True,
+                help="Print the completion script of a shell.",
+            ),
+        ] = None,
+        _version: bool = typer.Option(
+            False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ) -> None:
+        """Admission webhook for AI and GPU workloads on Kubernetes: CEL policies, served, replayed, audited."""
+
+    return app
+
+
+def run_verb(arguments: Sequence[str]) -> int:
+    """Run the verb of a command line and return its exit code.
+
+    Args:
+        arguments: what follows the program's name.
+
+    Raises:
+        ConfigurationError: the command line cannot be parsed.
+        KeyboardInterrupt: a person broke it off.
+    """
+    try:
+        code = create_typer_application()(list(arguments), prog_name="claimgate", standalone_mode=False)
+    except typer.TyperException as error:
+        return _print_help_or_raise(error)
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    return code if isinstance(code, int) else 0
+
+
+def _print_help_or_raise(error: typer.TyperException) -> int:
+    """Print the help where no verb was named, and return exit code 2; else say what is wrong and where to read more.
+
+    Raises:
+        ConfigurationError: what is wrong with the command line.
+    """
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        typer.echo(error.format_message(), err=True)
+        return 2
+    text = error.format_message().rstrip(".").replace("Value error, ", "").replace(": Input should", ": it should")
+    path = context.command_path if context is not None else "claimgate"
+    raise ConfigurationError(terminal.one_line(f"{text[:1].lower()}{text[1:]} (see `{path} --help`)"))
