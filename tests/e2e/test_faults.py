@@ -52,7 +52,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         tmp_path_factory.mktemp("faults"), "--watch-cache=false", "--etcd-compaction-interval=0"
     ) as running:
         running.kubectl("create", "-f", str(SANDBOX))
-        running.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        running.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
         yield running
 
 
