@@ -8,6 +8,7 @@ from webhook.attributes import JSON
 from webhook.placeholders import (
     has_placeholder_variable,
     is_placeholder,
+    is_placeholder_for_name,
     is_placeholder_for_non_text,
     is_unquoted_bracket_placeholder,
 )
@@ -51,6 +52,14 @@ def test_a_sign_alone_names_no_variable(text: str, expected: bool) -> None:
 )
 def test_a_constant_in_the_place_of_a_number_is_filled_in_by_somebody(text: str, expected: bool) -> None:
     assert is_placeholder_for_non_text(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("CLUSTER_QUEUE_NAME", True), ("<queue>", True), ("Cluster_Queue", False), ("GPUS", False), ("gpus", False)],
+)
+def test_a_constant_in_the_place_of_a_name_is_filled_in_by_somebody(text: str, expected: bool) -> None:
+    assert is_placeholder_for_name(text) is expected
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from webhook.errors import Problem
 
 Listed: TypeAlias = tuple[tuple[str, ...], tuple[Problem, ...]]
 """The files, each once, and what does not exist or cannot be listed."""
-_MANIFESTS: Final = (".yaml", ".yml", ".json", ".ndjson", ".jsonl")
 _BLOCK: Final = 1 << 20
 _LOGS: Final = (".log", ".json", ".ndjson")
 
@@ -29,7 +28,7 @@ def is_url(name: str | Path) -> bool:
 
 def list_manifest_files(places: Iterable[str | Path]) -> Listed:
     """List the YAML and JSON files of places, in the order of their names; local places as `yamlfile.listing`."""
-    return _list_files(places, _list_local_manifest_files, lambda name: name.endswith(_MANIFESTS))
+    return _list_files(places, _list_local_manifest_files, yamlfile.is_manifest_name)
 
 
 def list_log_files_of_places(places: Iterable[str], local: Callable[[Sequence[str]], Listed]) -> Listed:

@@ -43,6 +43,14 @@ def is_placeholder_for_non_text(text: str) -> bool:
     return is_placeholder(text) or _CONSTANT.fullmatch(text) is not None
 
 
+def is_placeholder_for_name(text: str) -> bool:
+    """Return whether a text in the place of a name of an object is to be filled in: also `QUEUE_NAME`.
+
+    Such a name has no capital letters and no `_`, so that no finished one is taken for a constant.
+    """
+    return is_placeholder_for_non_text(text)
+
+
 def is_unquoted_bracket_placeholder(value: JSON) -> bool:
     """Return whether YAML made lists or a mapping of a placeholder that is not in quotes: `[[name]]`, `{name}`.
 

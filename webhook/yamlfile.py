@@ -30,6 +30,7 @@ __all__ = [
     "FileParts",
     "discover",
     "dump",
+    "is_manifest_name",
     "listing",
     "load",
     "problem_of_absent_file",
@@ -224,6 +225,11 @@ def listing(places: Iterable[str | Path]) -> tuple[tuple[Path, ...], tuple[Probl
     return tuple(files), tuple(problems)
 
 
+def is_manifest_name(name: str) -> bool:
+    """Return whether a file of a folder is read by its name: the endings of YAML and JSON, and not hidden."""
+    return name.endswith(_ENDINGS) and not name.startswith(".")
+
+
 def problem_of_absent_file(place: str | Path) -> Problem:
     """Return the problem that there is no such file or folder, perhaps because the name is an address."""
     if address := shipped.url_in_place_of_file(place):
@@ -241,7 +247,7 @@ def _files(folder: Path, problems: list[Problem]) -> Iterator[Path]:
         for name in names:
             path = Path(root, name)
             # a pipe would be waited for; a link that leads nowhere is said when it is read
-            if name.endswith(_ENDINGS) and not name.startswith(".") and (path.is_file() or path.is_symlink()):
+            if is_manifest_name(name) and (path.is_file() or path.is_symlink()):
                 yield path
 
 

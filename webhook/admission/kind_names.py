@@ -16,6 +16,8 @@ from webhook.workloads.table import Table
 
 _VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
 """Matches versions of Kubernetes: k8s.io/apimachinery v0.36 pkg/version/helpers.go kubeVersionRegex."""
+_CORE: Final = "v1"
+"""The only version of the core group; files of Talos have `v1alpha1`."""
 _OF_PROGRAMS: Final = frozenset(("Config", "EncryptionConfig", "Policy"))
 """Kinds of the core group that only programs read: kubectl, and formerly kube-apiserver and kube-scheduler."""
 
@@ -42,5 +44,7 @@ def kind_mistake(value: JSON, table: Table) -> str:
         return ""
     if groups:
         return f"{refused}: group `{'` or `'.join(groups)}` has that kind"
-    is_foreign = not _VERSION.fullmatch(version.rpartition("/")[2]) or (not group and kind in _OF_PROGRAMS)
+    is_foreign = not _VERSION.fullmatch(version.rpartition("/")[2]) or (
+        not group and (version != _CORE or kind in _OF_PROGRAMS)
+    )
     return "" if is_foreign else refused

@@ -250,10 +250,10 @@ def _match_as_requested(
 def _match_of_unknown_version(
     rules: tuple[ResourceRule, ...], attributes: Attributes, equal: ResourceEquivalences
 ) -> Match | None:
-    """Return the match for a version that a rule names of this resource, if Kubernetes does not define its kind.
+    """Return a match where a rule names another version of a custom resource than the object has; None otherwise.
 
-    Which versions of it a cluster serves is not known here; a rule that names one is written for a cluster that does.
-    An object of a file may be of an API that was given up before: that is so where the workload table has later ones.
+    Which versions a cluster serves is not known here, so a rule that names one counts as written for a cluster that
+    serves it. An object of a file has none if the workload table knows its API: then its version was removed.
     """
     resource, kind = attributes.resource, attributes.kind
     if attributes.is_plain and (resource.group, resource.resource) in equal.groups:

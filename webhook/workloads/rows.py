@@ -67,8 +67,10 @@ class PodSetRule(_StrictModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FragmentRule(_StrictModel):
-    """One place of partial templates, merged by a controller into `of`: a field path, `runtime`, or a kind."""
+class PartialTemplateRule(_StrictModel):
+    """One place of a partial pod template, which a controller merges into the template at `of`: a field path,
+    `runtime`, or a kind.
+    """
 
     template: str
     of: str
@@ -133,7 +135,7 @@ class Row(_StrictModel):
     suspend: str = ""
     conversion: Literal["none", "webhook"] = "none"
     podSets: tuple[PodSetRule, ...] = ()  # noqa: N815  the file's own spelling
-    fragments: tuple[FragmentRule, ...] = ()
+    fragments: tuple[PartialTemplateRule, ...] = ()
     resources: tuple[ResourceRule, ...] = ()
     objects: tuple[ObjectRule, ...] = ()
     references: tuple[PodSourceReference, ...] = ()

@@ -244,6 +244,9 @@ def test_a_runtime_class_that_is_no_text_is_none(runtime_class: object) -> None:
         ("nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.5", True),
         ("nvcr.io/nvidia/ai-dynamo/modelexpress-server:0.3.0", False),
         ("nvcr.io/nvidia/k8s/cuda-sample:nbody", True),
+        ("registry.example/fake-gpu-operator/topology-server:1", False),
+        ("registry.example/team/k8s-gpu-management:1.0.0", False),
+        ("registry.example/team/training:2.0.1-gpu-py310", True),
     ],
 )
 def test_images_that_compute_on_gpus(image: str, expected: bool) -> None:

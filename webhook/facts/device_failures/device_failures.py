@@ -5,6 +5,7 @@ https://kubernetes.io/blog/2025/07/03/navigating-failures-in-pods-with-devices/
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -14,13 +15,14 @@ from webhook.facts.dra.pod_claims import pod_claims
 from webhook.facts.gpu.device_pods import DevicePods, is_training_container, read_device_workload
 from webhook.facts.subject import Subject
 from webhook.problem import Problem
+from webhook.typed.pods import Container
 
 BARE_POD: Final = DEVICE_FAILURES.rule(
     "device-failures/bare-pod",
     title="Pods that train have a controller.",
     why=(
         "A Pod by itself is not replaced when its node is lost, and a container restarts on the same device that "
-        "failed."
+        "failed. Tests and benchmarks are started again by hand."
     ),
 )
 SHARED_CLAIM: Final = DEVICE_FAILURES.rule(
@@ -40,14 +42,28 @@ IMAGE_PULL: Final = DEVICE_FAILURES.rule(
 )
 
 _POD: Final = ("", "Pod")
+_IS_TEST: Final = re.compile(r"(?i)(?<![a-z])(nccl|rccl|tests?|bench(mark)?s?|preflight|smoke|check)(?![a-z])")
+"""What the name of a Pod or of its container has that only tries its devices."""
+_RUNS_TEST: Final = re.compile(
+    r"(?i)(?<![a-z])([nr]ccl[-_]?tests?|all_reduce_(perf|bench)|preflight|bench(mark)?s?|([\w-]*[-_])?tests?([-_]\w+)?\.(py|sh))(?![a-z])"
+)
+"""The same of a command."""
 
 
 def advise_bare_pods(subject: Subject) -> Iterator[Problem]:
     """Warn of a Pod that trains, and that nothing replaces."""
     for pods in subject.once(read_device_workload).device_pods if subject.group_kind == _POD else ():
-        if any(is_training_container(container, subject) for container in pods.containers):
+        training = [container for container in pods.containers if is_training_container(container, subject)]
+        if training and not any(_only_tries_devices(container, subject) for container in training):
             message = "the pod trains without a controller, so nothing replaces the pod when its node or device fails"
             yield BARE_POD.problem("spec", message, "create a Job or a training job instead")
+
+
+def _only_tries_devices(container: Container, subject: Subject) -> bool:
+    """Return whether a name or the command of a container says that it runs a test or a benchmark."""
+    if any(map(_IS_TEST.search, (subject.metadata.name, container.name))):
+        return True
+    return _RUNS_TEST.search(" ".join(container.words)) is not None
 
 
 def advise_reused_claims_of_single_pods(subject: Subject) -> Iterator[Problem]:

@@ -65,17 +65,23 @@ _SIZE: Final = re.compile(r"(?i)(?<![a-z0-9.])([0-9]{1,4}(?:\.[0-9]{1,3})?)([bm]
 
 @dataclass(frozen=True, slots=True)
 class ModelServerPatterns:
-    """All of model_servers.yaml: what an image or a word of a command has in it that starts such a server."""
+    """All of model_servers.yaml: what an image or a word of a command has in it that starts such a server.
+
+    `later`: one that loads its models when they are asked for.
+    """
 
     images: re.Pattern[str]
     commands: re.Pattern[str]
+    later: re.Pattern[str]
 
 
 @cache
 def read_model_server_patterns() -> ModelServerPatterns:
     """Return the shipped rows, which are read on first use."""
     (document,) = yamlfile.read(FILE)
-    return ModelServerPatterns(*(re.compile("|".join(document.value[each])) for each in ("images", "commands")))
+    return ModelServerPatterns(
+        *(re.compile("|".join(document.value[each])) for each in ("images", "commands", "later"))
+    )
 
 
 def advise_liveness_probes(subject: Subject) -> Iterator[Problem]:

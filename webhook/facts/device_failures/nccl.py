@@ -16,6 +16,7 @@ from webhook import yamlfile
 from webhook.facts.command_lines.command import cached_launch_of_container
 from webhook.facts.device_failures.groups import DEVICE_FAILURES
 from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, read_device_workload
+from webhook.facts.gpu.devices import device_of_resource_name
 from webhook.facts.subject import Subject
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -68,9 +69,15 @@ def advise_nccl(subject: Subject) -> Iterator[Problem]:
             if (
                 pods.spec.host_network
                 and work.count_device_pods > 1
+                and _may_use_gpus(pods)
                 and cached_launch_of_container(container, subject).by in LAUNCHERS
             ):
                 yield from _check_nccl_socket_ifname(pods, container)
+
+
+def _may_use_gpus(pods: DevicePods) -> bool:
+    """Return whether some device of a pod may be a GPU; TPUs and the like have networks and libraries of their own."""
+    return not pods.devices or any(device_of_resource_name(name).gpu for name in pods.devices)
 
 
 def _nccl_variables(container: Container) -> Mapping[str, Variable]:

@@ -47,6 +47,12 @@ _SERVES_MODEL: Final = re.compile(
     "|deepseek|gpt|bert|torchserve|tensorrt|hugging|\\bhf[-_]|sglang|lmdeploy|comfyui|\\bnim\\b|\\btgi\\b|\\btei\\b"
 )
 """What the name, image, command or environment of a server of models has somewhere."""
+_OF_TRAINING: Final = re.compile("(?i)train|output|test")
+"""What the name of a variable has that says nothing of a model that is served."""
+_PRETENDS: Final = re.compile(r"(?i)emulat|simulat|\bsim\b|\bmock|\bfake")
+"""What the name, namespace, label, image or command of a program has somewhere that only acts as a server of models."""
+_WAITS: Final = re.compile(r"(\btail -f /dev/null|\bsleep (infinity|inf|[0-9.]+[smhd]?))[\s\"';]*$")
+"""What a command ends with in whose container a person works later; one that starts a server before has an `&`."""
 _OF_SEVERAL: Final = re.compile(r"\bray start\b|--(headless|nnodes|node[-_]rank|dist[-_]init[-_]addr)\b")
 """What a command has that starts one node of a server of several nodes: only the first of its pods takes requests."""
 
@@ -90,12 +96,28 @@ def _has_request_port(container: Container) -> bool:
 def _serves_model(container: Container, subject: Subject) -> bool:
     """Return whether something says that every pod of a container answers with a model; other programs load none."""
     words = " ".join(container.words)
-    if _OF_SEVERAL.search(words):
+    if _OF_SEVERAL.search(words) or (_WAITS.search(words) and "&" not in words) or _pretends(container, subject):
         return False
-    variables = (text for pair in container.environment.by_name().items() for text in pair if text)
+    if read_model_server_patterns().later.search(f"{container.image} {words}"):
+        return False
+    variables = (
+        text
+        for pair in container.environment.by_name().items()
+        if not _OF_TRAINING.search(pair[0])
+        for text in pair
+        if text
+    )
     mounts = (mount.mount_path for mount in container.volume_mounts)
     texts = (subject.typed(Object).name, container.name, container.image, words, *variables, *mounts)
     return any(map(_SERVES_MODEL.search, texts))
+
+
+def _pretends(container: Container, subject: Subject) -> bool:
+    """Return whether something says that a container only acts as a server, with no model to load."""
+    metadata = subject.metadata
+    texts = (metadata.name, metadata.namespace, *metadata.labels.values(), container.name, container.image)
+    texts = (*texts, *container.words)
+    return any(map(_PRETENDS.search, texts))
 
 
 def _check_disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Problem]:

@@ -145,7 +145,7 @@ def _request_with_alternatives(
 def _request_for_one_class(
     name: str, kind: Kind, asked: ExactDeviceRequest | DeviceSubRequest, *, has_admin_access: bool = False
 ) -> DeviceRequestOfClaim:
-    """Return one request for devices of one class."""
+    """Return a request or subrequest of a claim for devices of one class, with what is known of them."""
     device = device_of_class_name(asked.device_class_name)
     mode = asked.allocation_mode or "ExactCount"
     count = _requested_count(asked, mode)

@@ -60,6 +60,7 @@ class DeviceCatalogue:
     whole_names: Mapping[str, str]
     classes: tuple[DeviceCatalogueRow, ...]
     images: re.Pattern[str]
+    image_names: re.Pattern[str]
     tools: re.Pattern[str]
     of_nvidia: tuple[str, ...]
     without_cuda: re.Pattern[str]
@@ -77,6 +78,7 @@ def read_device_catalogue() -> DeviceCatalogue:
         whole_names={row.name.lower(): row.name for row in resources if "*" not in row.name and "/" in row.name},
         classes=tuple(map(_device_of_row, value["deviceClasses"])),
         images=_pattern_for_any(value["images"]),
+        image_names=_pattern_for_any(value["imageNames"]),
         tools=_pattern_for_any(value["tools"]),
         of_nvidia=tuple(value["ofNvidia"]),
         without_cuda=_pattern_for_any(value["withoutCuda"]),
@@ -145,12 +147,15 @@ def _name_in_case_of_family(name: str) -> str:
 def is_gpu_image(image: str) -> bool:
     """Return whether an image is built to compute on GPUs, by its name; images of plugins and the like are not."""
     known = read_device_catalogue()
-    if len(image) > _LONGEST_IMAGE or not known.images.match(image) or known.without_cuda.match(image):
+    name = image.rpartition("/")[2]
+    if len(image) > _LONGEST_IMAGE or known.without_cuda.match(image):
+        return False
+    if not known.images.match(image) and not known.image_names.match(name):
         return False
     _, is_of_nvidia, rest = image.partition(_NVIDIA)
     if is_of_nvidia and not any(each in rest for each in known.of_nvidia):
         return False
-    return not known.tools.match(image.rpartition("/")[2])
+    return not known.tools.match(name)
 
 
 def _pattern_for_any(patterns: Sequence[str]) -> re.Pattern[str]:

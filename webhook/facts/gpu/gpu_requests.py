@@ -112,6 +112,10 @@ _COMPUTE: Final = frozenset(
     )
 )
 """Kinds whose pods train or serve, whatever their commands are."""
+_ON_ITS_OWN: Final = {"alibabacloud.com/eci": "true"}
+"""Labels of pods that each run on a virtual machine of their own: Alibaba Cloud's Elastic Container Instances."""
+_ON_CPUS: Final = re.compile(r"(?i)^cpu$|-cpu(-|$)")
+"""A name, or the value of a variable, that says where a program computes."""
 _NEED_NONE: Final = frozenset(
     (
         *(("TFJob", role) for role in ("ps", "evaluator", "chief", "master")),
@@ -155,7 +159,7 @@ def _has_no_other_gpu_source(subject: Subject) -> bool:
     """Return whether a pod without devices also gets none by a claim, an annotation or a controller.
 
     Some schedulers share GPUs by an annotation (gpu-fraction and gpu-memory of NVIDIA/KAI-Scheduler), and some plugins
-    by a resource of their own name (deepomatic.com/shared-gpu).
+    by a resource of their own name (deepomatic.com/shared-gpu). A pod on a machine of its own takes none from others.
     """
     if subject.template_of is not None:
         kind = subject.template_of.kind
@@ -163,6 +167,8 @@ def _has_no_other_gpu_source(subject: Subject) -> bool:
             return False
     pod = subject.typed(Pod)
     if pod.spec.resource_claims or any("gpu" in key for key in pod.metadata.annotations):
+        return False
+    if any(pod.metadata.labels.get(key) == value for key, value in _ON_ITS_OWN.items()):
         return False
     if any(_OTHER_VENDORS.search(container.image) for container in pod.spec.containers):
         return False
@@ -214,8 +220,11 @@ def _every_gpu_visible_problem(requesting: DeviceContainer, subject: Subject) ->
 
 
 def _has_gpu_image_and_work(requesting: DeviceContainer, subject: Subject) -> bool:
-    """Return whether a container with an image for GPUs serves or trains."""
+    """Return whether a container with an image for GPUs serves or trains, and nothing says that it does so on CPUs."""
     container = requesting.container
+    texts = (subject.metadata.name, container.name, *filter(None, container.environment.by_name().values()))
+    if any(map(_ON_CPUS.search, texts)):
+        return False
     if subject.template_of is not None and subject.template_of.kind in _COMPUTE:
         return True
     return bool(container.ports) or cached_launch_of_container(container, subject).by not in ("", PYTHON)

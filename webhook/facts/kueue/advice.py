@@ -71,6 +71,7 @@ NO_REQUESTS: Final = KUEUE_ADVICE.rule(
         "forbid this."
     ),
     source="kubernetes-sigs/kueue@ff69552e pkg/workload/resources.go",
+    level="advice",
     issues=("https://github.com/kubernetes-sigs/kueue/issues/485",),
 )
 MAX_EXEC_TIME_IGNORED: Final = KUEUE_ADVICE.rule(

@@ -14,22 +14,12 @@ from webhook.facts.kueue.flavors import FlavorFields
 from webhook.facts.kueue.nodes import read_node_capacities
 from webhook.facts.kueue.quota_types import QueueFields
 from webhook.facts.kueue.types import ResourceFlavor
+from webhook.facts.pods.node_selection import NODE_POOLS
 from webhook.facts.view import ClusterView
 from webhook.same import IdentityKey
 from webhook.typed.nodes import Node
 from webhook.wording import either
 
-_POOLS: Final = frozenset(
-    (
-        "cloud.google.com/gke-nodepool",
-        "kubernetes.azure.com/agentpool",
-        "agentpool",
-        "eks.amazonaws.com/nodegroup",
-        "alpha.eksctl.io/nodegroup-name",
-        "karpenter.sh/nodepool",
-        "karpenter.sh/provisioner-name",
-    )
-)
 _KEPT: Final = 512
 """How many flavors with their nodes are cached."""
 
@@ -70,4 +60,4 @@ def _may_have_nodes(flavor: IdentityKey, nodes: IdentityKey) -> bool:
 
 @lru_cache(maxsize=4)
 def _has_node_pool_labels(nodes: IdentityKey) -> bool:
-    return any(not _POOLS.isdisjoint(node.labels) for node in read_node_capacities(nodes))
+    return any(not NODE_POOLS.isdisjoint(node.labels) for node in read_node_capacities(nodes))

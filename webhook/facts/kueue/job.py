@@ -25,7 +25,7 @@ from webhook.facts.subject import Subject
 from webhook.name_faults import qualified_name_fault, subdomain_fault
 from webhook.names import USE_SUBDOMAIN, dns1123_subdomain_errors, qualified_name_errors
 from webhook.paths import FieldPath
-from webhook.placeholders import is_placeholder
+from webhook.placeholders import is_placeholder, is_placeholder_for_name
 from webhook.problem import Problem
 from webhook.typed.collections import Items
 from webhook.typed.objects import Object
@@ -96,7 +96,7 @@ def validate_queue_name(subject: Subject, how: KueueManagement) -> Iterator[Prob
 def _label_value(key: str, subject: Subject) -> str | None:
     """Return the value of a label, None if it is not set or is a placeholder."""
     value = subject.typed(Object).labels.get(key)
-    return None if value is None or is_placeholder(value) else value
+    return None if value is None or is_placeholder_for_name(value) else value
 
 
 def validate_prebuilt_workload(subject: Subject, how: KueueManagement) -> Iterator[Problem]:

@@ -97,7 +97,7 @@ class LeaderWorkerTemplate(Typed):
 
 
 class LeaderWorkerSetSpec(ServingSpec):
-    """Groups of pods."""
+    """The spec of a LeaderWorkerSet: groups of pods, each a leader with its workers."""
 
     leader_worker_template = Part(LeaderWorkerTemplate)
 

@@ -20,7 +20,7 @@ from webhook.facts.kueue.types import LocalQueue
 from webhook.facts.pods.node_selection import selector_json_matches
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
-from webhook.placeholders import is_placeholder
+from webhook.placeholders import is_placeholder_for_name
 from webhook.typed.objects import Namespace, Object
 from webhook.typed.pods import LabelSelector, Pod
 from webhook.typed.ray import RayJob
@@ -89,7 +89,7 @@ def how_kueue_manages(subject: Subject) -> KueueManagement:
 def queue_name_of_object(obj: Object) -> str:
     """Return the queue that an object names by its label; "" for a placeholder."""
     name = obj.labels.get(QUEUE_NAME, "")
-    return "" if is_placeholder(name) else name
+    return "" if is_placeholder_for_name(name) else name
 
 
 def _is_managed_by_name(queue: str, framework: str, subject: Subject) -> bool:

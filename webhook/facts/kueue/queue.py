@@ -20,7 +20,7 @@ from webhook.facts.subject import Subject
 from webhook.name_faults import qualified_name_fault, subdomain_fault
 from webhook.names import USE_KEY, USE_SUBDOMAIN, dns1123_subdomain_errors, qualified_name_errors
 from webhook.paths import FieldPath
-from webhook.placeholders import is_placeholder
+from webhook.placeholders import is_placeholder, is_placeholder_for_name
 from webhook.problem import Problem
 from webhook.typed.pods import SelectorRequirement
 from webhook.typed.view import Typed
@@ -183,7 +183,7 @@ def validate_local_queue(subject: Subject) -> Iterator[Problem]:
     """Yield an invalid name of a ClusterQueue, or a change of it, as the definition of LocalQueues does."""
     spec, old = subject.typed(LocalQueue).spec, subject.typed_old(LocalQueue).spec.cluster_queue
     new, path = spec.cluster_queue, spec.path("clusterQueue")
-    if new and dns1123_subdomain_errors(new) and not is_placeholder(new):
+    if new and dns1123_subdomain_errors(new) and not is_placeholder_for_name(new):
         message = f"cannot be the name of a ClusterQueue because {subdomain_fault(new)}"
         yield CLUSTER_QUEUE_NAME.problem(path, message, USE_SUBDOMAIN, new)
     if old and new != old:

@@ -26,7 +26,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.name_faults import subdomain_fault
 from webhook.names import USE_SUBDOMAIN, dns1123_subdomain_errors
-from webhook.placeholders import is_placeholder
+from webhook.placeholders import is_placeholder_for_name
 from webhook.problem import Problem
 from webhook.wording import counted, did_you_mean
 
@@ -111,7 +111,7 @@ def _validate_size(group: ResourceGroup) -> Iterator[Problem]:
 
 def _validate_flavor_name(flavor: FlavorQuotas, before: set[str]) -> Iterator[Problem]:
     name, path = flavor.name, flavor.path("name")
-    if dns1123_subdomain_errors(name) and not is_placeholder(name):
+    if dns1123_subdomain_errors(name) and not is_placeholder_for_name(name):
         message = f"cannot be the name of a ResourceFlavor because {subdomain_fault(name)}"
         yield FLAVOR_NAME.problem(path, message, USE_SUBDOMAIN, name)
     if name in before:

@@ -18,7 +18,7 @@ from webhook.facts.kueue.quota_types import read_cluster_queue
 from webhook.facts.kueue.types import ClusterQueue, ResourceQuota
 from webhook.facts.resource_units import format_amount_with_resource_name
 from webhook.facts.subject import Subject
-from webhook.placeholders import is_placeholder
+from webhook.placeholders import is_placeholder_for_non_text
 from webhook.problem import Problem
 
 QUOTA_AMOUNT: Final = KUEUE_QUEUE.rule(
@@ -63,7 +63,7 @@ def _validate_amounts(quota: ResourceQuota) -> Iterator[Problem]:
             if name == "nominalQuota":
                 yield QUOTA_AMOUNT.problem(path, "must be set", "set 0 or more")
             continue
-        if is_placeholder(str(given)):
+        if is_placeholder_for_non_text(str(given)):
             continue
         amount = quantity.read_quantity_or_none(given)
         if amount is None:

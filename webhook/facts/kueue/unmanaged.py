@@ -27,6 +27,7 @@ from webhook.facts.kueue.managed import (
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.kueue.pod_templates import pod_templates
 from webhook.facts.kueue.releases import (
+    LABEL_ALONE,
     OLDEST,
     UNKNOWN,
     find_kueue_release,
@@ -74,7 +75,8 @@ LABEL_PLACE: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/label-place",
     title="The name of the queue is a label of the object itself.",
     why=(
-        "Kueue does not read annotations, and by a label on the pods of an object it queues at most each pod by itself."
+        "Kueue reads no annotation since 0.15, and by a label on the pods of an object it queues at most each pod by "
+        "itself."
     ),
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_webhook.go",
 )
@@ -98,6 +100,11 @@ Rule: TypeAlias = Callable[[Subject, KueueManagement], Iterator[Problem]]
 _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 _DEPLOYMENT: Final = ("apps", "Deployment")
 _RAY_CLUSTER: Final = ("ray.io", "RayCluster")
+_HANDS_LABELS_ON: Final = frozenset((("kubeflow.org", "Notebook"), ("serving.kserve.io", "InferenceService")))
+"""Kinds whose controllers copy their labels to the StatefulSets and Deployments that they make, which Kueue takes:
+kubeflow/kubeflow components/notebook-controller/controllers/notebook_controller.go generateStatefulSet, kserve/kserve
+pkg/controller/v1beta1/inferenceservice/components/predictor.go.
+"""
 _INSIDE: Final[Mapping[tuple[str, str], FieldPath]] = {
     ("batch", "CronJob"): ("spec", "jobTemplate", "metadata", "labels", QUEUE_NAME),
 }
@@ -107,6 +114,8 @@ _INSIDE: Final[Mapping[tuple[str, str], FieldPath]] = {
 def check_unmanaged(subject: Subject) -> Iterator[Problem]:
     """Yield the jobs that Kueue does not manage, with the reason."""
     how = subject.once(how_kueue_manages)
+    if how.why_not == "kind" and subject.group_kind in _HANDS_LABELS_ON:
+        return
     if how.queue and how.why_not and how.why_not != "owner":
         yield _labelled_but_unmanaged_problem(subject, how)
     elif how.why_not in ("no-queue", "kind"):
@@ -157,7 +166,8 @@ def _check_queue_name_elsewhere(subject: Subject, how: KueueManagement) -> Itera
     """Yield a queue name where Kueue does not read it, or the lack of one in a namespace with queues."""
     annotated = subject.typed(Object).annotations.get(QUEUE_NAME, "")
     if annotated:
-        yield _misplaced_queue_label_problem(("metadata", "annotations", QUEUE_NAME), annotated)
+        if not is_kueue_release_known(subject) or find_kueue_release(subject) >= LABEL_ALONE:
+            yield _misplaced_queue_label_problem(("metadata", "annotations", QUEUE_NAME), annotated)
     elif how.why_not == "no-queue":
         templates = [*_check_queue_on_templates(subject)] if how.framework != "pod" else []
         yield from templates
@@ -169,7 +179,9 @@ def _misplaced_queue_label_problem(
     path: FieldPath, queue: str, of_pods: Literal["", "queued", "ignored"] = ""
 ) -> Problem:
     """Return the problem of an annotation, or of a label of pods that Kueue queues one by one, or ignores."""
-    message, fix = "has no effect because Kueue reads the name of the queue from a label", "set a label instead"
+    since = f"since Kueue {release_as_text(LABEL_ALONE)}"
+    message = f"has no effect {since}, which reads the name of the queue from a label alone"
+    fix = "set a label instead"
     if of_pods:
         message = "has no effect on the object because Kueue reads the label of the object and not of its pods"
         fix = "move the label to metadata.labels of the object"

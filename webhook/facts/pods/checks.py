@@ -34,11 +34,12 @@ def validate_pod_resources(subject: Subject) -> Iterator[Problem]:
     """Yield the problems that Kubernetes would report of the resources of a pod."""
     pod = subject.typed(Pod).spec
     places = pod_resources.resources_in_pod(pod)
+    is_completed = subject.template_of is not None and pod_resources.may_be_for_autopilot(pod)
     for place in places:
         if place.part == "ephemeralContainers":
             yield from pod_resources.validate_no_ephemeral_resources(place)
             continue
-        yield from pod_resources.validate_resource_requirements(place)
+        yield from pod_resources.validate_resource_requirements(place, is_completed=is_completed)
         yield from pod_resources.validate_hugepages_are_not_alone(place)
     if pod.has("overhead"):
         yield from pod_resources.validate_overhead(pod)

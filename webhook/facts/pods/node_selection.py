@@ -17,6 +17,18 @@ from webhook.typed.view import ReadingContext
 
 KEEPS_OUT: Final = ("NoSchedule", "NoExecute")
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+NODE_POOLS: Final = frozenset(
+    (
+        "cloud.google.com/gke-nodepool",
+        "kubernetes.azure.com/agentpool",
+        "agentpool",
+        "eks.amazonaws.com/nodegroup",
+        "alpha.eksctl.io/nodegroup-name",
+        "karpenter.sh/nodepool",
+        "karpenter.sh/provisioner-name",
+    )
+)
+"""The labels by which clouds and Karpenter name the pool of a node."""
 
 
 def is_selected(labels: Mapping[str, JSON], selector: LabelSelector) -> bool:

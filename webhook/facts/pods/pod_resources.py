@@ -8,7 +8,7 @@ defaults.go; functions are named like those there. Of each amount the first rule
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from webhook.attributes import JSON
@@ -19,7 +19,7 @@ from webhook.facts.pods.groups import POD_RESOURCES
 from webhook.name_faults import qualified_name_fault
 from webhook.names import qualified_name_errors
 from webhook.paths import FieldPath
-from webhook.placeholders import is_placeholder
+from webhook.placeholders import is_placeholder, is_placeholder_for_non_text
 from webhook.problem import Problem
 from webhook.problems.rule import Rule
 from webhook.short_texts import cache_for_short_texts
@@ -98,6 +98,16 @@ LIMIT_REQUIRED: Final = POD_RESOURCES.rule(
     function="ValidateContainerResourceRequirements",
     issues=("https://github.com/kubeflow/mpi-operator/issues/25",),
 )
+LIMIT_LEFT_TO_AUTOPILOT: Final = POD_RESOURCES.rule(
+    "pod-resources/limit-left-to-autopilot",
+    title="A request for a device in a template for nodes of GKE has a limit.",
+    why=(
+        "Autopilot clusters set the limits of a pod to its requests before the API server looks at it. Elsewhere, and "
+        "in Standard clusters of GKE, it refuses every pod of the template."
+    ),
+    source="https://cloud.google.com/kubernetes-engine/docs/concepts/autopilot-resource-requests",
+    level="warn",
+)
 REQUEST_EQUALS_LIMIT: Final = POD_RESOURCES.rule(
     "pod-resources/request-equals-limit",
     title="The request for a device or for hugepages equals its limit.",
@@ -135,6 +145,7 @@ POD_LEVEL_NAME: Final = POD_RESOURCES.rule(
 
 Part: TypeAlias = Literal["containers", "initContainers", "ephemeralContainers", "pod", "overhead"]
 _UNSET: Final = object()
+_OF_GKE: Final = "cloud.google.com/"
 OVERHEAD_WITHOUT_CLASS: Final = POD_RESOURCES.rule(
     "pod-resources/overhead-without-class",
     title="Overhead comes from a RuntimeClass.",
@@ -190,8 +201,16 @@ def _resources_of_part(part: Part, holder: Container | PodSpec) -> ResourcesOfPa
     return ResourcesOfPart(part, resources.at, resources.written_limits, resources.written_requests, holder)
 
 
-def validate_resource_requirements(place: ResourcesOfPart) -> Iterator[Problem]:
-    """Yield the problems of ValidateContainerResourceRequirements, validatePodResources and overhead."""
+def may_be_for_autopilot(pod: PodSpec) -> bool:
+    """Return whether a template selects nodes of GKE, so that a webhook of Autopilot may complete its pods."""
+    return any(key.startswith(_OF_GKE) for key in pod.node_selector)
+
+
+def validate_resource_requirements(place: ResourcesOfPart, *, is_completed: bool = False) -> Iterator[Problem]:
+    """Yield the problems of ValidateContainerResourceRequirements, validatePodResources and overhead.
+
+    `is_completed`: whether a webhook may set limits before Kubernetes asks for them.
+    """
     is_pod = place.part == "pod"
     for name, value in place.limits.items():
         broken = _first_broken_rule(name, value, is_pod=is_pod)
@@ -203,6 +222,9 @@ def validate_resource_requirements(place: ResourcesOfPart) -> Iterator[Problem]:
             broken = _first_broken_rule(name, value, is_pod=is_pod) or _rule_broken_by_request_and_limit(
                 place, name, value
             )
+            if broken and broken.rule is LIMIT_REQUIRED and is_completed:
+                message = "needs a limit, which only Autopilot clusters of GKE set themselves"
+                broken = replace(broken, rule=LIMIT_LEFT_TO_AUTOPILOT, message=message)
             if broken:
                 yield broken.problem_at((*place.path, "requests", name), value)
 
@@ -239,7 +261,7 @@ def _broken_pod_level_rule(name: str, text: str) -> BrokenRule | None:
 
 @cache_for_short_texts(1 << 20)
 def _broken_rule_of_amount(name: str, text: str) -> BrokenRule | None:
-    if is_placeholder(name) or is_placeholder(text):
+    if is_placeholder(name) or is_placeholder_for_non_text(text):
         return None
     known = amounts.parse_resource_name(name)
     return validate_resource_name(known) or validate_resource_quantity_value(known, text)
@@ -296,7 +318,7 @@ def validate_resource_quantity_value(name: ResourceName, text: str) -> BrokenRul
 def _rule_broken_by_request_and_limit(place: ResourcesOfPart, name: str, value: JSON) -> BrokenRule | None:
     """Return the rule that a request breaks together with its limit; None if it breaks none."""
     text, known = amounts.amount_as_string(value), amounts.parse_resource_name(name)
-    if is_placeholder(name) or is_placeholder(text):
+    if is_placeholder(name) or is_placeholder_for_non_text(text):
         return None
     if name not in place.limits:
         if known.may_be_overcommitted:

@@ -14,7 +14,7 @@ from typing import Final
 
 from webhook import yamlfile
 from webhook.facts.gpu.device_pods import DevicePods, read_device_workload
-from webhook.facts.pods.node_selection import KEEPS_OUT, is_tolerated
+from webhook.facts.pods.node_selection import KEEPS_OUT, NODE_POOLS, is_tolerated
 from webhook.facts.preemption.groups import PREEMPTION
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects.types import Job
@@ -55,6 +55,8 @@ SPOT_CHECKPOINT: Final = PREEMPTION.rule(
 _ON_THE_NODE: Final = frozenset(
     ("emptyDir", "hostPath", "ephemeral", "configMap", "secret", "downwardAPI", "projected", "image")
 )
+_OF_PRICE: Final = re.compile("(?i)spot|preempt|provision|capacity|demand")
+"""What a label of a site's own has that says how its nodes are paid for."""
 _BUCKET: Final = re.compile(r"\b(?:s3a?|gs|gcs|abfss?|az|wasbs?|hdfs|hf|oss|obs|cos|swift|minio|dbfs|mlflow)://")
 
 
@@ -150,10 +152,15 @@ def _has_spot_taint(node: Node, nodes: SpotNodeRow) -> bool:
 
 
 def _check_spot_toleration_without_selector(pods: DevicePods) -> Iterator[Problem]:
-    """Warn of a toleration that a cloud's spot nodes alone need, where nothing asks for them."""
+    """Warn of a toleration that a cloud's spot nodes alone need, where nothing asks for them, nor for a pool of nodes:
+    who names a pool knows whether its nodes are spot nodes.
+    """
     by_taint = {nodes.key: nodes for nodes in read_spot_nodes() if nodes.taint != "none"}
     spec, affinity = pods.spec, pods.spec.affinity.node_affinity
-    if any(key in spec.node_selector for key in by_taint) or affinity.preferred or spec.required_node_terms():
+    asks = any(key in spec.node_selector for key in (*by_taint, *NODE_POOLS)) or any(
+        map(_OF_PRICE.search, (*spec.node_selector, *spec.node_selector.values()))
+    )
+    if asks or affinity.preferred or spec.required_node_terms():
         return
     for toleration in spec.tolerations:
         nodes = by_taint.get(toleration.key)

@@ -14,7 +14,7 @@ from webhook.facts.ray.groups import RAY
 from webhook.facts.subject import Subject
 from webhook.name_faults import label_fault
 from webhook.names import dns1035_label_errors
-from webhook.placeholders import is_placeholder
+from webhook.placeholders import is_placeholder_for_name
 from webhook.problem import Problem
 from webhook.typed.objects import Object
 from webhook.typed.ray import RayCluster, RayClusterSpec, RayCronJob, RayJob, RayJobSpec, RayService
@@ -55,7 +55,7 @@ _SELECTED: Final = "ray.io/cluster"
 def validate_name(subject: Subject) -> Iterator[Problem]:
     """Check the name as ValidateRayClusterMetadata and its like do: services are named after the cluster."""
     name = subject.typed(Object).name
-    if not name or is_placeholder(name):
+    if not name or is_placeholder_for_name(name):
         return
     longest = _LONGEST[subject.group_kind[1]]
     if len(name) > longest:

@@ -19,9 +19,12 @@ from webhook.releases import Release
 
 
 class TrainerInstallation(NamedTuple):
-    """The release of Trainer, and whether it runs with its feature gate for device claims (KEP-2782)."""
+    """The release of Trainer, whether anybody names it, and whether it runs with its feature gate for device claims
+    (KEP-2782).
+    """
 
     release: Release
+    is_named: bool
     takes_claims: bool
 
 
@@ -42,8 +45,8 @@ def installation_with_assumptions(view: ClusterView, own: ClusterAssumptions) ->
         shared = read_assumptions(held, f"ConfigMap `{place.name}`")
         release = shared.trainer if release is None else release
         takes_claims = shared.device_claims if takes_claims is None else takes_claims
-    release = release or installed_release(view, controllers.TRAINER) or TRAINER
-    return TrainerInstallation(release, takes_claims is True)
+    release = release or installed_release(view, controllers.TRAINER)
+    return TrainerInstallation(release or TRAINER, is_named=release is not None, takes_claims=takes_claims is True)
 
 
 def find_trainer_release(subject: Subject) -> Release:

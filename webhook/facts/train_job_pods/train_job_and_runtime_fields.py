@@ -159,15 +159,32 @@ def _parse_release_or_fail(text: str) -> Release:
 
 
 def check_fields_exist_in_release(
-    obj: JSON, kind: str, release: Release, rules: FieldRules, deadline: Deadline, *, is_sent: bool = False
+    obj: JSON,
+    kind: str,
+    release: Release,
+    rules: FieldRules,
+    deadline: Deadline,
+    *,
+    is_sent: bool = False,
+    is_named: bool = False,
 ) -> Iterator[Problem]:
     """Yield every field that the release does not have.
 
     An API server drops such fields before it asks: of an object that it has sent, it is the release that is wrong.
+    `is_named`: somebody named that release, else it is assumed.
     """
     shape = read_field_table().kinds.get(kind)
     if shape is not None:
-        yield from _UnknownFieldFinder(release, rules, deadline, is_sent).find_in_object(obj, shape, ())
+        yield from _UnknownFieldFinder(release, rules, deadline, is_sent, is_named).find_in_object(obj, shape, ())
+
+
+def is_of_older_release(obj: JSON, kind: str, release: Release) -> bool:
+    """Return whether the spec of an object has a field that only releases before this one have."""
+    whole, spec = read_field_table().kinds.get(kind), obj.get("spec") if isinstance(obj, dict) else None
+    shape = whole.inner.get("spec") if whole is not None else None
+    if shape is None or not isinstance(spec, dict):
+        return False
+    return any(changed.until < release and spec.get(name) is not None for name, changed in shape.changed.items())
 
 
 def without_dropped_fields(obj: JSON, kind: str, release: Release, deadline: Deadline) -> JSON:
@@ -252,6 +269,7 @@ class _UnknownFieldFinder:
     rules: FieldRules
     deadline: Deadline
     is_sent: bool
+    is_named: bool
 
     def find_in_object(self, value: JSON, shape: ObjectShape, at: FieldPath) -> Iterator[Problem]:
         self.deadline.spend(1)
@@ -282,6 +300,8 @@ class _UnknownFieldFinder:
         release, only = release_as_text(self.release), f"only {changed.releases} this field"
         if not self.is_sent:
             fix = f"use {changed.instead.format(patches=overlays.name_of_patches_field(self.release))}"
-            return f"is ignored by Trainer {release} because {only}", fix
-        told = f"is not a field of Trainer {release}, which is assumed: {only}, and the API server has kept it"
-        return told, "ask the administrator to name the installed release in `trainer` of ConfigMap `trainer`"
+            assumed = "" if self.is_named else ", which is assumed,"
+            return f"is ignored by Trainer {release}{assumed} because {only}", fix
+        which, do = ("named as installed", "correct") if self.is_named else ("assumed", "name the installed release in")
+        told = f"is not a field of Trainer {release}, which is {which}: {only}, and the API server has kept it"
+        return told, f"ask the administrator to {do} `trainer` of ConfigMap `trainer`"

@@ -12,11 +12,15 @@ from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
 from webhook.facts.pods.checks import validate_pod_resources
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.installation import find_trainer_release
+from webhook.facts.train_job_pods.installation import find_trainer_release, read_trainer_installation
 from webhook.facts.train_job_pods.lookups import INSTALLED
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
-from webhook.facts.train_job_pods.train_job_and_runtime_fields import FieldRules, check_fields_exist_in_release
+from webhook.facts.train_job_pods.train_job_and_runtime_fields import (
+    FieldRules,
+    check_fields_exist_in_release,
+    is_of_older_release,
+)
 from webhook.facts.train_job_pods.types import TrainingRuntime
 from webhook.facts.train_job_pods.virtual_pods import run_check_on_virtual_pods
 from webhook.facts.trainer import (
@@ -58,7 +62,6 @@ _ALONE: Final = (
     train_job_runtime.validate_runtime_kind,
     train_job_managed_by.validate_managed_by,
     train_job_claims.check_claims_in_resources_per_node,
-    train_job_processes_and_gpus.validate_num_proc_per_node,
     train_job.validate_source_scheme,
     train_job_claims.validate_resource_claims_per_node,
     train_job_patch_managers_and_overrides.validate_patch_managers,
@@ -87,15 +90,27 @@ def check_train_job_without_runtime(subject: Subject) -> Iterator[Problem]:
     job = subject.once(merge_train_job)
     for validate in _ALONE:
         yield from validate(job)
+    if not _is_written_for_older_release(subject):
+        yield from train_job_processes_and_gpus.validate_num_proc_per_node(job)
     if job.object.json is not subject.object:  # something is left out of it
         rules = OF_TRAIN_JOBS
         yield from _check_fields(subject, "TrainJob", job.release, rules)
 
 
+def _is_written_for_older_release(subject: Subject) -> bool:
+    """Return whether a file has fields of an older release than that which is assumed, so that it may be installed."""
+    installed = subject.once(read_trainer_installation)
+    if installed.is_named or subject.attributes.is_decoded:
+        return False
+    return is_of_older_release(subject.object, "TrainJob", installed.release)
+
+
 def _check_fields(subject: Subject, kind: str, release: Release, rules: FieldRules) -> Iterator[Problem]:
     """Yield fields that the release of Trainer does not have."""
-    is_sent = subject.attributes.is_decoded
-    yield from check_fields_exist_in_release(subject.object, kind, release, rules, subject.deadline, is_sent=is_sent)
+    is_sent, is_named = subject.attributes.is_decoded, subject.once(read_trainer_installation).is_named
+    yield from check_fields_exist_in_release(
+        subject.object, kind, release, rules, subject.deadline, is_sent=is_sent, is_named=is_named
+    )
 
 
 def check_train_job_on_runtime(subject: Subject) -> Iterator[Problem]:

@@ -22,8 +22,9 @@ class NodeDeviceClaim(NamedTuple):
     """A device claim of a training node. `devices` is None if their number is open; `is_other` if all are known not to
     be GPUs.
 
-    The installed release drops one that `is_dropped`, which shows all the same what the nodes are meant to have. One
-    that `is_unused` is allocated for the pod, and no container of it refers to it.
+    The installed release drops one that `is_dropped`, which shows all the same what the nodes are meant to have: of an
+    object that an API server has sent none is, for its release has the fields. One that `is_unused` is allocated for
+    the pod, and no container of it refers to it.
     """
 
     name: str
@@ -61,7 +62,16 @@ def device_claims_of_training_node(subject: Subject) -> tuple[NodeDeviceClaim, .
     meant = used or [claim for claim in claims if not claim.users]
     is_unused = not used and job.node_container is not None
     names = {claim.name for claim in dropped}
-    return tuple(_node_claim(claim, wanted.get(claim.name, ()), dropped=names, is_unused=is_unused) for claim in meant)
+    is_sent = subject.attributes.is_decoded
+    return tuple(
+        _node_claim(
+            claim,
+            wanted.get(claim.name, ()),
+            is_dropped=claim.name in names and not is_sent,
+            is_unused=is_unused and claim.name not in names,
+        )
+        for claim in meant
+    )
 
 
 def _claims_of_pod(job: MergedTrainJob, subject: Subject) -> Iterable[ResolvedClaim]:
@@ -111,7 +121,7 @@ def _claims_of_patches(job: TrainJob) -> Collection[PodClaim]:
 
 
 def _node_claim(
-    claim: ResolvedClaim, requests: Collection[str], *, dropped: Collection[str], is_unused: bool
+    claim: ResolvedClaim, requests: Collection[str], *, is_dropped: bool, is_unused: bool
 ) -> NodeDeviceClaim:
     contents = claim_with_selected_requests(claim.contents, requests)
     devices = [choice.device for request in contents.requests for choice in request.self_and_alternatives]
@@ -124,6 +134,6 @@ def _node_claim(
         at_least=contents.at_least,
         is_gpu=contents.is_gpu,
         is_other=bool(devices) and all(device.kind and not device.gpu for device in devices),
-        is_dropped=claim.name in dropped,
-        is_unused=is_unused and claim.name not in dropped,
+        is_dropped=is_dropped,
+        is_unused=is_unused,
     )

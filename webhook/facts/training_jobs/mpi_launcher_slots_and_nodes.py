@@ -8,6 +8,7 @@ take no more than the hostfile gives unless mpirun is told so.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -142,6 +143,8 @@ LAUNCHER_CREATION_POLICY: Final = TRAINING_JOB_ADVICE.rule(
 
 _IMPLEMENTATIONS: Final = ("OpenMPI", "Intel", "MPICH")
 _CREATIONS: Final = ("AtStartup", "WaitForWorkersReady")
+_PER_NODE: Final = re.compile("(GPUS?|N_?PROCS?|PROCESSES)_PER_(NODE|HOST)|NODE_RANK")
+"""Names of variables with which a script starts the processes of its node."""
 
 
 def validate_mpi_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
@@ -254,8 +257,14 @@ def _launch_of_launcher(job: TrainingJobOfKind) -> LaunchedProgram | None:
 
 
 def _may_start_processes(launcher: RoleOfJob) -> bool:
-    """Return whether each rank is a shell script, which may start a process for each GPU itself, as with torchrun."""
-    return any(word.endswith(".sh") for container in launcher.containers for word in container.words)
+    """Return whether each rank may start a process for each GPU itself, as with torchrun: it is a shell script, or
+    variables say how many processes a node has.
+    """
+    return any(
+        any(word.endswith(".sh") for word in container.words)
+        or any(map(_PER_NODE.search, container.environment.by_name()))
+        for container in launcher.containers
+    )
 
 
 def warn_of_gpus_without_mpi_rank(job: TrainingJobOfKind) -> Iterator[Problem]:
