@@ -1,6 +1,7 @@
 # Two stages. The first checks every package against the lock files' hashes and installs into a folder of its own; the
 # second has that folder and an interpreter, and no root. It writes nothing: run it with a read-only root file system.
-# PYTHON pins the base by its digest: docker build --build-arg PYTHON=python:3.13-slim@sha256:… .
+# PYTHON pins the base by its digest: docker build --build-arg PYTHON=python:3.13-slim@sha256:… . deploy/README.md says why
+# it is the slim image and not a distroless one.
 # For both architectures: docker buildx build --platform linux/amd64,linux/arm64 .
 ARG PYTHON=python:3.13-slim
 FROM ${PYTHON} AS build
@@ -19,11 +20,15 @@ COPY webhook webhook
 RUN pip install --no-deps --no-build-isolation --no-index . && pip uninstall --yes hatchling editables pip
 
 FROM ${PYTHON}
+ARG PYTHON
 ARG VERSION=0.1.0
+ARG REVISION=""
 LABEL org.opencontainers.image.title="claimgate" \
       org.opencontainers.image.description="Admission webhook for AI and GPU workloads on Kubernetes" \
       org.opencontainers.image.licenses="Apache-2.0" \
-      org.opencontainers.image.version="${VERSION}"
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.base.name="${PYTHON}"
 COPY --from=build /opt/claimgate /opt/claimgate
 ENV PATH=/opt/claimgate/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 USER 65532:65532

@@ -54,12 +54,15 @@ def test_its_revision_changes_with_what_is_held(server, started):
 
 
 def test_a_watch_that_is_too_old_lists_anew(server, started):
-    view = started(CONFIG)
+    stream = io.StringIO()
+    view = started(CONFIG, log=Log(stream=stream))
     assert view.wait_until_synced(5)
     server.answers[CONFIGS] = page(config("z"), version="99")
     server.send(CONFIGS, event("ERROR", {"code": 410, "message": "too old resource version"}))
     eventually(lambda: view.get(CONFIG, "n", "z"))
     assert view.get(CONFIG, "n", "a") is None
+    (line,) = map(json.loads, stream.getvalue().splitlines())
+    assert (line["message"], line["kind"], line["code"]) == ("watch too old", "ConfigMap", 410)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def tool(name: str) -> str:
 
 def helm(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
     """Run helm; it reaches no network."""
-    done = subprocess.run([tool("helm"), *arguments], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([tool("helm"), *arguments], capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == code, done.stdout + done.stderr
     return done
 

@@ -66,7 +66,8 @@ def test_the_last_stage_is_unprivileged_and_named() -> None:
     words = dict(image.instructions(last))
     assert words["USER"] == "65532:65532"  # a number: runAsNonRoot cannot judge names
     assert "RUN" not in words
-    assert 'org.opencontainers.image.version="${VERSION}"' in words["LABEL"]
+    for label, argument in (("version", "VERSION"), ("revision", "REVISION"), ("base.name", "PYTHON")):
+        assert f'org.opencontainers.image.{label}="${{{argument}}}"' in words["LABEL"]
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +93,7 @@ def ran(built: Stage, *arguments: str, code: int = 0) -> str:
 def test_the_command_line_is_there_and_nothing_of_the_build(built: Stage) -> None:
     assert ran(built, *built.entrypoint, "version").startswith(f"claimgate {VERSION}\n")
     assert built.labels["org.opencontainers.image.version"] == VERSION
+    assert built.labels["org.opencontainers.image.base.name"].startswith("python:3.")
     assert built.arguments == ("serve",)
     python = "/opt/claimgate/bin/python"
     for name in ("pip", "hatchling", "pytest"):

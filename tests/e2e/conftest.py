@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from tests.e2e import apiserver
-from tests.e2e.apiserver import ApiServer
+from tests.e2e.apiserver import PATIENCE_S, ApiServer
 
 CRDS = sorted((Path(__file__).parents[1] / "data" / "crds").glob("*.yaml"))
 NAMESPACE = "claimgate-system"
@@ -54,7 +54,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with apiserver.running(folder) as server:
         for crd in CRDS:
             server.kubectl("create", "-f", str(crd))
-        server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
         server.kubectl("create", "namespace", NAMESPACE)
         certificates, log = folder / "webhook", folder / "webhook.log"
         claimgate("certs", "issue", "--dir", str(certificates), "--service", f"{NAMESPACE}/claimgate")
@@ -72,7 +72,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def claimgate(*arguments: str, code: int = 0) -> str:
     """Run the command line in a process of its own."""
     command = [sys.executable, "-m", "webhook", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
 
@@ -84,7 +84,7 @@ def _serve(server: ApiServer, certificates: Path) -> list[str]:
 
 
 def _port(process: subprocess.Popen[bytes], log: Path) -> int:
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         for line in log.read_text().splitlines():
             if '"message": "ready"' in line:
@@ -115,7 +115,7 @@ def _wait_until_called(cluster: Cluster) -> None:
         "metadata": {"name": "probe"},
         "spec": {"containers": [{"name": "c", "image": "i", "resources": {"limits": {"gpu": "1"}}}]},
     }
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         cluster.server.kubectl("create", "--dry-run=server", "-f", "-", given=yaml.safe_dump(pod))
         if {line["phase"] for line in cluster.lines("review")} == {"mutate", "validate"}:

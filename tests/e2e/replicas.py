@@ -27,10 +27,9 @@ from typing import Any
 import httpx
 import yaml
 
-from tests.e2e.apiserver import ApiServer, free_ports
+from tests.e2e.apiserver import PATIENCE_S, ApiServer, free_ports
 from tests.e2e.conftest import NAMESPACE
 
-START_S = 60
 COUNT = 2
 
 
@@ -128,7 +127,7 @@ class Replicas:
         replica.is_ending = True
         self.running.remove(replica)
         replica.process.send_signal(number)
-        replica.process.wait(40)
+        replica.process.wait(PATIENCE_S)
 
     def _command(self, folder: Path) -> list[str]:
         (container,) = self.server.get("deployment", "claimgate", NAMESPACE)["spec"]["template"]["spec"]["containers"]
@@ -141,7 +140,7 @@ class Replicas:
 
     @staticmethod
     def _until_ready(replica: Replica) -> None:
-        end = time.monotonic() + START_S
+        end = time.monotonic() + PATIENCE_S
         while told := replica.unready():
             assert time.monotonic() < end, f"{told}\n{replica.log.read_text()[-2000:]}"
             time.sleep(0.1)
@@ -243,7 +242,7 @@ def certificates(server: ApiServer, folder: Path) -> Iterator[None]:
             yield
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(PATIENCE_S)
 
 
 def apply(server: ApiServer, objects: Sequence[Any]) -> None:
@@ -251,7 +250,7 @@ def apply(server: ApiServer, objects: Sequence[Any]) -> None:
     server.kubectl("apply", "-f", "-", given=yaml.safe_dump_all(objects))
 
 
-def until(holds: Callable[[], object], what: str, seconds: float = 30) -> None:
+def until(holds: Callable[[], object], what: str, seconds: float = PATIENCE_S) -> None:
     """Wait for something that the cluster does by itself."""
     end = time.monotonic() + seconds
     while not holds():
@@ -271,4 +270,4 @@ def registration(server: ApiServer, folder: Path) -> Iterator[None]:
             yield
         finally:
             process.terminate()
-            assert process.wait(30) == 0
+            assert process.wait(PATIENCE_S) == 0

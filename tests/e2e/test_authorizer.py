@@ -15,6 +15,7 @@ import httpx
 import pytest
 import yaml
 
+from tests.e2e.apiserver import PATIENCE_S
 from tests.e2e.conftest import Cluster, _port, claimgate
 
 pytestmark = pytest.mark.e2e
@@ -40,7 +41,6 @@ EXPRESSIONS = {
     "no-error": "!authorizer.group('').resource('pods').check('list').errored()",
     "either": f"{BREAKS_GLASS} || authorizer.path('/glass').check('get').allowed()",
 }
-MOST_S = 60
 
 
 def policy(name: str, expressions: list[str], of: str = "guarded") -> list[dict[str, Any]]:
@@ -147,7 +147,7 @@ def test_every_question_has_the_answer_of_the_api_servers_own_policy(cluster: Cl
     names = {
         (question, user): f"asks-{question}-by-{index}" for question in EXPRESSIONS for index, user in enumerate(users)
     }
-    end = monotonic() + MOST_S
+    end = monotonic() + PATIENCE_S
     while cluster.server.kubectl(*_creating(names["other-path", "bob"], "bob"), code=None).returncode == 0:
         assert monotonic() < end, "the API server does not ask the policies"
     try:
@@ -177,7 +177,7 @@ def test_a_server_without_authorizer_refuses_such_a_policy(cluster: Cluster, tmp
     files = ["--tls-cert", str(cluster.certificates / "tls.crt"), "--tls-key", str(cluster.certificates / "tls.key")]
     arguments = ["serve", *files, "--kubeconfig", str(cluster.server.kubeconfig), "--only", str(tmp_path)]
     done = subprocess.run(
-        [sys.executable, "-m", "webhook", *arguments], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", "webhook", *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert done.returncode == 2
     assert "policy glass asks `authorizer`" in done.stderr

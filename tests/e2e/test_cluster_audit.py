@@ -43,8 +43,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("audited")) as server:
         server.kubectl("create", "-f", str(DEFINITIONS))
-        server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-        end = time.monotonic() + 60
+        server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
+        end = time.monotonic() + apiserver.PATIENCE_S
         while not _are_served(server):
             assert time.monotonic() < end
             time.sleep(0.2)

@@ -6,11 +6,13 @@ The API server that asks is there all the time. Replicas call it through a proxy
 from __future__ import annotations
 
 import base64
+import json
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -21,7 +23,7 @@ from tests.e2e.conftest import NAMESPACE
 from tests.e2e.creations import Creations, creating
 from tests.e2e.installation import failure_policies, go_on_in, has_bundles
 from tests.e2e.proxies import FaultyProxy
-from tests.e2e.replicas import Replicas, apply, certificates, rendered, service, until
+from tests.e2e.replicas import Replica, Replicas, apply, certificates, rendered, service, until
 from tests.e2e.test_life import SANDBOX
 
 pytestmark = pytest.mark.e2e
@@ -46,9 +48,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A cluster whose watches end with 410 once their revision is compacted, since no cache stands before the store."""
     if reason := apiserver.missing():
         pytest.skip(reason)
-    with apiserver.running(tmp_path_factory.mktemp("faults"), "--watch-cache=false") as running:
+    with apiserver.running(
+        tmp_path_factory.mktemp("faults"), "--watch-cache=false", "--etcd-compaction-interval=0"
+    ) as running:
         running.kubectl("create", "-f", str(SANDBOX))
-        running.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        running.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
         yield running
 
 
@@ -68,7 +72,7 @@ def test_no_creation_fails_whatever_goes_wrong_around(server: ApiServer, tmp_pat
                 before = _megabytes(replicas)
                 _the_api_server_is_slow_or_cut_off(replicas, proxy, made)
                 _the_api_server_is_away(replicas, proxy, made)
-                _the_past_is_compacted(server, proxy, made)
+                _the_past_is_compacted(replicas, proxy, made)
                 sys.stdout.write(
                     f"replicas have {before} MB, and {_megabytes(replicas)} MB after faults of the network\n"
                 )
@@ -119,21 +123,39 @@ def _the_api_server_is_away(replicas: Replicas, proxy: FaultyProxy, made: Creati
     go_on_in(made, "back")
 
 
-def _the_past_is_compacted(server: ApiServer, proxy: FaultyProxy, made: Creations) -> None:
-    """A watch that resumes after its revision is gone begins with a list: what was changed meanwhile is seen."""
+def _the_past_is_compacted(replicas: Replicas, proxy: FaultyProxy, made: Creations) -> None:
+    """A watch that resumes after its revision is gone is refused with 410, and begins with a list: what was changed is seen."""
     made.phase = "compacted"
+    server = replicas.server
+    assert not any(map(_refused_watches, replicas.running))
     proxy.mode = "away"
     proxy.cut()
     _set_resource(server, "amd.com/gpu")
     go_on_in(made, "compacted")
+    _compact(server)
+    proxy.mode = "pass"
+    until(lambda: "created" in made.outcomes("portable", "compacted"), "`gpu` means another resource")
+    until(lambda: all(map(_refused_watches, replicas.running)), "each replica was refused a watch")
+    refused = [line for one in replicas.running for line in _refused_watches(one)]
+    assert {line["code"] for line in refused} == {410}
+    assert "ConfigMap" in {line["kind"] for line in refused}
+    sys.stdout.write(f"{len(refused)} watches were refused with 410: {refused[0]['error']}\n")
+    _set_resource(server, "nvidia.com/gpu")
+    go_on_in(made, "compacted")
+
+
+def _compact(server: ApiServer) -> None:
+    """Delete the past of the store up to now."""
     with httpx.Client(base_url=server.etcd) as store:
         key = base64.b64encode(b"/").decode()
         revision = store.post("/v3/kv/range", json={"key": key}).json()["header"]["revision"]
         store.post("/v3/kv/compaction", json={"revision": revision, "physical": True}).raise_for_status()
-    proxy.mode = "pass"
-    until(lambda: "created" in made.outcomes("portable", "compacted"), "`gpu` means another resource")
-    _set_resource(server, "nvidia.com/gpu")
-    go_on_in(made, "compacted")
+
+
+def _refused_watches(replica: Replica) -> list[dict[str, Any]]:
+    """What a replica logged of watches that the API server refused because their revision is too old."""
+    lines = [json.loads(line) for line in replica.log.read_text().splitlines()]
+    return [line for line in lines if line["message"] == "watch too old"]
 
 
 def _nobody_takes_the_log(replicas: Replicas, made: Creations) -> None:

@@ -46,7 +46,7 @@ def test_a_release_is_installed_enforced_taken_back_and_removed(server: ApiServe
     _helm(server, "upgrade", *RELEASE, "--reuse-values", "--set", "enforce=false")
     until(lambda: not refusal(server, "gone-back"), "a Pod is taken again")
     _helm(server, "upgrade", *RELEASE, "--reuse-values", "--set", "livePolicies=true")
-    server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
     server.kubectl(
         "get", "validatingpolicies.claimgate.dev,mutatingpolicies.claimgate.dev,policybindings.claimgate.dev"
     )

@@ -43,7 +43,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("helm-life")) as running, apiserver.controllers(running):
         running.kubectl("create", "-f", str(SANDBOX))
-        running.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        running.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
         yield running
 
 

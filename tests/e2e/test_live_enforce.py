@@ -47,7 +47,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         pytest.skip(reason)
     with apiserver.running(tmp_path_factory.mktemp("live-enforce")) as running:
         running.kubectl("create", "-f", str(SANDBOX))
-        running.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        running.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
         yield running
 
 
@@ -57,7 +57,7 @@ def test_what_a_policy_has_registered_fails_closed_with_the_rest(server: ApiServ
         release = ("claimgate", str(chart(tmp_path / "chart", replicas.port)))
         values = ("--set", "enforce=true", "--set", "livePolicies=true")
         _helm(server, "install", *release, "--create-namespace", *values)
-        server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
         with certificates(server, tmp_path), registration(server, tmp_path):
             until(lambda: has_bundles(server), "both configurations have the bundle")
             replicas.roll()
@@ -93,7 +93,7 @@ def test_the_overlays_together_register_the_same(server: ApiServer, tmp_path: Pa
     (both / "kustomization.yaml").write_text(text.replace("- ../../base\n", "- ../enforce\n"))
     with service(server, tmp_path) as replicas:
         apply(server, rendered(server, "overlays/live-policies", replicas.port))
-        server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
         with certificates(server, tmp_path), registration(server, tmp_path):
             until(lambda: has_bundles(server), "both configurations have the bundle")
             replicas.roll()

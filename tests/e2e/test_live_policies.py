@@ -40,7 +40,7 @@ def test_policies_come_by_kubectl_apply_and_go_by_delete(server: ApiServer, tmp_
     with service(server, tmp_path) as replicas:
         objects = rendered(server, "overlays/live-policies", replicas.port)
         apply(server, objects)
-        server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
         with certificates(server, tmp_path), registration(server, tmp_path):
             until(lambda: all(one["clientConfig"].get("caBundle") for one in _webhooks(server)), "there is a bundle")
             replicas.roll()

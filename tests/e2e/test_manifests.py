@@ -16,7 +16,7 @@ pytestmark = pytest.mark.e2e
 def test_policy_reports_are_stored_as_written(cluster, tmp_path):
     kubectl = cluster.server.kubectl
     kubectl("apply", "-f", str(REPORT_CRDS))
-    kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(REPORT_CRDS))
+    kubectl("wait", "--for=condition=Established", "--timeout=240s", "-f", str(REPORT_CRDS))
     report = tmp_path / "report.yaml"
     run_command_line(["audit", str(ROOT / "deploy" / "samples" / "manifests"), "-o", f"policyreport={report}"])
     for line in report.read_text().splitlines():

@@ -45,7 +45,7 @@ def server(tmp_path_factory):
     with apiserver.running(tmp_path_factory.mktemp("native")) as server:
         for crd in CRDS:
             server.kubectl("create", "-f", str(crd))
-        server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
         exported = claimgate("policies", "export")
         created = server.kubectl("create", "--validate=strict", "-f", "-", given=exported, code=None)
         # its params are for a namespace of their own, of which none of these policies speaks
@@ -66,7 +66,7 @@ def test_custom_resources_are_denied(server, index):
 
 def refusal(server: apiserver.ApiServer, obj: dict[str, Any]) -> str:
     """What the server says of an object; a new policy is active when the server has looked for new kinds, each 30 s."""
-    end = time.monotonic() + 90
+    end = time.monotonic() + apiserver.PATIENCE_S
     while time.monotonic() < end:
         done = server.apply(obj, code=None)
         if done.returncode:

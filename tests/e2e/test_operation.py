@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.e2e.apiserver import PATIENCE_S
 from tests.e2e.conftest import NAMESPACE, Cluster, claimgate
 from tests.e2e.endpoints import endpoints
 from tests.e2e.test_rules import pod
@@ -34,7 +35,7 @@ def test_it_is_ready_with_every_kind_it_looks_up(cluster: Cluster) -> None:
 def test_a_rotated_certificate_is_taken_up_without_a_failed_call(cluster: Cluster) -> None:
     place = ["--dir", str(cluster.certificates), "--service", f"{NAMESPACE}/claimgate", "--name", "rotated.example"]
     claimgate("certs", "rotate", *place)
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE_S
     while not cluster.lines("reloaded") and time.monotonic() < end:
         time.sleep(0.1)
     assert [line["what"] for line in cluster.lines("reloaded")] == ["certificate"]

@@ -22,7 +22,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     with apiserver.running(tmp_path_factory.mktemp("reports")) as server:
         for crd in sorted((REPORTS / "crds").glob("*.yaml")):
             server.kubectl("create", "-f", str(crd))
-        server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
         server.kubectl("create", "namespace", "research")
         yield server
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.e2e.apiserver import PATIENCE_S
 from tests.e2e.conftest import Cluster
 from webhook.attributes import GroupVersionKind
 from webhook.cluster.connection import connect_to_cluster
@@ -84,7 +85,7 @@ def proxied(cluster: Cluster, folder: Path) -> Iterator[tuple[Proxy, Path]]:
         proxy.close()
 
 
-def eventually(claim: Callable[[], object], within_s: float = 60) -> None:
+def eventually(claim: Callable[[], object], within_s: float = PATIENCE_S) -> None:
     end = time.monotonic() + within_s
     while not claim():
         assert time.monotonic() < end

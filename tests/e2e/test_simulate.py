@@ -86,7 +86,7 @@ def queues(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     with apiserver.running(tmp_path_factory.mktemp("simulated")) as server:
         listed = {"apiVersion": "v1", "kind": "List", "items": [definition(*each) for each in KINDS.items()]}
         server.kubectl("create", "-f", "-", given=json.dumps(listed))
-        server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
         server.kubectl("apply", "-f", "-", given=QUEUES)
         yield server
 

@@ -212,6 +212,12 @@ class Reflector:
         with suppress(OSError, ValueError):  # a log that nobody can write to is not this thread's to mend
             self.log.warning("watch failed", group=gvk.group, kind=gvk.kind, error=str(error))
 
+    def _log_watch_too_old(self, error: ServerRefused) -> None:
+        """Log that all objects are listed again, with the status that the API server sent."""
+        gvk = self.interest.gvk
+        with suppress(OSError, ValueError):  # as above
+            self.log.info("watch too old", group=gvk.group, kind=gvk.kind, code=error.code, error=str(error))
+
     def _reset_failures(self) -> None:
         """Reset the failures and the wait after a success."""
         self.failure, self._wait_s = "", 0.0
@@ -276,9 +282,10 @@ class Reflector:
                     version = self._apply_event(event, resource)
                     self._reset_failures()
             except ServerRefused as error:
-                if error.code == HTTPStatus.GONE:
-                    return
-                raise
+                if error.code != HTTPStatus.GONE:
+                    raise
+                self._log_watch_too_old(error)
+                return
             except LookupFailed as error:
                 self._note_failure_and_wait(error)
 

@@ -1,0 +1,122 @@
+"""Which rules of the shipped policies are stricter than in the last release, and whether that is allowed.
+
+A rule that did not deny warns for one release before it denies, and CHANGELOG names it at each of these steps.
+`python -m tests.stricter_rules` prints what is stricter; with `--record` it writes down what a release does, which is
+the last step of making one (CONTRIBUTING.md).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import yaml
+
+from tests.literals import shipped_policies
+from webhook.deadline import Deadline
+from webhook.decisions import ValidationAction
+from webhook.policy.compiled import Binding, Policy
+from webhook.problems.actions import EFFECTS, Chosen, action_for_problem, actions_of_param, actions_within_binding
+from webhook.problems.rule import Rule
+
+ROOT = Path(__file__).parents[1]
+RECORD = ROOT / "tests" / "data" / "released_actions.txt"
+CHANGELOG = ROOT / "CHANGELOG.md"
+NOTHING_RELEASED: Final = "# no release yet\n"
+
+Actions: TypeAlias = Mapping[tuple[str, str], str]
+"""What is done at most about a rule of a policy: `Deny`, `Warn` or `Audit`; what does less is absent."""
+_STRICTNESS: Final = MappingProxyType({"": 0, "Audit": 1, "Warn": 2, "Deny": 3})
+
+
+def shipped_actions() -> Actions:
+    """What the policies do as they are shipped, with their bindings and params."""
+    params = _shipped_params()
+    return {
+        (policy.name, rule.id): done
+        for policy in shipped_policies().policies
+        for rule in (*policy.catalogue.values(), *policy.named)
+        if (done := _strictest(policy, rule, params))
+    }
+
+
+def _shipped_params() -> Mapping[str, Chosen]:
+    """What each ConfigMap beside the policies decides about rules, by its name."""
+    files = (ROOT / "policies").glob("*/params*.yaml")
+    objects = [one for file in files for one in yaml.safe_load_all(file.read_text()) if one]
+    return {one["metadata"]["name"]: actions_of_param(one, Deadline()) for one in objects}
+
+
+def _strictest(policy: Policy, rule: Rule, params: Mapping[str, Chosen]) -> str:
+    """The strictest action that one of the bindings has for a rule, or ""."""
+    done = [str(action) for binding in policy.bindings for action in _actions(policy, rule, binding, params)]
+    return max((each for each in done if each in _STRICTNESS), key=_STRICTNESS.__getitem__, default="")
+
+
+def _actions(
+    policy: Policy, rule: Rule, binding: Binding, params: Mapping[str, Chosen]
+) -> tuple[ValidationAction, ...]:
+    if rule.id not in policy.catalogue:
+        return binding.actions
+    name = (binding.param_source and binding.param_source.name) or ""
+    decided = action_for_problem(rule.id, rule.level, params.get(name, {}))
+    return () if decided == EFFECTS["off"].action else actions_within_binding(decided, binding.actions)
+
+
+def stricter(released: Actions, now: Actions) -> Iterator[tuple[tuple[str, str], str, str]]:
+    """Each policy and rule that does more than it did, with what it did ("" for nothing) and what it does."""
+    for place, action in sorted(now.items()):
+        before = released.get(place, "")
+        if _STRICTNESS[action] > _STRICTNESS[before]:
+            yield place, before, action
+
+
+def mistakes(released: Actions, now: Actions, unreleased: str) -> Iterator[str]:
+    """What is wrong with rules that became stricter; `unreleased` is that section of the changelog."""
+    for (policy, rule), before, action in stricter(released, now):
+        if action == "Deny" and before != "Warn":
+            told = f"it denies and {f'was `{before}`' if before else 'did nothing'} in the last release"
+            yield f'{policy}: {rule}: {told}: let it warn for one release (level="warn", or validationActions: [Warn])'
+        if f"`{rule}`" not in unreleased:
+            yield f"{policy}: {rule}: it is stricter than in the last release ({action}): name `{rule}` in CHANGELOG.md"
+
+
+def unreleased_changes(changelog: str) -> str:
+    """The section of the changelog about what is not released."""
+    return changelog.partition("\n## [Unreleased]\n")[2].partition("\n## [")[0]
+
+
+def read(text: str) -> Actions | None:
+    """What a record says, or None where nothing was released."""
+    if text == NOTHING_RELEASED:
+        return None
+    rows = (line.split() for line in text.splitlines() if not line.startswith("#"))
+    return {(policy, rule): action for policy, rule, action in rows}
+
+
+def written(version: str, actions: Actions) -> str:
+    """The record of a release."""
+    rows = (f"{policy} {rule} {action}\n" for (policy, rule), action in sorted(actions.items()))
+    return f"# {version}\n{''.join(rows)}"
+
+
+def main() -> int:
+    """Print what is stricter, or write the record."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--record", metavar="VERSION", help="write down what this version does: it was released")
+    chosen = parser.parse_args()
+    now = shipped_actions()
+    if chosen.record:
+        RECORD.write_text(written(chosen.record, now))
+        return 0
+    for (policy, rule), before, action in stricter(read(RECORD.read_text()) or {}, now):
+        sys.stdout.write(f"{policy:28} {rule:50} {before or 'nothing':8} {action}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
