@@ -38,9 +38,17 @@ def test_a_call_that_may_take_too_long_is_not_begun(ask):
     used = InlineTimeSlice()
     used.limit_evaluation(0.05, inf)
     time.sleep(0.1)
-    ask(used, 0.01)
+    ask(used, HEAVY_S)
     with pytest.raises(InlineBudgetSpent):
         ask(used, 0.06)
+
+
+def test_a_long_call_that_cannot_be_interrupted_is_left_to_a_worker_however_much_time_there_is():
+    used = InlineTimeSlice()
+    used.limit_evaluation(1.0, inf)
+    used.check_clock_before_slow_call(1.1 * HEAVY_S)
+    with pytest.raises(InlineBudgetSpent):
+        used.require_time_for_call(1.1 * HEAVY_S)
 
 
 def test_a_call_is_not_begun_that_would_end_too_late():

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _CHARACTER_S = 5e-6
 """Seconds to split a character of an expression into tokens, also one that belongs to none."""
-_TOKEN_S = 3e-5
+_TOKEN_S = 4e-5
 """Seconds to read and check a token, and as long again to generate its code; `1<2&&` and `'a'+`, many times, are the
 slowest.
 """

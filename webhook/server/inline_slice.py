@@ -68,11 +68,17 @@ class InlineTimeSlice(Deadline):
         self.at = now + rest
 
     def require_time_for_call(self, seconds: float) -> None:
-        """Read both clocks before a call that takes `seconds` and cannot be interrupted.
+        """Read both clocks before a call that takes `seconds` and cannot be interrupted; no such call may be longer
+        than HEAVY_S, since an estimate may be half of what a busy machine takes.
 
         Raises:
-            InlineBudgetSpent: the call would use up more time than there is, or end too late.
+            InlineBudgetSpent: the call is too long, would use up more time than there is, or end too late.
         """
+        if seconds > HEAVY_S:
+            raise InlineBudgetSpent
+        self._require_time(seconds)
+
+    def _require_time(self, seconds: float) -> None:
         self.check_clock()
         if thread_time() + seconds > self._thread_end or monotonic() + seconds > self._end:
             raise InlineBudgetSpent
@@ -84,7 +90,7 @@ class InlineTimeSlice(Deadline):
             InlineBudgetSpent: the time may not be enough.
         """
         if seconds > _UNNOTICED_S:
-            self.require_time_for_call(seconds)
+            self._require_time(seconds)
 
 
 class Overruns:

@@ -45,7 +45,8 @@ def late(what: str, times: Sequence[Took], share: float, most_ms: float) -> list
     work_ms = percentile([took.work_s for took in times], share) * 1000
     if took_ms < most_ms:
         return []
-    text = f"{what} {took_ms:.0f} ms, {work_ms:.0f} ms without waiting for a processor"
+    loop_ms = percentile([took.loop_s for took in times], share) * 1000
+    text = f"{what} {took_ms:.0f} ms, {work_ms:.0f} ms without waiting for a processor, the loop ran {loop_ms:.0f} ms"
     return [Missed(text, is_waiting=work_ms < most_ms)]
 
 

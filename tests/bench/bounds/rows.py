@@ -16,11 +16,12 @@ from tests.bench.bounds.victims import Question, Seen, Victims
 
 HEADER = (
     f"{'what four attackers send':<46} {'KB':>6} {'n':>5} {'p50':>6} {'p99':>7} {'max':>7} {'lost':>4} {'health':>7}"
-    f" {'anew':>6} {'work':>6}  {'MB':>4} | answers to the attackers, slowest ms"
+    f" {'anew':>6} {'work':>6} {'loop':>6}  {'MB':>4} | answers to the attackers, slowest ms"
 )
 ABOUT = (
     "victims: small reviews over 4 connections, ms; health: slowest /healthz, ms, on a kept connection and anew;",
-    "work: p99 of what is left where nobody waited for a processor, ms; MB: most memory (PSS) of the server in this row;",
+    "work: p99 of what is left where nobody waited for a processor, ms; loop: p99 of what the server's event loop ran for",
+    "anybody until an answer came, ms: the figure to compare on a busy machine; MB: most memory (PSS) of the server;",
     f"targets: p99 < {VICTIMS_P99_MS} ms (less what the victims waited for a processor), none lost, /healthz < {HEALTH_MS} ms (anew {FRESH_MS} ms), every answer to an attacker",
     "before its deadline, a valid AdmissionReview (or a refusal where the body is none), with the failurePolicy's verdict;",
     "three attackers ask with ?timeout=1s, one with 3s; the latest answer is shown as a share of its deadline, too",
@@ -45,8 +46,9 @@ def victims_text(seen: Seen) -> str:
     p50, p99, most = (percentile(times, share) * 1000 for share in (0.5, 0.99, 1))
     health, fresh = (max((took.seconds for took in of), default=0) * 1000 for of in (seen.health, seen.fresh))
     work = percentile([took.work_s for took in seen.times], 0.99) * 1000
+    loop = percentile([took.loop_s for took in seen.times], 0.99) * 1000
     counts = f"{seen.answered:>5} {p50:>6.1f} {p99:>7.1f} {most:>7.1f} {sum(seen.lost.values()):>4}"
-    return f"{counts} {health:>7.1f} {fresh:>6.0f} {work:>6.1f}"
+    return f"{counts} {health:>7.1f} {fresh:>6.0f} {work:>6.1f} {loop:>6.1f}"
 
 
 def heard_text(heard: Heard) -> str:

@@ -138,8 +138,8 @@ def test_generations_load_and_must_agree(tmp_path):
 def test_missed_targets_are_named():
     slow = Seen(times=[Took(0.06, client_s=0.001)] * 100, health=[Took(0.3)], fresh=[Took(0.1)], lost=Counter(late=1))
     assert victims_missed(slow) == [
-        "victims' p99 59 ms, 59 ms without waiting for a processor",
-        "/healthz 300 ms, 300 ms without waiting for a processor",
+        "victims' p99 59 ms, 59 ms without waiting for a processor, the loop ran 0 ms",
+        "/healthz 300 ms, 300 ms without waiting for a processor, the loop ran 0 ms",
         "lost 1 late",
     ]
     assert victims_missed(Seen(times=[Took(0.06, client_s=0.02)] * 100, health=[Took(0.1)])) == []

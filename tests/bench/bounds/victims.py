@@ -1,7 +1,8 @@
 """Victims: small reviews of other users, at a bounded rate over four connections, and the probes of a kubelet.
 
-They run in a process of their own. With each answer it is noted how long client and server waited for a processor
-meanwhile: what the machine adds to every figure. A victim that waits long sends less; the reviews that it would have
+Each runs in a process of its own: of several threads of one process, those that wait for Python's lock would wait for
+the processor of the one that holds it, and nobody could tell. With each answer it is noted how long client and server
+waited for a processor meanwhile: what the machine adds to every figure. A victim that waits long sends less; the reviews that it would have
 sent meanwhile count with what was left to wait, or a stall of seconds would be one sample among thousands.
 """
 
@@ -11,15 +12,15 @@ import gc
 import json
 import multiprocessing
 import re
-import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from math import ceil
 from multiprocessing.connection import Connection as Pipe
+from multiprocessing.process import BaseProcess
 
 from tests.bench import traffic
 from tests.bench.bounds.calls import GET_HEALTH, UID, Connection, Prepared, come_from, uid
@@ -32,6 +33,8 @@ ADDRESS = "127.0.0.2"
 """Attackers have another one: what shakes hands is told apart by address."""
 HEALTH_EVERY_S, FRESH_EVERY_S = 0.1, 1.0
 GENERATION = re.compile(r"([a-z]+)-generation (\d+)")
+Stop = Callable[[float], bool]
+"""Waits so many seconds at most, and says whether a victim must stop."""
 FORK = multiprocessing.get_context("fork")
 
 
@@ -45,6 +48,16 @@ class Seen:
     health: list[Took] = field(default_factory=list)
     fresh: list[Took] = field(default_factory=list)
     generations: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
+
+    def add(self, other: Seen) -> None:
+        """What another saw at the same time."""
+        self.times += other.times
+        self.answered += other.answered
+        self.lost += other.lost
+        self.health += other.health
+        self.fresh += other.fresh
+        for of, steps in other.generations.items():
+            self.generations[of] = sorted([*self.generations.get(of, []), *steps])
 
 
 @dataclass(frozen=True)
@@ -83,58 +96,49 @@ def questions() -> list[Question]:
 
 
 class Victims:
-    """The process of the victims: made, then running until it is asked what it saw."""
+    """The processes of the victims: made, then running until they are asked what they saw."""
 
     def __init__(self, address: Address, asked: list[Question], per_second: int = PER_SECOND) -> None:
-        self._pipe, theirs = FORK.Pipe()
-        self._process = FORK.Process(target=_run, args=(address, asked, per_second, theirs), daemon=True)
-        self._process.start()
-        self._pipe.poll(TIMEOUT_S)
+        period_s = CONNECTIONS / per_second
+        asking = [partial(_ask, address, asked, number, period_s) for number in range(CONNECTIONS)]
+        self._running = [_started(work) for work in (*asking, partial(_probe, address), partial(_probe_anew, address))]
+        for _, pipe in self._running:
+            pipe.poll(TIMEOUT_S)
 
     def seen(self) -> Seen:
         """Stop, and tell."""
-        self._pipe.send("stop")
-        while not isinstance(found := self._pipe.recv(), Seen):
-            pass
-        self._process.join()
-        return found
+        for _, pipe in self._running:
+            pipe.send("stop")
+        whole = Seen()
+        for process, pipe in self._running:
+            while not isinstance(found := pipe.recv(), Seen):
+                pass
+            whole.add(found)
+            process.join()
+        return whole
 
 
-def _run(address: Address, asked: list[Question], per_second: int, pipe: Pipe) -> None:
+def _started(work: Callable[[Seen, Stop], None]) -> tuple[BaseProcess, Pipe]:
+    pipe, theirs = FORK.Pipe()
+    process = FORK.Process(target=_run, args=(work, theirs), daemon=True)
+    process.start()
+    return process, pipe
+
+
+def _run(work: Callable[[Seen, Stop], None], pipe: Pipe) -> None:
     gc.disable()
     come_from(ADDRESS)
-    sys.setswitchinterval(0.0005)
-    seen, stop, trust = Seen(), threading.Event(), address.trust()
-    period_s = CONNECTIONS / per_second
-    targets = [
-        lambda i=i: _ask(Connection(address.port, trust, TIMEOUT_S), address.pid, asked, i, period_s, seen, stop)
-        for i in range(CONNECTIONS)
-    ]
-    targets += [lambda: _probe(address, seen, stop), lambda: _probe_anew(address, seen, stop)]
-    threads = [threading.Thread(target=target) for target in targets]
-    for thread in threads:
-        thread.start()
-    time.sleep(0.2)
+    seen = Seen()
     pipe.send("started")
+    work(seen, pipe.poll)
     pipe.recv()
-    stop.set()
-    for thread in threads:
-        thread.join()
     pipe.send(seen)
 
 
-def _ask(
-    to: Connection,
-    pid: int,
-    asked: list[Question],
-    first: int,
-    period_s: float,
-    seen: Seen,
-    stop: threading.Event,
-) -> None:
+def _ask(address: Address, asked: list[Question], first: int, period_s: float, seen: Seen, stop: Stop) -> None:
     prepared, number, due = [one.prepared() for one in asked], first, time.perf_counter() + first * period_s / 4
-    watch = Stopwatch(pid)
-    while not stop.wait(max(0.0, due - time.perf_counter())):
+    to, watch = Connection(address.port, address.trust(), TIMEOUT_S), Stopwatch(address.pid)
+    while not stop(max(0.0, due - time.perf_counter())):
         with watch.timing() as took:
             _ask_one(to, asked[number % len(asked)], prepared[number % len(asked)], uid(number), seen)
         seen.times.append(took)
@@ -166,16 +170,16 @@ def _generations(seen: Seen, body: bytes) -> None:
                 steps.append((time.monotonic(), int(number)))
 
 
-def _probe(address: Address, seen: Seen, stop: threading.Event) -> None:
+def _probe(address: Address, seen: Seen, stop: Stop) -> None:
     to, watch = Connection(address.health_port, address.health_trust(), TIMEOUT_S), Stopwatch(address.pid)
-    while not stop.wait(HEALTH_EVERY_S):
+    while not stop(HEALTH_EVERY_S):
         seen.health.append(_health(to, watch))
 
 
-def _probe_anew(address: Address, seen: Seen, stop: threading.Event) -> None:
+def _probe_anew(address: Address, seen: Seen, stop: Stop) -> None:
     """As a kubelet does it: a new connection each time."""
     watch = Stopwatch(address.pid)
-    while not stop.wait(FRESH_EVERY_S):
+    while not stop(FRESH_EVERY_S):
         to = Connection(address.health_port, address.health_trust(), TIMEOUT_S)
         seen.fresh.append(_health(to, watch))
         to.close()

@@ -1,7 +1,9 @@
-"""How long a thread waited for a processor, as Linux counts it: what a busy machine adds to a figure, told apart.
+"""How long a thread waited for a processor, and ran on one, as Linux counts it: what a busy machine adds to a figure, told apart.
 
 The second number of /proc/PID/schedstat is the time for which the first thread of a process could run and had no
-processor (Documentation/scheduler/sched-stats.rst). In the server that thread is the event loop.
+processor, and the first for which it ran (Documentation/scheduler/sched-stats.rst). In the server that thread is the
+event loop. What it ran until an answer came says most where the machine is busy: it has no part of any waiting, not
+even of the loop's for Python's lock while the thread that holds it has no processor.
 """
 
 from __future__ import annotations
@@ -21,11 +23,13 @@ class Took:
         seconds: of the clock.
         client_s: for which the client's own thread waited.
         server_s: for which the server's event loop waited; 0 where the kernel does not tell.
+        loop_s: for which the server's event loop ran, for whomever, until the answer came; 0 likewise.
     """
 
     seconds: float = 0.0
     client_s: float = 0.0
     server_s: float = 0.0
+    loop_s: float = 0.0
 
     @property
     def answer_s(self) -> float:
@@ -40,7 +44,7 @@ class Took:
     def less(self, seconds: float) -> Took:
         """The same for somebody who came later; the waiting is taken to be spread evenly."""
         share = (self.seconds - seconds) / self.seconds
-        return Took(self.seconds - seconds, self.client_s * share, self.server_s * share)
+        return Took(self.seconds - seconds, self.client_s * share, self.server_s * share, self.loop_s * share)
 
 
 class Stopwatch:
@@ -53,13 +57,19 @@ class Stopwatch:
     @contextmanager
     def timing(self) -> Iterator[Took]:
         """What is filled in when the block ends, whatever ends it."""
-        took, own, server, started = Took(), _delay_s(self._own), _delay_s(self._server), perf_counter()
+        took, (_, own), (ran, server), started = (
+            Took(),
+            _ran_and_waited_s(self._own),
+            _ran_and_waited_s(self._server),
+            perf_counter(),
+        )
         try:
             yield took
         finally:
             took.seconds = perf_counter() - started
-            took.client_s = _delay_s(self._own) - own
-            took.server_s = _delay_s(self._server) - server
+            took.client_s = _ran_and_waited_s(self._own)[1] - own
+            now_ran, now_waited = _ran_and_waited_s(self._server)
+            took.server_s, took.loop_s = now_waited - server, now_ran - ran
 
 
 def _opened(path: str) -> int | None:
@@ -69,10 +79,11 @@ def _opened(path: str) -> int | None:
         return None
 
 
-def _delay_s(file: int | None) -> float:
+def _ran_and_waited_s(file: int | None) -> tuple[float, float]:
     if file is None:
-        return 0.0
+        return 0.0, 0.0
     try:
-        return int(os.pread(file, 100, 0).split()[1]) / 1e9
-    except (OSError, IndexError):  # the process has ended
-        return 0.0
+        ran, waited = os.pread(file, 100, 0).split()[:2]
+    except (OSError, ValueError):  # the process has ended
+        return 0.0, 0.0
+    return int(ran) / 1e9, int(waited) / 1e9

@@ -45,9 +45,9 @@ _POD: Final = ("", "Pod")
 _IS_TEST: Final = re.compile(r"(?i)(?<![a-z])(nccl|rccl|tests?|bench(mark)?s?|preflight|smoke|check)(?![a-z])")
 """What the name of a Pod or of its container has that only tries its devices."""
 _RUNS_TEST: Final = re.compile(
-    r"(?i)(?<![a-z])([nr]ccl[-_]?tests?|all_reduce_(perf|bench)|preflight|bench(mark)?s?|([\w-]*[-_])?tests?([-_]\w+)?\.(py|sh))(?![a-z])"
+    r"(?i)(?<![a-z])([nr]ccl[-_]?tests?|all_reduce_(perf|bench)|preflight|bench(mark)?s?|tests?([-_]\w{1,100}+)?\.(py|sh))(?![a-z])"
 )
-"""The same of a command."""
+"""The same of a command. Nothing in it may be read from each of its places to its end: a user chooses the text."""
 
 
 def advise_bare_pods(subject: Subject) -> Iterator[Problem]:
