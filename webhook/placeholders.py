@@ -36,7 +36,7 @@ def is_placeholder(text: str) -> bool:
 
 def is_placeholder_for_non_text(text: str) -> bool:
     """Return whether a text in place of a number or another value that is not text is a placeholder: also `NUM_NODES`,
-    as sed finds it. also `NUM_NODES`, as sed finds it.
+    as sed finds it.
 
     As a text, such a word may be a finished value.
     """

@@ -23,8 +23,7 @@ _REFUSED: Final = 400
 
 
 class EventWithoutRequest(Exception):
-    """The error for an audit event from which no admission request can be made; the text gives the reason. the text
-    gives the reason.
+    """The error for an audit event from which no admission request can be made; the text gives the reason.
 
     is_read: it changes nothing, so that nobody misses it.
     """

@@ -149,8 +149,9 @@ class WrappedMapKey:
 
 
 class Map(dict[Any, Any]):
-    """A map with any keys: strings and ints as they are, every other key inside a `WrappedMapKey`. strings and ints as
-    they are, every other key inside a Key. Read it through map_items, map_keys and map_find; make it with make_map.
+    """A map with any keys: strings and ints as they are, every other key inside a `WrappedMapKey`.
+
+    Read it through map_items, map_keys and map_find; make it with make_map.
     """
 
     __slots__ = ()

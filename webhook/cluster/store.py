@@ -106,9 +106,7 @@ class ObjectStore:
             self.changes += 1
 
     def stop_counting_memory(self) -> None:
-        """Take the objects out of the view's count of memory, because the watch has ended; reviews may still read them.
-        the watch has ended, and its objects go with the reviews that still read them.
-        """
+        """Take the objects out of the view's count of memory: the watch has ended, reviews may still read them."""
         with self._memory.lock:
             self._memory.forget_all(self)
         self._memory = ViewMemory()

@@ -47,7 +47,7 @@ class ViewMemory:
 
     def add_bytes(self, keeper: EvictableStore, namespace: str, size: int) -> None:
         """Add bytes, negative ones where objects went, to those that a watch keeps of a namespace; the caller has the
-        lock. the caller has the lock.
+        lock.
 
         What exceeds the bound is let go, which may be what was just added.
         """
@@ -64,16 +64,14 @@ class ViewMemory:
             self._drop_largest_namespace()
 
     def forget_namespace(self, keeper: EvictableStore, namespace: str) -> None:
-        """Remove the bytes of a namespace from those that are counted for a watch; the caller has the lock. the caller
-        has the lock.
-        """
+        """Remove the bytes of a namespace from those that are counted for a watch; the caller has the lock."""
         sizes = self._namespaces.get(namespace, {})
         self.bytes -= sizes.pop(keeper, 0)
         if not sizes:
             self._namespaces.pop(namespace, None)
 
     def forget_all(self, keeper: EvictableStore) -> None:
-        """Remove all bytes that are counted for a watch; the caller has the lock. the caller has the lock."""
+        """Remove all bytes that are counted for a watch; the caller has the lock."""
         for namespace in [name for name, sizes in self._namespaces.items() if keeper in sizes]:
             self.forget_namespace(keeper, namespace)
 

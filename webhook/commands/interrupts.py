@@ -14,9 +14,7 @@ EXIT_CODE: Final = 130
 
 
 class Interrupts:
-    """Records the first SIGINT while the context is open; the second one ends the command at once. the second one ends
-    the command at once.
-    """
+    """Records the first SIGINT while the context is open; the second one ends the command at once."""
 
     def __init__(self) -> None:
         self.is_set = False

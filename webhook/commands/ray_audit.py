@@ -47,9 +47,7 @@ def connect_to_ray_if_given(ray: str, jobs: int | None) -> AbstractContextManage
 
 
 def listing_function_for(ray: str) -> Listing:
-    """Return the function that lists the named files; with --ray these may be addresses. with --ray these may be
-    addresses.
-    """
+    """Return the function that lists the named files; with --ray these may be addresses."""
     return object_store.list_manifest_files if ray else yamlfile.listing
 
 

@@ -32,7 +32,7 @@ class FactResult:
 
     def missing_objects_of_fields(self, fields: Iterable[str] | None = None) -> tuple[MissingObject, ...]:
         """Return the missing objects because of which these fields, or any field, could not be computed; each object
-        once. each object once.
+        once.
         """
         wanted = self.missing if fields is None else ("", *fields)
         return tuple(dict.fromkeys(each for name in wanted for each in self.missing.get(name, ())))

@@ -16,7 +16,7 @@ from webhook.policy.compiled import Policy
 
 def sentences_about_expanded_facts(policy: Policy, registry: FactRegistry) -> Iterator[str]:
     """Yield a sentence for each field of a fact that says less about a pod template than about the whole object; none
-    if the policy does not expand. none if the policy does not expand.
+    if the policy does not expand.
     """
     if not policy.expands:
         return

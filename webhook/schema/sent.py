@@ -26,8 +26,7 @@ _UNJUDGED: Final = "status"
 
 
 def as_sent_by_api_server(obj: JSON, kind: GroupVersionKind, deadline: Deadline | None = None) -> JSON | None:
-    """Return a user's object in the form in which an API server sends it; None if it cannot be decoded. None if it
-    cannot be decoded.
+    """Return a user's object in the form in which an API server sends it; None if it cannot be decoded.
 
     Args:
         obj: the object as it is written.

@@ -85,9 +85,7 @@ def check_tree(
     source: str = "",
     patterns: PatternTable | None = None,
 ) -> CheckedTree:
-    """Check a parsed expression as `parse_and_check` does; `source` is only for the places of issues. `source` is only
-    for the places of issues. As read() otherwise.
-    """
+    """Check a parsed expression as `parse_and_check` does; `source` is only for the places of issues."""
     checker = TypeChecker(source, environment, patterns or PatternTable())
     try:
         checker.handlers[type(node)](checker, node)

@@ -207,9 +207,7 @@ def _is_script_that_changes_hosts(word: str) -> bool:
 
 
 def _certain_variables(env: Sequence[tuple[str, str | None]], reading: ReadingBudget) -> dict[str, str]:
-    """Return the environment variables whose values are written in the container; the last one of a name counts. the
-    last one of a name counts.
-    """
+    """Return the environment variables whose values are written in the container; the last one of a name counts."""
     known: dict[str, str] = {}
     for name, value in reading.deadline.items_with_clock_checks(env):
         known.pop(name, None)

@@ -29,9 +29,7 @@ LOOKUP: Final = interest_in_fields(PodGroup.gvk, "spec.resourceClaims")
 
 
 def check_claims_match_pod_group(subject: Subject) -> Iterator[Problem]:
-    """Yield claims of a pod that equal a claim of its PodGroup in name or in source, but not in both: rule pod-group.
-    rule pod-group.
-    """
+    """Yield claims of a pod that equal one of its PodGroup in name or in source, but not in both: rule pod-group."""
     pod, view = subject.typed(Pod).spec, subject.cluster_view()
     name = pod.scheduling_group.pod_group_name
     if not name or is_placeholder(name):

@@ -48,7 +48,7 @@ def check_trainer_devices_and_nodes(
     members: Sequence[LaunchedContainer], together: PodsTrainingTogether | None
 ) -> Iterator[Problem]:
     """Report trainers whose options name another number of devices or nodes than there is; of nodes only where their
-    pods train together. of nodes only where their pods train together.
+    pods train together.
     """
     for member in members:
         said = _read_trainer_number_options(member)

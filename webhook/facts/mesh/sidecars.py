@@ -70,7 +70,7 @@ def advise_sidecar(subject: Subject) -> Iterator[Problem]:
 
 def _warn_of_sidecar_on_default_submitter(spec: RayJobSpec) -> Iterator[Problem]:
     """Warn that the default submitter pod of a RayJob gets a sidecar, because KubeRay's own template does not opt out:
-    ray-operator/controllers/ray/common/job.go. ray-operator/controllers/ray/common/job.go.
+    ray-operator/controllers/ray/common/job.go.
     """
     if spec and not spec.has("submitterPodTemplate") and spec.submission_mode in ("", "K8sJobMode"):
         message = (

@@ -26,7 +26,7 @@ def missing_storage_class_problem(
     who: str, wanted: str, path: FieldPath, view: ClusterView, *, is_created: bool = False
 ) -> Problem:
     """Return the problem of a StorageClass that does not exist; of a claim that is created already, the class cannot be
-    changed. the class of a claim that is created already cannot change.
+    changed.
     """
     near = view.nearest(wanted, (known.name for known in view.list_typed_in_all_namespaces(StorageClass)))
     message = f"{who} asks for StorageClass `{wanted}`, which does not exist, so no volume is created for it"

@@ -143,7 +143,7 @@ def pod_set_located_in_runtime(podset: PodSet) -> PodSet:
 
 def relocate_problem_to_train_job(problem: Problem, subject: Subject) -> Problem:
     """Return a problem of a pod set that was located in the runtime as a problem of its TrainJob; problems of other
-    objects are returned unchanged. of other objects as it is.
+    objects are returned unchanged.
     """
     at = parse_path(problem.path) if subject.group_kind == TRAIN_JOB else ()
     if at[:2] != _RUNTIME or len(at) < 3:

@@ -40,7 +40,7 @@ class NodeDeviceClaim(NamedTuple):
 
 
 def device_claims_of_training_node(subject: Subject) -> tuple[NodeDeviceClaim, ...]:
-    """Return the device claims of a training node; call it through `Subject.once`. call it through `Subject.once`.
+    """Return the device claims of a training node; call it through `Subject.once`.
 
     Those that the container `node` refers to, and those that it would but for resourcesPerNode; where there are none,
     those that no container refers to, and those of patches that the release drops. What the claims are missing is not
