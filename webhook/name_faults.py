@@ -10,6 +10,8 @@ from typing import Final
 
 from webhook.names import LONGEST_LABEL, LONGEST_SUBDOMAIN
 
+_READ: Final = 4 * LONGEST_SUBDOMAIN
+"""How much of a name is read for its signs: a longer one is too long in any case, and a user chooses its length."""
 _UNKNOWN: Final = "it is not a valid name"
 _SPACES: Final = {" ": "a space", "\t": "a tab", "\n": "a line break", "`": "a backtick"}
 
@@ -63,13 +65,13 @@ def _fault_of_characters(name: str, allowed: str) -> str:
 
 
 def _fault_of_capital_letter(name: str) -> str:
-    capital = next((sign for sign in name if "A" <= sign <= "Z"), "")
+    capital = next((sign for sign in name[:_READ] if "A" <= sign <= "Z"), "")
     return f"it contains the capital letter `{capital}`" if capital else ""
 
 
 def forbidden_character_fault(name: str, allowed: str) -> str:
     """Say which character comes first that is neither a letter or digit nor allowed."""
-    for sign in name:
+    for sign in name[:_READ]:
         if not (sign.isascii() and sign.isalnum()) and sign not in allowed:
             shown = f"`{sign}`" if sign.isprintable() else f"the character U+{ord(sign):04X}"
             return f"it contains {_SPACES.get(sign, shown)}"

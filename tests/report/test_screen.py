@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from webhook.report.screen import PLAIN, Screen, screen_of
+from webhook.report.text_findings import lines_of_message
 
 
 class Terminal(io.StringIO):
@@ -50,6 +51,22 @@ def test_signs_are_drawn_where_they_can_be():
 
 def test_words_are_never_cut():
     assert Screen(width=40).wrapped(f"a {'b' * 50} c", "  ", "  ") == ["  a", f"    {'b' * 50}", "    c"]
+
+
+@pytest.mark.parametrize(
+    ("message", "lines"),
+    [
+        ("one  \n\n  two", ["one two"]),
+        ("at:\n | spec\n | x", ["at:", " | spec", " | x"]),
+        ("all of\n* a\n* b\nand more", ["all of", "* a", "* b and more"]),
+        (" \n ", ["no message"]),
+        # A policy writes messages, of blanks as well; begun at each of them, a search would never end here.
+        (f"a{' ' * 300_000}b", [f"a{' ' * 300_000}b"]),
+    ],
+    ids=["wrapped", "source", "items", "nothing", "many blanks"],
+)
+def test_a_message_is_not_wrapped_twice(message, lines):
+    assert lines_of_message(message) == lines
 
 
 DATA = Path(__file__).parents[1] / "data" / "commands"

@@ -27,8 +27,9 @@ _ORDER: Final = ("fail", "warn", "error", "skip", "advice")
 _INDENT: Final = "    "
 _MOST_HELD: Final = 500
 """How many findings of one object are sorted together; a file may have the same object thousands of times."""
-_BREAK: Final = re.compile(r"\s*\n(?! \| |\* )\s*")
-"""Matches a line break of a message, unless the next line shows source or an item of a list."""
+_BREAK: Final = re.compile(r"(?<!\s)\s*\n(?! \| |\* )\s*")
+"""Matches a line break of a message, unless the next line shows source or an item of a list. It begins where blanks
+begin: begun at each of them, many blanks would take the square of the time."""
 _MOST_RULES: Final = 20
 _WIDEST: Final = 120
 """How many characters of a line of a file are shown if the screen has no width."""
@@ -127,6 +128,11 @@ class TextFindingsWriter:
             yield f"and {counted(len(ordered) - _MOST_RULES, 'rule')} more"
 
 
+def lines_of_message(message: str) -> list[str]:
+    """Return a message without the breaks that only wrap it: source and items of a list keep lines of their own."""
+    return terminal.message_lines(_BREAK.sub(" ", message.strip()) or "no message")
+
+
 def finding_lines(finding: Finding, screen: Screen) -> Iterator[str]:
     """Yield the lines of one finding."""
     rule = screen.styled(terminal.one_line(_rule_or_policy(finding)), "cyan")
@@ -134,7 +140,7 @@ def finding_lines(finding: Finding, screen: Screen) -> Iterator[str]:
     yield f"  {result}  {terminal.one_line(finding.place.file_line_and_column)}  {rule}"
     problem = finding.problem
     message = problem_as_sentence(replace(problem, fix="")) if problem else finding.message
-    first, *others = terminal.message_lines(_BREAK.sub(" ", message.strip()) or "no message")
+    first, *others = lines_of_message(message)
     yield from screen.wrapped(first, _INDENT)
     yield from (f"{_INDENT}{line}" for line in others)
     if problem and problem.fix:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from re import Pattern
 from typing import Any, Final
 
 from webhook.attributes import POD
@@ -171,6 +172,10 @@ class Container(Typed):
     def words(self) -> list[str]:
         """Return the container's command and arguments."""
         return [*self.command, *self.args]
+
+    def runs(self, pattern: Pattern[str]) -> bool:
+        """Return whether a pattern is found in the container's command line, whose words a blank separates."""
+        return self.is_found_in(pattern, (" ".join(self.words),))
 
 
 class PodClaim(Typed):

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar
+from re import Pattern
+from typing import Any, Final, Self, TypeVar
 
 from webhook.deadline import Deadline
 from webhook.paths import FieldPath, path_as_text
 from webhook.typed.collections import Items
 
 Item = TypeVar("Item")
+_CHARACTERS: Final = 10
+"""How many characters of a search count as one unit of work …"""
+_LONG: Final = 5_000
+"""… and above which length nobody begins one without asking for its time."""
+_CHARACTER_S: Final = 1e-7
+"""Seconds that a search takes for a character: each alternative of a pattern is tried at each place."""
 
 
 @dataclass(slots=True)  # not frozen, which makes it twice as slow to make
@@ -87,3 +94,18 @@ class Typed:
     def charged_list(self, values: Sequence[Item]) -> Items[Item]:
         """Return values of this object that a user can make long as a list whose walks are charged."""
         return Items(values, self.reading.deadline)
+
+    def is_found_in(self, pattern: Pattern[str], texts: Iterable[str]) -> bool:
+        """Return whether a pattern is found in one of these texts of this object; each search is charged."""
+        for text in texts:
+            self.charge_search(text)
+            if pattern.search(text) is not None:
+                return True
+        return False
+
+    def charge_search(self, text: str) -> None:
+        """Charge the search of a pattern in a text of this object before it begins: nobody can interrupt it."""
+        deadline = self.reading.deadline
+        deadline.spend(1 + len(text) // _CHARACTERS)
+        if len(text) > _LONG:
+            deadline.check_clock_before_slow_call(len(text) * _CHARACTER_S)

@@ -63,7 +63,7 @@ def _only_tries_devices(container: Container, subject: Subject) -> bool:
     """Return whether a name or the command of a container says that it runs a test or a benchmark."""
     if any(map(_IS_TEST.search, (subject.metadata.name, container.name))):
         return True
-    return _RUNS_TEST.search(" ".join(container.words)) is not None
+    return container.runs(_RUNS_TEST)
 
 
 def advise_reused_claims_of_single_pods(subject: Subject) -> Iterator[Problem]:

@@ -122,18 +122,19 @@ def _seconds_until_kill(probe: Probe) -> int | None:
 
 def _seconds_to_load_model(container: Container) -> int:
     """Return the seconds that a server of language models needs to load; 0 for another one, and for a small model."""
-    servers, words = read_model_server_patterns(), " ".join(container.words)
-    if not (servers.images.search(container.image) or servers.commands.search(words)):
+    servers = read_model_server_patterns()
+    if not (container.is_found_in(servers.images, (container.image,)) or container.runs(servers.commands)):
         return 0
-    texts = (words, *(value for value in container.environment.by_name().values() if value))
-    sizes = [size for text in texts for size in _billions_of_parameters(text)]
+    texts = (" ".join(container.words), *(value for value in container.environment.by_name().values() if value))
+    sizes = [size for text in texts for size in _billions_of_parameters(text, container)]
     if sizes and max(sizes) < _SMALL:
         return 0
     needed = _LARGE_LONG_S if sizes and max(sizes) >= _LARGE else _LONG_S
-    return needed // 2 if _LOCAL.search(words) else needed
+    return needed // 2 if container.runs(_LOCAL) else needed
 
 
-def _billions_of_parameters(text: str) -> Iterator[float]:
+def _billions_of_parameters(text: str, container: Container) -> Iterator[float]:
     """Yield the sizes of models that a text names, in billions of parameters: `7B`, `125m`."""
+    container.charge_search(text)
     for number, unit in _SIZE.findall(text):
         yield float(number) / (1000 if unit in "mM" else 1)

@@ -87,18 +87,18 @@ def _has_request_port(container: Container) -> bool:
     """Return whether a container has a port for requests; a person who opens a shell or a notebook waits for no
     model.
     """
-    if any(map(_NOTEBOOK.search, (container.image, container.name))):
+    if container.is_found_in(_NOTEBOOK, (container.image, container.name)):
         return False
-    serves = read_model_server_patterns().commands.search(" ".join(container.words)) is not None
+    serves = container.runs(read_model_server_patterns().commands)
     return any(serves or port.container_port not in _FOR_PEOPLE for port in container.ports)
 
 
 def _serves_model(container: Container, subject: Subject) -> bool:
     """Return whether something says that every pod of a container answers with a model; other programs load none."""
     words = " ".join(container.words)
-    if _OF_SEVERAL.search(words) or (_WAITS.search(words) and "&" not in words) or _pretends(container, subject):
+    if container.runs(_OF_SEVERAL) or ("&" not in words and container.runs(_WAITS)) or _pretends(container, subject):
         return False
-    if read_model_server_patterns().later.search(f"{container.image} {words}"):
+    if container.is_found_in(read_model_server_patterns().later, (f"{container.image} {words}",)):
         return False
     variables = (
         text
@@ -109,7 +109,7 @@ def _serves_model(container: Container, subject: Subject) -> bool:
     )
     mounts = (mount.mount_path for mount in container.volume_mounts)
     texts = (subject.typed(Object).name, container.name, container.image, words, *variables, *mounts)
-    return any(map(_SERVES_MODEL.search, texts))
+    return container.is_found_in(_SERVES_MODEL, texts)
 
 
 def _pretends(container: Container, subject: Subject) -> bool:
@@ -117,7 +117,7 @@ def _pretends(container: Container, subject: Subject) -> bool:
     metadata = subject.metadata
     texts = (metadata.name, metadata.namespace, *metadata.labels.values(), container.name, container.image)
     texts = (*texts, *container.words)
-    return any(map(_PRETENDS.search, texts))
+    return container.is_found_in(_PRETENDS, texts)
 
 
 def _check_disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Problem]:

@@ -93,10 +93,9 @@ def _looks_like_training(pods: DevicePods, subject: Subject) -> bool:
     """Return whether a launcher starts the program, or a name, image or command says that it trains."""
     if any(is_training_container(container, subject) for container in pods.containers):
         return True
-    texts = [subject.typed(Object).name]
-    for container in pods.containers:
-        texts += (container.image, *container.words)
-    return any(map(_SAYS_TRAINING.search, texts))
+    return _SAYS_TRAINING.search(subject.typed(Object).name) is not None or any(
+        container.is_found_in(_SAYS_TRAINING, (container.image, *container.words)) for container in pods.containers
+    )
 
 
 def _check_pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Iterator[Problem]:

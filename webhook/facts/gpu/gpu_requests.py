@@ -170,7 +170,7 @@ def _has_no_other_gpu_source(subject: Subject) -> bool:
         return False
     if any(pod.metadata.labels.get(key) == value for key, value in _ON_ITS_OWN.items()):
         return False
-    if any(_OTHER_VENDORS.search(container.image) for container in pod.spec.containers):
+    if pod.is_found_in(_OTHER_VENDORS, (container.image for container in pod.spec.containers)):
         return False
     return not any("/" in name and "gpu" in name.lower() for name in _names_of_requested_resources(pod.spec))
 

@@ -63,7 +63,7 @@ def may_run_launcher(subject: Subject) -> bool:
         return True
     templates = (template_of(podset, subject) for podset in subject.once(pod_sets).all)
     containers = (container for template in templates for container in template.spec.all_containers())
-    return any(_NAMES.search(word) for container in containers for word in container.words)
+    return any(container.is_found_in(_NAMES, container.words) for container in containers)
 
 
 def read_launched_containers(subject: Subject) -> Items[LaunchedContainer]:

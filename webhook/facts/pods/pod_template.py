@@ -11,10 +11,10 @@ from typing import Final
 from webhook.facts.pods.groups import POD_TEMPLATE
 from webhook.name_faults import forbidden_character_fault, label_fault, qualified_name_fault, subdomain_fault
 from webhook.names import USE_KEY, USE_SUBDOMAIN, dns1123_label_errors, dns1123_subdomain_errors, qualified_name_errors
-from webhook.paths import FieldPath
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
 from webhook.typed.pods import Container, PodSecurityContext, PodSpec, SecurityContext
+from webhook.typed.volumes import Volume
 
 HOST_USERS: Final = POD_TEMPLATE.rule(
     "pod-template/host-users",
@@ -119,7 +119,7 @@ def validate_containers(pod: PodSpec) -> Iterator[Problem]:
     """Yield the problems that validateContainers and validateInitContainers would report."""
     seen: set[str] = set()
     for container in pod.all_containers():
-        yield from _validate_name(container.name, container.at, "container", seen)
+        yield from _validate_name(container, "container", seen)
         yield from _validate_image(container)
         yield from validate_env(container)
         yield from validate_volume_mounts(container)
@@ -129,18 +129,20 @@ def validate_containers(pod: PodSpec) -> Iterator[Problem]:
             yield from validate_user(container.security_context)
 
 
-def _validate_name(name: str, at: FieldPath, what: str, seen: set[str]) -> Sequence[Problem]:
+def _validate_name(named: Container | Volume, what: str, seen: set[str]) -> Sequence[Problem]:
     """Return the problems of the name of a container or volume; add the name to `seen`."""
+    name, path = named.name, named.path("name")
     is_known = name in seen
     seen.add(name)
     if not name or is_placeholder(name):
         return ()
+    named.charge_search(name)
     if dns1123_label_errors(name):
         message = f"cannot be the name of a {what} because {label_fault(name)}"
-        return (NAME.problem((*at, "name"), message, _LABEL, name),)
+        return (NAME.problem(path, message, _LABEL, name),)
     if is_known:
         message = f"is already the name of another {what} of the pod"
-        return (NAME.problem((*at, "name"), message, f"give each {what} its own name", name),)
+        return (NAME.problem(path, message, f"give each {what} its own name", name),)
     return ()
 
 
@@ -229,7 +231,7 @@ def validate_volumes(pod: PodSpec) -> Iterator[Problem]:
     """Yield the problems that ValidateVolumes would report."""
     seen: set[str] = set()
     for volume in pod.volumes:
-        yield from _validate_name(volume.name, volume.at, "volume", seen)
+        yield from _validate_name(volume, "volume", seen)
         host = volume.host_path.path_on_host
         if ".." in host.split("/"):
             path, message = volume.host_path.path("path"), "must not contain `..`"

@@ -193,4 +193,4 @@ def _may_name_bucket(container: Container) -> bool:
     if container.env_from or any(variable.value_from.json for variable in container.env):
         return True
     texts = (*container.words, *(variable.value for variable in container.env))
-    return any(_BUCKET.search(text) for text in texts)
+    return container.is_found_in(_BUCKET, texts)

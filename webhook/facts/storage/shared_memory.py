@@ -58,7 +58,10 @@ def advise_shared_memory(subject: Subject) -> Iterator[Problem]:
 
 
 def _may_use_torch(container: Container, subject: Subject) -> bool:
-    return bool(_TORCH.search(container.image)) or cached_launch_of_container(container, subject).by in LAUNCHERS
+    return (
+        container.is_found_in(_TORCH, (container.image,))
+        or cached_launch_of_container(container, subject).by in LAUNCHERS
+    )
 
 
 def _check_size_of_shared_memory(

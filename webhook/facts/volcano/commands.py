@@ -60,7 +60,7 @@ def read_commands(job: Job, subject: Subject) -> Iterator[ContainerCommand]:
 
 def _command_of_container(task: Task, container: Container, subject: Subject) -> ContainerCommand:
     script = "\n".join(container.words)
-    container.reading.deadline.spend_text(script)
+    container.charge_search(script)
     return ContainerCommand(
         task=task,
         container=container,

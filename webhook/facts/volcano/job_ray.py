@@ -65,7 +65,7 @@ def _check_task_starts_ray(task: Task, name: str, role: str) -> Iterator[Problem
 
 def _check_ray_container_name(task: Task, name: str, role: str) -> Iterator[Problem]:
     for container in task.pod_spec.containers:
-        if _RAY_IMAGE.search(container.image) and not _does_command_start_ray(container):
+        if container.is_found_in(_RAY_IMAGE, (container.image,)) and not container.runs(_RAY_START):
             message = f"does not start Ray because the plugin ray sets only the command of a container `{name}`"
             fix = f"rename the container to {name}, or add --{role}Container={container.name} to the plugin"
             yield RAY_CONTAINER.problem(container.path("name"), message, fix, container.name)
@@ -73,11 +73,7 @@ def _check_ray_container_name(task: Task, name: str, role: str) -> Iterator[Prob
 
 
 def _check_command_replaced_by_ray(container: Container) -> Iterator[Problem]:
-    if container.command and not _does_command_start_ray(container):
+    if container.command and not container.runs(_RAY_START):
         message = "is never run because the plugin ray replaces it with `ray start`"
         fix = "start the program with a Ray job, or in another container"
         yield RAY_COMMAND.problem(container.path("command"), message, fix)
-
-
-def _does_command_start_ray(container: Container) -> bool:
-    return _RAY_START.search(" ".join(container.words)) is not None
