@@ -1,5 +1,7 @@
 """Names as kubernetes v1.36 checks them (apimachinery pkg/api/validate/content)."""
 
+import itertools
+
 import pytest
 
 from webhook import names
@@ -56,3 +58,10 @@ def test_a_dns_1035_label(value, good):
 @pytest.mark.parametrize(("value", "good"), [("a", True), (".", False), ("..", False), ("a/b", False), ("50%", False)])
 def test_a_path_segment(value, good):
     assert (names.path_segment_errors(value) == []) is good
+
+
+def test_the_form_of_a_subdomain_is_that_of_the_pattern():
+    texts = ("".join(signs) for size in range(7) for signs in itertools.product("a1-.A", repeat=size))
+    differing = [t for t in texts if names.has_form_of_subdomain(t) != bool(names.DNS_SUBDOMAIN.fullmatch(t))]
+    assert differing == []
+    assert not names.has_form_of_subdomain("a\n")

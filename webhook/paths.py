@@ -24,7 +24,7 @@ stays below the interpreter's 1,000; a CustomResourceDefinition that embeds a po
 _WORD = r"[A-Za-z_$][A-Za-z0-9_$-]*"
 _PLAIN = re.compile(_WORD)
 _STEP = re.compile(
-    rf'\.?(?P<word>{_WORD})|\[(?:(?P<index>0|[1-9][0-9]*)|(?P<quoted>"(?:[^"\\]|\\.)*")|(?P<raw>[^\]"]+))\]'
+    rf'\.?(?P<word>{_WORD})|\[(?:(?P<index>0|[1-9][0-9]*)|(?P<quoted>"[^"\\]*(?:\\.[^"\\]*)*")|(?P<raw>[^\]"]+))\]'
 )
 _AFTER = re.compile(r":(?=\s|$)|\s|$")
 _ROOTS = frozenset(("apiVersion", "kind", "metadata", "spec", "status", "data", "stringData", "binaryData", "webhooks"))

@@ -242,6 +242,10 @@ def test_one_very_long_warning_ends_early():
     assert found.endswith(" …")
 
 
+def test_of_a_far_too_long_warning_only_the_beginning_is_read():
+    assert without_control_characters("x" * 10**6) == "x" * (4 * MAX_WARNINGS)
+
+
 def test_no_character_can_make_the_api_server_drop_a_warning():
     assert without_control_characters("a\u2028b\x85c\ud800 ") == "a b c\ufffd"
 

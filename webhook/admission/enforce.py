@@ -253,8 +253,11 @@ def fit_warnings_to_api_server_limits(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def without_control_characters(line: str) -> str:
-    """Return text without control characters, because of which an API server would drop the whole warning."""
-    return line.translate(_CONTROL).translate(_SURROGATES).strip()
+    """Return text without control characters, because of which an API server would drop the whole warning.
+
+    Of a line that is far too long only the beginning is read, and shown: a user chooses the names in it.
+    """
+    return line[: 4 * MAX_WARNINGS].translate(_CONTROL).translate(_SURROGATES).strip()
 
 
 def audit_annotations(decisions: Sequence[Decision]) -> Mapping[str, str]:

@@ -15,7 +15,7 @@ from webhook.facts.train_job_pods.groups import TRAIN_JOB
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
 from webhook.facts.train_job_pods.releases import PATCHES, TEMPLATES
 from webhook.facts.train_job_pods.train_job_patches import check_patched_env
-from webhook.names import DNS_SUBDOMAIN
+from webhook.names import has_form_of_subdomain
 from webhook.paths import path_as_text
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -40,7 +40,7 @@ OVERRIDE_TWICE: Final = TRAIN_JOB.rule(
     source="kubeflow/trainer release-2.0 pkg/runtime/framework/plugins/jobset/jobset.go",
 )
 
-_PREFIXED: Final = re.compile(rf"{DNS_SUBDOMAIN.pattern}/[-A-Za-z0-9/._~%!$&'()*+,;=:]+")
+_AFTER_DOMAIN: Final = re.compile(r"[-A-Za-z0-9/._~%!$&'()*+,;=:]+")
 _PLAIN: Final = re.compile(r"[-A-Za-z0-9._]+")
 
 
@@ -52,7 +52,8 @@ def validate_patch_managers(job: MergedTrainJob) -> Iterator[Problem]:
         manager, path = patch.manager, patch.path("manager")
         if is_placeholder(manager):
             continue
-        if not _PREFIXED.fullmatch(manager):
+        domain, _, path_of_domain = manager.partition("/")
+        if not has_form_of_subdomain(domain) or not _AFTER_DOMAIN.fullmatch(path_of_domain):
             fix = f"write a name such as example.org/{manager if _PLAIN.fullmatch(manager) else 'team'}"
             yield PATCH_MANAGER.problem(path, "must begin with a domain and a slash", fix, manager)
         if manager and managers[manager] > 1:
