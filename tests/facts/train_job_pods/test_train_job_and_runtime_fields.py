@@ -23,7 +23,9 @@ FILES = {
 
 
 def told(obj: dict, kind: str, release: tuple[int, int]) -> Iterator[Problem]:
-    return train_job_and_runtime_fields.check_fields_exist_in_release(obj, kind, release, OF_TRAIN_JOBS, Deadline())
+    return train_job_and_runtime_fields.check_fields_exist_in_release(
+        obj, kind, release, OF_TRAIN_JOBS, Deadline(), is_named=True
+    )
 
 
 def schema(kind: str) -> dict:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from webhook.problem import MissingObject
 from webhook.releases import Release
 
 OLDEST: Final[Release] = (2, 0)
@@ -29,3 +30,12 @@ KEEPS_CLAIMS: Final[Release] = (2, 4)  # resourcesPerNode leaves a container's c
 IMAGE_EVERYWHERE: Final[Release] = (2, 4)  # the workers of an mpi job get the image too (kubeflow/trainer#4301)
 FLUX_NODES: Final[Release] = (2, 4)  # the flux plugin does without numNodes (kubeflow/trainer#3904)
 REFUSES_ZERO: Final[Release] = (2, 4)  # numProcPerNode below one is refused by the API server (kubeflow/trainer#3809)
+
+UNKNOWN_RELEASE: Final = MissingObject(
+    kind="the release of Kubeflow Trainer",
+    name="",
+    why=(
+        "is not known: name it as data.trainer of ConfigMap trainer in namespace claimgate-system, in a file of "
+        "--context"
+    ),
+)

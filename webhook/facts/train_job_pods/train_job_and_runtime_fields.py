@@ -8,7 +8,7 @@ Knows Trainer's own API only, not the pod and JobSet templates inside it. A null
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain
 from operator import is_
@@ -19,9 +19,9 @@ from webhook import yamlfile
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.train_job_pods import overlays
-from webhook.facts.train_job_pods.releases import OLDEST
+from webhook.facts.train_job_pods.releases import OLDEST, UNKNOWN_RELEASE
 from webhook.facts.view import ClusterView
-from webhook.paths import FieldPath
+from webhook.paths import FieldPath, path_as_text
 from webhook.problem import Problem
 from webhook.problems.rule import Rule
 from webhook.releases import Release, parse_release, release_as_text
@@ -171,11 +171,33 @@ def check_fields_exist_in_release(
     """Yield every field that the release does not have.
 
     An API server drops such fields before it asks: of an object that it has sent, it is the release that is wrong.
-    `is_named`: somebody named that release, else it is assumed.
+    `is_named`: somebody named that release, else it is assumed. Then a file with a field of an older release may be
+    written for that one, unless a field beside it is newer.
     """
     shape = read_field_table().kinds.get(kind)
-    if shape is not None:
-        yield from _UnknownFieldFinder(release, rules, deadline, is_sent, is_named).find_in_object(obj, shape, ())
+    if shape is None:
+        return
+    finder = _UnknownFieldFinder(release, rules, deadline, is_sent, is_named)
+    if not is_sent and not is_named:
+        bound = _release_bound_fields(obj, shape, (), deadline)
+        finder = replace(finder, newest=max(bound, key=lambda each: each[1].since, default=None))
+    yield from finder.find_in_object(obj, shape, ())
+
+
+def _release_bound_fields(
+    value: JSON, shape: ObjectShape, at: FieldPath, deadline: Deadline
+) -> Iterator[tuple[FieldPath, ReleaseBoundField]]:
+    """Yield the fields of an object that only some releases have."""
+    deadline.spend(1)
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _release_bound_fields(item, shape, (*at, index), deadline)
+    elif isinstance(value, dict):
+        for name, held in value.items():
+            if held is not None and name in shape.changed:
+                yield (*at, name), shape.changed[name]
+            if held is not None and name in shape.inner:
+                yield from _release_bound_fields(held, shape.inner[name], (*at, name), deadline)
 
 
 def is_of_older_release(obj: JSON, kind: str, release: Release) -> bool:
@@ -263,13 +285,17 @@ def _without_nulls_and_directives(value: JSON, deadline: Deadline) -> JSON:
 
 @dataclass(frozen=True, slots=True)
 class _UnknownFieldFinder:
-    """Finds unknown fields in one object."""
+    """Finds unknown fields in one object.
+
+    `newest` is the field of the object, with its path, that the fewest old releases have, where no release is known.
+    """
 
     release: Release
     rules: FieldRules
     deadline: Deadline
     is_sent: bool
     is_named: bool
+    newest: tuple[FieldPath, ReleaseBoundField] | None = None
 
     def find_in_object(self, value: JSON, shape: ObjectShape, at: FieldPath) -> Iterator[Problem]:
         self.deadline.spend(1)
@@ -284,8 +310,7 @@ class _UnknownFieldFinder:
     def _check_field(self, name: str, held: JSON, shape: ObjectShape, at: FieldPath) -> Iterator[Problem]:
         changed, path = shape.changed.get(name), (*at, name)
         if changed is not None and not changed.since <= self.release <= changed.until:
-            message, fix = self._message_and_fix_for_other_release(changed)
-            yield self.rules.other_release_field.problem(path, message, fix, for_administrators=self.is_sent)
+            yield self._other_release_problem(path, changed)
         elif changed is None and shape.lacks(name, self.release) and not self.is_sent:
             message = f"is ignored because Trainer {release_as_text(self.release)} does not know this field"
             known = sorted(each for each in shape.known or () if shape.keeps(each, self.release))
@@ -295,13 +320,27 @@ class _UnknownFieldFinder:
         elif name in shape.inner:
             yield from self.find_in_object(held, shape.inner[name], path)
 
+    def _other_release_problem(self, path: FieldPath, changed: ReleaseBoundField) -> Problem:
+        """Return the problem of a field that the release does not have; unknown if that release may not be the one."""
+        rule = self.rules.other_release_field
+        if self.newest is None or changed.until > self.release:
+            message, fix = self._message_and_fix_for_other_release(changed)
+            return rule.problem(path, message, fix, for_administrators=self.is_sent)
+        path_of_newest, newest = self.newest
+        if newest.since <= changed.until:
+            return rule.problem(path, missing=(UNKNOWN_RELEASE,))
+        message = f"is ignored by every release of Trainer that has {path_as_text(path_of_newest)}"
+        return rule.problem(path, f"{message} because only {changed.releases} this field", self._fix_for(changed))
+
+    def _fix_for(self, changed: ReleaseBoundField) -> str:
+        return f"use {changed.instead.format(patches=overlays.name_of_patches_field(self.release))}"
+
     def _message_and_fix_for_other_release(self, changed: ReleaseBoundField) -> tuple[str, str]:
         """Return the message and the fix for a field that the release does not have."""
         release, only = release_as_text(self.release), f"only {changed.releases} this field"
         if not self.is_sent:
-            fix = f"use {changed.instead.format(patches=overlays.name_of_patches_field(self.release))}"
             assumed = "" if self.is_named else ", which is assumed,"
-            return f"is ignored by Trainer {release}{assumed} because {only}", fix
+            return f"is ignored by Trainer {release}{assumed} because {only}", self._fix_for(changed)
         which, do = ("named as installed", "correct") if self.is_named else ("assumed", "name the installed release in")
         told = f"is not a field of Trainer {release}, which is {which}: {only}, and the API server has kept it"
         return told, f"ask the administrator to {do} `trainer` of ConfigMap `trainer`"
