@@ -165,9 +165,12 @@ def _integration_off_problem(subject: Subject, how: KueueManagement) -> Problem:
 def _check_queue_name_elsewhere(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
     """Yield a queue name where Kueue does not read it, or the lack of one in a namespace with queues."""
     annotated = subject.typed(Object).annotations.get(QUEUE_NAME, "")
-    if annotated:
-        if not is_kueue_release_known(subject) or find_kueue_release(subject) >= LABEL_ALONE:
-            yield _misplaced_queue_label_problem(("metadata", "annotations", QUEUE_NAME), annotated)
+    at: FieldPath = ("metadata", "annotations", QUEUE_NAME)
+    if annotated and not is_kueue_release_known(subject):  # the oldest ones read it
+        yield LABEL_PLACE.problem(at, missing=(UNKNOWN,))
+    elif annotated:
+        if find_kueue_release(subject) >= LABEL_ALONE:
+            yield _misplaced_queue_label_problem(at, annotated)
     elif how.why_not == "no-queue":
         templates = [*_check_queue_on_templates(subject)] if how.framework != "pod" else []
         yield from templates
