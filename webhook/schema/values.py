@@ -14,9 +14,9 @@ A file has `objects`. Of each, a field is declared by one key, which is its type
     any: true
 
 and besides `required: true`, `expected: WORDS`, `forbidden: REASON`, and `with: {SIBLING: VALUE}` for a field that
-another choice excludes. Of an object, `moved: {NAME: PLACE}` says where an unknown field belongs, and `open: true` that
-it may have other fields. An object is decoded by these types first (decode.py), unless those of its kind have done so;
-what is not of its type, or is filled in later, is not judged further. Knows no API.
+another choice excludes. Of an object, `moved: {NAME: PLACE}` says where an unknown field belongs, as a path from the
+object, and `open: true` that it may have other fields. An object is decoded by these types first (decode.py), unless
+those of its kind have done so; what is not of its type, or is filled in later, is not judged further. Knows no API.
 """
 
 from __future__ import annotations

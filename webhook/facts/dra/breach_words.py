@@ -87,8 +87,9 @@ def _words_for_excluded_field(breach: Breach) -> BreachWords:
 
 
 def _words_for_unknown_field(breach: Breach) -> BreachWords:
-    place = breach.expected  # a field, or what to do about one that has no place
-    move = place if " " in place else f"move the field to {place}" if place else "remove the field, or correct its name"
+    place = breach.expected  # a path from the object that has the field, or what to do about one that has no place
+    to = path_as_text((*breach.at[:-1], *place.split(".")))
+    move = place if " " in place else f"move the field to {to}" if place else "remove the field, or correct its name"
     return BreachWords("is ignored because there is no such field", _fix_with_nearest(breach, move))
 
 
