@@ -92,7 +92,7 @@ _Env: TypeAlias = tuple[tuple[str, str | None], ...]
 @dataclass(frozen=True, slots=True)
 class _CommandLine:
     """A command line with its environment; the deadline is no part of its equality, because it does not change the
-    answer. until when it may be followed makes no difference to the answer.
+    answer.
     """
 
     words: tuple[str, ...]
