@@ -63,6 +63,7 @@ class LaunchedProgram(NamedTuple):
         named_hosts: those that it lists instead, as written: `${MPI_HOST}`.
         oversubscribed: whether mpirun may start more processes than there are slots.
         whole: whether every option is understood, so that what is not there was not given.
+        is_inline: whether it starts nothing that is known but a Python program that stands in the command itself.
 
     """
 
@@ -78,6 +79,7 @@ class LaunchedProgram(NamedTuple):
     named_hosts: str = ""
     oversubscribed: bool = False
     whole: bool = False
+    is_inline: bool = False
 
 
 _NOTHING: Final = LaunchedProgram(by="")
@@ -184,6 +186,9 @@ def _follow_command_line(asked: _CommandLine) -> LaunchedProgram:
         )
     except ValueError:
         started = []
+    programs = [start for start in started if not start.is_inline]
+    if started and not programs:
+        return LaunchedProgram(by="", is_inline=True)
     launchers = [start for start in started if start.launcher is not None]
     if len(launchers) > 1:
         return LaunchedProgram(by=SEVERAL)
@@ -194,7 +199,7 @@ def _follow_command_line(asked: _CommandLine) -> LaunchedProgram:
         return said._replace(
             hosts=said.hosts or (said.by in MPI and any(map(_is_script_that_changes_hosts, asked.words)))
         )
-    return LaunchedProgram(by=PYTHON, whole=True) if len(started) == 1 else _NOTHING
+    return LaunchedProgram(by=PYTHON, whole=True) if len(programs) == 1 else _NOTHING
 
 
 _KEPT: Final[TwoGenerationCache[_CommandLine, LaunchedProgram | None]] = TwoGenerationCache(2 << 20)

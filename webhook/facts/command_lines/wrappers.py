@@ -24,10 +24,14 @@ _LONGEST: Final = 128 * 1024
 
 @dataclass(frozen=True, slots=True)
 class LauncherStart:
-    """A launcher and the words after it; no launcher for a Python program that starts by itself."""
+    """A launcher and the words after it; no launcher for a Python program that starts by itself.
+
+    `is_inline`: the program stands in the command itself, after Python's option -c or in a here-document.
+    """
 
     launcher: LauncherRow | None
     arguments: tuple[str, ...] = ()
+    is_inline: bool = False
 
 
 def commands_started_by(words: Sequence[str], variables: ScriptVariables, depth: int = 0) -> Iterator[LauncherStart]:
@@ -109,7 +113,8 @@ def _launcher_starts_of_python(words: Sequence[str], *, alone: bool) -> Iterator
             if launcher is not None:
                 yield LauncherStart(launcher, tuple(named[1:]))
             return
-        if option.startswith("-c"):
+        if option.startswith("-c") or option == "-":
+            yield LauncherStart(None, is_inline=True)
             return
         at += option in _PYTHON_VALUES
     program = words[at] if at < len(words) else ""

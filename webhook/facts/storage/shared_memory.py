@@ -58,10 +58,9 @@ def advise_shared_memory(subject: Subject) -> Iterator[Problem]:
 
 
 def _may_use_torch(container: Container, subject: Subject) -> bool:
-    return (
-        container.is_found_in(_TORCH, (container.image,))
-        or cached_launch_of_container(container, subject).by in LAUNCHERS
-    )
+    """Return whether a launcher of PyTorch starts, or an image with it and not one process alone."""
+    launch = cached_launch_of_container(container, subject)
+    return launch.by in LAUNCHERS or (not launch.is_inline and container.is_found_in(_TORCH, (container.image,)))
 
 
 def _check_size_of_shared_memory(

@@ -25,9 +25,11 @@ SHARED_MEMORY: Final = TRAINING_JOB_ADVICE.rule(
 def advise_shared_memory(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Warn of several GPUs with the default 64 MiB of /dev/shm (https://github.com/NVIDIA/nccl/issues/525).
 
-    Of a role that starts one Python process, another rule says that most of its GPUs are idle.
+    Of a role that starts one Python process, another rule says that most of its GPUs are idle. A program that stands in
+    the command itself mostly looks at its GPUs, or tries them.
     """
     for role in job.roles.values():
-        if role.gpus > 1 and not role.shares_memory and role.launch.by != "python":
+        is_one_process = role.launch.by == "python" or role.launch.is_inline
+        if role.gpus > 1 and not role.shares_memory and not is_one_process:
             message = f"has {role.gpus} GPUs but only 64 MiB of /dev/shm, which is too little for NCCL and data loaders"
             yield SHARED_MEMORY.problem(role.template_path, message, MORE_SHARED_MEMORY)
