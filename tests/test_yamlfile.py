@@ -129,7 +129,11 @@ def test_unreadable_text_is_reported_with_its_place(text, message):
     "text, value, line, told",
     [
         ("a: 1\nb: {c: 1}\na: {d: 2}", {"a": {"d": 2}, "b": {"c": 1}}, 3, ["f:3:1: key `a` appears twice"]),
-        ("b:\n- a: 1\n  a: 2\n  a: {d: 3}", {"b": [{"a": {"d": 3}}]}, 4, ["f:3:3: b[0]: ", "f:4:3: b[0]: "]),
+        ("b:\n- a: 1\n  a: 2\n  a: {d: 3}", {"b": [{"a": {"d": 3}}]}, 4, ["f:4:3: b[0]: key `a` appears 3 times"]),
+        ("a: {d: 1}\nb: 2\na: {d: 1}", {"a": {"d": 1}, "b": 2}, 3, []),
+        ("a: {d: 1}\na: {d: 1}\na: {d: 2}", {"a": {"d": 2}}, 3, ["f:3:1: key `a` appears 3 times in one mapping"]),
+        ("a: {d: 1}\na: {d: true}", {"a": {"d": True}}, 2, ["f:2:1: key `a` appears twice"]),
+        ('{"a": {"d": 1},\n "b": 1, "b": 1}', {"a": {"d": 1}, "b": 1}, 1, []),
         ('{"a": {"d": 1},\n "a": {\n"d": 2}}', {"a": {"d": 2}}, 3, ["f:2:2: key `a` appears twice in one object"]),
         ("x: [\n---\na: {d: 1}\na: {d: 2}", {"a": {"d": 2}}, 4, ["f:4:1: key `a` appears twice"]),
     ],

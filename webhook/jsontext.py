@@ -35,7 +35,7 @@ def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[
 
     Args:
         text: one value, or several in a row.
-        repeated: gets what to say of the first key of a value that stands twice in one object.
+        repeated: gets what to say of the first key of a value that stands twice in one object with different values.
 
     Raises:
         json.JSONDecodeError: not JSON.
@@ -53,22 +53,39 @@ def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[
             raise JsonError(str(error), offset) from None
         except RecursionError:
             raise JsonError("nested too many levels deep", offset) from None
-        if objects.have_repeated:
-            repeated.append(_error_of_repeated_key(text, offset))
-            objects.have_repeated = False
+        if objects.repeated:
+            repeated.append(_error_of_repeated_key(text, offset, objects.repeated))
+            objects.repeated = set()
         yield (_without_surrogates(value) if "\\u" in text[offset:end] else value), offset
         offset = _skip_white_space(text, end)
 
 
 class _ObjectBuilder:
-    """Builds the objects of a text, and notes whether one of them has a key twice."""
+    """Builds the objects of a text, and notes the keys that one of them has with different values."""
 
-    have_repeated = False
+    def __init__(self) -> None:
+        self.repeated: set[str] = set()
 
     def build_object(self, pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
         result = dict(pairs)
-        self.have_repeated |= len(result) < len(pairs)
+        if len(result) < len(pairs):
+            self.repeated |= {key for key, value in pairs if not equal_as_json(value, result[key])}
         return result
+
+
+def equal_as_json(one: JSON, other: JSON) -> bool:
+    """Return whether values are equal as JSON text: true is not 1, and 1 is not 1.0."""
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return len(one) == len(other) and all(
+            key in other and equal_as_json(value, other[key]) for key, value in one.items()
+        )
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(equal_as_json, one, other))
+    return bool(one == other)
 
 
 def _skip_white_space(text: str, offset: int) -> int:
@@ -135,12 +152,12 @@ def item_offsets(text: str, offset: int, path: FieldPath) -> list[int]:
     return offsets
 
 
-def _error_of_repeated_key(text: str, offset: int) -> JsonError:
-    """Return the error for the first key that comes twice in one object of the value."""
+def _error_of_repeated_key(text: str, offset: int, keys: set[str]) -> JsonError:
+    """Return the error for the first one of some keys that comes twice in one object of the value."""
     seen: set[tuple[str | int, ...]] = set()
     for steps, place in _keys_with_offsets(text, offset):
         path = tuple(steps)
-        if path in seen:
+        if path in seen and path[-1] in keys:
             message = f"key `{path[-1]}` appears twice in one object, and kubectl takes the last; expected it once"
             return JsonError(message, place)
         seen.add(path)

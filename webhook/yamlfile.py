@@ -81,7 +81,7 @@ class Document:
 class FileParts:
     """What could be read of a file, in order, and what could not.
 
-    repeated: keys that stand twice in one mapping, of which kubectl, too, takes the last one.
+    repeated: keys that stand twice in one mapping with different values, of which kubectl, too, takes the last one.
     """
 
     documents: tuple[Document, ...] = ()

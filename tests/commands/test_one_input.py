@@ -87,11 +87,14 @@ def test_a_key_that_stands_twice_is_a_finding_of_audit(tmp_path: Path, capsys):
         f"Pod default/p\n"
         f"  ⚠ warn  {file}:13:5  manifest/repeated-key\n"
         "    spec.containers[0]: key `resources` appears twice in one mapping, and kubectl takes the last\n"
-        "    fix: remove one of the two, or merge their values\n"
+        "    fix: keep one of them, or merge their values\n"
     ) in out
     assert "1 warn" in out
     file.write_text(TWICE + LIMITS[0])
     assert run_command_line(["audit", str(file)]) == 0
+    file.write_text(TWICE + "\n    ".join(LIMITS[:1] * 2))
+    assert run_command_line(["audit", str(file)]) == 0
+    assert "repeated-key" not in capsys.readouterr().out
 
 
 def test_a_key_that_stands_twice_in_a_list_is_told_of_its_object(tmp_path: Path, capsys):

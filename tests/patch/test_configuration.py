@@ -10,9 +10,9 @@ import pytest
 from tests.rows import all_rows
 from webhook.attributes import GroupVersionKind
 from webhook.errors import PatchError
+from webhook.jsontext import equal_as_json
 from webhook.patch.configuration import apply_configuration
 from webhook.patch.gotext import NULL
-from webhook.patch.jsonpatch import equal_as_json
 from webhook.patch.schema import schema_of_kind, shape_of_node
 
 DATA = pathlib.Path(__file__).parent.parent / "data/configuration/cases.jsonl"

@@ -11,7 +11,7 @@ import pytest
 from tests.rows import all_rows
 from webhook.deadline import Deadline
 from webhook.errors import PatchError
-from webhook.patch.jsonpatch import equal_as_json
+from webhook.jsontext import equal_as_json
 from webhook.patch.strategic import ListIndexes, merge_patch
 
 DATA = pathlib.Path(__file__).parent.parent / "data/strategic/cases.jsonl"

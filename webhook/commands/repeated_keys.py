@@ -1,5 +1,7 @@
 """Finds keys that one mapping of an object has twice, as findings of an audit.
 
+Equal values are let be, since nothing is lost.
+
 kubectl sends the last value and nobody speaks of the first one: a Pod loses its GPUs that way. What is decoded shows
 nothing of it, so that no policy can ask; the reader of YAML and JSON notes each place.
 """
@@ -22,12 +24,12 @@ from webhook.report.rule import Rule
 RULE: Final = Rule(
     id="manifest/repeated-key",
     policy="manifest",
-    description="A key stands once in a mapping, because kubectl sends the last value alone.",
+    description="A key stands once in a mapping, or with one value, because kubectl sends the last value alone.",
     severity="high",
     category="yaml",
     docs="https://yaml.org/spec/1.2.2/#mapping",
 )
-_FIX: Final = "remove one of the two, or merge their values"
+_FIX: Final = "keep one of them, or merge their values"
 _EXPECTED: Final = "; expected it once"
 
 

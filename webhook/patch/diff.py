@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
-from webhook.patch.jsonpatch import equal_as_json
+from webhook.jsontext import equal_as_json
 from webhook.paths import json_pointer
 
 Operation: TypeAlias = dict[str, JSON]

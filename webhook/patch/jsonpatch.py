@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 from webhook.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.errors import PatchError
+from webhook.jsontext import equal_as_json
 
 Operation: TypeAlias = Mapping[str, JSON]
 
@@ -221,21 +222,6 @@ def _apply_test(patched: _PatchedDocument, operation: Operation) -> None:
         current = _value_at_step(container, step, f"error in test for path: '{path}'")
     if not equal_as_json(current, expected):
         raise FailedTest(f"testing value {path} failed: test failed")
-
-
-def equal_as_json(one: JSON, other: JSON) -> bool:
-    """Return whether values are equal as JSON text: true is not 1, and 1 is not 1.0."""
-    if one is other:
-        return True
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, dict):
-        return len(one) == len(other) and all(
-            key in other and equal_as_json(value, other[key]) for key, value in one.items()
-        )
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(equal_as_json, one, other))
-    return bool(one == other)
 
 
 _ACTIONS: Final = {

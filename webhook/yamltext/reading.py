@@ -15,6 +15,7 @@ import yaml
 
 from webhook import paths, yamlscalar
 from webhook.attributes import JSON
+from webhook.jsontext import equal_as_json
 from webhook.paths import MAX_DEPTH
 from webhook.yamltext.places import LOADER, Extent, Places
 
@@ -38,7 +39,11 @@ class YamlError(Exception):
 
 @dataclass(slots=True)
 class _Frame:
-    """A mapping or list that is being read. `key` is the key of the next value; None before a key."""
+    """A mapping or list that is being read. `key` is the key of the next value; None before a key.
+
+    `repeated` is the event of that key if it stands there already, `counts` how often such keys do, and `told` which of
+    the reader's messages is about one.
+    """
 
     container: Any
     anchor: str | None
@@ -46,6 +51,9 @@ class _Frame:
     key: str | None = None
     is_merge: bool = False
     merged: list[JSON] = field(default_factory=list)
+    repeated: Any = None
+    counts: dict[str, int] = field(default_factory=dict)
+    told: dict[str, int] = field(default_factory=dict)
 
 
 def parse_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple[int, JSON]]:
@@ -53,7 +61,8 @@ def parse_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple
 
     Args:
         places: the text; gets to know where its documents begin.
-        repeated: gets what to say of keys that stand twice in one mapping; kubectl v1.36 takes the last one, too.
+        repeated: gets what to say of keys that stand twice in one mapping with different values; kubectl v1.36 takes
+            the last one, too.
 
     Raises:
         YamlError: the text cannot be read.
@@ -158,8 +167,27 @@ class _Reader:
             if frame.is_merge:
                 self._merge(frame, value, event)
             else:
-                frame.container[frame.key] = value
+                self._set(frame, frame.key, value)
             frame.key = None
+
+    def _set(self, frame: _Frame, key: str, value: JSON) -> None:
+        """Store the value of a key, and note once of a key that it had another value."""
+        event, frame.repeated = frame.repeated, None
+        if event is not None:
+            count = frame.counts[key] = frame.counts.get(key, 1) + 1
+            if key in frame.told or not equal_as_json(frame.container[key], value):
+                self._note_repeated_key(frame, key, event, "twice" if count == 2 else f"{count} times")
+        frame.container[key] = value
+
+    def _note_repeated_key(self, frame: _Frame, key: str, event: Any, often: str) -> None:
+        frame.key = None  # the path is that of the mapping
+        message = f"key `{key}` appears {often} in one mapping, and kubectl takes the last; expected it once"
+        error = self._fail(event, message)
+        if key in frame.told:
+            self.repeated[frame.told[key]] = error
+        else:
+            frame.told[key] = len(self.repeated)
+            self.repeated.append(error)
 
     def _key(self, frame: _Frame, value: JSON, event: Any) -> None:
         try:
@@ -168,8 +196,7 @@ class _Reader:
             raise self._fail(event, str(error)) from None
         frame.is_merge = key == "<<" and isinstance(event, yaml.ScalarEvent) and not event.style
         if key in frame.container and not frame.is_merge:
-            message = f"key `{key}` appears twice in one mapping, and kubectl takes the last; expected it once"
-            self.repeated.append(self._fail(event, message))
+            frame.repeated = event
         frame.key = key
 
     def _merge(self, frame: _Frame, value: JSON, event: Any) -> None:
