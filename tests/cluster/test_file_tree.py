@@ -114,7 +114,8 @@ SPACES = [
     ("a/q.yaml", local("unsaid", to="unsaid")),
     ("a/q.yaml", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": {"a": "b"}}}),
 ]
-ELSEWHERE = "LocalQueue {}: the one in a/q.yaml may be in another namespace"
+ELSEWHERE = "LocalQueue {}: the one in a/q.yaml names no namespace"
+OF_ANOTHER = "LocalQueue {}: the one in a/q.yaml is in namespace {}, and this object names none"
 
 
 @pytest.mark.parametrize(
@@ -122,9 +123,9 @@ ELSEWHERE = "LocalQueue {}: the one in a/q.yaml may be in another namespace"
     [
         ("said", "team", "", "team"),
         ("said", "other", "", None),
-        ("said", "default", "default", ELSEWHERE.format("default/said")),
+        ("said", "default", "default", OF_ANOTHER.format("said", "team")),
         ("default", "default", "", "default"),
-        ("default", "default", "default", ELSEWHERE.format("default/default")),
+        ("default", "default", "default", OF_ANOTHER.format("default", "default")),
         ("unsaid", "team", "", ELSEWHERE.format("team/unsaid")),
         ("unsaid", "default", "", ELSEWHERE.format("default/unsaid")),
         ("unsaid", "default", "default", "unsaid"),  # what is applied together goes into one namespace
@@ -235,7 +236,7 @@ def test_kustomizations_that_take_each_other_end():
 def test_a_kustomization_without_names_keeps_a_namespace_unknown():
     of = tree(*BASE)
     assert seen(of, "base/job.yaml", LOCAL, "default", "q", "default") == "base"
-    assert "may be in another namespace" in seen(of, "base/job.yaml", LOCAL, "default", "q")
+    assert "the one in base/queue.yaml names no namespace" in seen(of, "base/job.yaml", LOCAL, "default", "q")
 
 
 def test_templates_of_one_chart_are_applied_together(tmp_path):

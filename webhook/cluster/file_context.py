@@ -71,7 +71,8 @@ class ClusterViewFromFile:
             if named := layer.objects_with_name((gvk.group, gvk.kind), name):
                 if meant := [each for each in named if namespace == "" or self._namespace_of_object(each) == where]:
                     return self._require_unambiguous_object(meant, describe_lookup(gvk, namespace, name)).value
-                self._check_namespaces(named, where, describe_lookup(gvk, namespace, name))
+                what = describe_lookup(gvk, "" if where is UNSAID else namespace, name)
+                self._check_namespaces(named, where, what)
         is_stated = gvk == DEPLOYMENT and (namespace, name) in self._controllers
         return self._controllers[namespace, name].value if is_stated else None
 
@@ -143,8 +144,11 @@ class ClusterViewFromFile:
     def _check_namespaces(self, named: Iterable[FileObject], where: str | None, what: str) -> None:
         """Raise UnknownNamespaceOrName if it is not known whether an object is in the namespace."""
         for each in named:
-            if (self._namespace_of_object(each) is UNSAID) != (where is UNSAID):
-                raise UnknownNamespaceOrName(f"{what}: the one in {each.file} may be in another namespace")
+            namespace = self._namespace_of_object(each)
+            if (namespace is UNSAID) != (where is UNSAID):
+                known = f"is in namespace {namespace}, and this object names none"
+                why = "names no namespace" if namespace is UNSAID else known
+                raise UnknownNamespaceOrName(f"{what}: the one in {each.file} {why}")
 
     def _objects_by_place(
         self, gvk: GroupVersionKind, layer: FileObjects, namespace: str | None

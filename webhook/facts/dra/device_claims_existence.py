@@ -7,6 +7,7 @@ Otherwise a rule that needs it was not checked. A ComputeDomain brings its templ
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from webhook.facts.dra.device_claims_admin_access import validate_admin_access
@@ -15,6 +16,7 @@ from webhook.facts.dra.groups import DEVICE_CLAIMS_ADVICE
 from webhook.facts.dra.pod_claims import ClaimReference, PodClaim, pod_claims
 from webhook.facts.subject import Subject
 from webhook.problem import MissingObject, Problem
+from webhook.wording import named
 
 CLAIM_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/claim-exists",
@@ -53,8 +55,9 @@ def _check_claim_exists(claim: PodClaim, subject: Subject) -> Iterator[Problem]:
     if absence.nearest:
         fix = f"write `{absence.nearest}` if that is meant, or create the {claim.kind}"
     elif absence.elsewhere:
-        where = f"exists only in {', '.join(f'`{name}`' for name in absence.elsewhere)} and not in this namespace"
-        fix = f"create the {claim.kind} in this namespace"
+        others = named([f"`{name}`" for name in absence.elsewhere], "namespace")
+        where = f"is not in namespace `{subject.namespace}` but in {others}"
+        fix = f"create the {claim.kind} in namespace `{subject.namespace}`"
     message = f"{claim.kind} `{claim.reference}` {where}, so the pods stay Pending"
     yield CLAIM_EXISTS.problem(claim.at, message, fix)
 
@@ -64,7 +67,11 @@ def _missing_objects(claim: PodClaim, subject: Subject) -> tuple[MissingObject, 
     view = subject.cluster_view()
     if claim.referenced_kind:
         view.find(claim.referenced_kind, claim.reference)
-    return view.all_missing_objects()
+    missing, elsewhere = view.all_missing_objects(), claim.absence.elsewhere
+    if not elsewhere:
+        return missing
+    why = f"not found in namespace {subject.namespace}, but in {', '.join(elsewhere)}"
+    return tuple(replace(each, why=why) if each.why == "not found" else each for each in missing)
 
 
 def validate_requests(subject: Subject) -> Iterator[Problem]:
