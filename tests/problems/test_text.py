@@ -2,8 +2,16 @@
 
 from dataclasses import replace
 
+import pytest
+
 from webhook.problem import MissingObject, Problem
-from webhook.problems.text import join_fitting_texts, message_of_problems, problem_as_sentence, shorten_text
+from webhook.problems.text import (
+    join_fitting_texts,
+    message_of_problems,
+    problem_as_sentence,
+    shorten_text,
+    split_off_fix,
+)
 
 
 def test_a_sentence_has_problem_reason_and_fix():
@@ -48,3 +56,20 @@ def test_a_text_that_nobody_here_made_may_end_early():
     assert shorten_text("word " * 10, 12) == "word word …"
     assert join_fitting_texts(["x" * 100, "y"], 60) == f"{'x' * 40} …; and 1 more"
     assert join_fitting_texts(["x" * 100], 60) == f"{'x' * 40} …"
+
+
+@pytest.mark.parametrize(
+    ("message", "said", "fix"),
+    [
+        ("spec.x: `all` is not allowed: set a number", "spec.x: `all` is not allowed", "set a number"),
+        ("spec.x: `a: b` is not a number", "spec.x: `a: b` is not a number", ""),
+        ('metadata.labels["a: b"]: is unknown', 'metadata.labels["a: b"]: is unknown', ""),
+        ("spec.x[0]: no: set it; spec.x[1]: no: set it", "spec.x[0]: no; spec.x[1]: no", "set it"),
+        ("spec.x: no; not at all: set it; spec.y: no", "spec.x: no; not at all; spec.y: no", "set it"),
+        ("spec.x: no: set a; spec.y: no: set b", "spec.x: no; spec.y: no", "set a; set b"),
+        ("the object is wrong: mend it", "the object is wrong", "mend it"),
+        ("", "", ""),
+    ],
+)
+def test_the_fix_of_a_policy_in_cel_is_the_end_of_its_sentences(message, said, fix):
+    assert split_off_fix(message) == (said, fix)

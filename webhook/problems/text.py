@@ -5,10 +5,12 @@ Whatever is shown to `kubectl` is put together here; what other formats show of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from webhook import paths
 from webhook.problem import Problem
 
 MOST_LISTED: Final = 8
@@ -19,6 +21,8 @@ _LONGEST_PATH: Final = 500
 """Characters of a path that are shown: the keys of a map may be of any length."""
 _LAST: Final = len("; and 1000000 more")
 _ITEM: Final = "\n* "
+_COLON_OR_QUOTED: Final = re.compile(r'`[^`]*`|"[^"]*"|: ')
+"""A colon that ends a part of a sentence; those in names and values are in quotes."""
 _NOTE: Final = 100
 """Characters of what is said of a list as a whole, at most."""
 
@@ -40,6 +44,26 @@ def problem_as_sentence(problem: Problem) -> str:
 def sentence_without_path(problem: Problem) -> str:
     """Return the sentence without the path that it begins with, for those who show that apart."""
     return problem_as_sentence(replace(problem, path="")).strip()
+
+
+def split_off_fix(message: str) -> tuple[str, str]:
+    """Return what a policy in CEL says, and what to do about it: "" where its text does not end in that.
+
+    Each sentence of the text is `path: found message: fix`, as that of a problem. A fix of several places comes once.
+    """
+    root, *_ = paths.split_off_leading_path(message)[0] or ("",)
+    sentences = re.split(rf"; (?={re.escape(str(root))}\b)", message) if root else [message]
+    parts = [_message_and_fix(each) for each in sentences]
+    return "; ".join(told for told, _ in parts), "; ".join(dict.fromkeys(fix for _, fix in parts if fix))
+
+
+def _message_and_fix(sentence: str) -> tuple[str, str]:
+    rest = paths.split_off_leading_path(sentence)[1].removeprefix(": ")
+    colons = [match.start() for match in _COLON_OR_QUOTED.finditer(rest) if match[0] == ": "]
+    if not colons:
+        return sentence, ""
+    fix = rest[colons[-1] + 2 :]
+    return sentence[: -len(fix) - 2], fix
 
 
 def _shortened_path(path: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from typing import TypeAlias
@@ -16,7 +16,7 @@ from typing import TypeAlias
 from webhook.attributes import Attributes, Phase
 from webhook.decisions import Decision
 from webhook.problem import MissingObject, Problem
-from webhook.problems.text import problem_as_sentence
+from webhook.problems.text import problem_as_sentence, split_off_fix
 from webhook.report.rule import Rule, RuleName, Rules, rule_name, rule_of
 from webhook.source_line import SourceLine
 
@@ -97,6 +97,13 @@ class Finding:
         """Return the text of the problem or the policy; it begins with the field path if there is one."""
         text = problem_as_sentence(self.problem) if self.problem else self.decision.message
         return f"{text} ({self.exception_reason})" if self.exception_reason else text
+
+    def message_and_fix(self) -> tuple[str, str]:
+        """Return the message and what to do about it, for those who show the two apart; the fix may be ""."""
+        if self.problem:
+            return problem_as_sentence(replace(self.problem, fix="")), self.problem.fix
+        is_named = self.decision.evaluation == "deny" and "/" in self.decision.rule
+        return split_off_fix(self.decision.message) if is_named else (self.decision.message, "")
 
     @property
     def exception_reason(self) -> str:

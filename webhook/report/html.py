@@ -11,7 +11,7 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
 from itertools import groupby
@@ -19,7 +19,6 @@ from string import Template
 from typing import Final
 
 from webhook import __version__
-from webhook.problems.text import problem_as_sentence
 from webhook.report.finding import Finding, Result, Subject
 from webhook.report.html_queues import links_to_queues, queue_sections
 from webhook.report.rule import Rules
@@ -165,10 +164,9 @@ def _item_of_finding(finding: Finding) -> str:
         else _escaped_text(rule.id)
     )
     severity = f", {_escaped_text(rule.severity)}" if rule.severity else ""
-    problem = finding.problem
-    text = problem_as_sentence(replace(problem, fix="")) if problem else finding.message
+    text, told_fix = finding.message_and_fix()
     message = "<br>".join(map(_message_as_html, text.split("\n")))
-    fix = f'<span class="fix"><b>Fix:</b> {_message_as_html(problem.fix)}</span>' if problem and problem.fix else ""
+    fix = f'<span class="fix"><b>Fix:</b> {_message_as_html(told_fix)}</span>' if told_fix else ""
     exception = f" {_escaped_text(f'({finding.exception_reason})')}" if finding.exception_reason else ""
     return (
         f'<li class="finding {finding.result}"{attributes}><span class="said">{said}</span> '

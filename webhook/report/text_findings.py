@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 from unicodedata import east_asian_width
 
 from webhook import terminal
 from webhook.decisions import severity_rank
-from webhook.problems.text import problem_as_sentence
 from webhook.report.finding import Finding, Result, Subject
 from webhook.report.rule import Rules
 from webhook.report.screen import PLAIN, Screen, result_word
@@ -138,13 +137,12 @@ def finding_lines(finding: Finding, screen: Screen) -> Iterator[str]:
     rule = screen.styled(terminal.one_line(_rule_or_policy(finding)), "cyan")
     result = screen.result_with_symbol(_result_word_of_finding(finding))
     yield f"  {result}  {terminal.one_line(finding.place.file_line_and_column)}  {rule}"
-    problem = finding.problem
-    message = problem_as_sentence(replace(problem, fix="")) if problem else finding.message
+    message, fix = finding.message_and_fix()
     first, *others = lines_of_message(message)
     yield from screen.wrapped(first, _INDENT)
     yield from (f"{_INDENT}{line}" for line in others)
-    if problem and problem.fix:
-        yield from fix_lines(problem.fix, screen)
+    if fix:
+        yield from fix_lines(fix, screen)
     if finding.exception_reason:
         yield from screen.wrapped(terminal.one_line(finding.exception_reason), _INDENT)
     if finding.line is not None:
