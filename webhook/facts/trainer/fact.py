@@ -9,6 +9,7 @@ from webhook.cel.types import BOOL, DYN, INT, STRING, list_of
 from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.fact import Fact, FactResult, declare_structure
 from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.installation import read_trainer_installation
 from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.facts.train_job_pods.merged_train_job import merge_train_job
 from webhook.facts.train_job_pods.spec_changes import comparable_specs
@@ -68,6 +69,7 @@ def _compute_training_fact(subject: Subject) -> FactResult:
 def _compute_trainer_fact(subject: Subject) -> FactResult:
     job, claims = subject.once(merge_train_job), subject.once(device_claims_of_training_node)
     launcher = launcher_of_job(subject, gpus_of_node(job, claims))
+    is_named = subject.once(read_trainer_installation).is_named
     value = {
         "runtime": {"found": job.runtime.is_found, "plugin": job.plugin},
         "node": {"claims": [_claim_as_json(claim) for claim in claims]},
@@ -77,7 +79,7 @@ def _compute_trainer_fact(subject: Subject) -> FactResult:
             "gpus": job.counted_gpus[0],
             "launcher": launcher.by,
             "started": launcher.processes,
-            "unset": sentence_about_unset_processes(job, claims, launcher),
+            "unset": sentence_about_unset_processes(job, claims, launcher, is_named=is_named),
         },
     }
     return FactResult(value, dict.fromkeys(value, job.missing) if job.missing else {})

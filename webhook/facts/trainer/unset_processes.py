@@ -21,20 +21,24 @@ _BY_RUNTIME: Final = ("mpi", "flux")
 
 
 def sentence_about_unset_processes(
-    job: MergedTrainJob, claims: Sequence[NodeDeviceClaim], launcher: LauncherProcesses
+    job: MergedTrainJob, claims: Sequence[NodeDeviceClaim], launcher: LauncherProcesses, *, is_named: bool
 ) -> str:
-    """Return the sentence, which continues `is not set`; "" if no claim may be for GPUs."""
+    """Return the sentence, which continues `is not set`; "" if no claim may be for GPUs.
+
+    `is_named`: somebody named the release of Trainer, else it is assumed.
+    """
     gpus = [claim for claim in claims if not claim.is_other]
     if not gpus:
         return ""
     kept = [claim for claim in gpus if not claim.is_dropped]
-    return _advise_kept_gpus(job, kept, launcher) if kept else _advise_dropped_gpus(job, gpus)
+    return _advise_kept_gpus(job, kept, launcher) if kept else _advise_dropped_gpus(job, gpus, is_named=is_named)
 
 
-def _advise_dropped_gpus(job: MergedTrainJob, gpus: Sequence[NodeDeviceClaim]) -> str:
+def _advise_dropped_gpus(job: MergedTrainJob, gpus: Sequence[NodeDeviceClaim], *, is_named: bool) -> str:
     """Return the sentence about claims that are dropped, with the number for a release that keeps them."""
     claims = f"claim{'s' if len(gpus) > 1 else ''} {_names_of_claims(gpus)}"
-    start = f"and Trainer {release_as_text(job.release)} drops {claims}"
+    assumed = "" if is_named else ", which is assumed,"
+    start = f"and Trainer {release_as_text(job.release)}{assumed} drops {claims}"
     if job.plugin in NOT_READ:
         return f" and not read by this runtime, {start}: give the pods of the runtime {claims}"
     outcome = f"so the processes per node will be {job.processes if job.runtime.is_found else '1 or the CPUs'}"
@@ -48,7 +52,7 @@ def _advise_kept_gpus(job: MergedTrainJob, gpus: Sequence[NodeDeviceClaim], laun
     devices, named = _devices_of_claims(gpus), _names_of_claims(gpus)
     is_unused = any(claim.is_unused for claim in gpus)
     if job.plugin in NOT_READ:
-        return f" and not read by this runtime: {_sentence_about_single_process(launcher, devices, named)}"
+        return f" and not read by this runtime, so {_sentence_about_single_process(launcher, devices, named)}"
     if not is_unused and _is_default_process_count_right(job, launcher, devices):
         fix = f"set the field to {devices} to keep that number"
         return f", but the processes per node fit the devices of claim {named}: {fix}"
