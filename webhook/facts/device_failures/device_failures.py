@@ -45,7 +45,9 @@ _POD: Final = ("", "Pod")
 _IS_TEST: Final = re.compile(r"(?i)(?<![a-z])(nccl|rccl|tests?|bench(mark)?s?|preflight|smoke|check)(?![a-z])")
 """What the name of a Pod or of its container has that only tries its devices."""
 _RUNS_TEST: Final = re.compile(
-    r"(?i)(?<![a-z])([nr]ccl[-_]?tests?|all_reduce_(perf|bench)|preflight|bench(mark)?s?|tests?([-_]\w{1,100}+)?\.(py|sh))(?![a-z])"
+    r"(?i)(?<![a-z])([nr]ccl[-_]?(tests?|bench)|(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|send_?recv|broadcast"
+    r"|reduce|gather|scatter|hypercube)_(perf|bench)|osu_[a-z]{2,20}|ib_[a-z]{4,8}_(bw|lat)|preflight|bench(mark)?s?"
+    r"|tests?([-_]\w{1,100}+)?\.(py|sh))(?![a-z])"
 )
 """The same of a command. Nothing in it may be read from each of its places to its end: a user chooses the text."""
 
@@ -60,10 +62,11 @@ def advise_bare_pods(subject: Subject) -> Iterator[Problem]:
 
 
 def _only_tries_devices(container: Container, subject: Subject) -> bool:
-    """Return whether a name or the command of a container says that it runs a test or a benchmark."""
+    """Return whether a name, the image or the command of a container says that it runs a test or a benchmark."""
     if any(map(_IS_TEST.search, (subject.metadata.name, container.name))):
         return True
-    return container.runs(_RUNS_TEST)
+    image = container.image.rpartition("/")[2]
+    return container.runs(_RUNS_TEST) or container.is_found_in(_RUNS_TEST, (image,))
 
 
 def advise_reused_claims_of_single_pods(subject: Subject) -> Iterator[Problem]:
