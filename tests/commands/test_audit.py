@@ -218,6 +218,7 @@ def test_a_pattern_that_leaves_nothing_is_what_is_wrong(tree, capsys):
         ("v1", "Widget", "`Widget` is not a kind of `v1`, so the API server refuses the object"),
         ("v1", "Config", ""),
         ("v1alpha1", "HostnameConfig", ""),
+        ("v1alpha1", "Secrets", ""),
         ("v1beta1", "Deployment", "group `apps` has that kind"),
         ("v1.0", "distributed", ""),
         ("v1.0", "Job", "group `batch` or `batch.volcano.sh` has that kind"),

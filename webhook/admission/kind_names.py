@@ -32,12 +32,13 @@ def kind_mistake(value: JSON, table: Table) -> str:
         return ""
     known = KNOWN | {(row.group, row.kind) for row in table.rows}
     own = [name for where, name in known if where == group]
+    is_core = not group and version == _CORE
     if not own:
         return ""
     refused = f"`{kind}` is not a kind of `{version}`, so the API server refuses the object"
     sure = [name for name in own if group in COMPLETE or table.row(group, name)]
     same = next((name for name in own if name.lower() == kind.lower()), "") or nearest_name(kind, sure)
-    if same:
+    if same and (group or is_core):
         return f"{refused}: write `{same}`"
     groups = sorted(where for where, name in known if name == kind and where not in ("", "extensions"))
     if group not in COMPLETE:
@@ -45,6 +46,6 @@ def kind_mistake(value: JSON, table: Table) -> str:
     if groups:
         return f"{refused}: group `{'` or `'.join(groups)}` has that kind"
     is_foreign = not _VERSION.fullmatch(version.rpartition("/")[2]) or (
-        not group and (version != _CORE or kind in _OF_PROGRAMS)
+        not group and (not is_core or kind in _OF_PROGRAMS)
     )
     return "" if is_foreign else refused
