@@ -82,6 +82,7 @@ class Browser:
     def picture(self, file: Path) -> None:
         """Write a picture of the whole page."""
         made = self.devtools("Page.captureScreenshot", captureBeyondViewport=True, format="png")
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(base64.b64decode(made["data"]))
 
     def log(self) -> list[str]:
