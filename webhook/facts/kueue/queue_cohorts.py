@@ -59,8 +59,10 @@ def cohort_above(subject: Subject) -> str:
 
 
 def name_of_cohort_field(subject: Subject) -> str:
-    """Return the name of the field with the cohort above."""
-    return "cohortName" if subject.group_kind[1] == ClusterQueue.gvk.kind else "parentName"
+    """Return the name of the field with the cohort above, in the version that the object is written in."""
+    if subject.group_kind[1] == Cohort.gvk.kind:
+        return "parentName"
+    return "cohort" if subject.attributes.kind.version == "v1beta1" else "cohortName"
 
 
 def validate_limit_without_cohort(quota: ResourceQuota, field: str) -> Iterator[Problem]:
