@@ -109,6 +109,8 @@ PROCESSES_TWICE: Final = TRAINING_JOB.rule(
 )
 
 _LAUNCHERS: Final = ("torchrun", "accelerate", "deepspeed")
+_TELLS_PROCESSES: Final = re.compile(r"--?(?:n|num)?[-_]?(?:proc|gpu|device)[\w-]{0,24}[ =](?![01](?:\s|$))[0-9$]")
+"""An option of a script that says how many processes it starts: `--nproc_per_node=4`, `--num-gpus 8`."""
 _WORLD_SIZE: Final = ("$(WORLD_SIZE)", "$WORLD_SIZE", "${WORLD_SIZE}")
 _COUNT: Final = re.compile(r"[1-9][0-9]{0,8}")
 _AT: Final = ("spec", "nprocPerNode")
@@ -173,7 +175,7 @@ def _check_processes_of_commands(job: TrainingJobOfKind) -> Iterator[Problem]:
             message = f"{by} starts {both}, so {_describe_outcome(started, role.gpus)}"
             fix = f"set --nproc_per_node={role.gpus}" if by == "torchrun" else f"start {role.gpus} in each pod"
             yield PROCESSES_AND_GPUS.problem(role.template_path, message, fix)
-        if by == "python" and role.gpus > 1 and not has_number:
+        if by == "python" and role.gpus > 1 and not has_number and not _may_use_all_gpus(role, job):
             message = f"runs a single Python process for {role.gpus} GPUs unless the script itself starts more"
             yield ONE_PROCESS.problem(role.template_path, message, "start the script with torchrun")
         if _is_torchrun_without_gpu(role) and _processes_for_torchrun(role, job) == "gpu":
@@ -181,6 +183,13 @@ def _check_processes_of_commands(job: TrainingJobOfKind) -> Iterator[Problem]:
             message = f"requests no GPU, but {field} is `gpu`, so torchrun looks for GPUs and fails"
             fix = f"request GPUs, or set {field} to a number of processes"
             yield GPU_FOR_TORCHRUN.problem(role.template_path, message, fix)
+
+
+def _may_use_all_gpus(role: RoleOfJob, job: TrainingJobOfKind) -> bool:
+    """Return whether one Python process may have a use for several GPUs: its options say how many processes it starts,
+    or it is the only pod, where DataParallel or a model in parts need no other process.
+    """
+    return job.count_pods() == 1 or any(container.runs(_TELLS_PROCESSES) for container in role.containers)
 
 
 def _name_of_processes_field(job: TrainingJobOfKind) -> str:
