@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from webhook import yamlfile
+from webhook.facts.command_lines.command import cached_launch_of_container
 from webhook.facts.gpu.device_pods import DevicePods, read_device_workload
 from webhook.facts.pods.node_selection import KEEPS_OUT, NODE_POOLS, is_tolerated
 from webhook.facts.preemption.groups import PREEMPTION
@@ -174,8 +175,11 @@ def _check_spot_toleration_without_selector(pods: DevicePods) -> Iterator[Proble
 
 
 def check_checkpoint_outlives_spot_node(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
-    """Report a job on spot nodes whose files all go with the node."""
-    if not _may_keep_files_elsewhere(pods, subject):
+    """Report a job on spot nodes whose files all go with the node; a program that stands in the command itself mostly
+    looks at its devices, or tries them.
+    """
+    is_inline = all(cached_launch_of_container(container, subject).is_inline for container in pods.containers)
+    if not is_inline and not _may_keep_files_elsewhere(pods, subject):
         message = "runs on spot nodes, but no volume outlives the pods, so a preemption loses the progress of the job"
         fix = "mount a PersistentVolumeClaim for checkpoints"
         yield SPOT_CHECKPOINT.problem(pods.podset.path, message, fix)
