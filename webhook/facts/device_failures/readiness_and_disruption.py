@@ -56,6 +56,9 @@ _WAITS: Final = re.compile(r"(\btail -f /dev/null|\bsleep (infinity|inf|[0-9.]+[
 _OF_SEVERAL: Final = re.compile(r"\bray start\b|--(headless|nnodes|node[-_]rank|dist[-_]init[-_]addr)\b")
 """What a command has that starts one node of a server of several nodes: only the first of its pods takes requests."""
 
+_OF_FURTHER_NODE: Final = re.compile(r"(?i)(?:\w{1,30}_)?(?:node_rank|node_index|headless)=(?!0?$|false$|no$).+")
+"""A variable with its value that says the same of one pod: `NODE_RANK=1`."""
+
 
 def advise_serving_readiness_and_disruption(subject: Subject) -> Iterator[Problem]:
     """Warn of servers that get requests before they are ready, or are all drained at once."""
@@ -97,6 +100,8 @@ def _serves_model(container: Container, subject: Subject) -> bool:
     """Return whether something says that every pod of a container answers with a model; other programs load none."""
     words = " ".join(container.words)
     if container.runs(_OF_SEVERAL) or ("&" not in words and container.runs(_WAITS)) or _pretends(container, subject):
+        return False
+    if any(_OF_FURTHER_NODE.fullmatch(f"{name}={value}") for name, value in container.environment.by_name().items()):
         return False
     if container.is_found_in(read_model_server_patterns().later, (f"{container.image} {words}",)):
         return False
