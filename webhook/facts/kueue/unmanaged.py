@@ -165,12 +165,10 @@ def _integration_off_problem(subject: Subject, how: KueueManagement) -> Problem:
 def _check_queue_name_elsewhere(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
     """Yield a queue name where Kueue does not read it, or the lack of one in a namespace with queues."""
     annotated = subject.typed(Object).annotations.get(QUEUE_NAME, "")
-    at: FieldPath = ("metadata", "annotations", QUEUE_NAME)
-    if annotated and not is_kueue_release_known(subject):  # the oldest ones read it
-        yield LABEL_PLACE.problem(at, missing=(UNKNOWN,))
-    elif annotated:
-        if find_kueue_release(subject) >= LABEL_ALONE:
-            yield _misplaced_queue_label_problem(at, annotated)
+    if annotated:
+        is_known = is_kueue_release_known(subject)
+        if not is_known or find_kueue_release(subject) >= LABEL_ALONE:
+            yield _misplaced_queue_label_problem(("metadata", "annotations", QUEUE_NAME), annotated, is_known=is_known)
     elif how.why_not == "no-queue":
         templates = [*_check_queue_on_templates(subject)] if how.framework != "pod" else []
         yield from templates
@@ -179,9 +177,14 @@ def _check_queue_name_elsewhere(subject: Subject, how: KueueManagement) -> Itera
 
 
 def _misplaced_queue_label_problem(
-    path: FieldPath, queue: str, of_pods: Literal["", "queued", "ignored"] = ""
+    path: FieldPath, queue: str, of_pods: Literal["", "queued", "ignored"] = "", *, is_known: bool = True
 ) -> Problem:
-    """Return the problem of an annotation, or of a label of pods that Kueue queues one by one, or ignores."""
+    """Return the problem of an annotation, or of a label of pods that Kueue queues one by one, or ignores.
+
+    `is_known`: whether the release of Kueue is; the oldest ones read the annotation.
+    """
+    if not is_known:
+        return LABEL_PLACE.problem(path, missing=(UNKNOWN,))
     since = f"since Kueue {release_as_text(LABEL_ALONE)}"
     message = f"has no effect {since}, which reads the name of the queue from a label alone"
     fix = "set a label instead"
