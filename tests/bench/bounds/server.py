@@ -92,7 +92,8 @@ class Server:
         end = time.monotonic() + START_S
         while time.monotonic() < end and self._process.poll() is None:
             for line in log.read_bytes().splitlines(keepends=True):
-                fields = json.loads(line) if line.endswith(b"}\n") else {}
+                is_whole = line.startswith(b"{") and line.endswith(b"}\n")  # not a line of a traceback
+                fields = json.loads(line) if is_whole else {}
                 if fields.get("message", fields.get("msg")) == "ready":
                     ports = [value for name, value in fields.items() if name != "port" and name.endswith("port")]
                     port, ca = fields["port"], str(self._folder / CA)
