@@ -70,7 +70,7 @@ spec:
 MISTAKES = [
     ("no YAML", POLICY, "spec:\n", "spec: [\n", "", "", "not YAML"),
     ("a tab", POLICY, "  failurePolicy", "\tfailurePolicy", "7:1", "", "not YAML"),
-    ("a key twice", POLICY, "  failurePolicy: Fail\n", "  failurePolicy: Fail\n  failurePolicy: Fail\n", "8:", "spec", "twice"),
+    ("a key twice", POLICY, "  failurePolicy: Fail\n", "  failurePolicy: Fail\n  failurePolicy: Ignore\n", "8:", "spec", "twice"),
     ("no object", POLICY, POLICY, "just text", "1:1", "", "not a Kubernetes object: expected apiVersion and kind"),
     ("no kind", POLICY, "kind: ValidatingAdmissionPolicy\n", "", "1:1", "", "not a Kubernetes object"),
     ("unknown kind", POLICY, "kind: ValidatingAdmissionPolicy", "kind: ValidatingPolicy", "2:1", "kind", "unknown kind `ValidatingPolicy`"),
