@@ -3,7 +3,13 @@
 import pytest
 
 from webhook import names
-from webhook.name_faults import label_fault, label_value_fault, qualified_name_fault, subdomain_fault
+from webhook.name_faults import (
+    forbidden_character_fault,
+    label_fault,
+    label_value_fault,
+    qualified_name_fault,
+    subdomain_fault,
+)
 
 _LABELS = {
     "Gpu": "it contains the capital letter `G`",
@@ -55,6 +61,11 @@ def test_the_part_that_is_wrong_is_said(fault, check, expected):
 def test_a_label_of_a_service_begins_with_a_letter():
     assert names.dns1035_label_errors("3d")
     assert label_fault("3d", begins_with_letter=True) == "it begins with the digit `3`"
+
+
+def test_a_long_name_is_read_to_its_end():
+    assert forbidden_character_fault(f"{'A' * 5000} ", "_") == "it contains a space"
+    assert label_fault(f"{'a' * 5000}B/") == "it contains the capital letter `B` and `/`"
 
 
 def test_a_good_name_has_no_fault_to_tell():

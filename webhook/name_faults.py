@@ -6,12 +6,12 @@ names are refused is the matter of names.py, and nothing here decides it: each f
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from webhook.names import LONGEST_LABEL, LONGEST_SUBDOMAIN
 
-_READ: Final = 4 * LONGEST_SUBDOMAIN
-"""How much of a name is read for its signs: a longer one is too long in any case, and a user chooses its length."""
+_CAPITAL: Final = re.compile("[A-Z]")
 _UNKNOWN: Final = "it is not a valid name"
 _SPACES: Final = {" ": "a space", "\t": "a tab", "\n": "a line break", "`": "a backtick"}
 
@@ -65,17 +65,18 @@ def _fault_of_characters(name: str, allowed: str) -> str:
 
 
 def _fault_of_capital_letter(name: str) -> str:
-    capital = next((sign for sign in name[:_READ] if "A" <= sign <= "Z"), "")
-    return f"it contains the capital letter `{capital}`" if capital else ""
+    capital = _CAPITAL.search(name)
+    return f"it contains the capital letter `{capital[0]}`" if capital else ""
 
 
 def forbidden_character_fault(name: str, allowed: str) -> str:
     """Say which character comes first that is neither a letter or digit nor allowed."""
-    for sign in name[:_READ]:
-        if not (sign.isascii() and sign.isalnum()) and sign not in allowed:
-            shown = f"`{sign}`" if sign.isprintable() else f"the character U+{ord(sign):04X}"
-            return f"it contains {_SPACES.get(sign, shown)}"
-    return ""
+    match = re.search(rf"[^A-Za-z0-9{re.escape(allowed)}]", name)
+    if match is None:
+        return ""
+    sign = match[0]
+    shown = f"`{sign}`" if sign.isprintable() else f"the character U+{ord(sign):04X}"
+    return f"it contains {_SPACES.get(sign, shown)}"
 
 
 def _fault_of_length(name: str, longest: int) -> str:
