@@ -147,6 +147,13 @@ def test_of_a_key_that_stands_twice_the_last_counts_and_is_told(text, value, lin
     assert all(str(each).startswith(said) for each, said in zip(read.repeated, told, strict=True))
 
 
+def test_repeated_keys_of_one_mapping_share_its_path():
+    keys = "".join(f"  k{number}: 1\n  k{number}: 2\n" for number in range(3))
+    read = yamlfile.read_parts_of_text(f"{'a' * 500}:\n{keys}", "f")
+    assert len(read.repeated) == 3
+    assert len({id(each.path) for each in read.repeated}) == 1
+
+
 def test_an_anchor_that_stands_twice_means_the_last_one_before():
     documents = load("a: &x {v: 1}\nb: &x\n  v: 2\nc:\n  <<: *x\n  w: 3\n---\nd: &x 1\ne: *x\n")
     assert [each.value for each in documents] == [

@@ -41,8 +41,7 @@ class YamlError(Exception):
 class _Frame:
     """A mapping or list that is being read. `key` is the key of the next value; None before a key.
 
-    `repeated` is the event of that key if it stands there already, `counts` how often such keys do, and `told` which of
-    the reader's messages is about one.
+    `repeated` is the event of that key if it stands there already, and `repeats` are all such keys.
     """
 
     container: Any
@@ -52,8 +51,16 @@ class _Frame:
     is_merge: bool = False
     merged: list[JSON] = field(default_factory=list)
     repeated: Any = None
-    counts: dict[str, int] = field(default_factory=dict)
-    told: dict[str, int] = field(default_factory=dict)
+    repeats: dict[str, _Repeat] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Repeat:
+    """A key that stands more than once in a mapping: how often, whether with different values, and its last event."""
+
+    count: int = 1
+    differs: bool = False
+    event: Any = None
 
 
 def parse_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple[int, JSON]]:
@@ -135,6 +142,8 @@ class _Reader:
         for mapping in frame.merged:
             for key, value in mapping.items():
                 frame.container.setdefault(key, value)
+        if frame.repeats:
+            self._note_repeated_keys(frame.repeats)
         if frame.anchor:
             self.anchors[frame.anchor] = frame.container, self.size - frame.size + 1
         self._put(frame.container, event)
@@ -171,23 +180,22 @@ class _Reader:
             frame.key = None
 
     def _set(self, frame: _Frame, key: str, value: JSON) -> None:
-        """Store the value of a key, and note once of a key that it had another value."""
-        event, frame.repeated = frame.repeated, None
-        if event is not None:
-            count = frame.counts[key] = frame.counts.get(key, 1) + 1
-            if key in frame.told or not equal_as_json(frame.container[key], value):
-                self._note_repeated_key(frame, key, event, "twice" if count == 2 else f"{count} times")
+        """Store the value of a key, and note of one that had a value whether it was another."""
+        if frame.repeated is not None:
+            repeat = frame.repeats.setdefault(key, _Repeat())
+            repeat.count += 1
+            repeat.differs = repeat.differs or not equal_as_json(frame.container[key], value)
+            repeat.event, frame.repeated = frame.repeated, None
         frame.container[key] = value
 
-    def _note_repeated_key(self, frame: _Frame, key: str, event: Any, often: str) -> None:
-        frame.key = None  # the path is that of the mapping
-        message = f"key `{key}` appears {often} in one mapping, and kubectl takes the last; expected it once"
-        error = self._fail(event, message)
-        if key in frame.told:
-            self.repeated[frame.told[key]] = error
-        else:
-            frame.told[key] = len(self.repeated)
-            self.repeated.append(error)
+    def _note_repeated_keys(self, repeats: dict[str, _Repeat]) -> None:
+        """Tell of the keys of a mapping that has just ended; they share its path, which may be long."""
+        path = self._path()
+        for key, repeat in repeats.items():
+            if repeat.differs:
+                often = "twice" if repeat.count == 2 else f"{repeat.count} times"
+                message = f"key `{key}` appears {often} in one mapping, and kubectl takes the last; expected it once"
+                self.repeated.append(_error_at(repeat.event, message, path))
 
     def _key(self, frame: _Frame, value: JSON, event: Any) -> None:
         try:
@@ -221,9 +229,16 @@ class _Reader:
             raise self._fail(event, str(error)) from None
 
     def _fail(self, event: Any, message: str) -> YamlError:
+        return _error_at(event, message, self._path())
+
+    def _path(self) -> str:
+        """Return the path of the value that is being read."""
         steps = [len(frame.container) if isinstance(frame.container, list) else frame.key for frame in self.frames]
-        path = paths.path_as_text(tuple(step for step in steps if step is not None))
-        return YamlError(message, event.start_mark.line + 1, event.start_mark.column + 1, path)
+        return paths.path_as_text(tuple(step for step in steps if step is not None))
+
+
+def _error_at(event: Any, message: str, path: str) -> YamlError:
+    return YamlError(message, event.start_mark.line + 1, event.start_mark.column + 1, path)
 
 
 _RESOLVED: dict[str, Any] = {"bool": bool, "int": int, "float": (int, float), "null": type(None)}
