@@ -173,9 +173,14 @@ class Container(Typed):
         """Return the container's command and arguments."""
         return [*self.command, *self.args]
 
+    @property
+    def command_line(self) -> str:
+        """Return the container's command and arguments with a blank between them."""
+        return " ".join(self.words)
+
     def runs(self, pattern: Pattern[str]) -> bool:
-        """Return whether a pattern is found in the container's command line, whose words a blank separates."""
-        return self.is_found_in(pattern, (" ".join(self.words),))
+        """Return whether a pattern is found in the container's command line."""
+        return self.is_found_in(pattern, (self.command_line,))
 
 
 class PodClaim(Typed):

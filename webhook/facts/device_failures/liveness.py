@@ -125,7 +125,7 @@ def _seconds_to_load_model(container: Container) -> int:
     servers = read_model_server_patterns()
     if not (container.is_found_in(servers.images, (container.image,)) or container.runs(servers.commands)):
         return 0
-    texts = (" ".join(container.words), *(value for value in container.environment.by_name().values() if value))
+    texts = (container.command_line, *(value for value in container.environment.by_name().values() if value))
     sizes = [size for text in texts for size in _billions_of_parameters(text, container)]
     if sizes and max(sizes) < _SMALL:
         return 0

@@ -56,7 +56,7 @@ _WAITS: Final = re.compile(r"(\btail -f /dev/null|\bsleep (infinity|inf|[0-9.]+[
 _OF_SEVERAL: Final = re.compile(r"\bray start\b|--(headless|nnodes|node[-_]rank|dist[-_]init[-_]addr)\b")
 """What a command has that starts one node of a server of several nodes: only the first of its pods takes requests."""
 
-_OF_FURTHER_NODE: Final = re.compile(r"(?i)(?:\w{1,30}_)?(?:node_rank|node_index|headless)=(?!0?$|false$|no$).+")
+_OF_FURTHER_NODE: Final = re.compile(r"(?i)\A(?:\w{1,30}_)?(?:node_rank|node_index|headless)=(?!0?$|false$|no$).+\Z")
 """A variable with its value that says the same of one pod: `NODE_RANK=1`."""
 
 
@@ -98,10 +98,11 @@ def _has_request_port(container: Container) -> bool:
 
 def _serves_model(container: Container, subject: Subject) -> bool:
     """Return whether something says that every pod of a container answers with a model; other programs load none."""
-    words = " ".join(container.words)
+    words = container.command_line
     if container.runs(_OF_SEVERAL) or ("&" not in words and container.runs(_WAITS)) or _pretends(container, subject):
         return False
-    if any(_OF_FURTHER_NODE.fullmatch(f"{name}={value}") for name, value in container.environment.by_name().items()):
+    written = (f"{name}={value}" for name, value in container.environment.by_name().items())
+    if container.is_found_in(_OF_FURTHER_NODE, written):
         return False
     if container.is_found_in(read_model_server_patterns().later, (f"{container.image} {words}",)):
         return False
