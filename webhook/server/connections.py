@@ -13,13 +13,14 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from webhook.attributes import Phase
 from webhook.server import operating_system
 from webhook.server.answer_writer import AnswerWriter, refusal
+from webhook.server.client_clock import IDLE, ClientClock
 from webhook.server.connection_register import Register
-from webhook.server.connection_timeouts import Awaited, ConnectionTimeouts
+from webhook.server.connection_timeouts import ConnectionTimeouts
 from webhook.server.request_head import (
     MAX_FRAMING_BYTES,
     MAX_HEADER_BYTES,
@@ -39,11 +40,11 @@ _UNREAD_BYTES: Final = 8 * 1024
 """How many unsent bytes count as an unread answer: most answers have 200 bytes and may be on their way."""
 CLOCK: Final = "claimgate.client_clock"
 """The name in a scope's `extensions` under which an application finds the connection's clock."""
+CLIENT_GONE: Final = "the client is gone"
+"""The message with which the task of a review is cancelled when its connection ends."""
 
-IDLE: Final[Awaited] = "idle_s"
 
-
-class BoundedConnection(HttpToolsProtocol):
+class BoundedConnection(ClientClock, HttpToolsProtocol):
     """uvicorn's HTTP/1.1 connection that knows what its client owes, so that `abort_overdue` can tell.
 
     Attributes:
@@ -55,7 +56,6 @@ class BoundedConnection(HttpToolsProtocol):
         is_proven: a request was answered.
         is_last: asked for each request, whether the connection is closed after its answer because the server stops.
         trusted: the authority that the client's certificate was compared with; None without TLS.
-        waits_for, since: what the client owes, and since when on the loop's clock.
         largest_read: bytes that came at one time; the TLS layer keeps 2 to 3 times as much until the connection ends.
     """
 
@@ -67,11 +67,6 @@ class BoundedConnection(HttpToolsProtocol):
     is_last: Callable[[], bool] = staticmethod(lambda: False)
     trusted: bytes | None = None
     largest_read = 0
-    waits_for: Awaited = ""
-    since = 0.0
-    _paused_at: float | None = None
-    _is_held = False
-    _received = 0
     _header_bytes = 0
     _begun = 0
     _head = RequestHead()
@@ -80,6 +75,7 @@ class BoundedConnection(HttpToolsProtocol):
     _unread_since = 0.0
     _is_undrained = False
     _closing_since = 0.0
+    _review: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start to measure how long the client takes to send its first byte."""
@@ -94,7 +90,9 @@ class BoundedConnection(HttpToolsProtocol):
         self._start_waiting_for_client("first_byte_s")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Remove the references that would keep the closed connection in memory."""
+        """Stop the review that nobody waits for any more, and remove what would keep the connection in memory."""
+        if self._review is not None:
+            self._review.cancel(CLIENT_GONE)
         if self.register is not None:
             self.register.forget(self)
         self._extensions.clear()
@@ -240,22 +238,12 @@ class BoundedConnection(HttpToolsProtocol):
             if self.register is not None:
                 self.register.mark_first_request_answered(self)
 
-    def pause_clock(self) -> None:
-        """Stop the client's clock: from now on the client waits for the server."""
-        if self._paused_at is None:
-            self._paused_at = self.loop.time()
-
-    def resume_clock(self) -> None:
-        """Start the client's clock again without the time since `pause_clock`."""
-        if self._paused_at is not None:
-            self.since += self.loop.time() - self._paused_at
-            self._paused_at = None
-
-    def require_large_body_pace(self) -> None:
-        """Require the body to arrive at the pace of large bodies, because memory is reserved for it."""
-        if self.waits_for == "body_s":
-            self._start_waiting_for_client("body_s")
-            self._is_held, self._received = True, 0
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """Start to answer a request as uvicorn does, and remember the task when it answers a review."""
+        task = self.loop.create_task(cycle.run_asgi(app))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
+        self._review = task if cycle.scope["path"] in PATHS else None
 
     def send_400_response(self, msg: str) -> None:
         """Answer bytes that are not valid HTTP with a metav1.Status that names the cause."""
@@ -312,16 +300,6 @@ class BoundedConnection(HttpToolsProtocol):
         owes = self.waits_for != "" or self.transport is None
         return owes and self._paused_at is None and now - self.since >= least_s
 
-    @property
-    def is_new(self) -> bool:
-        """Return whether no byte of the first request has arrived yet."""
-        return self.waits_for == "first_byte_s"
-
-    @property
-    def is_idle(self) -> bool:
-        """Return whether every request of the connection is answered."""
-        return self.waits_for == IDLE
-
     def close_after_next_answer(self) -> None:
         """Close the connection after the next answer, or after the answer to a request that has arrived already."""
         self.is_parting = True
@@ -361,9 +339,7 @@ class BoundedConnection(HttpToolsProtocol):
             self._unread_since = self._unread_since or now
             if now - self._unread_since > timeouts.answer_s:
                 return "answer_s"
-        if not self.waits_for or self._paused_at is not None:
-            return ""
-        return self.waits_for if now - self.since > self._allowed_seconds(timeouts) else ""
+        return self._exceeded_wait(timeouts, now)
 
     def _has_unread_answer_bytes(self) -> bool:
         """Return whether much of the answer is unsent because the client does not read it."""
@@ -372,12 +348,6 @@ class BoundedConnection(HttpToolsProtocol):
         if self._is_undrained:  # TLS hides what the transport below it holds; the system's buffer is full, too, then
             self._is_undrained = operating_system.unsent_bytes(self.transport.get_extra_info("socket")) >= _UNREAD_BYTES
         return self._is_undrained
-
-    def _allowed_seconds(self, timeouts: ConnectionTimeouts) -> float:
-        bound: float = getattr(timeouts, self.waits_for)
-        if self._is_held:
-            bound = min(bound, timeouts.held_s + self._received / timeouts.held_bytes_per_s)
-        return bound
 
     def _drop_pipelined_requests(self) -> None:
         """Drop the pipelined requests, which are not answered any more and refer to the connection."""
@@ -389,9 +359,3 @@ class BoundedConnection(HttpToolsProtocol):
         grown, self.largest_read = size - self.largest_read, size
         if self.register is not None:
             self.register.add_read_bytes(self, grown)
-
-    def _start_waiting_for_client(self, what: Awaited) -> None:
-        self.waits_for = what
-        self.since = self.loop.time()
-        self._paused_at = None
-        self._is_held = False

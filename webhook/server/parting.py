@@ -13,8 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from webhook.server.client_clock import IDLE
 from webhook.server.connection_timeouts import ConnectionTimeouts
-from webhook.server.connections import IDLE, BoundedConnection
+from webhook.server.connections import BoundedConnection
 
 _CLOSED_AT_ONCE: Final = 10
 """How many connections are closed in a row: under TLS each needs an encrypted goodbye while requests wait."""

@@ -19,9 +19,12 @@ _CALLBACKS: Final = (
 )
 _OF_PROTOCOL: Final = (
     *("transport", "flow", "pipeline", "scope", "headers", "cycle", "expect_100_continue", "server_state"),
-    *("parser", "loop"),
+    *("parser", "loop", "tasks"),
 )
-_OF_CYCLE: Final = ("transport", "on_response", "keep_alive", "disconnected", "message_event", "response_complete")
+_OF_CYCLE: Final = (
+    *("scope", "transport", "on_response", "keep_alive"),
+    *("disconnected", "message_event", "response_complete"),
+)
 _OF_SERVER: Final = ("startup", "shutdown", "on_tick", "capture_signals", "handle_exit", "run")
 
 

@@ -7,6 +7,7 @@ Where a review is evaluated, and what bounds that, is review_handler.py's.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from webhook.attributes import Phase
 from webhook.decisions import DenialStatus
 from webhook.errors import CallError
 from webhook.problems.text import shorten_text
-from webhook.server.connections import PATHS
+from webhook.server.connections import CLIENT_GONE, PATHS
 from webhook.server.large_body import LargeBody
 from webhook.server.readiness import Readiness
 from webhook.server.request_body import (
@@ -69,6 +70,10 @@ class Handler(Protocol):
         """Log and count a call that could not be read."""
         ...
 
+    def record_abandoned_review(self) -> None:
+        """Count a review whose client closed the connection before the answer."""
+        ...
+
     def record_unexpected_error(self, phase: Phase, error: Exception) -> DenialStatus:
         """Note an unexpected error, and return the Status to answer with."""
         ...
@@ -97,6 +102,11 @@ class ReviewEndpoint:
         try:
             code, body = await self._review(scope, receive, phase, arrived)
         except ClientGone:
+            return
+        except asyncio.CancelledError as error:
+            if error.args != (CLIENT_GONE,):
+                raise
+            self._handler.record_abandoned_review()
             return
         finally:
             self.in_flight -= 1

@@ -1,0 +1,58 @@
+"""A review is stopped when its client closes the connection: nobody waits for its answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.server.asgi import Running, review_of
+from tests.server.serving import Pki, listening
+from tests.server.test_slow_clients import HEAD, answer, connect, until
+from webhook.attributes import Attributes, Phase
+from webhook.deadline import Deadline
+from webhook.decisions import Verdict
+from webhook.errors import InlineBudgetSpent
+from webhook.server.inline_slice import InlineTimeSlice
+from webhook.server.worker_lane import WorkerLimits
+
+
+def endless_in_a_worker(attributes: Attributes, _phase: Phase, deadline: Deadline) -> Verdict:
+    """No review is evaluated on the loop; that of `endless` takes a worker until its deadline."""
+    if isinstance(deadline, InlineTimeSlice):
+        raise InlineBudgetSpent
+    while attributes.uid == "endless":
+        deadline.check_clock()
+    return Verdict(allowed=True)
+
+
+def sent(uid: str) -> bytes:
+    body = json.dumps(review_of(uid)).encode()
+    return HEAD.replace(b"/validate", b"/validate?timeout=30s") + b"content-length: %d\r\n\r\n" % len(body) + body
+
+
+def test_the_only_worker_is_free_again_when_the_client_of_its_review_is_gone(tmp_path: Path) -> None:
+    pki, running = Pki(tmp_path), Running(endless_in_a_worker, workers=WorkerLimits(workers=1))
+    with listening(running, pki.files) as server:
+        gone = connect(server, pki)
+        gone.sendall(sent("endless"))
+        until(lambda: running.counters.lanes["worker",] == 1)
+        gone.close()
+        until(lambda: running.counters.lanes["abandoned",] == 1)
+        waiting = connect(server, pki)
+        waiting.sendall(sent("next"))
+        assert b'"uid":"next"' in answer(waiting)
+        waiting.close()
+    assert [line["uid"] for line in running.lines() if line["message"] == "review"] == ["next"]
+    assert not [line for line in running.lines() if line["message"] == "internal fault"]
+
+
+def test_reviews_that_follow_one_another_on_a_connection_are_all_given_up_with_it(tmp_path: Path) -> None:
+    pki, running = Pki(tmp_path), Running(endless_in_a_worker, workers=WorkerLimits(workers=1))
+    with listening(running, pki.files) as server:
+        gone = connect(server, pki)
+        gone.sendall(sent("endless") * 3)
+        until(lambda: running.counters.lanes["worker",] == 1)
+        gone.close()
+        until(lambda: running.counters.lanes["abandoned",] == 1)
+        until(lambda: not server.listener.server_state.tasks)
+    assert running.counters.lanes["worker",] == 1
