@@ -11,7 +11,7 @@ import pytest
 from tests.rows import all_rows
 from webhook.admission.decode import decode_request, decode_request_without_objects, decode_review, decode_review_bytes
 from webhook.admission.json_bounds import takes_long_to_decode
-from webhook.attributes import GroupVersionKind, GroupVersionResource, Operation
+from webhook.attributes import GroupVersionKind, GroupVersionResource, Operation, UserInfo
 from webhook.errors import CallError
 from webhook.paths import MAX_DEPTH
 
@@ -267,6 +267,13 @@ def test_the_head_of_a_review_is_read_without_its_objects(sent: bytes) -> None:
     assert head is not None
     found = (head.uid, head.kind.kind, head.namespace, head.operation, head.user_info.username, head.object)
     assert found == ("U", "Pod", "ns", "CREATE", "alice", None)
+
+
+def test_the_head_of_a_review_names_its_user_alone() -> None:
+    user = {"username": "alice", "uid": "1", "groups": ["g"] * 1000, "extra": {f"k{i}": ["v"] for i in range(1000)}}
+    head = decode_request_without_objects(json.dumps({"request": {**HEAD, "userInfo": user, "object": {}}}).encode())
+    assert head is not None
+    assert head.user_info == UserInfo("alice", "", (), {})
 
 
 @pytest.mark.parametrize(

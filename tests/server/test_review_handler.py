@@ -19,8 +19,10 @@ from webhook.attributes import Attributes, Phase
 from webhook.deadline import Deadline
 from webhook.decisions import Decision, Verdict
 from webhook.errors import BudgetExceeded
+from webhook.server import review_handler
 from webhook.server.review_endpoint import Limits
 from webhook.server.review_handler import INLINE_BYTES
+from webhook.server.tenants import Tenant
 from webhook.server.worker_lane import WorkerLimits
 
 LARGE = review_of(object={"metadata": {"name": "p"}, "x": "y" * INLINE_BYTES}, userInfo={"username": "u"})
@@ -56,6 +58,18 @@ def test_large_bodies_are_evaluated_by_a_worker():
     assert running.counters.validating["p", "b", "no_error", "allow"].counts[0] == 1
     (line,) = running.lines()
     assert (line["message"], line["lane"], line["user"]) == ("review", "worker", "u")
+
+
+@pytest.mark.parametrize("size", [20_000, 200_000, 2_000_000])
+def test_reading_a_body_above_16_kb_is_charged_to_its_tenant(size: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(review_handler, "_READ_S_PER_BYTE", 1.0)
+    running = Running()
+    spec = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "annotations": {"a": "x" * size}}}
+    request = {"namespace": "large", **review_of(object=spec)["request"]}  # as the API server writes it, before the object
+    assert running.post("/validate", {**review_of(), "request": request}).json()["response"]["allowed"]
+    usage = running.scheduler.usage
+    assert not usage.is_light(Tenant("large", ""), time.monotonic())
+    assert usage.is_light(Tenant("other", ""), time.monotonic())
 
 
 def test_a_body_of_numbers_that_take_long_to_decode_goes_to_a_worker():

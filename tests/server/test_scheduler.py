@@ -86,6 +86,13 @@ def test_one_long_review_by_chance_is_charged_what_it_took():
     assert run(scenario())[:16].count(VICTIM) >= 3
 
 
+def test_reading_is_charged_and_takes_nothing_of_the_round():
+    scheduler = Scheduler()
+    scheduler.charge_for_reading(CROWD, 5.0)
+    assert scheduler.is_free
+    assert not scheduler.usage.is_light(CROWD, time.monotonic())
+
+
 def test_fresh_service_accounts_and_namespaces_of_one_user_are_one_crowd():
     crowd = [Tenant(f"ns-{number}", "crowd") for number in range(20)]
     assert run(order(*crowd, VICTIM, heavy=(CROWD,)))[1] == VICTIM

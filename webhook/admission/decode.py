@@ -53,7 +53,8 @@ def decode_review_bytes(body: bytes) -> Attributes:
 
 
 def decode_request_without_objects(body: bytes) -> Attributes | None:
-    """Return the request without its objects, at a cost that does not grow with them; None if that is not possible.
+    """Return the request without its objects and without the groups and extra of its user, at a cost that does not grow
+    with them; None if that is not possible.
 
     kube-apiserver writes everything else before them (the order of fields in k8s.io/api v0.36 admission/v1/types.go).
     For what must be known of a review before, or without, decoding it whole: its uid, and who asks for what.
@@ -72,7 +73,9 @@ def _decode_head_or_none(text: bytes) -> Attributes | None:
         if review.request is None or not review.request.operation:
             return None
         fields = {name: getattr(review.request, name) for name in wire.RequestHead.__struct_fields__}
-        return _attributes_of_request(wire.Request(**fields))
+        named = fields.pop("user_info")
+        user = None if named is None else wire.User(username=named.username)
+        return _attributes_of_request(wire.Request(**fields, user_info=user))
     except (CallError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None  # whoever decodes the whole body says what is wrong with it
 

@@ -44,8 +44,14 @@ class User(msgspec.Struct):
     extra: dict[str, list[str] | None] | None = None
 
 
-class RequestHead(msgspec.Struct, rename="camel"):
-    """admission/v1 AdmissionRequest without the objects: what kube-apiserver writes before them."""
+class NamedUser(msgspec.Struct, gc=False):
+    """authentication/v1 UserInfo without groups and extra, of which there can be megabytes."""
+
+    username: str | None = None
+
+
+class _Head(msgspec.Struct, rename="camel"):
+    """admission/v1 AdmissionRequest without the user and the objects: what kube-apiserver writes before them."""
 
     uid: str | None = None
     kind: Kind | None = None
@@ -57,13 +63,19 @@ class RequestHead(msgspec.Struct, rename="camel"):
     name: str | None = None
     namespace: str | None = None
     operation: str | None = None
-    user_info: User | None = None
     dry_run: bool | None = None
 
 
-class Request(RequestHead, rename="camel"):
+class RequestHead(_Head, rename="camel"):
+    """What says of an AdmissionRequest who asks for what; the rest is skipped and not decoded."""
+
+    user_info: NamedUser | None = None
+
+
+class Request(_Head, rename="camel"):
     """admission/v1 AdmissionRequest; object, oldObject and options stay plain JSON."""
 
+    user_info: User | None = None
     object: dict[str, Any] | None = None
     old_object: dict[str, Any] | None = None
     options: dict[str, Any] | None = None

@@ -15,7 +15,7 @@ from functools import partial
 from time import monotonic, perf_counter, thread_time
 from typing import Any, Final, TypeAlias
 
-from webhook.admission.decode import decode_request_without_objects, decode_review_bytes
+from webhook.admission.decode import decode_review_bytes
 from webhook.admission.enforce import fit_warnings_to_api_server_limits
 from webhook.admission.json_bounds import takes_long_to_decode
 from webhook.admission.respond import encode_response
@@ -35,6 +35,7 @@ from webhook.server.counters import Counters
 from webhook.server.inline_slice import SMALL_BYTES, InlineTimeSlice
 from webhook.server.large_body import LargeBody, close_other_bodies
 from webhook.server.limited_log import LimitedLog
+from webhook.server.review_head import read_head
 from webhook.server.review_log import FAULTS, WorkerFault, fault, line
 from webhook.server.review_parts import AuthorizationSource, Reviewer, ReviewObserver
 from webhook.server.scheduler import Scheduler
@@ -98,14 +99,12 @@ class ReviewHandler:
         """
         started = monotonic()
         if isinstance(body, LargeBody):
-            return await self._by_worker(body, _decode_head_of_large_body(body), phase, started, deadline)
+            return await self._by_worker(body, self._read_head(body), phase, started, deadline)
         scheduler, size = self._scheduler, len(body)
         needs_worker = size > INLINE_BYTES or takes_long_to_decode(body)
         if needs_worker or size > SMALL_BYTES or not scheduler.is_free:
-            begun = thread_time()
-            head = decode_request_without_objects(body)
+            head = self._read_head(body)
             tenant = tenant_of(head)
-            scheduler.worked(tenant, thread_time() - begun + size * _READ_S_PER_BYTE)
             if needs_worker or scheduler.overruns.expects(tenant, size, started):
                 return await self._by_worker(body, head, phase, started, deadline)
             try:
@@ -123,12 +122,21 @@ class ReviewHandler:
 
     async def answer_incomplete_body(self, came: LargeBody, phase: Phase, arrived: float) -> bytes | None:
         """Answer a review whose body was not whole before its deadline; None when its beginning names no request."""
-        attributes = _decode_head_of_large_body(came)
+        attributes = self._read_head(came)
         if attributes is None:
             return None
         self._counters.lanes["unread",] += 1
         because = f"the request was not read whole within {monotonic() - arrived:.2g} s"
         return await self._answer_unevaluated_in_turn(attributes, phase, because, arrived)
+
+    def _read_head(self, body: bytes | LargeBody) -> Attributes | None:
+        """Return what the beginning of a body says of the request, and charge its tenant for reading the body."""
+        begun = thread_time()
+        head = read_head(body)
+        tenant = tenant_of(head)
+        self._scheduler.worked(tenant, thread_time() - begun)
+        self._scheduler.charge_for_reading(tenant, len(body) * _READ_S_PER_BYTE)
+        return head
 
     def record_refused_call(self, phase: Phase, error: CallError) -> None:
         """Log and count a call that could not be read."""
@@ -374,13 +382,6 @@ def _question_from_json(fields: Mapping[str, Any]) -> tuple[AuthorizationQuestio
 
 def _timeout_reason(started: float, deadline: float) -> str:
     return f"it took longer than {deadline - started:.2g} s"
-
-
-def _decode_head_of_large_body(body: LargeBody) -> Attributes | None:
-    """Return the request that the beginning of a large body names; a longer beginning is tried when the first is not
-    enough.
-    """
-    return next(filter(None, map(decode_request_without_objects, body.beginnings())), None)
 
 
 def _warning_of_ignored_failure(reasons: Iterable[str]) -> str:

@@ -97,6 +97,11 @@ class Scheduler:
         if self._queue or self._spent_s > _SHORT_S:
             self._plan_next_round()
 
+    def charge_for_reading(self, tenant: Tenant, seconds: float) -> None:
+        """Charge a tenant for seconds in which its bytes were read, in short pieces and before anybody knew whose."""
+        self.usage.add(tenant, seconds, monotonic())
+        self._queue.charge(tenant.namespace, seconds)
+
     def slice_s(self, tenant: Tenant) -> float:
         """Return the seconds that a review of a tenant may run now: light tenants get more while nobody waits."""
         if not self.is_warm.is_set():
