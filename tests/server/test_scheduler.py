@@ -11,7 +11,7 @@ import pytest
 
 from webhook.server.inline_slice import HEAVY_S, LIGHT_S, WARMING_S
 from webhook.server.scheduler import ROUND_S, Scheduler
-from webhook.server.tenants import Tenant
+from webhook.server.tenants import Tenant, page_tenant
 
 CROWD, VICTIM = Tenant("a", "crowd"), Tenant("b", "victim")
 Result = TypeVar("Result")
@@ -84,6 +84,12 @@ def test_one_long_review_by_chance_is_charged_what_it_took():
         return done
 
     assert run(scenario())[:16].count(VICTIM) >= 3
+
+
+def test_a_kubelet_does_not_wait_for_the_probes_of_others():
+    flood, kubelet = page_tenant("/healthz", "192.0.2.1"), page_tenant("/healthz", "192.0.2.2")
+    assert flood != kubelet
+    assert run(order(*[flood] * 50, kubelet)).index(kubelet) <= 2
 
 
 def test_reading_is_charged_and_takes_nothing_of_the_round():

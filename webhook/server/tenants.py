@@ -44,9 +44,10 @@ def tenant_of(attributes: Attributes | None) -> Tenant:
 def page_tenant(path: str, address: str) -> Tenant:
     """Return the tenant of a request that is not a review; its slash keeps it apart from namespaces.
 
-    Probes count for their path alone: whoever shares an address with a kubelet must not make its probes wait.
+    Each address has an account of its own for each probe, so that nobody's flood of probes makes a kubelet wait, and
+    that what else comes from the kubelet's address does not, either.
     """
-    return Tenant(f"/{path}", "" if path in _PROBES else address)
+    return Tenant(f"/{path} {address}", "") if path in _PROBES else Tenant(f"/{path}", address)
 
 
 def handshake_tenant(address: str) -> Tenant:
