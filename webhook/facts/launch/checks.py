@@ -6,10 +6,9 @@ are asked what those leave open.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from webhook.attributes import JSON
 from webhook.facts.check import Check
 from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.kinds import TRAIN_JOB
@@ -109,7 +108,7 @@ def _advise_pytorch_job(listed: Items[LaunchedContainer], subject: Subject) -> I
 
 
 def _pods_training_together(
-    listed: Sequence[LaunchedContainer], plugins: Mapping[str, JSON], subject: Subject
+    listed: Sequence[LaunchedContainer], plugins: Collection[str], subject: Subject
 ) -> PodsTrainingTogether:
     counts = {member.pod_set: member.pods for member in listed}
     pods = None if None in counts.values() else sum(count or 0 for count in counts.values())
@@ -132,9 +131,13 @@ def _name_of_pod_index_variable(subject: Subject) -> str:
     return "LWS_WORKER_INDEX" if subject.group_kind == _LWS else "VC_TASK_INDEX of the plugin env"
 
 
-def _volcano_plugins(subject: Subject) -> Mapping[str, JSON]:
+def _volcano_plugins(subject: Subject) -> Mapping[str, Items[str]]:
+    """Return the arguments of the plugins of a job of Volcano."""
     at = kinds.SPECS.get(subject.group_kind)
-    return VolcanoJobSpec.of(get(subject.object, at), at, subject.reading_context).plugins if at else {}
+    if not at:
+        return {}
+    spec = VolcanoJobSpec.of(get(subject.object, at), at, subject.reading_context)
+    return {name: spec.charged_list([text or "" for text in listed or ()]) for name, listed in spec.plugins.items()}
 
 
 CHECKS: Final = (

@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.attributes import JSON
 from webhook.facts.launch import variables
 from webhook.facts.launch.member import LaunchedContainer
 from webhook.facts.volcano_objects.defaults import NEED_SERVICE
 from webhook.facts.volcano_objects.plugins import PLUGINS
+from webhook.typed.collections import Items
 
 _WITH_SERVICE: Final = frozenset(("svc", *NEED_SERVICE))
 
@@ -33,7 +33,7 @@ class VariableOwner:
 
 
 def owners_of_variables(
-    plugins: Mapping[str, JSON], members: Sequence[LaunchedContainer], *, is_worker_set: bool
+    plugins: Mapping[str, Items[str]], members: Sequence[LaunchedContainer], *, is_worker_set: bool
 ) -> tuple[VariableOwner, ...]:
     """Return the owners of an object's variables: of a job of Volcano with these plugins, or of a LeaderWorkerSet."""
     if is_worker_set:
@@ -41,13 +41,13 @@ def owners_of_variables(
     return tuple(_variable_owners_of_plugins(plugins, members))
 
 
-def tasks_of_plugin(plugin: str, plugins: Mapping[str, JSON]) -> Mapping[str, str]:
+def tasks_of_plugin(plugin: str, plugins: Mapping[str, Items[str]]) -> Mapping[str, str]:
     """Return the tasks that a plugin of a job looks for, by role."""
     known = PLUGINS[plugin]
-    return {**known.tasks, **known.parse_arguments([argument or "" for argument in plugins[plugin] or ()]).values}
+    return {**known.tasks, **known.parse_arguments(plugins[plugin]).values}
 
 
-def task_by_host_variable(plugins: Mapping[str, JSON], members: Sequence[LaunchedContainer]) -> Mapping[str, str]:
+def task_by_host_variable(plugins: Mapping[str, Items[str]], members: Sequence[LaunchedContainer]) -> Mapping[str, str]:
     """Map each variable to the task whose hosts it lists; plugin svc sets them, some plugins add svc, mpi has
     one more.
     """
@@ -58,7 +58,7 @@ def task_by_host_variable(plugins: Mapping[str, JSON], members: Sequence[Launche
 
 
 def _variable_owners_of_plugins(
-    plugins: Mapping[str, JSON], members: Sequence[LaunchedContainer]
+    plugins: Mapping[str, Items[str]], members: Sequence[LaunchedContainer]
 ) -> Iterator[VariableOwner]:
     names = {member.pod_set for member in members}
     if "pytorch" in plugins and (tasks := tasks_of_plugin("pytorch", plugins))["master"] in names:

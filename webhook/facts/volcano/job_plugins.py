@@ -97,7 +97,7 @@ PLUGIN_ONE_POD: Final = VOLCANO_JOB_ADVICE.rule(
 
 def tasks_by_role(job: Job, plugin: str) -> Mapping[str, str]:
     """Return the tasks that a plugin looks for, by role."""
-    return {**PLUGINS[plugin].tasks, **PLUGINS[plugin].parse_arguments(job.spec.plugins[plugin]).values}
+    return {**PLUGINS[plugin].tasks, **job.spec.plugin_flags[plugin].values}
 
 
 def check_plugins_exist(job: Job) -> Iterator[Problem]:
@@ -122,7 +122,7 @@ def warn_of_plugin_arguments_and_tasks(job: Job) -> Iterator[Problem]:
     """Yield arguments that a plugin cannot read, and tasks that it does not find."""
     for name, arguments in job.spec.plugins.items():
         if name in PLUGINS and name != "env" and not any(map(is_placeholder, arguments)):
-            flags = PLUGINS[name].parse_arguments(arguments)
+            flags = job.spec.plugin_flags[name]
             yield from _check_plugin_argument(name, arguments, flags, job)
             if name == "ssh":
                 yield from _check_ssh_key_pair(flags, job)

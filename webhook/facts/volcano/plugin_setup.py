@@ -13,7 +13,6 @@ from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.facts.volcano.job_plugins import tasks_by_role
 from webhook.facts.volcano_objects.go_flags import is_true_in_go
-from webhook.facts.volcano_objects.plugins import PLUGINS
 from webhook.facts.volcano_objects.types import Job, Task
 
 
@@ -45,7 +44,7 @@ class PluginSetup:
 def read_plugin_setup(job: Job, subject: Subject) -> PluginSetup:
     """Return what the plugins of a Job set up."""
     files = {task.name.replace("-", "_"): task for task in job.spec.tasks}
-    service = PLUGINS["svc"].parse_arguments(job.spec.plugins.get("svc", ())).values
+    service = job.spec.plugin_flags["svc"].values if "svc" in job.spec.plugins else {}
     return PluginSetup(
         job=job,
         tasks=frozenset(job.spec.tasks_by_name),

@@ -6,7 +6,7 @@ Source: Go 1.25 src/flag/flag.go parseOne. Knows no plugin.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
@@ -40,34 +40,29 @@ def is_true_in_go(value: str) -> bool:
     return value in _TRUE
 
 
-def read_flags(arguments: Sequence[str], options: Mapping[str, Kind]) -> ParsedFlags:
+def read_flags(arguments: Iterable[str], options: Mapping[str, Kind]) -> ParsedFlags:
     """Parse `-name=value`, `--name value` and `--name` until another argument comes."""
-    flags, index = ParsedFlags(), 0
-    while index < len(arguments):
-        flags.at = index
-        name, equals, value = _split_argument(arguments[index])
+    flags, numbered = ParsedFlags(), enumerate(arguments)
+    for flags.at, argument in numbered:
+        name, equals, value = _split_argument(argument)
         if not name:
-            flags.error = "" if arguments[index] == "--" else f"`{arguments[index]}` is not an option"
+            flags.error = "" if argument == "--" else f"`{argument}` is not an option"
         elif name not in options:
             flags.error = f"`{name}` is not an option"
         if name not in options:
             flags.fix = f"use only {either(f'--{option}' for option in sorted(options))}"
             break
         if not equals:
-            if options[name] == "truth":
-                value = "true"
-            elif index + 1 < len(arguments):
-                index += 1
-                value = arguments[index]
-            else:
+            following = (flags.at, "true") if options[name] == "truth" else next(numbered, None)
+            if following is None:
                 flags.error, flags.fix = f"`{name}` has no value", f"write --{name}= and the value"
                 break
+            value = following[1]
         flags.error = _fault_of_value(name, value, options[name])
         if flags.error:
             flags.fix = f"write {_EXAMPLES[options[name]].format(name)}"
             break
         flags.values[name] = value
-        index += 1
     return flags
 
 

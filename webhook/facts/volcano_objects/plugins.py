@@ -5,7 +5,7 @@ Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,9 +19,10 @@ class VolcanoPlugin:
     options: Mapping[str, Kind] = field(default_factory=dict)
     tasks: Mapping[str, str] = field(default_factory=dict)
 
-    def parse_arguments(self, arguments: Sequence[str]) -> ParsedFlags:
-        """Return its parsed arguments."""
-        return read_flags(arguments, {**self.options, **dict.fromkeys(self.tasks, "text")})
+    def parse_arguments(self, arguments: Iterable[str]) -> ParsedFlags:
+        """Return its parsed arguments; a plugin without options ignores them."""
+        options: dict[str, Kind] = {**self.options, **dict.fromkeys(self.tasks, "text")}
+        return read_flags(arguments, options) if options else ParsedFlags()
 
 
 PLUGINS: Final[Mapping[str, VolcanoPlugin]] = {

@@ -11,6 +11,8 @@ from typing import Final
 
 from webhook.attributes import GroupVersionKind
 from webhook.facts.volcano_objects import kinds
+from webhook.facts.volcano_objects.go_flags import ParsedFlags
+from webhook.facts.volcano_objects.plugins import PLUGINS
 from webhook.paths import FieldPath
 from webhook.typed.collections import Entries
 from webhook.typed.fields import (
@@ -148,6 +150,15 @@ class JobSpec(Typed):
     def tasks_by_name(self) -> dict[str, Task]:
         """Return the first task of each name."""
         return {task.name: task for task in reversed([*self.tasks])}
+
+    @cached_property
+    def plugin_flags(self) -> dict[str, ParsedFlags]:
+        """Return the parsed arguments of each plugin that is known."""
+        return {
+            name: PLUGINS[name].parse_arguments(arguments)
+            for name, arguments in self.plugins.items()
+            if name in PLUGINS
+        }
 
     @cached_property
     def has_no_placeholders(self) -> bool:
