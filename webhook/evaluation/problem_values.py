@@ -30,11 +30,8 @@ def problems_as_cel_value(
     """
     reported = problems_of_groups(context.subject(target, param), policy.checks)
     problems = [problem for each in reported for problem in each.problems]
-    advice = shows_advice(policy, context)
-    return [
-        problem_as_cel_value(problem, action)
-        for problem, action in problems_with_actions(problems, policy, param, context, advice=advice)
-    ]
+    shown = problems_with_actions(problems, policy, param, context, advice=shows_advice(policy, context))
+    return [problem_as_cel_value(problem, action) for problem, action in context.deadline.charge_for_items(shown)]
 
 
 def shows_advice(policy: Policy, context: RequestContext) -> bool:
@@ -50,6 +47,7 @@ def problems_with_actions(
     rules = policy.catalogue
     configured = context.policies.configured
     acted = (
-        (each, actions.action_for_problem(each.code, rules[each.code].level, named, configured)) for each in problems
+        (each, actions.action_for_problem(each.code, rules[each.code].level, named, configured))
+        for each in context.deadline.items_with_clock_checks(problems)
     )
     return [(problem, action) for problem, action in acted if action != "Off" and (advice or action != "Advice")]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource
 from webhook.evaluation.conversions import convert_to_version
@@ -30,6 +30,8 @@ from webhook.workloads.podsets import PodSet, patch_templates, pod_templates
 from webhook.workloads.resource_fields import may_have_resources
 from webhook.workloads.table import Table
 
+_WORK_OF_VIRTUAL_POD: Final = 10
+"""Units of work for one virtual Pod, some 8 microseconds."""
 _Listed: TypeAlias = Callable[[JSON, Table, ClusterView], tuple[PodSet, ...]]
 
 
@@ -110,8 +112,11 @@ class RequestObjects:
         """Return the objects embedded in the request's own, such as those in an AppWrapper."""
         if self._inner is None:
             paced = self._view.deadline.items_with_clock_checks
-            before = {each.path: each for each in paced(embedded_objects(self.attributes.old_object, self._table))}
-            now = {each.path: each for each in paced(embedded_objects(self.attributes.object, self._table))} or before
+            before, now = (
+                {each.path: each for each in paced(embedded_objects(obj, self._table, self._view.deadline))}
+                for obj in (self.attributes.old_object, self.attributes.object)
+            )
+            now = now or before
             self._inner = tuple(self._inner_target(each, before.get(path)) for path, each in paced(now.items()))
         return self._inner
 
@@ -157,6 +162,7 @@ class RequestObjects:
 
     def _virtual_pod(self, podset: PodSet, template: DecodedValue, old: PodSet | None) -> EvaluationTarget:
         """Return one template as a virtual Pod."""
+        self._view.deadline.spend(_WORK_OF_VIRTUAL_POD)
         attributes = self.attributes
         now, written = (None, None) if attributes.object is None else _pods_of_template(podset, template, attributes)
         is_as_written = old is None or bool(template.mismatches)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from re import Pattern
 from typing import Any, Final
 
@@ -304,7 +304,7 @@ class _AllContainers(Field[tuple[Container, ...]]):
         """Return the containers and init containers that are objects."""
         assert isinstance(owner, PodSpec)
         init = owner.init_containers if "initContainers" in owner.json else ()
-        return tuple([container for container in (*owner.containers, *init) if container.is_set])
+        return tuple([container for listed in (owner.containers, init) for container in listed if container.is_set])
 
 
 class PodSpec(Typed):
@@ -341,11 +341,11 @@ class PodSpec(Typed):
     volumes = Parts(Volume)
     _all_containers = _AllContainers(name="containers")
 
-    def all_containers(self) -> tuple[Container, ...]:
-        """Return the containers, then the init containers, each in order; ephemeral ones cannot have resources."""
-        listed = self._all_containers
-        self.reading.deadline.spend(len(listed))
-        return listed
+    def all_containers(self) -> Iterable[Container]:
+        """Return the containers, then the init containers, each in order, to be walked once; ephemeral ones cannot have
+        resources. What is done with each of many may be long, so the clock is read during the walk.
+        """
+        return self.reading.deadline.charge_for_items(self._all_containers)
 
     def running_containers(self) -> Iterator[Container]:
         """Yield the containers and sidecars, which run as long as the pod does."""

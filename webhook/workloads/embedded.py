@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.paths import FieldPath
 from webhook.workloads.podsets import group_kind, places_of_path, product_of_factors
 from webhook.workloads.rows import ObjectRule, Row
@@ -28,16 +29,16 @@ class EmbeddedObject:
     groups: int = 1
 
 
-def embedded_objects(obj: JSON, table: Table) -> Iterator[EmbeddedObject]:
+def embedded_objects(obj: JSON, table: Table, deadline: Deadline | None = None) -> Iterator[EmbeddedObject]:
     """Yield the objects inside an object, at any depth; those of kinds that the table does not have are left out."""
     row = table.row(*group_kind(obj))
     if row is not None and object_rules(row):
-        yield from _inside(EmbeddedObject((), obj, row), table, 0)
+        yield from _inside(EmbeddedObject((), obj, row), table, deadline or Deadline(), 0)
 
 
-def _inside(outer: EmbeddedObject, table: Table, depth: int) -> Iterator[EmbeddedObject]:
+def _inside(outer: EmbeddedObject, table: Table, deadline: Deadline, depth: int) -> Iterator[EmbeddedObject]:
     for rule in object_rules(outer.row):
-        for place in places_of_path(outer.object, rule.template):
+        for place in places_of_path(outer.object, rule.template, deadline=deadline):
             if not isinstance(place.value, dict) or depth == _DEEPEST:
                 continue
             inner = {**place.value, **_type_fields_of_rule(outer.row, rule)}
@@ -45,7 +46,7 @@ def _inside(outer: EmbeddedObject, table: Table, depth: int) -> Iterator[Embedde
                 groups = outer.groups * product_of_factors(outer.object, rule.groups)
                 nested = EmbeddedObject((*outer.path, *place.path), inner, own, groups)
                 yield nested
-                yield from _inside(nested, table, depth + 1)
+                yield from _inside(nested, table, deadline, depth + 1)
 
 
 def holds_objects(obj: JSON, table: Table) -> bool:

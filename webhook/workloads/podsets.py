@@ -7,7 +7,7 @@ anything); what has not the expected shape holds no pods. Counts are what the ob
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -99,7 +99,8 @@ def pod_templates(obj: JSON, table: Table, deadline: Deadline | None = None) -> 
     first = row.podSets[0] if row.podSets else _ITSELF
     if not first.template and row.podSets == (_ITSELF,):
         return (PodSet(name=_ITSELF.name, path=(), template=obj),)
-    return tuple((deadline or Deadline()).items_with_clock_checks(_podsets_of_row(obj, row, table, depth=0)))
+    until = deadline or Deadline()
+    return tuple(until.items_with_clock_checks(_podsets_of_row(obj, row, table, until, depth=0)))
 
 
 _ITSELF = PodSetRule(template="", name="main")
@@ -123,7 +124,7 @@ def partial_pod_templates(
         )
         for rule in row.fragments
         if of_runtime or rule.of != OF_RUNTIME
-        for place in until.items_with_clock_checks(places_of_path(obj, rule.template, ""))
+        for place in until.items_with_clock_checks(places_of_path(obj, rule.template, deadline=until))
         if isinstance(place.value, dict)
     )
 
@@ -137,21 +138,21 @@ def patch_templates(obj: JSON, table: Table, deadline: Deadline | None = None) -
         PodSet(
             name=paths.path_as_text(each.path), path=each.path, template=each.template, bare=each.bare, is_patch=True
         )
-        for each in partial_pod_templates(obj, table, deadline)
+        for each in (deadline or Deadline()).charge_for_items(partial_pod_templates(obj, table, deadline))
         if each.of == OF_RUNTIME
     )
 
 
-def _podsets_of_row(obj: JSON, row: Row, table: Table, depth: int) -> Iterator[PodSet]:
+def _podsets_of_row(obj: JSON, row: Row, table: Table, deadline: Deadline, depth: int) -> Iterator[PodSet]:
     wrapped = 0
     for rule in row.podSets:
-        for place in places_of_path(obj, rule.template, rule.named):
+        for place in places_of_path(obj, rule.template, rule.named, deadline):
             if not _applies(place, rule):
                 continue
             if rule.embeds != "object":
                 yield _podset(place, rule, obj)
                 continue
-            for inner in _podsets_of_inner_object(place, rule, table, depth):
+            for inner in _podsets_of_inner_object(place, rule, table, deadline, depth):
                 groups = inner.groups * product_of_factors(obj, rule.groups)
                 yield replace(inner, name=f"{_name(obj)}-{wrapped}", path=place.path + inner.path, groups=groups)
                 wrapped += 1
@@ -186,17 +187,19 @@ def _as_template(value: JSON, embeds: Embeds) -> JSON:
     return {"spec": value} if embeds == "podSpec" else value
 
 
-def _podsets_of_inner_object(place: TemplatePlace, rule: PodSetRule, table: Table, depth: int) -> Iterator[PodSet]:
+def _podsets_of_inner_object(
+    place: TemplatePlace, rule: PodSetRule, table: Table, deadline: Deadline, depth: int
+) -> Iterator[PodSet]:
     """Yield pod sets of an object inside another: as the element declares them, else as the object's own row
     has them.
     """
     if rule.declared and (items := _field(place.element, rule.declared.items)) and isinstance(items, list):
-        yield from _declared(place, rule.declared, items)
+        yield from _declared(place, rule.declared, deadline.charge_for_items(items))
     elif depth < _DEEPEST and (row := table.row(*group_kind(place.value))):
-        yield from _podsets_of_row(place.value, row, table, depth + 1)
+        yield from _podsets_of_row(place.value, row, table, deadline, depth + 1)
 
 
-def _declared(place: TemplatePlace, declared: DeclaredTemplates, items: Sequence[JSON]) -> Iterator[PodSet]:
+def _declared(place: TemplatePlace, declared: DeclaredTemplates, items: Iterable[JSON]) -> Iterator[PodSet]:
     """Yield templates that an element lists itself; their paths are relative to the element, the object's parent."""
     for item in items:
         text = _field(item, declared.path)
@@ -216,12 +219,16 @@ def _name(obj: JSON) -> str:
     return str(_field(metadata, "name") or _field(metadata, "generateName") or "")
 
 
-def places_of_path(obj: JSON, template: str, named: str = "") -> Iterator[TemplatePlace]:
+def places_of_path(
+    obj: JSON, template: str, named: str = "", deadline: Deadline | None = None
+) -> Iterator[TemplatePlace]:
     """Yield every place that a template path leads to, absent ones left out."""
-    return _walk(TemplatePlace((), obj, obj, ""), _split_template_path(template), named)
+    return _walk(TemplatePlace((), obj, obj, ""), _split_template_path(template), named, deadline or Deadline())
 
 
-def _walk(place: TemplatePlace, parts: Sequence[tuple[FieldPath, str]], named: str) -> Iterator[TemplatePlace]:
+def _walk(
+    place: TemplatePlace, parts: Sequence[tuple[FieldPath, str]], named: str, deadline: Deadline
+) -> Iterator[TemplatePlace]:
     (fields, each), *rest = parts
     value = place.value
     for field in fields:
@@ -231,16 +238,16 @@ def _walk(place: TemplatePlace, parts: Sequence[tuple[FieldPath, str]], named: s
     if not each:
         yield TemplatePlace(path, value, place.element, place.key)
         return
-    for inner in _elements(path, value, each, named):
-        yield from _walk(inner, rest, named)
+    for inner in _elements(path, value, each, named, deadline):
+        yield from _walk(inner, rest, named, deadline)
 
 
-def _elements(path: FieldPath, value: JSON, step: str, named: str) -> Iterator[TemplatePlace]:
+def _elements(path: FieldPath, value: JSON, step: str, named: str, deadline: Deadline) -> Iterator[TemplatePlace]:
     if step == "[]" and isinstance(value, list):
-        for index, element in enumerate(value):
+        for index, element in enumerate(deadline.charge_for_items(value)):
             yield TemplatePlace((*path, index), element, element, str((named and _field(element, named)) or index))
     elif step == "{}" and isinstance(value, dict):
-        for key, element in value.items():
+        for key, element in deadline.charge_for_items(value.items()):
             yield TemplatePlace((*path, key), element, element, key.lower())
 
 

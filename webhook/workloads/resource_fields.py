@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from webhook.attributes import JSON
+from webhook.deadline import Deadline
 from webhook.paths import FieldPath
 from webhook.workloads.embedded import object_rules
 from webhook.workloads.podsets import TemplatePlace, group_kind, is_set, places_of_path, product_of_factors
@@ -41,13 +42,13 @@ class ResourceField:
     device: str = ""
 
 
-def resource_fields(obj: JSON, table: Table) -> Iterator[ResourceField]:
+def resource_fields(obj: JSON, table: Table, deadline: Deadline | None = None) -> Iterator[ResourceField]:
     """Yield resource fields of an object's own kind, in the order of its row and then of the object; most kinds have
     none.
     """
     row = table.row(*group_kind(obj))
     if row is not None and row.resources:
-        yield from _fields_of_row(obj, row)
+        yield from _fields_of_row(obj, row, deadline or Deadline())
 
 
 def may_have_resources(obj: JSON, table: Table) -> bool:
@@ -58,11 +59,11 @@ def may_have_resources(obj: JSON, table: Table) -> bool:
     return row is not None and bool(row.resources or row.fragments or object_rules(row))
 
 
-def _fields_of_row(obj: JSON, row: Row) -> Iterator[ResourceField]:
+def _fields_of_row(obj: JSON, row: Row, deadline: Deadline) -> Iterator[ResourceField]:
     for rule in row.resources:
         if (rule.when and not is_set(obj, rule.when)) or (rule.unless and is_set(obj, rule.unless)):
             continue
-        for place in places_of_path(obj, rule.path):
+        for place in places_of_path(obj, rule.path, deadline=deadline):
             if isinstance(place.value, dict):
                 yield _field(obj, place, rule)
 

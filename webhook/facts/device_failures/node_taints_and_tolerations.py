@@ -7,6 +7,7 @@ without a key and with the operator Exists matches every taint.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 from webhook.facts.device_failures.groups import DEVICE_FAILURES
@@ -79,9 +80,8 @@ def advise_device_tolerations(subject: Subject) -> Iterator[Problem]:
     is_claim = subject.group_kind[1] == "ResourceClaim"
     claim = subject.typed(ResourceClaim).spec if is_claim else subject.typed(ResourceClaimTemplate).claim_spec
     for request in claim.devices.requests:
-        parts: tuple[ExactDeviceRequest | DeviceSubRequest, ...]
-        parts = request.flat_request, request.exactly, *request.first_available
-        for part in parts:
+        exact = (request.flat_request, request.exactly)
+        for part in chain[ExactDeviceRequest | DeviceSubRequest](exact, request.first_available):
             for toleration in part.tolerations:
                 if not toleration.key and _tolerates_without_time_limit(toleration):
                     message = "tolerates every taint of a device, so devices that have failed are allocated again"

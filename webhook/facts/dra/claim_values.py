@@ -91,9 +91,10 @@ class _RequestNames:
 
     def __init__(self, requests: Items[DeviceRequestOfClaim], view: ClusterView) -> None:
         self._view = view
-        self._names = dict.fromkeys(name for request in requests for name in _names_of_request(request))
+        paced = view.deadline.items_with_clock_checks
+        self._names = dict.fromkeys(paced(name for request in requests for name in _names_of_request(request)))
         # an alternative by its name alone: what stands behind the request's name and a slash
-        self._alone = {name.partition("/")[2]: name for name in reversed(self._names) if "/" in name}
+        self._alone = {name.partition("/")[2]: name for name in paced(reversed(self._names)) if "/" in name}
 
     def breaches_of_unknown_names(self, names: Items[str], at: FieldPath) -> Iterator[Breach]:
         """Yield the names that no request has (validateRequestNameRef)."""

@@ -32,6 +32,8 @@ from webhook.typed.fields import Amount
 FLAT_VERSIONS: Final = frozenset(("v1alpha3", "v1beta1"))
 """Versions that write the fields of an exact request next to the name of the request."""
 _INTEGERS: Final = range(-(2**63), 2**63)
+_WORK_OF_REQUEST: Final = 10
+"""Units of work for one request or alternative, some 9 microseconds."""
 _CLAIMS: Final[Mapping[tuple[str, str], type[ResourceClaim | ResourceClaimTemplate]]] = {
     (GROUP, "ResourceClaim"): ResourceClaim,
     (GROUP, "ResourceClaimTemplate"): ResourceClaimTemplate,
@@ -146,6 +148,7 @@ def _request_for_one_class(
     name: str, kind: Kind, asked: ExactDeviceRequest | DeviceSubRequest, *, has_admin_access: bool = False
 ) -> DeviceRequestOfClaim:
     """Return a request or subrequest of a claim for devices of one class, with what is known of them."""
+    asked.reading.deadline.spend(_WORK_OF_REQUEST)
     device = device_of_class_name(asked.device_class_name)
     mode = asked.allocation_mode or "ExactCount"
     count = _requested_count(asked, mode)

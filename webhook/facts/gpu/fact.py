@@ -76,7 +76,7 @@ GPU: Final = declare_structure(
 def _compute_gpu_fact(subject: Subject) -> FactResult:
     listed = subject.once(pod_sets)
     parts = listed.all.of(partial_pod_templates(subject.object, subject.table, subject.deadline))
-    fields = listed.all.of(tuple(resource_fields(subject.object, subject.table)))
+    fields = listed.all.of(tuple(resource_fields(subject.object, subject.table, subject.deadline)))
     return listed.build_fact_result(
         compute_gpu_fact(listed.all, parts, fields, subject.reading_context), "patches", missing={}
     )

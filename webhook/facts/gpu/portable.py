@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from webhook import paths, quantity
@@ -97,13 +98,13 @@ def _object_and_inner_objects(obj: JSON, subject: Subject) -> Iterator[tuple[Fie
     if holds_objects(obj, subject.table):
         yield from (
             (each.path, each.object)
-            for each in subject.deadline.items_with_clock_checks(embedded_objects(obj, subject.table))
+            for each in subject.deadline.items_with_clock_checks(embedded_objects(obj, subject.table, subject.deadline))
         )
 
 
 def _resource_fields_outside_templates(root: JSON, subject: Subject) -> Items[ResourceField]:
     """Return the resource fields outside the templates of an object."""
-    return Items(tuple(resource_fields(root, subject.table)), subject.deadline)
+    return Items(tuple(resource_fields(root, subject.table, subject.deadline)), subject.deadline)
 
 
 def _places_in_partial_template(
@@ -128,10 +129,7 @@ def _is_bound_to_windows(pod: PodSpec, subject: Subject) -> bool:
 
 
 def _places_in_template(template: PodTemplate, *, is_windows: bool, is_patch: bool = False) -> Iterator[ResourcePlace]:
-    holders: tuple[PodSpec | Container, ...] = (
-        *template.spec.all_containers(),
-        *_pod_spec_if_without_containers(template.spec),
-    )
+    holders = chain[PodSpec | Container](template.spec.all_containers(), _pod_spec_if_without_containers(template.spec))
     for holder in holders:
         if holder.resources:
             yield ResourcePlace(holder.resources, is_windows, is_patch)

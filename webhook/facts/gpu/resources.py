@@ -160,6 +160,7 @@ def count_gpus_of_resources(resources: Resources) -> int:
     total = 0
     amounts = (*resources.written_requests.items(), *resources.written_limits.items())
     for name, written in dict(amounts).items():
+        resources.reading.deadline.spend(devices.NAME_WORK)
         device = devices.device_of_resource_name(name)
         if device.gpu and device.kind in devices.COUNTED:
             amount = quantity.read_quantity_or_none(written)

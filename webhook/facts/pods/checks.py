@@ -54,9 +54,11 @@ def check_resources_outside_templates(subject: Subject) -> Iterator[Problem]:
     Those of a TrainJob are judged in the pods that Trainer makes. A Pod has none outside its containers.
     """
     table, paced = subject.table, subject.deadline.items_with_clock_checks
-    inner = paced(embedded_objects(subject.object, table)) if holds_objects(subject.object, table) else ()
+    inner = (
+        paced(embedded_objects(subject.object, table, subject.deadline)) if holds_objects(subject.object, table) else ()
+    )
     for path, obj in [((), subject.object), *((each.path, each.object) for each in inner)]:
-        fields = resource_fields(obj, table) if group_kind(obj) != TRAIN_JOB else ()
+        fields = resource_fields(obj, table, subject.deadline) if group_kind(obj) != TRAIN_JOB else ()
         for field in paced(fields):
             if not field.is_device:
                 resources = Resources.of(field.resources, (*path, *field.path), subject.reading_context)

@@ -77,7 +77,9 @@ def _pod_sets_of_train_job(subject: Subject) -> PodSets:
 
 def _pod_sets_of_inner_train_jobs(subject: Subject) -> Iterator[PodSets]:
     """Yield the pod sets of the TrainJobs inside an object, as many as run at the same time."""
-    for place in subject.deadline.items_with_clock_checks(embedded_objects(subject.object, subject.table)):
+    for place in subject.deadline.items_with_clock_checks(
+        embedded_objects(subject.object, subject.table, subject.deadline)
+    ):
         if group_kind(place.object) == TRAIN_JOB:
             made = _pod_sets_of_train_job(subject.subject_of_inner_object(place.object))
             located = [

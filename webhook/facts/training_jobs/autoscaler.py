@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.attributes import JSON
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.subject import Subject
 from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
@@ -69,9 +70,9 @@ def max_pods_of_job(job: TrainingJobOfKind) -> int | None:
 
 
 def _metrics_of_elastic_policy(job: TrainingJobOfKind) -> Items[Metric]:
-    listed = job.value_at("elasticPolicy", "metrics") or []
+    listed = Items[JSON](job.value_at("elasticPolicy", "metrics") or [], job.deadline)
     reading_of = ReadingContext(job.deadline)
-    return Items([Metric.of(each, (*_AT, index), reading_of) for index, each in enumerate(listed)], job.deadline)
+    return listed.of([Metric.of(each, (*_AT, index), reading_of) for index, each in enumerate(listed)])
 
 
 def validate_autoscaler_limits(job: TrainingJobOfKind, least: int | None, most: int | None) -> Iterator[Problem]:

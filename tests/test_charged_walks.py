@@ -1,0 +1,141 @@
+"""A walk over a list that a user can lengthen looks at the clock on the way, as often as its elements are work.
+
+`python -m tests.bench.bench_many_elements` finds lists that nobody charges for, by the clock. Here looks are counted.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.literals import TABLE
+from webhook.admission import fixtures
+from webhook.attributes import JSON
+from webhook.cluster.files import FilesCluster
+from webhook.deadline import STEP, Deadline
+from webhook.evaluation.request_objects import RequestObjects
+from webhook.facts.assumptions import ClusterAssumptions
+from webhook.facts.dra.requests import read_requests
+from webhook.facts.dra.types import ResourceClaim
+from webhook.facts.gpu.resources import count_gpus_of_json_resources
+from webhook.facts.subject import Subject
+from webhook.facts.training_jobs.autoscaler import max_pods_of_job
+from webhook.facts.training_jobs.typed_job import read_job
+from webhook.facts.view import ClusterView
+from webhook.facts.volcano_objects.types import Job
+from webhook.typed.pods import PodSpec
+from webhook.typed.view import ReadingContext
+from webhook.workloads.embedded import embedded_objects
+from webhook.workloads.podsets import patch_templates, pod_templates
+
+MANY = 1000
+
+
+class Looks(Deadline):
+    """A deadline that never comes and counts how often it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def check_clock(self) -> None:
+        self.count += 1
+        super().check_clock()
+
+
+def of_kind(api_version: str, kind: str, spec: JSON) -> JSON:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, "spec": spec}
+
+
+def subject(obj: JSON, looks: Deadline) -> Subject:
+    attributes = fixtures.attributes_of_object(obj, TABLE.row)
+    view = ClusterView(FilesCluster(), "default", deadline=looks)
+    return Subject(
+        object=obj, old_object=None, attributes=attributes, cluster=view, table=TABLE, assumptions=ClusterAssumptions()
+    )
+
+
+CHOICES = of_kind(
+    "resource.k8s.io/v1",
+    "ResourceClaim",
+    {"devices": {"requests": [{"name": "r", "firstAvailable": [{"name": "a"}] * MANY}]}},
+)
+ROLES = of_kind(
+    "kubeflow.org/v1", "PyTorchJob", {"pytorchReplicaSpecs": {f"R{i}": {"template": {}} for i in range(MANY)}}
+)
+TASKS_WITHOUT_TEMPLATE = of_kind("batch.volcano.sh/v1alpha1", "Job", {"tasks": [{}] * MANY})
+PLUGIN = of_kind("batch.volcano.sh/v1alpha1", "Job", {"tasks": [], "plugins": {"mpi": ["--port=1"] * MANY}})
+
+
+PATCHES = of_kind(
+    "trainer.kubeflow.org/v1alpha1",
+    "TrainJob",
+    {"podTemplateOverrides": [{"targetJobs": [{"name": "node"}], "spec": {}}] * MANY},
+)
+WRAPPER = of_kind("workload.codeflare.dev/v1beta2", "AppWrapper", {"components": [{}] * MANY})
+ELASTIC = of_kind(
+    "kubeflow.org/v1",
+    "PyTorchJob",
+    {
+        "elasticPolicy": {"maxReplicas": 3, "metrics": [{"type": "Resource"}] * MANY},
+        "pytorchReplicaSpecs": {"Worker": {"replicas": 1, "template": {}}},
+    },
+)
+
+
+def alternatives(looks: Deadline) -> None:
+    assert read_requests(ResourceClaim.of(CHOICES, (), ReadingContext(looks)).claim_spec, "v1")[0].choices
+
+
+def virtual_pods(looks: Deadline) -> None:
+    attributes = fixtures.attributes_of_object(ROLES, TABLE.row)
+    view = ClusterView(FilesCluster(), "default", deadline=looks)
+    assert len(RequestObjects(attributes, TABLE, view).pod_template_targets()) == MANY
+
+
+def containers(looks: Looks) -> None:
+    spec = PodSpec.of({"containers": [{}] * MANY}, (), ReadingContext(looks))
+    spec.all_containers()
+    looks.count = 0
+    between = [looks.count for _ in spec.all_containers()]
+    assert between[-1] > between[0]
+
+
+def flags_of_plugin(looks: Looks) -> None:
+    spec = Job.of(PLUGIN, (), ReadingContext(looks)).spec
+    assert len(spec.plugins["mpi"]) == MANY
+    looks.count = 0
+    assert spec.plugin_flags["mpi"].values == {"port": "1"}
+    first = looks.count
+    assert spec.plugin_flags["mpi"].values == {"port": "1"}
+    assert looks.count == first, "they are parsed once"
+
+
+def resource_names(looks: Deadline) -> None:
+    assert count_gpus_of_json_resources({"limits": {f"g{i}": 1 for i in range(MANY)}}, looks) == 0
+
+
+def metrics(looks: Looks) -> None:
+    job = subject(ELASTIC, looks).once(read_job)
+    looks.count = 0
+    assert max_pods_of_job(job) == 3
+
+
+WALKS: dict[str, tuple[int, Callable[[Looks], Any]]] = {
+    "alternatives of a request": (10, alternatives),
+    "templates as virtual Pods": (15, virtual_pods),
+    "containers": (1, containers),
+    "flags of a plugin": (1, flags_of_plugin),
+    "names of resources": (10, resource_names),
+    "metrics of an autoscaler": (1, metrics),
+    "elements without a template": (1, lambda looks: pod_templates(TASKS_WITHOUT_TEMPLATE, TABLE, looks)),
+    "elements without an object": (1, lambda looks: list(embedded_objects(WRAPPER, TABLE, looks))),
+    "patches of templates": (3, lambda looks: patch_templates(PATCHES, TABLE, looks)),
+}
+
+
+@pytest.mark.parametrize(("units", "walk"), WALKS.values(), ids=WALKS)
+def test_a_long_walk_looks_at_the_clock(units: int, walk: Callable[[Looks], Any]) -> None:
+    looks = Looks()
+    walk(looks)
+    assert looks.count >= MANY * units // (2 * STEP)
