@@ -6,7 +6,7 @@ Knows nothing of policies or verdicts. Field meanings: k8s.io/api admission/v1/t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -102,3 +102,7 @@ class Attributes:
     dry_run: bool = False
     is_decoded: bool = field(default=False, compare=False)
     is_plain: bool = field(default=False, compare=False)
+
+    def without_objects(self) -> Attributes:
+        """Return the request without its objects and options."""
+        return replace(self, object=None, old_object=None, options=None)

@@ -91,9 +91,14 @@ def test_what_used_up_its_slice_twice_is_expected_to_do_so_again():
     overruns = overrun((SIZE, 0.0), (SIZE, 0.5))
     assert overruns.expects(ANN, SIZE, 1.0)
     assert not overruns.expects(BOB, SIZE, 1.0)
-    assert not overruns.expects(ANN, SIZE - 1, 1.0)
-    overruns.add(ANN, SIZE // 2, 1.0)
-    assert overruns.expects(ANN, SIZE // 2, 2.0)
+    overruns.add(ANN, SIZE // 8 * 3, 1.0)
+    assert overruns.expects(ANN, SIZE // 8 * 3, 2.0)
+
+
+def test_one_half_as_large_is_expected_to_overrun_as_well():
+    overruns = overrun((SIZE, 0.0), (SIZE, 0.5))
+    assert overruns.expects(ANN, SIZE // 2, 1.0)
+    assert not overruns.expects(ANN, SIZE // 2 - 1, 1.0)
 
 
 def test_one_overrun_may_be_chance():

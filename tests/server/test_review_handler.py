@@ -65,7 +65,10 @@ def test_reading_a_body_above_16_kb_is_charged_to_its_tenant(size: int, monkeypa
     monkeypatch.setattr(review_handler, "_READ_S_PER_BYTE", 1.0)
     running = Running()
     spec = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "annotations": {"a": "x" * size}}}
-    request = {"namespace": "large", **review_of(object=spec)["request"]}  # as the API server writes it, before the object
+    request = {
+        "namespace": "large",
+        **review_of(object=spec)["request"],
+    }  # as the API server writes it, before the object
     assert running.post("/validate", {**review_of(), "request": request}).json()["response"]["allowed"]
     usage = running.scheduler.usage
     assert not usage.is_light(Tenant("large", ""), time.monotonic())

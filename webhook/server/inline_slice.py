@@ -126,9 +126,12 @@ class Overruns:
             self._overruns.discard(tenant)
 
     def expects(self, tenant: Tenant, size: int, now: float) -> bool:
-        """Return whether a review of `size` bytes would probably overrun its slice."""
+        """Return whether a review of `size` bytes would probably overrun its slice.
+
+        One half as large may, too. Otherwise reviews that are each a little smaller would all be tried.
+        """
         last = self._overruns.get(tenant) if size > SMALL_BYTES else None
-        return last is not None and last.is_expected and size >= last.size and now - last.at < _REMEMBERED_S
+        return last is not None and last.is_expected and 2 * size >= last.size and now - last.at < _REMEMBERED_S
 
 
 class _Overrun(NamedTuple):

@@ -9,11 +9,11 @@ child was killed, the answer is what the policies' failurePolicy says. Who may r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from time import monotonic, perf_counter, thread_time
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from webhook.admission.decode import decode_review_bytes
 from webhook.admission.enforce import fit_warnings_to_api_server_limits
@@ -41,7 +41,7 @@ from webhook.server.review_parts import AuthorizationSource, Reviewer, ReviewObs
 from webhook.server.scheduler import Scheduler
 from webhook.server.tenants import UNKNOWN, Tenant, tenant_of
 from webhook.server.worker_lane import OutOfTime, WorkerDied, WorkerLane
-from webhook.server.worker_result import OUT_OF_MEMORY, WorkerResult, unpack
+from webhook.server.worker_result import OUT_OF_MEMORY, WorkerResult, question_as_json, question_from_json, unpack
 
 INLINE_BYTES: Final = 128 * 1024
 """Larger bodies go to a worker at once: a TrainJob of 60 KB takes 1 to 2 ms, hostile ones of this size 5 to decode."""
@@ -61,8 +61,8 @@ _NO_MEMORY: Final = (MemoryError, SystemError)
 Known: TypeAlias = dict[AuthorizationQuestion, AuthorizationDecision | str]
 """The answers to the questions of one review: decisions, or the reason why there is none."""
 NOTHING_KNOWN: Final[Known] = {}
-_Input: TypeAlias = bytes | LargeBody | Attributes
-"""The input of a worker: a body, or a request that was decoded already."""
+_Input: TypeAlias = bytes | LargeBody
+"""The input of a worker."""
 
 
 class ReviewHandler:
@@ -111,14 +111,14 @@ class ReviewHandler:
                 await scheduler.wait_for_turn(tenant, _evaluation_end(started, deadline))
             except TimeoutError:
                 return await self._answer_unevaluated_in_turn(head, phase, _timeout_reason(started, deadline), started)
-        attributes, answer = self._inline(body, phase, deadline, {})
+        head, answer = self._inline(body, phase, deadline, {})
         if isinstance(answer, AuthorizationQuestion):
-            return await self._answer_with_authorizer(attributes, answer, phase, started, deadline)
+            return await self._answer_with_authorizer(body, phase, started, deadline, head=head, asks=answer)
         if answer is not None:
-            scheduler.overruns.record_review_in_time(tenant_of(attributes), size)
+            scheduler.overruns.record_review_in_time(tenant_of(head), size)
             return answer
-        scheduler.overruns.add(tenant_of(attributes), size, started)
-        return await self._by_worker(attributes, attributes, phase, started, deadline)
+        scheduler.overruns.add(tenant_of(head), size, started)
+        return await self._by_worker(body, head, phase, started, deadline)
 
     async def answer_incomplete_body(self, came: LargeBody, phase: Phase, arrived: float) -> bytes | None:
         """Answer a review whose body was not whole before its deadline; None when its beginning names no request."""
@@ -154,22 +154,27 @@ class ReviewHandler:
     # ---- the event loop
 
     async def _answer_with_authorizer(
-        self, attributes: Attributes, question: AuthorizationQuestion, phase: Phase, started: float, deadline: float
+        self,
+        body: bytes,
+        phase: Phase,
+        started: float,
+        deadline: float,
+        *,
+        head: Attributes,
+        asks: AuthorizationQuestion,
     ) -> bytes:
         """Answer a review whose policies ask the authorizer; after each answer the evaluation starts again."""
         known: Known = {}
-        tenant = tenant_of(attributes)
-        answer: bytes | AuthorizationQuestion | None = question
+        tenant = tenant_of(head)
+        answer: bytes | AuthorizationQuestion | None = asks
         while isinstance(answer, AuthorizationQuestion):
-            known[answer] = await self._ask(answer, attributes.user_info, tenant, _asking_end(started, deadline))
+            known[answer] = await self._ask(answer, head.user_info, tenant, _asking_end(started, deadline))
             try:
                 await self._scheduler.wait_for_turn(tenant, _evaluation_end(started, deadline))
             except TimeoutError:
-                return await self._answer_unevaluated_in_turn(
-                    attributes, phase, _timeout_reason(started, deadline), started
-                )
-            _, answer = self._inline(attributes, phase, deadline, known)
-        return answer or await self._by_worker(attributes, attributes, phase, started, deadline, known=known)
+                return await self._answer_unevaluated_in_turn(head, phase, _timeout_reason(started, deadline), started)
+            _, answer = self._inline(body, phase, deadline, known)
+        return answer or await self._by_worker(body, head, phase, started, deadline, known=known)
 
     async def _ask(
         self, question: AuthorizationQuestion, user: UserInfo, tenant: Tenant, until: float
@@ -181,23 +186,23 @@ class ReviewHandler:
         return answer
 
     def _inline(
-        self, given: bytes | Attributes, phase: Phase, deadline: float, known: Known
+        self, body: bytes, phase: Phase, deadline: float, known: Known
     ) -> tuple[Attributes, bytes | AuthorizationQuestion | None]:
-        """Evaluate on the loop; return the request with the answer, an open question, or None when it takes too
-        long.
+        """Evaluate on the loop; return the request without its objects, which take up to 44 times as much memory as
+        their bytes, and with it the answer, an open question, or None when it takes too long.
         """
         used = InlineTimeSlice()
         tenant = UNKNOWN
         try:
-            attributes = decode_review_bytes(given) if isinstance(given, bytes) else given
+            attributes = decode_review_bytes(body)
             tenant = tenant_of(attributes)
             used.limit_evaluation(self._scheduler.slice_s(tenant), _evaluation_end(monotonic(), deadline))
             result = self._evaluate_and_encode(attributes, phase, used, self._counters, known)
         except InlineBudgetSpent:
             self._counters.lanes["inline_overrun",] += 1
-            return attributes, None
+            return attributes.without_objects(), None
         except UnansweredQuestion as open_question:
-            return attributes, open_question.question
+            return attributes.without_objects(), open_question.question
         finally:
             self._scheduler.worked(tenant, used.spent())
         self._counters.lanes["inline",] += 1
@@ -243,7 +248,7 @@ class ReviewHandler:
     ) -> bytes:
         """Return the answer of a worker, or of the policies' failurePolicy when no worker can give one.
 
-        `given` is the request, or the body that only a worker has the time to decode; `head` what is known of it.
+        `given` is the body, which a worker decodes; `head` what is known of the request.
         """
         self._counters.lanes["worker",] += 1
         work = partial(self._in_child, given, phase, _evaluation_end(started, deadline), known)
@@ -264,7 +269,7 @@ class ReviewHandler:
         if result.outcome == "out of time":
             return await self._answer_unevaluated_in_turn(head, phase, _timeout_reason(started, deadline), started)
         if result.outcome == "question":
-            question, user = _question_from_json(result.fields)
+            question, user = question_from_json(result.fields)
             answer = await self._ask(question, user, tenant, _asking_end(started, deadline))
             return await self._by_worker(given, head, phase, started, deadline, known={**known, question: answer})
         self._scheduler.overruns.record_worker_time(tenant, result.seconds)
@@ -275,13 +280,12 @@ class ReviewHandler:
         close_other_bodies(given)
         counters, deadline = Counters(), Deadline(end, BudgetExceeded)
         try:
-            body = given.joined() if isinstance(given, LargeBody) else given
-            attributes = decode_review_bytes(body) if isinstance(body, bytes) else body
+            attributes = decode_review_bytes(given.joined() if isinstance(given, LargeBody) else given)
             try:
                 return self._evaluate_and_encode(attributes, phase, deadline, counters, known).packed(counters)
             except UnansweredQuestion as open_question:
                 result = WorkerResult(
-                    outcome="question", fields=_question_as_json(open_question.question, attributes.user_info)
+                    outcome="question", fields=question_as_json(open_question.question, attributes.user_info)
                 )
         except CallError as error:
             fields: dict[str, object] = {"code": error.code, "reason": error.reason, "message": error.message}
@@ -365,19 +369,6 @@ class ReviewHandler:
             self._log.write(level, message, fields)
         except OSError as error:
             self._counters.uncaught[f"log: {type(error).__name__}",] += 1
-
-
-def _question_as_json(question: AuthorizationQuestion, user: UserInfo) -> dict[str, object]:
-    """Return a question and the user of the review as JSON, for a child to send to its parent."""
-    return {"question": asdict(question), "user": user._asdict()}
-
-
-def _question_from_json(fields: Mapping[str, Any]) -> tuple[AuthorizationQuestion, UserInfo]:
-    user = fields["user"]
-    extra = {name: tuple(values) for name, values in user["extra"].items()}
-    return AuthorizationQuestion(**fields["question"]), UserInfo(
-        user["username"], user["uid"], tuple(user["groups"]), extra
-    )
 
 
 def _timeout_reason(started: float, deadline: float) -> str:

@@ -7,10 +7,13 @@ able to make its parent run anything.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from math import inf
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
+from webhook.attributes import UserInfo
+from webhook.cel.library.authorizer import AuthorizationQuestion
 from webhook.server.counters import Counters
 
 Outcome: TypeAlias = Literal["answered", "question", "refused", "failed", "out of memory", "out of time"]
@@ -52,3 +55,17 @@ def unpack(packed: bytes, counters: Counters) -> WorkerResult:
     reply = json.loads(head)
     counters.add(reply["counts"])
     return WorkerResult(outcome=reply["outcome"], body=body, fields=reply["fields"], seconds=reply.get("seconds", inf))
+
+
+def question_as_json(question: AuthorizationQuestion, user: UserInfo) -> dict[str, object]:
+    """Return a question and the user of the review as JSON, for a child to send to its parent."""
+    return {"question": asdict(question), "user": user._asdict()}
+
+
+def question_from_json(fields: Mapping[str, Any]) -> tuple[AuthorizationQuestion, UserInfo]:
+    """Return the question and the user that `question_as_json` was given."""
+    user = fields["user"]
+    extra = {name: tuple(values) for name, values in user["extra"].items()}
+    return AuthorizationQuestion(**fields["question"]), UserInfo(
+        user["username"], user["uid"], tuple(user["groups"]), extra
+    )
