@@ -18,6 +18,7 @@ from webhook.facts.assumptions import ClusterAssumptions
 from webhook.facts.dra.requests import read_requests
 from webhook.facts.dra.types import ResourceClaim
 from webhook.facts.gpu.resources import count_gpus_of_json_resources
+from webhook.facts.jobset.checks import check_job_set
 from webhook.facts.subject import Subject
 from webhook.facts.training_jobs.autoscaler import max_pods_of_job
 from webhook.facts.training_jobs.typed_job import read_job
@@ -121,6 +122,12 @@ def metrics(looks: Looks) -> None:
     assert max_pods_of_job(job) == 3
 
 
+def unknown_keys(looks: Looks) -> None:
+    keys = {f"jobset.sigs.k8s.io/global-{i:06}": "" for i in range(MANY)}
+    job_set = {**of_kind("jobset.x-k8s.io/v1alpha2", "JobSet", {}), "metadata": {"name": "x", "annotations": keys}}
+    assert len(list(check_job_set(subject(job_set, looks)))) >= MANY
+
+
 WALKS: dict[str, tuple[int, Callable[[Looks], Any]]] = {
     "alternatives of a request": (10, alternatives),
     "templates as virtual Pods": (15, virtual_pods),
@@ -128,6 +135,7 @@ WALKS: dict[str, tuple[int, Callable[[Looks], Any]]] = {
     "flags of a plugin": (1, flags_of_plugin),
     "names of resources": (10, resource_names),
     "metrics of an autoscaler": (1, metrics),
+    "keys that JobSet does not know": (20, unknown_keys),
     "elements without a template": (1, lambda looks: pod_templates(TASKS_WITHOUT_TEMPLATE, TABLE, looks)),
     "elements without an object": (1, lambda looks: list(embedded_objects(WRAPPER, TABLE, looks))),
     "patches of templates": (3, lambda looks: patch_templates(PATCHES, TABLE, looks)),

@@ -271,6 +271,7 @@ def _judge_of_text(_: ValueDeclarations, declaration: Field) -> Judge:
         if len(value.encode()) > longest:
             walk.add_breach("tooLong", at, value, str(longest))
         elif choices is not None and value not in choices:
+            walk.deadline.spend(len(choices))
             walk.add_breach("notOneOf", at, value, ", ".join(choices), nearest_name(value, choices))
         elif not is_good(value):
             walk.add_breach("badName", at, value, expected)

@@ -22,14 +22,14 @@ def check_job_set(subject: Subject) -> Iterator[Problem]:
     sent = subject.typed(JobSet)
     yield from validate_name_length(sent.metadata, (strictest_name_limit(sent.spec),))
     yield from validate_create(sent.spec)
-    yield from advise_unknown_keys(sent.metadata, sent.spec)
+    yield from advise_unknown_keys(sent.metadata, sent.spec, subject.cluster_view())
 
 
 def check_job_set_of_runtime(subject: Subject) -> Iterator[Problem]:
     """Yield what JobSet refuses of the JobSet of every TrainJob of a runtime, whose pods a TrainJob counts."""
     template = subject.typed(TrainingRuntime).spec.template
     yield from validate_create(template.spec, is_counted=False)
-    yield from advise_unknown_keys(template.metadata, template.spec)
+    yield from advise_unknown_keys(template.metadata, template.spec, subject.cluster_view())
 
 
 CHECKS: Final = (

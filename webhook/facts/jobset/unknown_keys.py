@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.jobset.groups import JOB_SET
+from webhook.facts.view import ClusterView
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
-from webhook.similar_names import nearest_name
 from webhook.typed.job_sets import JobSetSpec
 from webhook.typed.objects import Metadata
 from webhook.wording import did_you_mean
@@ -42,15 +42,15 @@ _KEYS: Final = (
 """The keys that JobSet reads or sets."""
 
 
-def advise_unknown_keys(metadata: Metadata, job_set: JobSetSpec) -> Iterator[Problem]:
-    """Warn of unknown keys of a JobSet and of the jobs and pods that it makes."""
-    yield from _check_unknown_keys(metadata)
+def advise_unknown_keys(metadata: Metadata, job_set: JobSetSpec, view: ClusterView) -> Iterator[Problem]:
+    """Warn of unknown keys of a JobSet and of its jobs and pods; `view` bounds the search for near ones."""
+    yield from _check_unknown_keys(metadata, view)
     for job in job_set.replicated_jobs:
-        yield from _check_unknown_keys(job.template.metadata)
-        yield from _check_unknown_keys(job.pod_template.metadata)
+        yield from _check_unknown_keys(job.template.metadata, view)
+        yield from _check_unknown_keys(job.pod_template.metadata, view)
 
 
-def _check_unknown_keys(metadata: Metadata) -> Iterator[Problem]:
+def _check_unknown_keys(metadata: Metadata, view: ClusterView) -> Iterator[Problem]:
     for field, values in (("annotations", metadata.annotations), ("labels", metadata.labels)):
         for key in values:
             if key.startswith((_ALPHA, _STABLE)) and key not in _KEYS and not is_placeholder(key):
@@ -58,11 +58,11 @@ def _check_unknown_keys(metadata: Metadata) -> Iterator[Problem]:
                 yield UNKNOWN_KEY.problem(
                     metadata.path(field, key),
                     message,
-                    did_you_mean(_probably_intended_key(key), f"remove the {field[:-1]}"),
+                    did_you_mean(_probably_intended_key(key, view), f"remove the {field[:-1]}"),
                 )
 
 
-def _probably_intended_key(key: str) -> str:
+def _probably_intended_key(key: str, view: ClusterView) -> str:
     """Return the key that was probably meant: with another prefix, or nearly spelt so."""
     name = key.partition("/")[2]
-    return next((known for known in _KEYS if known.endswith(f"/{name}")), "") or nearest_name(key, _KEYS)
+    return next((known for known in _KEYS if known.endswith(f"/{name}")), "") or view.nearest(key, _KEYS)
