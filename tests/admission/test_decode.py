@@ -269,6 +269,14 @@ def test_the_head_of_a_review_is_read_without_its_objects(sent: bytes) -> None:
     assert found == ("U", "Pod", "ns", "CREATE", "alice", None)
 
 
+@pytest.mark.parametrize("name", ['"object', 'x\\"object', '"object" :', ',"object'])
+def test_a_name_like_the_key_of_the_object_hides_nothing(name: str) -> None:
+    sent = {"request": {**HEAD, "name": name, "object": {"a": "x" * (1 << 20)}}}
+    head = decode_request_without_objects(json.dumps(sent, separators=(",", ":")).encode())
+    assert head is not None
+    assert (head.name, head.namespace) == (name, "ns")
+
+
 def test_the_head_of_a_review_names_its_user_alone() -> None:
     user = {"username": "alice", "uid": "1", "groups": ["g"] * 1000, "extra": {f"k{i}": ["v"] for i in range(1000)}}
     head = decode_request_without_objects(json.dumps({"request": {**HEAD, "userInfo": user, "object": {}}}).encode())

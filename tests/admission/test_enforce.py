@@ -92,12 +92,11 @@ def test_what_fits_is_told_whole():
 
 @pytest.mark.parametrize("letter", ["x", "\N{GRINNING FACE}", "word "], ids=["letters", "beyond 16 bits", "words"])
 def test_one_denial_that_is_too_long_ends_early_and_names_its_policy(letter):
-    message = verdict_of_decisions(
-        [denial(message=f"spec.name: {letter * 20_000}; make it short")], attributes()
-    ).status.message
-    assert message.startswith("spec.name: ")
-    assert message.endswith(" … (policy p)")
-    assert len(message) <= MAX_MESSAGE
+    status = verdict_of_decisions([denial(message=f"spec.name: {letter * 20_000}; make it short")], attributes()).status
+    assert status.message.startswith("spec.name: ")
+    assert status.message.endswith(" … (policy p)")
+    assert len(status.message) <= MAX_MESSAGE
+    assert all(len(each.message) <= MAX_MESSAGE for each in status.details.causes)
     message.encode()
 
 

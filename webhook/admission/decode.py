@@ -7,6 +7,7 @@ kube-apiserver 1.36 sends.
 
 from __future__ import annotations
 
+import re
 from typing import Final, TypeVar
 
 import msgspec
@@ -20,6 +21,8 @@ _REVIEW: Final = msgspec.json.Decoder(wire.Review)
 _HEAD: Final = msgspec.json.Decoder(wire.ReviewHead)
 _HEAD_BYTES: Final = 4 * 1024 * 1024
 """The bytes within which kube-apiserver has named everything but the objects: a user may send a name of 3 MB."""
+_OBJECT_KEY: Final = re.compile(rb'"object"\s*:')
+"""The key before the object. A name may end in the same letters, but no colon follows it."""
 _WHOLE_BYTES: Final = 1024 * 1024
 """The largest body that is skimmed as a whole if its objects come first, which takes some milliseconds."""
 Names = TypeVar("Names", bound=tuple[str, ...])
@@ -59,9 +62,9 @@ def decode_request_without_objects(body: bytes) -> Attributes | None:
     kube-apiserver writes everything else before them (the order of fields in k8s.io/api v0.36 admission/v1/types.go).
     For what must be known of a review before, or without, decoding it whole: its uid, and who asks for what.
     """
-    cut = body.find(b'"object"', 0, _HEAD_BYTES)
-    if cut >= 0:
-        head = _decode_head_or_none(body[:cut].rstrip(b", \t\r\n") + b"}}")
+    key = _OBJECT_KEY.search(body, 0, _HEAD_BYTES)
+    if key is not None:
+        head = _decode_head_or_none(body[: key.start()].rstrip(b", \t\r\n") + b"}}")
         if head is not None:
             return head
     return _decode_head_or_none(body) if len(body) <= _WHOLE_BYTES else None

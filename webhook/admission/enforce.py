@@ -34,6 +34,8 @@ MAX_MESSAGE = 8192
 """Characters of a denial's text. The API server and kubectl pass on whatever comes; a controller copies the text into
 conditions, whose message takes 32,768 (metav1.Condition), of four bytes each at worst. Some hundred lines: no reader
 gets further, and the longest single message that Kubernetes lets a policy make, 5 KiB, fits."""
+_LONGEST_FIELD = 1024
+"""Characters of the path of a cause: what holds the name of a label or an annotation, with its domain, is shorter."""
 MAX_ANNOTATION = 10 * 1024
 """Characters of one audit annotation, all its values joined: what the API server leaves of one value
 (maxAuditAnnotationValueLength, k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/validator.go)."""
@@ -148,9 +150,10 @@ def _messages_for_users_first(decisions: Iterable[Decision]) -> Iterable[_Denial
 
 def _cause_of_denial(told: _DenialMessage, attributes: Attributes) -> DenialCause:
     """Return the cause of a denial; its field is the kind for the object as a whole, because `kubectl` prints
-    it first.
+    it first. Message and field may hold what a user wrote, and are shortened.
     """
-    return DenialCause(field=told.field or attributes.kind.kind, message=told.message, reason=told.rule)
+    field = text.shorten_text(told.field, _LONGEST_FIELD) or attributes.kind.kind
+    return DenialCause(field=field, message=text.shorten_text(told.message, MAX_MESSAGE), reason=told.rule)
 
 
 def _denial_status_in_api_server_words(denied: Decision, attributes: Attributes) -> DenialStatus:
