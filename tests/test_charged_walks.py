@@ -3,11 +3,12 @@
 `python -m tests.bench.bench_many_elements` finds lists that nobody charges for, by the clock. Here looks are counted.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from tests.facts.subjects import POD
 from tests.literals import TABLE
 from webhook.admission import fixtures
 from webhook.attributes import JSON
@@ -15,6 +16,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.deadline import STEP, Deadline
 from webhook.evaluation.request_objects import RequestObjects
 from webhook.facts.assumptions import ClusterAssumptions
+from webhook.facts.check import Check, problems_of_group
 from webhook.facts.dra.requests import read_requests
 from webhook.facts.dra.types import ResourceClaim
 from webhook.facts.gpu.resources import count_gpus_of_json_resources
@@ -24,6 +26,9 @@ from webhook.facts.training_jobs.autoscaler import max_pods_of_job
 from webhook.facts.training_jobs.typed_job import read_job
 from webhook.facts.view import ClusterView
 from webhook.facts.volcano_objects.types import Job
+from webhook.problem import Problem
+from webhook.schema.values import ValueDeclarations
+from webhook.typed.environment import read_environment
 from webhook.typed.pods import PodSpec
 from webhook.typed.view import ReadingContext
 from webhook.workloads.embedded import embedded_objects
@@ -128,6 +133,24 @@ def unknown_keys(looks: Looks) -> None:
     assert len(list(check_job_set(subject(job_set, looks)))) >= MANY
 
 
+def problems(looks: Looks) -> None:
+    def run(_: Subject) -> Iterator[Problem]:
+        yield from (Problem(code="x/y", path="") for _ in range(MANY))
+
+    asked = subject(POD, looks)
+    asked.checks = {"x": (Check(group="x", run=run, kinds=frozenset()),)}
+    assert len(problems_of_group("x", asked).problems) == MANY
+
+
+def variables_without_names(looks: Looks) -> None:
+    assert read_environment([{}] * MANY, looks).names == [""] * MANY
+
+
+def wrong_choices(looks: Looks) -> None:
+    declared = ValueDeclarations({"a": {"b": {"list": {"one": ["cat", "dog"]}}}})
+    assert len(list(declared.breaches({"b": ["cow"] * MANY}, "a", (), looks))) == MANY
+
+
 WALKS: dict[str, tuple[int, Callable[[Looks], Any]]] = {
     "alternatives of a request": (10, alternatives),
     "templates as virtual Pods": (15, virtual_pods),
@@ -138,6 +161,9 @@ WALKS: dict[str, tuple[int, Callable[[Looks], Any]]] = {
     "keys that JobSet does not know": (20, unknown_keys),
     "elements without a template": (1, lambda looks: pod_templates(TASKS_WITHOUT_TEMPLATE, TABLE, looks)),
     "elements without an object": (1, lambda looks: list(embedded_objects(WRAPPER, TABLE, looks))),
+    "problems of a check": (1, problems),
+    "variables without names": (1, variables_without_names),
+    "values that are no choice": (3, wrong_choices),
     "patches of templates": (3, lambda looks: patch_templates(PATCHES, TABLE, looks)),
 }
 

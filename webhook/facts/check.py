@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from webhook.attributes import JSON
 from webhook.cluster.interest import Interest
+from webhook.deadline import STEP
 from webhook.errors import ClaimgateError, EvaluationError, PatchError, ReviewPaused
 from webhook.facts.kinds import POD
 from webhook.problem import Problem
@@ -114,7 +116,11 @@ def _run_checks_of_group(group: str, checks: Iterable[Check], subject: Subject) 
                 is_about = subject.results.get(each.when)  # as `once`, without a call: groups share what they ask
                 if not (subject.once(each.when) if is_about is None else is_about):
                     continue
-            problems.extend(each.run(subject))
+            found = iter(each.run(subject))
+            problems.extend(islice(found, STEP))  # as nearly always all of them, mostly none
+            if problems:
+                until.spend(len(problems))
+                problems.extend(until.items_with_clock_checks(found))
     except PatchError as error:
         raise EvaluationError(f"checks `{group}`: the patches of the object cannot be merged: {error}") from error
     except (ClaimgateError, ReviewPaused):

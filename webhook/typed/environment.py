@@ -47,7 +47,7 @@ def read_environment(listed: Sequence[Any], deadline: Deadline) -> Environment:
     try:
         names, values = [variable["name"] for variable in listed], [variable.get("value") for variable in listed]
     except (KeyError, TypeError, AttributeError):
-        objects = [variable if isinstance(variable, dict) else {} for variable in listed]
+        objects = [variable if isinstance(variable, dict) else {} for variable in deadline.charge_for_items(listed)]
         names, values = [each.get("name") for each in objects], [each.get("value") for each in objects]
     if not (_NAMES.issuperset(map(type, names)) and _VALUES.issuperset(map(type, values))):
         return Environment(

@@ -158,6 +158,7 @@ def _launch_of_words(argv: tuple[str, ...], env: Environment, until: Deadline) -
         said = _cached_launch(_CommandLine(argv, (), until))
         if said.by not in MPI:
             return said
+    until.spend(len(env.values))
     return _cached_launch(_CommandLine(argv, env.pairs(), until))
 
 

@@ -153,7 +153,7 @@ def claims_of_pod_sets(podsets: Items[PodSet], view: ClusterView, pod: Pod | Non
         )
         spec = template.spec
         listed = [container for container in spec.all_containers() if container.resources.claims]
-        entries = [entry for entry in spec.resource_claims if entry]
+        entries = spec.resource_claims.of([entry for entry in spec.resource_claims if entry])
         if entries or listed:
             declared = [resolver.resolve_claim(entry, podset) for entry in entries]
             first = _first_claims_by_name(declared)

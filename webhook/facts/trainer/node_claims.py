@@ -70,7 +70,7 @@ def device_claims_of_training_node(subject: Subject) -> tuple[NodeDeviceClaim, .
             is_dropped=claim.name in names and not is_sent,
             is_unused=is_unused and claim.name not in names,
         )
-        for claim in meant
+        for claim in Items(meant, subject.deadline)
     )
 
 
