@@ -16,8 +16,8 @@ _CHARACTERS: Final = 10
 """How many characters of a search count as one unit of work …"""
 _LONG: Final = 5_000
 """… and above which length nobody begins one without asking for its time."""
-_CHARACTER_S: Final = 1e-7
-"""Seconds that a search takes for a character: each alternative of a pattern is tried at each place."""
+_CHARACTER_S: Final = 2e-7
+"""Seconds that a search takes for a character at most: each alternative of a pattern is tried at each place."""
 
 
 @dataclass(slots=True)  # not frozen, which makes it twice as slow to make
