@@ -2,7 +2,8 @@
 
 Of each kind in the public manifests of tests/data and examples one object is taken, and each of its texts and keys is made
 long, in some of the ways that texts differ. The review then runs as on the event loop, which ends it after its slice and
-leaves the rest to a worker. Shown are the reviews that held the loop for longest; the slice itself is 10 ms.
+leaves the rest to a worker. Shown are the reviews that held the loop for longest; the slice itself is 10 ms. Beside it,
+bench_many_elements makes lists and maps long.
 
     --size 300000     characters of the text
     --seed 1          which texts are drawn for which place
@@ -18,20 +19,15 @@ import json
 import random
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
-from time import monotonic, thread_time
 from typing import Any, Final
 
 import yaml
 
 from tests.bench.bench_growth import review
+from tests.bench.loop_time import loop_time
 from tests.bench.measuring import ROOT
 from webhook import assembly
-from webhook.admission.decode import decode_review_bytes
-from webhook.admission.review import answer_request
 from webhook.attributes import Phase
-from webhook.errors import InlineBudgetSpent, InputError
-from webhook.server.inline_slice import LIGHT_S, InlineTimeSlice
 from webhook.settings.shared import Settings
 
 LARGEST_MANIFEST: Final = 20_000
@@ -108,27 +104,14 @@ def main() -> None:
             for piece in draw.sample(PIECES, given.texts):
                 text = piece * (given.size // len(piece))
                 body = json.dumps(review(with_text(obj, at, text, is_key=is_key)), default=str).encode()
-                taken, count = _milliseconds(body, draw.choice(list(Phase)), assembled.policies, cluster), count + 1
+                taken = loop_time(body, draw.choice(list(Phase)), assembled.policies, cluster).whole
+                count += 1
                 if taken > given.over:
                     rows.append((taken, obj["kind"], ".".join(map(str, at)), "key" if is_key else "text", repr(piece)))
         print(f"{count} reviews, {len(rows)} over {given.over} ms", end="\r", file=sys.stderr, flush=True)
     print(f"{count} reviews of texts of {given.size} characters; {len(rows)} held the loop for over {given.over} ms")
     for row in sorted(rows, reverse=True)[:LINES]:
         print(f"{row[0]:8.1f} ms  {row[1]:24} {row[3]:5} {row[4]:32} {row[2]}")
-
-
-def _milliseconds(body: bytes, phase: Phase, policies: Any, cluster: Any) -> float:
-    """The processor time of one review on the loop; 0 where the review is refused before it begins."""
-    try:
-        attributes = decode_review_bytes(body)
-    except InputError:
-        return 0.0
-    time_slice = InlineTimeSlice()
-    time_slice.limit_evaluation(LIGHT_S, monotonic() + 20)
-    begun = thread_time()
-    with suppress(InlineBudgetSpent):
-        answer_request(attributes, policies, cluster, phase=phase, deadline=time_slice)
-    return (thread_time() - begun) * 1000
 
 
 if __name__ == "__main__":

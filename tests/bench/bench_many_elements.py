@@ -2,13 +2,13 @@
 a table.
 
 Of each kind in the public manifests of tests/data and examples one object is taken, and each list and map that its type
-declares is filled with as many small elements as fit: of one field, or none. Beside bench_long_texts, which has one long
-text where this has many elements. Shown are the reviews that held the loop for longest, or went on for longest without
-a look at the clock, one of each place in the code; the slice itself is 10 ms.
+declares is filled with as many elements as fit: the one that is there, and small ones of one field, or none. Beside
+bench_long_texts, which has one long text where this has many elements. Shown are the reviews that held the loop for
+longest, or went on for longest without a look at the clock, one of each place in the code; the slice itself is 10 ms.
 
     --size 100000     bytes of the list
     --seed 1          which elements are drawn for which place
-    --elements 2      elements a place, each for both phases
+    --elements 2      small elements a place, each for both phases
     --over 18         milliseconds from which a review is shown
     --unchecked 8     milliseconds without a look at the clock from which a review is shown
     --only PyTorchJob kinds and places that have this in them
@@ -23,7 +23,7 @@ import random
 import sys
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tests.bench.bench_growth import review
 from tests.bench.bench_long_texts import LINES, Path, objects
@@ -42,17 +42,28 @@ NUMBERS: Final = (1, 0, 2000)
 LIST: Final = "[LIST]"
 
 
-def places(of: Type | None, at: Path = ()) -> Iterator[tuple[Path, Items | Fields]]:
-    """Where a type has a list or a map; inside one, those of its element 0 or "a"."""
+class Place(NamedTuple):
+    """Where a list or a map stands, its type, and the first element that an object has there, None without one."""
+
+    at: Path
+    of: Items | Fields
+    first: Any
+
+
+def places(of: Type | None, value: Any, at: Path = ()) -> Iterator[Place]:
+    """The lists and maps of a type; inside one, those of the first element, 0 or "a" where an object has none."""
     if isinstance(of, Items):
-        yield at, of
-        yield from places(of.item, (*at, 0))
+        first = value[0] if isinstance(value, list) and value else None
+        yield Place(at, of, first)
+        yield from places(of.item, first, (*at, 0))
     elif isinstance(of, Fields):
+        held = value if isinstance(value, dict) else {}
         if of.others is not None:
-            yield at, of
-            yield from places(of.others, (*at, "a"))
+            key = next(iter(held), "a")
+            yield Place(at, of, held.get(key))
+            yield from places(of.others, held.get(key), (*at, key))
         for name, inner in of.fields.items():
-            yield from places(inner, (*at, name))
+            yield from places(inner, held.get(name), (*at, name))
 
 
 def element(of: Type, draw: random.Random, ends: float = 0.3) -> Any:
@@ -69,16 +80,31 @@ def element(of: Type, draw: random.Random, ends: float = 0.3) -> Any:
     return draw.random() < ends if of == "truth" else draw.choice(NUMBERS)
 
 
-def with_elements(obj: Any, at: Path, of: Items | Fields, size: int, draw: random.Random) -> tuple[str, str]:
-    """The JSON of the review of an object with a long list or map at a place, and one of its elements."""
-    if isinstance(of, Items):
-        one, ends = json.dumps(element(of.item, draw)), "[]"
-    else:
-        one, ends = f'"{draw.choice(TEXTS)}#": {json.dumps(element(of.others or "any", draw))}', "{}"
+def with_elements(obj: Any, place: Place, one: str, size: int) -> str:
+    """The JSON of the review of an object with many of an element at a place."""
     number = max(1, size // (len(one) + one.count("#") * 3 + 1))
-    listed = f"{ends[0]}{','.join(one.replace('#', str(index)) for index in range(number))}{ends[1]}"
-    body = json.dumps(review(_with_value(obj, at, LIST)), separators=(",", ":"), default=str)
-    return body.replace(json.dumps(LIST), listed), one
+    listed = ",".join(one.replace("#", str(index)) for index in range(number))
+    listed = f"[{listed}]" if isinstance(place.of, Items) else f"{{{listed}}}"
+    body = json.dumps(review(_with_value(obj, place.at, LIST)), separators=(",", ":"), default=str)
+    return body.replace(json.dumps(LIST), listed)
+
+
+def elements(place: Place, draw: random.Random, count: int) -> Iterator[str]:
+    """The JSON of some elements for a place: the first one that is there, with a name of its own, and small ones."""
+    if place.first is not None:
+        yield _as_json(place, _with_own_name(place.first), "n#")
+    inner = place.of.item if isinstance(place.of, Items) else place.of.others
+    for _ in range(count):
+        yield _as_json(place, element(inner or "any", draw), f"{draw.choice(TEXTS)}#")
+
+
+def _with_own_name(one: Any) -> Any:
+    return {**one, "name": f"{one['name']}#"} if isinstance(one, dict) and isinstance(one.get("name"), str) else one
+
+
+def _as_json(place: Place, one: Any, key: str) -> str:
+    text = json.dumps(one, default=str)
+    return text if isinstance(place.of, Items) else f"{json.dumps(key)}: {text}"
 
 
 def _with_value(obj: Any, at: Path, value: Any) -> Any:
@@ -121,13 +147,13 @@ def main() -> None:
     draw, rows, count = random.Random(given.seed), [], 0
     for obj in objects():
         kind = GroupVersionKind(*_group_version_kind(obj))
-        for at, of in places(type_of(kind)):
-            where = ".".join(map(str, at))
-            for _ in range(given.elements if given.only in f"{kind.kind} {where}" else 0):
-                body, one = with_elements(obj, at, of, given.size, draw)
+        for place in places(type_of(kind), obj):
+            where = ".".join(map(str, place.at))
+            for one in elements(place, draw, given.elements) if given.only in f"{kind.kind} {where}" else ():
+                body = with_elements(obj, place, one, given.size).encode()
                 for phase in Phase:
                     count += 1
-                    taken = _least_of_three(body.encode(), phase, assembled.policies, cluster, given)
+                    taken = _least_of_three(body, phase, assembled.policies, cluster, given)
                     if taken.whole > given.over or taken.longest > given.unchecked:
                         rows.append((taken.whole, taken.longest, phase.value, kind.kind, where, one, taken.where))
         print(f"{count} reviews, {len(rows)} shown", end="\r", file=sys.stderr, flush=True)
