@@ -97,7 +97,7 @@ def test_one_denial_that_is_too_long_ends_early_and_names_its_policy(letter):
     assert status.message.endswith(" … (policy p)")
     assert len(status.message) <= MAX_MESSAGE
     assert all(len(each.message) <= MAX_MESSAGE for each in status.details.causes)
-    message.encode()
+    status.message.encode()
 
 
 def problem(number, code="g/r"):

@@ -30,10 +30,13 @@ class Connection(BoundedConnection):
     def __init__(self, loop: Loop) -> None:
         self.loop: Any = loop
         self.transport: Any = None
-        self.aborted = False
+        self.aborted = self.unread = False
 
     def abort(self) -> None:
         self.aborted = True
+
+    def has_unread(self) -> bool:
+        return self.unread
 
 
 class Port:
@@ -44,10 +47,12 @@ class Port:
         self.limit = ConnectionLimit(most, "reviews", self.counters)
         self.all: list[Connection] = []
 
-    def open(self, waits_for: Any = "first_byte_s", *, is_proven: bool = False, read: int = 0) -> Connection:
+    def open(
+        self, waits_for: Any = "first_byte_s", *, is_proven: bool = False, read: int = 0, address: str = "192.0.2.1"
+    ) -> Connection:
         self.loop.now += 1
         made = Connection(self.loop)
-        self.limit.admit(made)
+        self.limit.admit(made, address)
         made.transport = object()
         made.waits_for = waits_for
         if is_proven:
@@ -81,6 +86,45 @@ def test_who_makes_room(states: list[tuple[str, bool]], index: int) -> None:
     assert (port.aborted, len(port.limit)) == ([index], len(states))
     assert port.counters.connections_aborted == {("limit",): 1}
     assert port.counters.connections == {("reviews",): len(states)}
+
+
+def test_the_address_that_has_most_connections_makes_room() -> None:
+    port = Port(4)
+    port.open("idle_s", is_proven=True, address="192.0.2.9")
+    for _ in range(3):
+        port.open("", is_proven=True)
+    for index in (1, 2):
+        port.open("", is_proven=True)
+        assert port.aborted == list(range(1, index + 1))
+
+
+def test_who_stops_in_the_middle_of_a_request_goes_before_idle_ones() -> None:
+    port = Port(3)
+    port.open("idle_s", is_proven=True)
+    port.open("body_s", is_proven=True).since = port.loop.now
+    port.open("idle_s", is_proven=True)
+    port.open()
+    assert port.aborted == [1]
+
+
+def test_an_idle_connection_is_spared_for_which_a_request_has_arrived() -> None:
+    port = Port(3)
+    port.open("idle_s", is_proven=True).unread = True
+    port.open("idle_s", is_proven=True)
+    port.open("idle_s", is_proven=True, read=MAX_READ_BYTES + 1).unread = True
+    port.open()
+    assert port.aborted == [1]
+    port.limit.abort_connections_with_large_buffers(port.loop.now)
+    assert port.aborted == [1]
+
+
+def test_large_buffers_are_shed_by_the_address_that_has_most() -> None:
+    port = Port(100)
+    port.open("idle_s", is_proven=True, read=MAX_READ_BYTES // 4, address="192.0.2.9")
+    for _ in range(5):
+        port.open("idle_s", is_proven=True, read=MAX_READ_BYTES // 4)
+    port.limit.abort_connections_with_large_buffers(port.loop.now)
+    assert port.aborted == [1, 2]
 
 
 def test_what_is_gone_or_was_never_counted_changes_nothing() -> None:

@@ -119,14 +119,14 @@ class Acceptor:
         """Accept up to _BURST waiting connections, and return whether more may wait; no error stops the next call."""
         for _ in range(_BURST):
             try:
-                client, _address = self._listening.accept()
+                client, address = self._listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return False
             except OSError as error:  # no file descriptors or no memory for sockets
                 self._pause_accepting(error)
                 return False
             client.setblocking(False)
-            self._start_connection(client)
+            self._start_connection(client, address[0])
         return True
 
     def _pause_accepting(self, error: OSError) -> None:
@@ -138,9 +138,9 @@ class Acceptor:
         self._loop.remove_reader(self._listening)
         self._loop.call_later(_PAUSE_S, self._resume)
 
-    def _start_connection(self, client: socket.socket) -> None:
+    def _start_connection(self, client: socket.socket, address: str) -> None:
         connection = self._make()
-        self.limit.admit(connection)
+        self.limit.admit(connection, address)
         if self._tls is not None and self._tls.trusted:
             connection.admits = partial(self._is_client_allowed, connection)
         task = self._loop.create_task(self._perform_handshake(connection, client))

@@ -1,12 +1,14 @@
 """Limits how many connections a port has, and chooses which one to end when another arrives.
 
 Knows connections by what they tell of themselves; nothing of sockets and TLS. The newcomer is always let in: whoever
-fills the port with connections, idle or half open, cannot lock the API server out, only end older ones.
+fills the port with connections, idle or half open, cannot lock the API server out, only end older ones, and first of
+all its own: a place is made by the address that has most connections.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from heapq import nsmallest
 from operator import attrgetter
 from typing import Final
 
@@ -22,18 +24,60 @@ _UNHEARD_BURST: Final = 1024 * 1024
 """At which bodies that were answered before they came are read to their end, all connections together."""
 _LARGE_READ: Final = 16 * 1024
 _PATIENCE_S: Final = 1.0
-"""A connection that is in the middle of a request is only ended for its buffers when its client made us wait so long:
-the body of an API server is there within milliseconds."""
+"""A connection in the middle of a request is only ended before idle ones, or for its buffers, when its client made us
+wait so long: the body of an API server is there within milliseconds."""
 _UNPROVEN_SHARE: Final = 4
 """A quarter of the places stays with connections that were not answered yet. Otherwise somebody who had every place
 answered once could end each newcomer, an API server's among them, by opening another."""
+_IDLE_TRIED: Final = 8
+"""How many idle connections are asked whether a request has arrived in their buffers, which takes a system call."""
+
+
+class _ClientAddress:
+    """The connections of one address, in the order in which they came; those are proven that were answered once."""
+
+    __slots__ = ("proven", "read_bytes", "unproven")
+
+    def __init__(self) -> None:
+        self.unproven: dict[BoundedConnection, None] = {}
+        self.proven: dict[BoundedConnection, None] = {}
+        self.read_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self.unproven) + len(self.proven)
+
+    def __iter__(self) -> Iterator[BoundedConnection]:
+        yield from self.proven
+        yield from self.unproven
+
+    def __contains__(self, connection: BoundedConnection) -> bool:
+        return connection in self.unproven or connection in self.proven
+
+    def least_needed(self, now: float, most_unproven: float) -> BoundedConnection:
+        """Return the connection that is needed least, of at least one.
+
+        That is an unproven one where there are more than `most_unproven`, then one that keeps us waiting in the middle
+        of a request, then the longest idle, then an unproven one, then the oldest of those that are answered.
+        """
+        unproven = next((one for one in self.unproven if one.has_kept_server_waiting(now)), None)
+        if unproven is not None and len(self.unproven) > most_unproven:
+            return unproven
+        slow = next(
+            (one for one in self.proven if not one.is_idle and one.has_kept_server_waiting(now, _PATIENCE_S)), None
+        )
+        return slow or next(_longest_unused(self.proven), None) or unproven or next(iter(self))
+
+    def with_large_buffers(self, now: float) -> Iterator[BoundedConnection]:
+        """Yield the connections that may be ended for the memory of their reads: unused ones, then slow ones."""
+        large = [one for one in self if one.largest_read >= _LARGE_READ]
+        idle = sorted((one for one in large if one.is_idle), key=attrgetter("since"))
+        yield from (one for one in idle if not one.has_unread())
+        slow = (one for one in large if not one.is_idle and one.has_kept_server_waiting(now, _PATIENCE_S))
+        yield from sorted(slow, key=attrgetter("since"))
 
 
 class ConnectionLimit:
-    """The connections of one port, counted from their accept, and the memory of their reads. Event loop only.
-
-    A connection is unproven until its first request was answered; those are kept in the order in which they came.
-    """
+    """The connections of one port, counted from their accept, and the memory of their reads. Event loop only."""
 
     def __init__(self, most: int, port: str, counters: Counters) -> None:
         """Count the connections of one port.
@@ -46,32 +90,35 @@ class ConnectionLimit:
         self._most = most
         self._port = port
         self._counters = counters
-        self._unproven: dict[BoundedConnection, None] = {}
-        self._proven: dict[BoundedConnection, None] = {}
+        self._addresses: dict[str, _ClientAddress] = {}
+        self._count = 0
         self.read_bytes = 0
         self._unheard = ReadingPace(_UNHEARD_BYTES_PER_S, _UNHEARD_BURST)
 
     def __len__(self) -> int:
-        return len(self._unproven) + len(self._proven)
+        return self._count
 
-    def admit(self, connection: BoundedConnection) -> None:
+    def admit(self, connection: BoundedConnection, address: str) -> None:
         """Count a new connection; when the port is full, first abort the connection that is needed least."""
-        while len(self) >= self._most:
+        while self._count >= self._most:
             self.abort_least_needed_connection()
-        connection.register = self
+        connection.register, connection.address = self, address
         connection.since = connection.loop.time()
-        self._unproven[connection] = None
-        self._update_connection_gauge()
+        self._addresses.setdefault(address, _ClientAddress()).unproven[connection] = None
+        self._change_count(1)
 
     def mark_first_request_answered(self, connection: BoundedConnection) -> None:
         """Note that the first request of a connection was answered."""
-        if connection in self._unproven:  # not aborted while its answer was computed
-            del self._unproven[connection]
-            self._proven[connection] = None
+        of = self._addresses.get(connection.address)
+        if of is not None and connection in of.unproven:  # not aborted while its answer was computed
+            del of.unproven[connection]
+            of.proven[connection] = None
 
     def add_read_bytes(self, connection: BoundedConnection, grown: int) -> None:
         """Note that the largest read of a connection grew by so many bytes."""
-        if connection in self._unproven or connection in self._proven:
+        of = self._addresses.get(connection.address)
+        if of is not None and connection in of:
+            of.read_bytes += grown
             self.read_bytes += grown
 
     def throttle_answered_body(self, size: int, now: float) -> float:
@@ -80,51 +127,47 @@ class ConnectionLimit:
 
     def forget(self, connection: BoundedConnection) -> None:
         """Stop counting a connection that has ended."""
-        if connection in self._unproven or connection in self._proven:
-            self._unproven.pop(connection, None)
-            self._proven.pop(connection, None)
-            self.read_bytes -= connection.largest_read
-            self._update_connection_gauge()
+        of = self._addresses.get(connection.address)
+        if of is None or connection not in of:
+            return
+        of.unproven.pop(connection, None)
+        of.proven.pop(connection, None)
+        of.read_bytes -= connection.largest_read
+        self.read_bytes -= connection.largest_read
+        if not of:
+            del self._addresses[connection.address]
+        self._change_count(-1)
 
     def abort_least_needed_connection(self) -> None:
-        """Abort the connection that is needed least, if there is any."""
-        victim = self._connection_to_end()
-        if victim is not None:
-            self._end(victim, "limit")
+        """Abort the connection that is needed least, of the address that has most of them."""
+        if self._addresses:
+            largest = max(self._addresses.values(), key=len)
+            now = next(iter(largest)).loop.time()
+            self._end(largest.least_needed(now, self._most / _UNPROVEN_SHARE), "limit")
 
     def abort_connections_with_large_buffers(self, now: float) -> None:
-        """Abort idle and then slow connections with large buffers until all buffers fit MAX_READ_BYTES."""
+        """Abort unused and slow connections with large buffers until all buffers fit MAX_READ_BYTES; first those of the
+        address that has most.
+        """
         if self.read_bytes <= MAX_READ_BYTES:
             return
-        large = [one for one in (*self._proven, *self._unproven) if one.largest_read >= _LARGE_READ]
-        slow = [one for one in large if _is_connection_idle(one) or one.has_kept_server_waiting(now, _PATIENCE_S)]
-        for one in sorted(slow, key=lambda one: (not _is_connection_idle(one), one.since)):
-            if self.read_bytes <= MAX_READ_BYTES:
-                return
-            self._end(one, "buffers")
-
-    def _connection_to_end(self) -> BoundedConnection | None:
-        """Return the connection to abort: a quarter of the places is left to unproven ones, after that the longest idle
-        goes.
-        """
-        unproven = next((one for one in self._unproven if one.has_kept_server_waiting(one.loop.time())), None)
-        if unproven is not None and len(self._unproven) * _UNPROVEN_SHARE > self._most:
-            return unproven
-        idle = min(filter(_is_connection_idle, self._proven), key=attrgetter("since"), default=None)
-        return idle or unproven or _first_connection(self._proven) or _first_connection(self._unproven)
+        for of in sorted(self._addresses.values(), key=attrgetter("read_bytes"), reverse=True):
+            for one in list(of.with_large_buffers(now)):
+                if self.read_bytes <= MAX_READ_BYTES:
+                    return
+                self._end(one, "buffers")
 
     def _end(self, connection: BoundedConnection, reason: str) -> None:
         self.forget(connection)
         connection.abort()
         self._counters.connections_aborted[reason,] += 1
 
-    def _update_connection_gauge(self) -> None:
-        self._counters.connections[self._port,] = len(self)
+    def _change_count(self, change: int) -> None:
+        self._count += change
+        self._counters.connections[self._port,] = self._count
 
 
-def _first_connection(connections: Iterable[BoundedConnection]) -> BoundedConnection | None:
-    return next(iter(connections), None)
-
-
-def _is_connection_idle(connection: BoundedConnection) -> bool:
-    return connection.waits_for == "idle_s"
+def _longest_unused(connections: Iterable[BoundedConnection]) -> Iterator[BoundedConnection]:
+    """Yield the connections that have been idle for longest, without those for which a request has arrived."""
+    idle = nsmallest(_IDLE_TRIED, (one for one in connections if one.is_idle), key=attrgetter("since"))
+    return (one for one in idle if not one.has_unread())

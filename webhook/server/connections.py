@@ -48,6 +48,7 @@ class BoundedConnection(ClientClock, HttpToolsProtocol):
     """uvicorn's HTTP/1.1 connection that knows what its client owes, so that `abort_overdue` can tell.
 
     Attributes:
+        address: of the client, without the port.
         register: told when the first request is completed, when buffers grow and when the connection is gone.
         admits: asked once after the handshake; a connection that it refuses is aborted before any HTTP is read.
         handshake: the task that connects it, until that is done.
@@ -59,6 +60,7 @@ class BoundedConnection(ClientClock, HttpToolsProtocol):
         largest_read: bytes that came at one time; the TLS layer keeps 2 to 3 times as much until the connection ends.
     """
 
+    address = ""
     register: Register | None = None
     admits: Callable[[asyncio.Transport], bool] | None = None
     handshake: asyncio.Task[None] | None = None
@@ -307,11 +309,12 @@ class BoundedConnection(ClientClock, HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def close_if_unused(self) -> None:
-        """Close an idle connection unless bytes of a request wait in the buffers of the system or of TLS."""
-        if (self.is_idle or self.is_new) and not self.transport.is_closing() and not self._has_unread():
+        """Close an idle connection unless bytes of a request wait in a buffer."""
+        if (self.is_idle or self.is_new) and not self.transport.is_closing() and not self.has_unread():
             self.transport.close()
 
-    def _has_unread(self) -> bool:
+    def has_unread(self) -> bool:
+        """Return whether bytes of a request wait in the buffers of the system or of TLS."""
         tls = self.transport.get_extra_info("ssl_object")
         if isinstance(tls, RecordwiseTlsObject) and tls.has_unread:
             return True
