@@ -65,6 +65,26 @@ def test_nor_does_a_user_in_several_namespaces():
     assert [type(answer) for answer in asyncio.run(run())] == [OutOfTime, OutOfTime, bytes]
 
 
+def test_an_arrival_is_not_compared_with_all_who_wait(monkeypatch: pytest.MonkeyPatch):
+    asked, lane, may_start = [], lane_of(2), WorkerLane._may_start
+
+    def noted(of: WorkerLane, tenant: Tenant) -> bool:
+        asked.append(tenant)
+        return may_start(of, tenant)
+
+    async def run() -> list[object]:
+        until = time.monotonic() + 1
+        greedy = [lane.run(lambda: work(60), Tenant(f"ns-{i}", "greedy"), until) for i in range(50)]
+        waiting = asyncio.gather(*greedy, return_exceptions=True)
+        while lane.waiting_review_count < 49:
+            await asyncio.sleep(0.01)
+        assert len(asked) == 50
+        return await waiting
+
+    monkeypatch.setattr(WorkerLane, "_may_start", noted)
+    assert {type(answer) for answer in asyncio.run(run())} == {OutOfTime}
+
+
 def test_whoever_used_much_leaves_the_last_worker_to_others():
     lane = lane_of(2)
 

@@ -99,11 +99,14 @@ class WorkerLane:
     # ---- slots
 
     async def _reserve_worker(self, tenant: Tenant, deadline: float) -> None:
-        """Wait until a worker is reserved for the tenant."""
-        if not self._queue and self._may_start(tenant):
+        """Wait until a worker is reserved for the tenant.
+
+        A tenant that may start a worker does so at once, since none of those who wait may. The queue is only searched
+        when a worker ends: the search walks over all light tenants that may not start another one.
+        """
+        if self._may_start(tenant):
             self._running.append(tenant)
             return
-        asyncio.get_running_loop().call_soon(self._give_slots)  # a light tenant need not wait behind a heavy one
         try:
             await self._queue.wait(tenant, deadline)
         except TimeoutError:
