@@ -36,7 +36,9 @@ section 5.1)."""
 _MOST_PEEKED: Final = 4096
 """How many bytes of a first message are looked at; such a message has 300 to 2,000 bytes."""
 _PEEK_S: Final = 0.02
-"""Seconds between two looks at a first message that arrives in pieces."""
+_MOST_PEEK_S: Final = 0.32
+"""Seconds between the first two looks at a first message that arrives in pieces, and at most between later ones. Each
+look takes longer than a wait: a thousand messages that never end would keep a processor busy."""
 
 
 class Acceptor:
@@ -183,8 +185,10 @@ class Acceptor:
 
     async def _wait_for_handshake_turn(self, client: socket.socket, peer: str) -> None:
         """Wait until the client's first TLS record has arrived and the scheduler has time for the handshake."""
-        while not _has_first_tls_record(await self._peek(client)):  # noqa: ASYNC110
-            await asyncio.sleep(_PEEK_S)  # the socket stays readable: waiting for more would wake at once
+        pause = _PEEK_S
+        while not _has_first_tls_record(await self._peek(client)):
+            await asyncio.sleep(pause)  # the socket stays readable: waiting for more would wake at once
+            pause = min(2 * pause, _MOST_PEEK_S)
         tenant = handshake_tenant(peer.rpartition(":")[0])
         await self._scheduler.wait_for_turn(tenant)
         self._scheduler.worked(tenant, _HANDSHAKE_S)
