@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from webhook.attributes import JSON
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import STEP, Deadline
 from webhook.evaluation.request_objects import RequestObjects
+from webhook.evaluation.typed_input import decode_request_objects
 from webhook.facts.assumptions import ClusterAssumptions
 from webhook.facts.check import Check, problems_of_group
 from webhook.facts.dra.requests import read_requests
@@ -27,6 +29,8 @@ from webhook.facts.training_jobs.typed_job import read_job
 from webhook.facts.view import ClusterView
 from webhook.facts.volcano_objects.types import Job
 from webhook.problem import Problem
+from webhook.schema import decode
+from webhook.schema.types import Items as ListOf
 from webhook.schema.values import ValueDeclarations
 from webhook.typed.environment import read_environment
 from webhook.typed.pods import PodSpec
@@ -79,6 +83,11 @@ PATCHES = of_kind(
     {"podTemplateOverrides": [{"targetJobs": [{"name": "node"}], "spec": {}}] * MANY},
 )
 WRAPPER = of_kind("workload.codeflare.dev/v1beta2", "AppWrapper", {"components": [{}] * MANY})
+MISTYPED = of_kind(
+    "kubeflow.org/v1",
+    "PyTorchJob",
+    {"pytorchReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [{"args": [1] * MANY}]}}}}},
+)
 ELASTIC = of_kind(
     "kubeflow.org/v1",
     "PyTorchJob",
@@ -151,6 +160,18 @@ def wrong_choices(looks: Looks) -> None:
     assert len(list(declared.breaches({"b": ["cow"] * MANY}, "a", (), looks))) == MANY
 
 
+def values_of_a_wrong_type(looks: Deadline) -> None:
+    assert len(decode([1] * MANY, ListOf("text"), (), looks).mismatches) == MANY
+
+
+def wrong_types_of_a_template(looks: Looks) -> None:
+    attributes = replace(fixtures.attributes_of_object(MISTYPED, TABLE.row), is_decoded=False)
+    decoded = decode_request_objects(attributes, looks)
+    looks.count = 0
+    (template,) = decoded.decode_templates(pod_templates(MISTYPED, TABLE, looks))
+    assert len(template.mismatches) == MANY
+
+
 WALKS: dict[str, tuple[int, Callable[[Looks], Any]]] = {
     "alternatives of a request": (10, alternatives),
     "templates as virtual Pods": (15, virtual_pods),
@@ -159,6 +180,8 @@ WALKS: dict[str, tuple[int, Callable[[Looks], Any]]] = {
     "names of resources": (10, resource_names),
     "metrics of an autoscaler": (1, metrics),
     "keys that JobSet does not know": (20, unknown_keys),
+    "values of a wrong type": (4, values_of_a_wrong_type),
+    "wrong types of a template": (2, wrong_types_of_a_template),
     "elements without a template": (1, lambda looks: pod_templates(TASKS_WITHOUT_TEMPLATE, TABLE, looks)),
     "elements without an object": (1, lambda looks: list(embedded_objects(WRAPPER, TABLE, looks))),
     "problems of a check": (1, problems),

@@ -7,7 +7,7 @@ but the policies about them is asked about such an object or template.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -55,8 +55,7 @@ class DecodedRequestObjects:
         """Return the mismatches outside the pod templates."""
         if not self.mismatches:
             return ()
-        places = {podset.path for podset in podsets if podset.path}
-        return tuple(each for each in self.mismatches if _place_that_contains(each.at, places) is None)
+        return tuple(self._mismatches_by_template(podsets).get(None, ()))
 
     def omitted_paths(self, podsets: Iterable[PodSet]) -> tuple[FieldPath, ...]:
         """Return the paths where the decoded object lacks something: placeholders, and templates that are not
@@ -64,22 +63,26 @@ class DecodedRequestObjects:
         """
         if not self.mismatches:
             return self.unfilled
-        places = {podset.path for podset in podsets if podset.path}
-        broken = (_place_that_contains(each.at, places) for each in self.mismatches)
-        return (*self.unfilled, *dict.fromkeys(path for path in broken if path is not None))
+        return (*self.unfilled, *(path for path in self._mismatches_by_template(podsets) if path is not None))
 
     def decode_templates(self, podsets: Sequence[PodSet]) -> tuple[DecodedValue, ...]:
         """Return the templates of the object, decoded; paths of mismatches begin at the template."""
-        inside: dict[FieldPath, list[Mismatch]] = {podset.path: [] for podset in podsets}
-        for each in self.mismatches:
-            place = _place_that_contains(each.at, inside)
-            if place is not None:
-                inside[place].append(each)
-        return tuple(self._decode_template(podset, self.object, inside[podset.path]) for podset in podsets)
+        inside = self._mismatches_by_template(podsets) if self.mismatches else {}
+        return tuple(self._decode_template(podset, self.object, inside.get(podset.path, ())) for podset in podsets)
 
     def old_template(self, podset: PodSet) -> JSON:
         """Return a template of the former object, without values of a wrong type."""
         return self._decode_template(podset, self.old_object, ()).value
+
+    def _mismatches_by_template(self, podsets: Iterable[PodSet]) -> Mapping[FieldPath | None, Sequence[Mismatch]]:
+        """Return the mismatches by the path of the template that contains them, in their order; outside by None."""
+        places = {podset.path for podset in podsets if podset.path}
+        ends = sorted({len(place) for place in places}, reverse=True)
+        grouped: dict[FieldPath | None, list[Mismatch]] = {}
+        for each in self.deadline.charge_for_items(self.mismatches):
+            place = next((each.at[:end] for end in ends if each.at[:end] in places), None)
+            grouped.setdefault(place, []).append(each)
+        return grouped
 
     def _decode_template(self, podset: PodSet, whole: JSON, inside: Sequence[Mismatch]) -> DecodedValue:
         self.deadline.spend(_WORK_OF_TEMPLATE)
@@ -90,7 +93,7 @@ class DecodedRequestObjects:
             value = paths.get(whole, podset.path, {})
             return DecodedValue(
                 {"spec": value} if podset.bare else value,
-                tuple(_mismatch_inside_template(each, podset) for each in inside),
+                tuple(_mismatch_inside_template(each, podset) for each in self.deadline.charge_for_items(inside)),
             )
         return decode(podset.template, kubernetes_type(TEMPLATE), (), self.deadline)
 
@@ -116,11 +119,6 @@ def is_mistyped(attributes: Attributes, deadline: Deadline) -> bool:
 
 def _is_template_type(of: Type | None) -> bool:
     return of is not None and of in (kubernetes_type(TEMPLATE), kubernetes_type(_POD_SPEC))
-
-
-def _place_that_contains(path: FieldPath, places: Iterable[FieldPath]) -> FieldPath | None:
-    """Return the one of the places that contains the path; None if there is none."""
-    return next((path[:end] for end in range(len(path), 0, -1) if path[:end] in places), None)
 
 
 def _mismatch_inside_template(mismatch: Mismatch, podset: PodSet) -> Mismatch:

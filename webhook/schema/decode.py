@@ -29,6 +29,8 @@ _CUSTOM: Final = frozenset(("int64", "int32"))
 _WHOLE: Final[Mapping[str, str]] = {"int32": "number"}
 _LONG: Final = 8
 """From how many entries on a list is first tested as a whole before each entry is decoded."""
+_WORK_OF_MISMATCH: Final = 3
+"""Units of work to note a value of a wrong type with its path, some 1.5 microseconds."""
 _EMPTY: Final[Mapping[str, JSON]] = {"text": "", "number": 0, "int64": 0, "int32": 0, "truth": False}
 
 
@@ -80,6 +82,7 @@ class _ValueDecoder:
         return self._record_mismatch(value, EXPECTED[of if isinstance(value, int) else _WHOLE.get(of, of)])
 
     def _record_mismatch(self, value: JSON, expected: str) -> JSON:
+        self.deadline.spend(_WORK_OF_MISMATCH)
         if is_placeholder_for_non_text(value) if isinstance(value, str) else is_unquoted_bracket_placeholder(value):
             self.unfilled.append(tuple(self.at))
         else:
@@ -93,9 +96,8 @@ class _ValueDecoder:
         return made
 
     def _object(self, value: dict[str, JSON], of: Fields) -> JSON:
-        self.deadline.spend(len(value))
         changed = {}
-        for name, held in value.items():
+        for name, held in self.deadline.charge_for_items(value.items()):
             inner = of.fields.get(name, of.others or "any")
             if held is None:
                 made = None if inner == "quantity" and name not in of.fields else _ABSENT
@@ -109,15 +111,16 @@ class _ValueDecoder:
         return {name: held for name, held in both.items() if held is not _ABSENT}
 
     def _list(self, value: list[JSON], of: Items) -> JSON:
-        self.deadline.spend(len(value))
         if len(value) >= _LONG and create_type_check(of)(value):
+            self.deadline.spend(len(value))
             return value
-        changed = {}
-        for index, held in enumerate(value):
+        changed = value
+        for index, held in enumerate(self.deadline.charge_for_items(value)):
             made = _ABSENT if held is None else self._decode_at_step(index, held, of.item)
             if made is not held:
+                changed = value.copy() if changed is value else changed
                 changed[index] = zero_value_of_type(of.item) if made is _ABSENT else made
-        return [changed.get(index, held) for index, held in enumerate(value)] if changed else value
+        return changed
 
 
 def _is_of_scalar_type(of: Scalar, value: JSON) -> bool:
