@@ -12,9 +12,10 @@ import pytest
 from tests.facts.subjects import POD
 from tests.literals import TABLE
 from webhook.admission import fixtures
-from webhook.attributes import JSON
+from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import STEP, Deadline
+from webhook.evaluation.object_decoding import decode_patched_object
 from webhook.evaluation.request_objects import RequestObjects
 from webhook.evaluation.typed_input import decode_request_objects
 from webhook.facts.assumptions import ClusterAssumptions
@@ -179,6 +180,21 @@ def wrong_types_of_a_template(looks: Looks) -> None:
     assert len(template.mismatches) == MANY
 
 
+def pod_with(container: JSON) -> JSON:
+    return of_kind("v1", "Pod", {"containers": [dict(container) for _ in range(MANY)]})
+
+
+def decoding_after_a_patch(looks: Deadline) -> None:
+    before, after = pod_with({"name": "a"}), pod_with({"name": "b"})
+    assert decode_patched_object(after, before, GroupVersionKind("", "v1", "Pod"), looks) == after
+
+
+def requests_for_gpu(looks: Looks) -> None:
+    asked = subject(pod_with({"resources": {"limits": {"gpu": 1}}}), looks)
+    asked.attributes = replace(asked.attributes, namespace="")
+    assert len(asked.fact("portableGpu")["asks"]) == MANY
+
+
 WALKS: dict[str, tuple[int, Callable[[Looks], Any]]] = {
     "alternatives of a request": (10, alternatives),
     "templates as virtual Pods": (15, virtual_pods),
@@ -190,6 +206,8 @@ WALKS: dict[str, tuple[int, Callable[[Looks], Any]]] = {
     "keys that JobSet does not know": (20, unknown_keys),
     "values of a wrong type": (4, values_of_a_wrong_type),
     "wrong types of a template": (2, wrong_types_of_a_template),
+    "decoding after a patch": (6, decoding_after_a_patch),
+    "requests for gpu": (25, requests_for_gpu),
     "elements without a template": (1, lambda looks: pod_templates(TASKS_WITHOUT_TEMPLATE, TABLE, looks)),
     "elements without an object": (1, lambda looks: list(embedded_objects(WRAPPER, TABLE, looks))),
     "problems of a check": (1, problems),

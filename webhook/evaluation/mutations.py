@@ -65,7 +65,7 @@ def apply_mutation(
         merged = configuration.apply_configuration(obj, wanted, kind, crd=crd, sent=sent, deadline=deadline)
         if given.has_nil:
             merged = structural.object_as_stored(merged, declared.schema if declared else None, deadline)
-        changed = convert_applied_object(merged, obj, kind)
+        changed = convert_applied_object(merged, obj, kind, deadline)
     return structural.with_schema_defaults(changed, declared.schema, deadline) if declared else changed
 
 
@@ -81,7 +81,7 @@ def _patch_object(
         return obj
     except PatchError as error:
         raise PatchError(f"JSON Patch: {error}") from error
-    return decode_patched_object(patched, obj, kind)
+    return decode_patched_object(patched, obj, kind, deadline)
 
 
 def _operation_as_json(value: Struct, given: patchvalues.JsonPartTracker) -> JSON:

@@ -15,6 +15,7 @@ from typing import Any
 
 from webhook import quantity
 from webhook.attributes import JSON, GroupVersionKind
+from webhook.deadline import Deadline
 from webhook.errors import PatchError
 from webhook.patch.schema import Node, schema_of_kind, shape_of_node
 
@@ -35,7 +36,9 @@ class UndecodableObject(PatchError):
     """The error for a patched object that cannot be decoded; the request fails whatever the failurePolicy says."""
 
 
-def decode_patched_object(patched: JSON, before: JSON, kind: GroupVersionKind) -> JSON:
+def decode_patched_object(
+    patched: JSON, before: JSON, kind: GroupVersionKind, deadline: Deadline | None = None
+) -> JSON:
     """Return the object of a JSON patch after decoding.
 
     Raises:
@@ -47,14 +50,17 @@ def decode_patched_object(patched: JSON, before: JSON, kind: GroupVersionKind) -
     node = schema_of_kind(kind)
     if not isinstance(node, str):
         return patched
-    for wrong in _decoding_errors(patched, before, node, kind.kind, ""):
+    until = deadline or Deadline()
+    for wrong in _decoding_errors(patched, before, node, kind.kind, "", deadline=until):
         raise UndecodableObject(wrong)
-    if unknown := [f'unknown field "{path}"' for path in _unknown_fields(patched, before, node, "")]:
+    if unknown := [f'unknown field "{path}"' for path in _unknown_fields(patched, before, node, "", until)]:
         raise UndecodableObject(f"strict decoding error: {', '.join(unknown)}")
-    return _without_empty_values(patched, before, node)
+    return _without_empty_values(patched, before, node, until)
 
 
-def convert_applied_object(merged: JSON, before: JSON, kind: GroupVersionKind) -> JSON:
+def convert_applied_object(
+    merged: JSON, before: JSON, kind: GroupVersionKind, deadline: Deadline | None = None
+) -> JSON:
     """Return the object of an ApplyConfiguration after the conversion to Go's types.
 
     Raises:
@@ -63,46 +69,56 @@ def convert_applied_object(merged: JSON, before: JSON, kind: GroupVersionKind) -
     node = schema_of_kind(kind)
     if not isinstance(node, str):
         return merged
-    for path in _integer_fields_with_fractions(merged, before, node, ""):
+    until = deadline or Deadline()
+    for path in _integer_fields_with_fractions(merged, before, node, "", until):
         wanted = "int64" if path in _INT64 else "int32"
         raise PatchError(
             f"unable to convert unstructured object to {kind.api_version}, Kind={kind.kind}: "
             f"cannot convert float64 to {wanted}"
         )
-    return _without_empty_values(merged, before, node)
+    return _without_empty_values(merged, before, node, until)
 
 
-def _integer_fields_with_fractions(value: JSON, before: JSON, node: Node, name: str) -> Iterator[str]:
+def _integer_fields_with_fractions(
+    value: JSON, before: JSON, node: Node, name: str, deadline: Deadline
+) -> Iterator[str]:
     """Yield the names of integer fields that a change set to fractions."""
     if value is not before and node is not None and shape_of_node(node).scalar == "numeric":
         if isinstance(value, float) and not value.is_integer():
             yield name
         return
-    for key, item, old, inner in _changed_parts(value, before, node):
-        yield from _integer_fields_with_fractions(item, old, inner, key if isinstance(key, str) else name)
+    for key, item, old, inner in _changed_parts(value, before, node, deadline):
+        yield from _integer_fields_with_fractions(item, old, inner, key if isinstance(key, str) else name, deadline)
 
 
-def _changed_parts(value: JSON, before: JSON, node: Node) -> Iterator[tuple[str | int, JSON, JSON, Node]]:
+def _changed_parts(
+    value: JSON, before: JSON, node: Node, deadline: Deadline
+) -> Iterator[tuple[str | int, JSON, JSON, Node]]:
     """Yield the parts of a value that a change replaced, in the order of Go's JSON: key, new value, old value, schema
     node.
     """
     if value is before or node is None:
         return
+    deadline.spend(1)
     shape = shape_of_node(node)
     if shape.map and isinstance(value, dict):
         known: Mapping[str, JSON] = before if isinstance(before, dict) else {}
         fields, other = shape.map.fields, shape.map.other
-        changed = [name for name, item in value.items() if known.get(name, _ABSENT) is not item]
+        changed = [
+            name for name, item in deadline.charge_for_items(value.items()) if known.get(name, _ABSENT) is not item
+        ]
         for name in sorted(changed):
             yield name, value[name], known.get(name, _ABSENT), fields.get(name, other)
     elif shape.list and isinstance(value, list):
-        for index, item in enumerate(value):
+        for index, item in enumerate(deadline.charge_for_items(value)):
             old = before[index] if isinstance(before, list) and index < len(before) else _ABSENT
             if item is not old:
                 yield index, item, old, shape.list.element
 
 
-def _decoding_errors(value: JSON, before: JSON, node: Node, struct: str, path: str) -> Iterator[str]:
+def _decoding_errors(
+    value: JSON, before: JSON, node: Node, struct: str, path: str, *, deadline: Deadline
+) -> Iterator[str]:
     """Yield Go's decoding errors for values of the wrong type. `struct` is the Go type around the field."""
     if value is None or node is None:
         return
@@ -111,9 +127,9 @@ def _decoding_errors(value: JSON, before: JSON, node: Node, struct: str, path: s
         return
     own = _go_struct_of_node(node) or struct if isinstance(value, dict) else struct
     fields = shape_of_node(node).map.fields if isinstance(value, dict) and shape_of_node(node).map else {}  # type: ignore[union-attr]
-    for key, item, old, inner in _changed_parts(value, before, node):
+    for key, item, old, inner in _changed_parts(value, before, node, deadline):
         inside = f"{path}.{key}" if key in fields else path
-        yield from _decoding_errors(item, old, inner, own, inside)
+        yield from _decoding_errors(item, old, inner, own, inside, deadline=deadline)
 
 
 def _decoding_error_of_value(value: JSON, node: Node, struct: str, path: str) -> str:
@@ -180,28 +196,28 @@ def _value_in_error(value: JSON) -> str:
     return f"number {json.dumps(value)}" if isinstance(value, float) else "number"
 
 
-def _unknown_fields(value: JSON, before: JSON, node: Node, path: str) -> Iterator[str]:
-    for key, item, old, inner in _changed_parts(value, before, node):
+def _unknown_fields(value: JSON, before: JSON, node: Node, path: str, deadline: Deadline) -> Iterator[str]:
+    for key, item, old, inner in _changed_parts(value, before, node, deadline):
         where = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}" if path else key
         if inner is None:
             yield where
         else:
-            yield from _unknown_fields(item, old, inner, where)
+            yield from _unknown_fields(item, old, inner, where, deadline)
 
 
-def _without_empty_values(value: JSON, before: JSON, node: Node) -> JSON:
+def _without_empty_values(value: JSON, before: JSON, node: Node, deadline: Deadline) -> JSON:
     """Return the value without its nulls and without the lists and maps that a change left empty."""
-    changed = list(_changed_parts(value, before, node))
+    changed = list(_changed_parts(value, before, node, deadline))
     if not changed:
         return value
     if isinstance(value, list):
         result = list(value)
         for key, item, old, inner in changed:
-            result[int(key)] = _without_empty_values(item, old, inner)
+            result[int(key)] = _without_empty_values(item, old, inner, deadline)
         return result
     settled: dict[str, Any] = dict(value)
     for name, item, old, inner in changed:
-        new = _without_empty_values(item, old, inner)
+        new = _without_empty_values(item, old, inner, deadline)
         if new is None and inner == "string" and not _go_struct_of_node(node):
             settled[str(name)] = ""  # a null among the texts of a map is an empty text
         elif new is None or (new in ({}, []) and not _go_struct_of_node(inner)):
