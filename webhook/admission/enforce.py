@@ -22,6 +22,7 @@ from webhook.decisions import (
     Verdict,
     severity_rank,
 )
+from webhook.problem import Problem
 from webhook.problems import text
 from webhook.wording import counted
 
@@ -163,13 +164,28 @@ def _denial_status_in_api_server_words(denied: Decision, attributes: Attributes)
 
 @dataclass(frozen=True, slots=True)
 class _DenialMessage:
-    """The message of one problem: as a sentence with its rule, and with the field separate."""
+    """The message of one problem: as a sentence with its rule, and with the field separate.
+
+    `about` is the problem; without one, `said` is the message without the field.
+    """
 
     text: str
     field: str
-    message: str
     rule: str
-    is_for_administrators: bool = False
+    named: str
+    said: str = ""
+    about: Problem | None = None
+
+    @property
+    def is_for_administrators(self) -> bool:
+        """Return whether only an administrator can do what it says."""
+        return self.about is not None and self.about.is_for_administrators
+
+    @property
+    def message(self) -> str:
+        """Return the message without its field; few of those of a long list are shown."""
+        said = text.sentence_without_path(self.about) if self.about else self.said
+        return f"{said} (claimgate: {self.named})"
 
 
 def _messages_by_severity(decisions: Iterable[Decision]) -> Iterator[_DenialMessage]:
@@ -179,17 +195,19 @@ def _messages_by_severity(decisions: Iterable[Decision]) -> Iterator[_DenialMess
             yield _DenialMessage(
                 text=f"{text.problem_as_sentence(problem)} ({problem.code})",
                 field=problem.path,
-                message=f"{text.sentence_without_path(problem)} (claimgate: {problem.code})",
                 rule=problem.code,
-                is_for_administrators=problem.is_for_administrators,
+                named=problem.code,
+                about=problem,
             )
         if not decision.problems:
             rule = decision.rule or decision.policy
             said = text.shorten_text(decision.message, MAX_MESSAGE - _SUFFIX)
             named = rule if "/" in rule else f"policy {rule}"
             at, rest = paths.split_off_leading_path(said)
-            message = f"{rest.removeprefix(':').strip()} (claimgate: {named})"
-            yield _DenialMessage(text=f"{said} ({named})", field=paths.path_as_text(at), message=message, rule=rule)
+            bare = rest.removeprefix(":").strip()
+            yield _DenialMessage(
+                text=f"{said} ({named})", field=paths.path_as_text(at), rule=rule, named=named, said=bare
+            )
 
 
 def denial_text_in_api_server_words(decision: Decision, attributes: Attributes) -> str:
@@ -260,7 +278,10 @@ def without_control_characters(line: str) -> str:
 
     Of a line that is far too long only the beginning is read, and shown: a user chooses the names in it.
     """
-    return line[: 4 * MAX_WARNINGS].translate(_CONTROL).translate(_SURROGATES).strip()
+    shown = line[: 4 * MAX_WARNINGS]
+    if not shown.isprintable():
+        shown = shown.translate(_CONTROL).translate(_SURROGATES)
+    return shown.strip()
 
 
 def audit_annotations(decisions: Sequence[Decision]) -> Mapping[str, str]:

@@ -80,13 +80,14 @@ def _apply_exceptions(decision: Decision, exceptions: ObjectExceptions) -> Itera
 
 def _decision_about_problems(decision: Decision, problems: Sequence[Problem]) -> Decision:
     """Return the decision with only some of its problems."""
+    listed = problems[: text.MOST_LISTED]
     return replace(
         decision,
         problems=tuple(problems),
         rule=problems[0].code,
         path=problems[0].path,
         message=text.join_fitting_texts(
-            [text.problem_as_sentence(each) for each in problems], _LONGEST, text.MOST_LISTED
+            [text.problem_as_sentence(each) for each in listed], _LONGEST, len(problems) - len(listed)
         ),
         missing=tuple(dict.fromkeys(each for problem in problems for each in problem.missing)),
     )

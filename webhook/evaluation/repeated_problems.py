@@ -99,7 +99,9 @@ class _ProblemComparison:
 
     def _decision_about_rest(self, decision: Decision, left: Sequence[Problem]) -> Decision:
         """Return a decision about its remaining problems; a warning names the other places too."""
-        problems = [self._problem_with_all_places(problem, decision) for problem in left]
+        problems = [
+            self._problem_with_all_places(problem, decision) for problem in self._deadline.charge_for_items(left)
+        ]
         if len(problems) == len(decision.problems) and all(map(is_, problems, decision.problems)):
             return decision
         return replace(decision, **decision_fields_about(problems, self._policies[decision.policy]))

@@ -85,9 +85,9 @@ def not_evaluated_sentence(missing: Iterable[str]) -> str:
 
 def message_of_problems(problems: Sequence[Problem], longest: int) -> str:
     """Write the problems of one validation in at most so many characters; the same of several places once."""
-    return join_fitting_texts(
-        [problem_as_sentence(problem) for problem in _group_similar_problems(problems)], longest, MOST_LISTED
-    )
+    different = list(_group_similar_problems(problems))
+    listed = [problem_as_sentence(problem) for problem in different[:MOST_LISTED]]
+    return join_fitting_texts(listed, longest, len(different) - len(listed))
 
 
 def _group_similar_problems(problems: Sequence[Problem]) -> Iterator[Problem]:
@@ -127,19 +127,21 @@ def itemized_text(texts: Sequence[str], left: int = 0, note: str = "") -> str:
     return "".join((f"{len(texts) + left} problems{note}:", *(f"{_ITEM}{text}" for text in (*texts, *more))))
 
 
-def join_fitting_texts(texts: Sequence[str], longest: int, most: int = 1_000_000) -> str:
-    """Join as many texts as fit, and say how many more there are; the first one always, cut where it is too long."""
-    whole = "; ".join(texts[:most])
-    if len(texts) <= most and len(whole) <= longest:
+def join_fitting_texts(texts: Sequence[str], longest: int, others: int = 0) -> str:
+    """Join as many texts as fit, and say how many more there are, with `others` that are not among them; the first one
+    always, cut where it is too long.
+    """
+    whole = "; ".join(texts)
+    if not others and len(whole) <= longest:
         return whole
     kept = [shorten_text(texts[0], longest - _LAST)]
     remaining = longest - _LAST - len(kept[0])
-    for text in texts[1:most]:
+    for text in texts[1:]:
         remaining -= len(text) + 2
         if remaining < 0:
             break
         kept.append(text)
-    left = len(texts) - len(kept)
+    left = len(texts) + others - len(kept)
     return "; ".join((*kept, f"and {left} more")) if left else kept[0]
 
 
