@@ -24,6 +24,8 @@ from webhook.facts.dra.requests import read_requests
 from webhook.facts.dra.types import ResourceClaim
 from webhook.facts.gpu.resources import count_gpus_of_json_resources
 from webhook.facts.jobset.checks import check_job_set
+from webhook.facts.ray.num_gpus import validate_num_gpus
+from webhook.facts.ray.ray import ray_cluster_spec_of
 from webhook.facts.subject import Subject
 from webhook.facts.training_jobs.autoscaler import max_pods_of_job
 from webhook.facts.training_jobs.typed_job import read_job
@@ -189,6 +191,21 @@ def decoding_after_a_patch(looks: Deadline) -> None:
     assert decode_patched_object(after, before, GroupVersionKind("", "v1", "Pod"), looks) == after
 
 
+def settings_of_a_wrong_type(looks: Looks) -> None:
+    declared = ValueDeclarations({"a": {"b": {"list": {"flag": True}}}})
+    breaches = declared.breaches({"b": [1] * MANY}, "a", (), looks)
+    next(breaches)
+    looks.count = 0
+    assert len(list(breaches)) == MANY - 1
+
+
+def groups_of_a_ray_cluster(looks: Looks) -> None:
+    asked = subject(of_kind("ray.io/v1", "RayCluster", {"workerGroupSpecs": [{}] * MANY}), looks)
+    assert ray_cluster_spec_of(asked).groups()
+    looks.count = 0
+    assert list(validate_num_gpus(asked)) == []
+
+
 def requests_for_gpu(looks: Looks) -> None:
     asked = subject(pod_with({"resources": {"limits": {"gpu": 1}}}), looks)
     asked.attributes = replace(asked.attributes, namespace="")
@@ -207,6 +224,8 @@ WALKS: dict[str, tuple[int, Callable[[Looks], Any]]] = {
     "values of a wrong type": (4, values_of_a_wrong_type),
     "wrong types of a template": (2, wrong_types_of_a_template),
     "decoding after a patch": (6, decoding_after_a_patch),
+    "settings of a wrong type": (1, settings_of_a_wrong_type),
+    "groups of a Ray cluster": (15, groups_of_a_ray_cluster),
     "requests for gpu": (25, requests_for_gpu),
     "elements without a template": (1, lambda looks: pod_templates(TASKS_WITHOUT_TEMPLATE, TABLE, looks)),
     "elements without an object": (1, lambda looks: list(embedded_objects(WRAPPER, TABLE, looks))),

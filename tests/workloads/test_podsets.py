@@ -311,6 +311,12 @@ def test_pod_sets(obj: object, expected: list) -> None:
     assert [(p.name, paths.path_as_text(p.path), p.count) for p in pod_templates(obj, TABLE)] == expected
 
 
+def test_a_name_that_is_no_text_names_no_pod_set() -> None:
+    jobs = [{"name": name, "template": {"spec": {"template": POD}}} for name in ("a", ["b"] * 1000, {"c": 1}, 7)]
+    found = pod_templates(workload("jobset.x-k8s.io/v1alpha2", "JobSet", replicatedJobs=jobs), TABLE)
+    assert [podset.name for podset in found] == ["a", "1", "2", "7"]
+
+
 def test_groups_multiply_pods() -> None:
     lws = workload(
         "leaderworkerset.x-k8s.io/v1",

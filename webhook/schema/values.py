@@ -89,9 +89,9 @@ class ValueDeclarations:
             deadline: is charged for what is walked.
         """
         decoded = decode(value, _type_of_declaration(self, {"object": name}), at, deadline)
-        for each in decoded.mismatches:
+        for each in deadline.charge_for_items(decoded.mismatches):
             yield Breach(what="wrongType", at=each.at, given=each.value, expected=each.expected)
-        settled = {each.at for each in decoded.mismatches} | set(decoded.unfilled)
+        settled = {each.at for each in deadline.charge_for_items(decoded.mismatches)} | set(decoded.unfilled)
         if decoded.value is not None:
             yield from self.breaches_of_decoded(decoded.value, name, at, deadline, settled)
 

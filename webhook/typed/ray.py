@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from webhook.attributes import GroupVersionKind
+from webhook.typed.collections import Items
 from webhook.typed.fields import OptionalNumber, Part, Parts, Raw, Text, Truth, ValueMap
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodTemplate
@@ -38,9 +39,9 @@ class RayClusterSpec(Typed):
     upgrade_strategy = Part(UpgradeStrategy)
     worker_group_specs = Parts(Group)
 
-    def groups(self) -> list[Group]:
+    def groups(self) -> Items[Group]:
         """Return the group of the head, then those of the workers."""
-        return [self.head_group_spec, *self.worker_group_specs]
+        return self.charged_list([self.head_group_spec, *self.worker_group_specs])
 
 
 class RayCluster(Object):

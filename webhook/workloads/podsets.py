@@ -216,7 +216,7 @@ def _declared(place: TemplatePlace, declared: DeclaredTemplates, items: Iterable
 
 def _name(obj: JSON) -> str:
     metadata = _field(obj, "metadata") or {}
-    return str(_field(metadata, "name") or _field(metadata, "generateName") or "")
+    return _name_of_element(metadata, "name") or _name_of_element(metadata, "generateName")
 
 
 def places_of_path(
@@ -245,10 +245,16 @@ def _walk(
 def _elements(path: FieldPath, value: JSON, step: str, named: str, deadline: Deadline) -> Iterator[TemplatePlace]:
     if step == "[]" and isinstance(value, list):
         for index, element in enumerate(deadline.charge_for_items(value)):
-            yield TemplatePlace((*path, index), element, element, str((named and _field(element, named)) or index))
+            yield TemplatePlace((*path, index), element, element, _name_of_element(element, named) or str(index))
     elif step == "{}" and isinstance(value, dict):
         for key, element in deadline.charge_for_items(value.items()):
             yield TemplatePlace((*path, key), element, element, key.lower())
+
+
+def _name_of_element(element: JSON, named: str) -> str:
+    """Return the name of an element in a field; "" for a list or an object in its place, whose text may be long."""
+    name = _field(element, named) if named else None
+    return "" if not name or isinstance(name, dict | list) else str(name)
 
 
 @lru_cache(maxsize=1024)
