@@ -46,6 +46,13 @@ def test_what_has_a_kind_of_its_own_keeps_it():
     assert (found.evaluation, found.path) == ("deny", "spec.components[1].template")
 
 
+@pytest.mark.parametrize("version", [{}, {"apiVersion": ["v1"]}, {"apiVersion": 1}], ids=str)
+def test_a_pod_inside_that_has_no_readable_version_hinders_nobody(version):
+    job = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": "t"}, **JOB}
+    (found,) = decide("object.metadata.namespace == 'x'", obj=wrapper({"kind": "Pod", **version}, job))
+    assert (found.evaluation, found.path) == ("deny", "spec.components[1].template")
+
+
 def test_the_virtual_object_has_kind_and_namespace_and_the_request_stays():
     text = "object.apiVersion + object.kind + object.metadata.namespace + request.kind.kind + request.name"
     (found,) = decide(

@@ -176,7 +176,7 @@ class RequestObjects:
     def _inner_target(self, inner: EmbeddedObject, before: EmbeddedObject | None) -> EvaluationTarget:
         """Return one embedded object as if it were sent itself."""
         attributes = self.attributes
-        group, version = inner.row.group, str(inner.object["apiVersion"]).rpartition("/")[2]
+        group, version = inner.row.group, _version_of_object(inner.object)
         kind = GroupVersionKind(group, version, inner.row.kind)
         resource = GroupVersionResource(group, version, inner.row.resource)
         written = _with_namespace(inner.object, attributes) if attributes.object is not None else None
@@ -223,6 +223,12 @@ def _pods_of_template(podset: PodSet, template: DecodedValue, attributes: Attrib
     written = pod_of_template(podset.template, attributes)
     is_as_written = bool(template.mismatches) or template.value is podset.template
     return (written if is_as_written else pod_of_template(template.value, attributes)), written
+
+
+def _version_of_object(obj: JSON) -> str:
+    """Return the version of an object inside another; "" where it has none, which a kind of the core group may lack."""
+    written = obj.get("apiVersion")
+    return written.rpartition("/")[2] if isinstance(written, str) else ""
 
 
 def _with_namespace(obj: JSON, attributes: Attributes) -> JSON:
