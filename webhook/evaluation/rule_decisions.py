@@ -23,7 +23,7 @@ from webhook.policy.compiled import Binding, Policy, Validation
 from webhook.policy.static_params import Param
 from webhook.problem import Problem
 from webhook.problems import text as wording
-from webhook.problems.actions import REPORTED, actions_within_binding, actions_without_denial
+from webhook.problems.actions import REPORTED, Action, actions_within_binding, actions_without_denial
 from webhook.problems.declarations import Listed
 
 MOST_PROBLEMS = 1000
@@ -121,8 +121,11 @@ class RuleDecisions:
         on.
         """
         decisions = []
+        by_action: dict[Action, list[Problem]] = {}
+        for problem, chosen in self._context.deadline.charge_for_items(listed):
+            by_action.setdefault(chosen, []).append(problem)
         for action in REPORTED:
-            problems = [problem for problem, chosen in listed if chosen == action]
+            problems = by_action.get(action)
             if problems:
                 decision = self._decision_about_problems(problems, index, evaluation, rule)
                 if action != "Deny":
