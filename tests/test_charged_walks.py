@@ -226,7 +226,7 @@ WALKS: dict[str, tuple[int, Callable[[Looks], Any]]] = {
     "wrong types of a template": (2, wrong_types_of_a_template),
     "decoding after a patch": (6, decoding_after_a_patch),
     "settings of a wrong type": (1, settings_of_a_wrong_type),
-    "groups of a Ray cluster": (15, groups_of_a_ray_cluster),
+    "groups of a Ray cluster": (2, groups_of_a_ray_cluster),
     "requests for gpu": (25, requests_for_gpu),
     "elements without a template": (1, lambda looks: pod_templates(TASKS_WITHOUT_TEMPLATE, TABLE, looks)),
     "elements without an object": (1, lambda looks: list(embedded_objects(WRAPPER, TABLE, looks))),

@@ -111,7 +111,7 @@ def _validate_job_flow_dag(job_flow: JobFlow) -> Iterator[Problem]:
     """Yield the problems that validateJobFlowDAG would report; of two flows with one name the last counts."""
     flows = {flow.name: flow for flow in job_flow.spec.flows}
     is_graph = True
-    for flow in job_flow.reading.deadline.charge_for_items(flows.values()):
+    for flow in job_flow.charged_list([*flows.values()]):
         for index, target in enumerate(flow.depends_on.targets):
             if target not in flows:
                 is_graph = False
