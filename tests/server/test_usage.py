@@ -30,7 +30,7 @@ def test_steady_use_of_less_than_a_share_is_light(share: float):
 
 
 def test_use_fades():
-    usage = used((ANN, 2.0))
+    usage = used((ANN, 1.0))
     assert not usage.is_light(ANN, 1e6)
     assert usage.is_light(ANN, 1e6 + 2 * HALF_LIFE_S)
     assert used((ANN, 0.0)).is_light(ANN, 1e6)

@@ -24,8 +24,8 @@ ROUND_S: Final = HEAVY_S
 _SHORT_S: Final = ROUND_S / 4
 """A round that used less continues after a look at the sockets, because queueing one request costs a tenth of a review.
 """
-_TURN_S: Final = 0.000_5
-"""Seconds that a request costs the loop in addition to the measured work: reading, decrypting, writing."""
+_TURN_S: Final = 0.000_2
+"""Seconds that a small request costs the loop in addition to the measured work: reading, decrypting, writing."""
 
 _QUICK_S: Final = 0.001
 """Work that takes longer is charged its square in the queue, for that is what it makes others wait: ten times as long
@@ -33,8 +33,8 @@ holds up ten times as many for ten times as long (the residual service time of t
 long piece may be chance, such as the first after a fork: only a second one is charged so."""
 _FORGOTTEN: Final = 0.9
 """The factor by which the longest work of a namespace shrinks with each further work of it."""
-_MOST_DEBT_S: Final = 3 * _QUICK_S
-"""The most seconds that a namespace is put behind others for one long piece of work."""
+_MOST_DEBT_S: Final = 12 * _QUICK_S
+"""The most seconds that a namespace that comes to wait is put behind others for its last work: as long as a slice."""
 
 
 class Scheduler:
@@ -46,7 +46,7 @@ class Scheduler:
         is_warm: set but for the seconds after the start in which policies are compiled.
     """
 
-    __slots__ = ("_longest_s", "_queue", "_spent_s", "_will_look", "is_warm", "overruns", "usage")
+    __slots__ = ("_is_planned", "_longest_s", "_queue", "_spent_s", "is_warm", "overruns", "usage")
 
     def __init__(self) -> None:
         self.usage = Usage()
@@ -56,7 +56,7 @@ class Scheduler:
         self._queue = FairQueue(self.usage, lambda _tenant: self._plan_next_round(), _TURN_S, _MOST_DEBT_S)
         self._longest_s: BoundedMap[str, float] = BoundedMap()
         self._spent_s = 0.0
-        self._will_look = False
+        self._is_planned = False
 
     @property
     def waiting_count(self) -> int:
@@ -110,19 +110,29 @@ class Scheduler:
 
     def _plan_next_round(self) -> None:
         """Let the event loop read its sockets once, then begin the next round."""
-        if not self._will_look:
-            self._will_look = True
+        if not self._is_planned:
+            self._is_planned = True
             asyncio.get_running_loop().call_soon(self._begin_round)
 
     def _begin_round(self) -> None:
         self._spent_s = 0.0
-        self._will_look = bool(self._queue)
+        self._is_planned = bool(self._queue)
         if self._queue:  # whoever came during the look enters the queue first
             asyncio.get_running_loop().call_soon(self._give_turn)
 
     def _give_turn(self) -> None:
-        """Give the next turn, and plan a look at the sockets after it."""
-        self._will_look = False
+        """Give the next turn, which is used in the next step of the loop; the step after that says how to go on."""
+        self._is_planned = False
         if (following := self._queue.pop()) is not None:
             following[1].set_result(None)
+            self._is_planned = True
+            loop = asyncio.get_running_loop()
+            loop.call_soon(loop.call_soon, self._continue_round)
+
+    def _continue_round(self) -> None:
+        """Give the next turn while the round has time for it, else begin another round."""
+        self._is_planned = False
+        if self.has_time and self._queue:
+            self._give_turn()
+        else:
             self._plan_next_round()

@@ -15,9 +15,8 @@ from webhook.server.tenants import Tenant
 
 HALF_LIFE_S: Final = 2.0
 """Long enough to outlast the pauses of an attacker, short enough that a large rollout is forgotten in ten seconds."""
-LIGHT_SHARE: Final = 0.25
-"""A tenant that uses less than this share of the loop or of a worker is light. An ordinary cluster sends less in all.
-"""
+LIGHT_SHARE: Final = 0.125
+"""A tenant that uses less than this share of the loop or of a worker is light: 300 ordinary reviews a second."""
 _LIGHT_LEVEL: Final = log2(LIGHT_SHARE * HALF_LIFE_S / log(2))
 """The level that steady use of LIGHT_SHARE reaches while half of it fades in each half-life."""
 _STEPS: Final = 4
