@@ -127,13 +127,47 @@ def test_a_light_tenant_does_not_wait_behind_others_in_a_round_that_is_not_full(
         crowd = [asyncio.create_task(review(scheduler, CROWD, HEAVY_S, done)) for _ in range(3)]
         scheduler.worked(CROWD, 2 * ROUND_S)
         await asyncio.sleep(0)
-        assert scheduler.waiting_count == 3
+        assert scheduler.waiting_count == 2  # the first has its turn, and uses it in the next step
         await review(scheduler, VICTIM, 0.001, done)
         assert done == [VICTIM]
         await asyncio.gather(*crowd)
         return done
 
     assert run(scenario()) == [VICTIM, CROWD, CROWD, CROWD]
+
+
+def test_short_work_has_time_in_a_round_that_long_work_filled():
+    async def scenario() -> list[Tenant]:
+        scheduler, done = Scheduler(), []
+        scheduler.worked(VICTIM, ROUND_S / 10)
+        scheduler.worked(CROWD, 2 * ROUND_S)
+        assert not scheduler.has_time
+        assert not scheduler._may_skip_queue(Tenant("new", "user"))
+        waiting = asyncio.create_task(review(scheduler, VICTIM, ROUND_S / 10, done))
+        scheduler.worked(VICTIM, ROUND_S / 2)
+        assert scheduler._may_skip_queue(VICTIM)
+        scheduler.worked(VICTIM, ROUND_S / 2)
+        assert not scheduler._may_skip_queue(VICTIM)
+        await waiting
+        return done
+
+    assert run(scenario()) == [VICTIM]
+
+
+def test_turns_for_short_work_are_given_together_and_for_long_work_alone():
+    async def scenario(seconds: float) -> int:
+        scheduler, done = Scheduler(), []
+        scheduler.usage.add(CROWD, 5.0, time.monotonic())
+        scheduler.worked(CROWD, seconds)
+        scheduler.worked(VICTIM, 2 * ROUND_S)
+        crowd = [asyncio.create_task(review(scheduler, CROWD, seconds, done)) for _ in range(20)]
+        await asyncio.sleep(0)
+        given = 20 - scheduler.waiting_count
+        await asyncio.gather(*crowd)
+        return given
+
+    assert run(scenario(ROUND_S / 8)) in {8, 9}
+    assert run(scenario(2 * ROUND_S)) == 1
 
 
 def test_whoever_went_away_does_not_hold_up_the_rest():
@@ -143,8 +177,7 @@ def test_whoever_went_away_does_not_hold_up_the_rest():
         tasks = [asyncio.create_task(review(scheduler, tenant, 2 * ROUND_S, done)) for tenant in tenants]
         await asyncio.sleep(0)
         tasks[1].cancel()
-        for _ in range(2):  # the turn of the third is given, and lost, in this step
-            await asyncio.sleep(0)
+        await asyncio.sleep(0)  # the turn of the third is given, and lost, in this step
         tasks[2].cancel()
         await asyncio.wait(tasks, timeout=5)
         assert scheduler.waiting_count == 0

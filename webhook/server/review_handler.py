@@ -133,9 +133,8 @@ class ReviewHandler:
         """Return what the beginning of a body says of the request, and charge its tenant for reading the body."""
         begun = thread_time()
         head = read_head(body)
-        tenant = tenant_of(head)
-        self._scheduler.worked(tenant, thread_time() - begun)
-        self._scheduler.charge_for_reading(tenant, len(body) * _READ_S_PER_BYTE)
+        seconds = thread_time() - begun + len(body) * _READ_S_PER_BYTE
+        self._scheduler.charge_for_reading(tenant_of(head), seconds)
         return head
 
     def record_refused_call(self, phase: Phase, error: CallError) -> None:

@@ -24,16 +24,19 @@ ROUND_S: Final = HEAVY_S
 _SHORT_S: Final = ROUND_S / 4
 """A round that used less continues after a look at the sockets, because queueing one request costs a tenth of a review.
 """
+_SHORT_WORK_S: Final = ROUND_S / 2
+"""Seconds up to which work is short: a small review, and one that copies the pages that it touches after a fork.
+
+Short work has another ROUND_S in each round: it need not wait for the next one, two looks at hundreds of sockets later,
+because somebody's long work filled this round. Longer work is charged more than it took, in the queue: twice as long is
+charged four times, for that is what it makes others wait, twice as many for twice as long (the residual service time of
+the Pollaczek-Khinchine formula). One long piece may be chance: only a second one is charged so."""
 _TURN_S: Final = 0.000_2
 """Seconds that a small request costs the loop in addition to the measured work: reading, decrypting, writing."""
 
-_QUICK_S: Final = 0.001
-"""Work that takes longer is charged its square in the queue, for that is what it makes others wait: ten times as long
-holds up ten times as many for ten times as long (the residual service time of the Pollaczek-Khinchine formula). One
-long piece may be chance, such as the first after a fork: only a second one is charged so."""
 _FORGOTTEN: Final = 0.9
 """The factor by which the longest work of a namespace shrinks with each further work of it."""
-_MOST_DEBT_S: Final = 12 * _QUICK_S
+_MOST_DEBT_S: Final = 4 * _SHORT_WORK_S
 """The most seconds that a namespace that comes to wait is put behind others for its last work: as long as a slice."""
 
 
@@ -46,7 +49,7 @@ class Scheduler:
         is_warm: set but for the seconds after the start in which policies are compiled.
     """
 
-    __slots__ = ("_is_planned", "_longest_s", "_queue", "_spent_s", "is_warm", "overruns", "usage")
+    __slots__ = ("_is_planned", "_longest_s", "_queue", "_short_spent_s", "_spent_s", "is_warm", "overruns", "usage")
 
     def __init__(self) -> None:
         self.usage = Usage()
@@ -55,7 +58,7 @@ class Scheduler:
         self.is_warm.set()
         self._queue = FairQueue(self.usage, lambda _tenant: self._plan_next_round(), _TURN_S, _MOST_DEBT_S)
         self._longest_s: BoundedMap[str, float] = BoundedMap()
-        self._spent_s = 0.0
+        self._spent_s = self._short_spent_s = 0.0
         self._is_planned = False
 
     @property
@@ -84,16 +87,26 @@ class Scheduler:
             await self._queue.wait(tenant, until)
 
     def _may_skip_queue(self, tenant: Tenant) -> bool:
-        """Return whether a light tenant may skip the queue: the round has time and nobody who waits goes before it."""
-        return self.has_time and self.usage.is_light(tenant, monotonic()) and self._queue.would_be_next(tenant)
+        """Return whether a light tenant may skip the queue: the round has time for its work and nobody who waits goes
+        before it.
+        """
+        has_time = self.has_time or (self._short_spent_s < ROUND_S and self._is_short(tenant))
+        return has_time and self.usage.is_light(tenant, monotonic()) and self._queue.would_be_next(tenant)
+
+    def _is_short(self, tenant: Tenant) -> bool:
+        """Return whether the last pieces of work of a tenant's namespace were short."""
+        longest_s = self._longest_s.get(tenant.namespace)
+        return longest_s is not None and longest_s <= _SHORT_WORK_S
 
     def worked(self, tenant: Tenant, seconds: float) -> None:
         """Charge a tenant for the seconds that it used of the event loop."""
         self.usage.add(tenant, seconds, monotonic())
         longest_s = self._longest_s.get(tenant.namespace) or 0.0
         self._longest_s.set(tenant.namespace, max(seconds, _FORGOTTEN * longest_s))
-        self._queue.charge(tenant.namespace, seconds * max(1.0, min(seconds, longest_s) / _QUICK_S))
+        self._queue.charge(tenant.namespace, seconds * max(1.0, min(seconds, longest_s) / _SHORT_WORK_S))
         self._spent_s += seconds
+        if seconds <= _SHORT_WORK_S:
+            self._short_spent_s += seconds
         if self._queue or self._spent_s > _SHORT_S:
             self._plan_next_round()
 
@@ -115,24 +128,25 @@ class Scheduler:
             asyncio.get_running_loop().call_soon(self._begin_round)
 
     def _begin_round(self) -> None:
-        self._spent_s = 0.0
-        self._is_planned = bool(self._queue)
-        if self._queue:  # whoever came during the look enters the queue first
-            asyncio.get_running_loop().call_soon(self._give_turn)
-
-    def _give_turn(self) -> None:
-        """Give the next turn, which is used in the next step of the loop; the step after that says how to go on."""
         self._is_planned = False
-        if (following := self._queue.pop()) is not None:
-            following[1].set_result(None)
+        self._spent_s = self._short_spent_s = 0.0
+        self._give_turns()
+
+    def _give_turns(self) -> None:
+        """Give as many turns as the round probably has time for; they are used in the next step of the loop."""
+        expected_s = self._spent_s
+        while expected_s < ROUND_S and (following := self._queue.pop()) is not None:
+            tenant, turn = following
+            turn.set_result(None)
+            expected_s += self._longest_s.get(tenant.namespace) or ROUND_S
             self._is_planned = True
-            loop = asyncio.get_running_loop()
-            loop.call_soon(loop.call_soon, self._continue_round)
+        if self._is_planned:
+            asyncio.get_running_loop().call_soon(self._continue_round)
 
     def _continue_round(self) -> None:
-        """Give the next turn while the round has time for it, else begin another round."""
+        """Give further turns while the round has time for them, else begin another round."""
         self._is_planned = False
         if self.has_time and self._queue:
-            self._give_turn()
+            self._give_turns()
         else:
             self._plan_next_round()
