@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import socket
-import ssl
 import time
 from pathlib import Path
 from typing import Any
@@ -14,9 +12,7 @@ import pytest
 
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, listening
-from tests.server.test_slow_clients import HEAD, answer, connect, until
-from webhook.server import connection_limit
-from webhook.server.connection_limit import MAX_BODY_BYTES, MAX_READ_BYTES, ConnectionLimit
+from webhook.server.connection_limit import MAX_READ_BYTES, ConnectionLimit
 from webhook.server.connections import BoundedConnection
 from webhook.server.counters import Counters
 
@@ -129,49 +125,6 @@ def test_large_buffers_are_shed_by_the_address_that_has_most() -> None:
         port.open("idle_s", is_proven=True, read=MAX_READ_BYTES // 4)
     port.limit.abort_connections_with_large_buffers(port.loop.now)
     assert port.aborted == [1, 2]
-
-
-def test_an_address_has_as_much_memory_for_bodies_as_the_others_leave_free() -> None:
-    port = Port(9)
-    one, same, other = port.open(), port.open(), port.open(address="192.0.2.9")
-    half, quarter = MAX_BODY_BYTES // 2, MAX_BODY_BYTES // 4
-    assert port.limit.hold_body(one, half)
-    assert not port.limit.hold_body(same, 1)
-    assert port.limit.hold_body(same, 0)
-    assert port.limit.hold_body(other, quarter)
-    assert not port.limit.hold_body(other, 1)
-    assert port.counters.connections_aborted == {("bodies",): 2}
-    port.limit.release_body(one, half)
-    assert port.limit.hold_body(same, quarter)
-    for gone in (other, same, other):
-        port.limit.forget(gone)
-    port.limit.release_body(other, quarter)
-    assert port.limit.hold_body(one, half)
-
-
-def test_whose_bodies_fill_the_memory_is_told_to_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pki, body = Pki(tmp_path), json.dumps(review_of()).encode()
-    monkeypatch.setattr(connection_limit, "MAX_BODY_BYTES", 2 * len(body))
-    with (
-        listening(Running(), pki.files) as server,
-        connect(server, pki) as first,
-        connect(server, pki) as second,
-        connect(server, pki) as third,
-    ):
-        first.sendall(HEAD + b"content-length: %d\r\n\r\n" % len(body) + body[:9])
-        until(lambda: server.listener.server_state.tasks)  # it has read the headers of the first
-        refused = _answer_of(second, body)
-        assert refused.startswith(b"HTTP/1.1 429 TooManyRequests")
-        assert b"retry-after: 1" in refused
-        assert json.loads(refused.partition(b"\r\n\r\n")[2])["reason"] == "TooManyRequests"
-        first.sendall(body[9:])
-        assert answer(first).startswith(b"HTTP/1.1 200")
-        assert _answer_of(third, body).startswith(b"HTTP/1.1 200")
-
-
-def _answer_of(client: ssl.SSLSocket, body: bytes) -> bytes:
-    client.sendall(HEAD + b"content-length: %d\r\n\r\n" % len(body) + body)
-    return answer(client)
 
 
 def test_what_is_gone_or_was_never_counted_changes_nothing() -> None:

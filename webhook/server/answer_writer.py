@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from http import HTTPStatus
 from typing import Final
 
 from webhook.admission.respond import encode_failure_status
@@ -65,9 +64,7 @@ class AnswerWriter:
 
 
 def refusal(code: int, reason: str, message: str) -> bytes:
-    """Return a whole HTTP answer with a metav1.Status and `connection: close`; with 429, when to try again."""
+    """Return a whole HTTP answer with a metav1.Status and `connection: close`."""
     body = encode_failure_status(DenialStatus(code=code, reason=reason, message=message))
     head = f"HTTP/1.1 {code} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
-    if code == HTTPStatus.TOO_MANY_REQUESTS:
-        head += "retry-after: 1\r\n"
     return head.encode() + b"connection: close\r\n\r\n" + body

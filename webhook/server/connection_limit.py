@@ -16,13 +16,9 @@ from webhook.server.connections import BoundedConnection
 from webhook.server.counters import Counters
 from webhook.server.reading_pace import ReadingPace
 
-MAX_READ_BYTES: Final = 2 * 1024 * 1024
-"""Of the largest reads of connections without a request, where those above _LARGE_READ are ended for it. The TLS layer
-keeps 2 to 3 times as much until a connection ends, which a thousand connections with 60 KB would make 170 MB."""
-MAX_BODY_BYTES: Final = 4 * 1024 * 1024
-"""Of requests that were not answered yet, up to 64 KB of each body. An address may have as much as the others leave
-free (Choudhury, Hahne, Dynamic queue length thresholds for shared-memory packet switches, 1998): alone a half, which is
-340 reviews of usual size. What comes beyond is told to come again, as kube-apiserver does when it is full."""
+MAX_READ_BYTES: Final = 6 * 1024 * 1024
+"""Of the largest reads of all connections. The TLS layer keeps 2 to 3 times as much until a connection ends, which a
+thousand connections with half a body of 60 KB would make 190 MB. A thousand reviews of usual size make 6 MB."""
 _UNHEARD_BYTES_PER_S: Final = 16 * 1024 * 1024
 _UNHEARD_BURST: Final = 1024 * 1024
 """At which bodies that were answered before they came are read to their end, all connections together."""
@@ -40,10 +36,9 @@ _IDLE_TRIED: Final = 8
 class _ClientAddress:
     """The connections of one address, in the order in which they came; those are proven that were answered once."""
 
-    __slots__ = ("body_bytes", "proven", "read_bytes", "unproven")
+    __slots__ = ("proven", "read_bytes", "unproven")
 
     def __init__(self) -> None:
-        self.body_bytes = 0
         self.unproven: dict[BoundedConnection, None] = {}
         self.proven: dict[BoundedConnection, None] = {}
         self.read_bytes = 0
@@ -98,7 +93,6 @@ class ConnectionLimit:
         self._addresses: dict[str, _ClientAddress] = {}
         self._count = 0
         self.read_bytes = 0
-        self._body_bytes = 0
         self._unheard = ReadingPace(_UNHEARD_BYTES_PER_S, _UNHEARD_BURST)
 
     def __len__(self) -> int:
@@ -127,21 +121,6 @@ class ConnectionLimit:
             of.read_bytes += grown
             self.read_bytes += grown
 
-    def hold_body(self, connection: BoundedConnection, size: int) -> bool:
-        """Return whether there is memory for `size` bytes of a body of the connection, and count them then."""
-        of = self._addresses.get(connection.address)
-        if of is None or of.body_bytes + size > MAX_BODY_BYTES - self._body_bytes:
-            self._counters.connections_aborted["bodies",] += bool(size)
-            return not size
-        self._change_body_bytes(of, connection, size)
-        return True
-
-    def release_body(self, connection: BoundedConnection, size: int) -> None:
-        """Stop counting the bytes of a body, because its request was answered."""
-        of = self._addresses.get(connection.address)
-        if of is not None and connection in of:  # the others were released with their connection
-            self._change_body_bytes(of, connection, -size)
-
     def throttle_answered_body(self, size: int, now: float) -> float:
         """Count bytes of a body that was answered already, and return the seconds until more may be read."""
         return self._unheard.record_read(size, now)
@@ -151,7 +130,6 @@ class ConnectionLimit:
         of = self._addresses.get(connection.address)
         if of is None or connection not in of:
             return
-        self._change_body_bytes(of, connection, -connection.held_body_bytes)
         of.unproven.pop(connection, None)
         of.proven.pop(connection, None)
         of.read_bytes -= connection.largest_read
@@ -168,15 +146,14 @@ class ConnectionLimit:
             self._end(largest.least_needed(now, self._most / _UNPROVEN_SHARE), "limit")
 
     def abort_connections_with_large_buffers(self, now: float) -> None:
-        """Abort unused and slow connections with large buffers until all buffers fit MAX_READ_BYTES, beside those of
-        requests; first those of the address that has most.
+        """Abort unused and slow connections with large buffers until all buffers fit MAX_READ_BYTES; first those of the
+        address that has most.
         """
-        most = MAX_READ_BYTES + self._body_bytes
-        if self.read_bytes <= most:
+        if self.read_bytes <= MAX_READ_BYTES:
             return
         for of in sorted(self._addresses.values(), key=attrgetter("read_bytes"), reverse=True):
             for one in list(of.with_large_buffers(now)):
-                if self.read_bytes <= most:
+                if self.read_bytes <= MAX_READ_BYTES:
                     return
                 self._end(one, "buffers")
 
@@ -184,11 +161,6 @@ class ConnectionLimit:
         self.forget(connection)
         connection.abort()
         self._counters.connections_aborted[reason,] += 1
-
-    def _change_body_bytes(self, of: _ClientAddress, connection: BoundedConnection, change: int) -> None:
-        connection.held_body_bytes += change
-        of.body_bytes += change
-        self._body_bytes += change
 
     def _change_count(self, change: int) -> None:
         self._count += change

@@ -19,14 +19,6 @@ class Register(Protocol):
         """Note that the largest read of the connection is `grown` bytes larger than before."""
         ...
 
-    def hold_body(self, connection: BoundedConnection, size: int) -> bool:
-        """Return whether there is memory for `size` bytes of a body of the connection, and count them then."""
-        ...
-
-    def release_body(self, connection: BoundedConnection, size: int) -> None:
-        """Stop counting the bytes of a body, because its request was answered."""
-        ...
-
     def throttle_answered_body(self, size: int, now: float) -> float:
         """Count bytes of a body that was answered already, and return the seconds until more may be read."""
         ...

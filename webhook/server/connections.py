@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -58,7 +57,6 @@ class BoundedConnection(ClientClock, HttpToolsProtocol):
         is_proven: a request was answered.
         is_last: asked for each request, whether the connection is closed after its answer because the server stops.
         trusted: the authority that the client's certificate was compared with; None without TLS.
-        held_body_bytes: of its requests that were not answered yet, as its register counts them.
         largest_read: bytes that came at one time; the TLS layer keeps 2 to 3 times as much until the connection ends.
     """
 
@@ -70,7 +68,7 @@ class BoundedConnection(ClientClock, HttpToolsProtocol):
     is_proven = False
     is_last: Callable[[], bool] = staticmethod(lambda: False)
     trusted: bytes | None = None
-    largest_read = held_body_bytes = 0
+    largest_read = 0
     _header_bytes = 0
     _begun = 0
     _head = RequestHead()
@@ -84,7 +82,6 @@ class BoundedConnection(ClientClock, HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start to measure how long the client takes to send its first byte."""
         self._extensions: dict[str, Any] = {CLOCK: self}
-        self._held_bodies: deque[int] = deque()
         if self.admits is not None and not self.admits(transport):
             self.is_refused = True
             self.transport = transport
@@ -184,9 +181,6 @@ class BoundedConnection(ClientClock, HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Start waiting for the body, and stop the client's clock when an earlier request is not answered yet."""
         self._head.check_all_headers(self.parser.get_http_version())
-        if self.register is not None and not self.register.hold_body(self, self._head.buffered_bytes):
-            raise self._head.create_busy_error()
-        self._held_bodies.append(self._head.buffered_bytes)
         self._start_waiting_for_client("body_s")
         super().on_headers_complete()
         if self.cycle is not None:  # of a request for another protocol uvicorn makes none
@@ -199,10 +193,6 @@ class BoundedConnection(ClientClock, HttpToolsProtocol):
                 raise self._head.create_malformed_error(
                     f"more than {MAX_PIPELINED} requests came before the first answer"
                 )
-
-    def _release_oldest_body(self) -> None:
-        if self.register is not None and self._held_bodies:
-            self.register.release_body(self, self._held_bodies.popleft())
 
     def on_body(self, body: bytes) -> None:
         """Count one piece of the body, and refuse a body in too many small pieces or one that goes on after its
@@ -232,7 +222,6 @@ class BoundedConnection(ClientClock, HttpToolsProtocol):
         What uvicorn's own does is done here, but for the timer that it sets after each answer: `abort_overdue` looks.
         """
         self._answers.end_answer()
-        self._release_oldest_body()
         self.server_state.total_requests += 1
         self._unanswered -= 1
         self._is_undrained = True
@@ -259,11 +248,10 @@ class BoundedConnection(ClientClock, HttpToolsProtocol):
         self._review = task if cycle.scope["path"] in PATHS else None
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is not valid HTTP, or a request that cannot be taken, with a metav1.Status that says why."""
+        """Answer bytes that are not valid HTTP with a metav1.Status that names the cause."""
         error = sys.exception()
         told = self._head.wrong or f"{msg.rstrip('.').lower()}{f': {error}'.lower() if error else ''}"
-        code = self._head.code
-        self.refuse(code, code.phrase.replace(" ", ""), told)
+        self.refuse(400, "BadRequest", told)
 
     def refuse(self, code: int, reason: str, message: str) -> None:
         """Stop reading, and answer with a metav1.Status once the earlier requests are answered; then close."""

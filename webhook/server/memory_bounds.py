@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from webhook.errors import ConfigurationError
 from webhook.live_policies.compile import COMPILED_FACTOR, MOST_BYTES_TOGETHER
 from webhook.server import operating_system
-from webhook.server.connection_limit import MAX_BODY_BYTES, MAX_READ_BYTES
+from webhook.server.connection_limit import MAX_READ_BYTES
 from webhook.server.request_body import MAX_WAITING
 from webhook.settings.serving import ServerSettings
 
@@ -74,9 +74,7 @@ class MemoryBounds:
         if chosen.traces:
             yield MemoryPartBound("spans that wait for the collector", SPANS_BYTES, "--traces")
         yield MemoryPartBound("connections", connections, "--max-connections")
-        read = MAX_READ_BYTES + MAX_BODY_BYTES  # of idle connections, and of those with a request
-        yield MemoryPartBound("what connections have read", int(read * READ_FACTOR), "")
-        yield MemoryPartBound("bodies of up to 64 KiB", MAX_BODY_BYTES, "")
+        yield MemoryPartBound("what connections have read", int(MAX_READ_BYTES * READ_FACTOR), "")
         yield MemoryPartBound("large bodies", chosen.max_inflight_body_bytes, "--max-inflight-body-bytes")
         yield MemoryPartBound("bodies that wait", MAX_WAITING * WAITING_BYTES, "")
         yield MemoryPartBound(

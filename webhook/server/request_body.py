@@ -25,14 +25,13 @@ from webhook.errors import CallError
 from webhook.server.connections import CLOCK
 from webhook.server.large_body import LargeBody
 from webhook.server.reading_pace import ReadingPace
-from webhook.server.request_head import BUFFERED_BYTES
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 
-FREE_BYTES: Final = BUFFERED_BYTES
-"""connection_limit.py bounds what all requests together have of these; most reviews are a tenth of it."""
+FREE_BYTES: Final = 64 * 1024
+"""uvicorn buffers as much of each request before anybody reads it; most reviews are a tenth of it."""
 JOINED_BYTES: Final = 128 * 1024
 """Larger bodies stay in memory of their own."""
 DRAINED_FACTOR: Final = 4
@@ -46,7 +45,7 @@ BURST_BYTES: Final = 2 * 1024 * 1024
 """… but for so many bytes at once, which is more than an API server stores in one object."""
 DISCARDED_BYTES_PER_S: Final = 16 * 1024 * 1024
 """The rate at which bodies are read that are thrown away: nobody needs them quickly."""
-MAX_WAITING: Final = 12
+MAX_WAITING: Final = 16
 """How many calls wait in the queue; each holds up to 640 KB that TLS had read before it could be stopped. Of more, one
 is sent away: the last of the address that has most of them.
 """

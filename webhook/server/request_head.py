@@ -6,7 +6,6 @@ memory before a review begins; the texts say which one was broken.
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import Final
 
 from webhook.settings.serving import DEFAULTS
@@ -34,14 +33,12 @@ MAX_SMALL_PIECES: Final = 200
 _SMALL_PIECE_BYTES: Final = 256
 """A body in more pieces must have so many bytes a piece. One read of a body in chunks of a single byte has 40,000, and
 stops the loop for a tenth of a second; Go writes 4 KB at a time, and API servers declare the length."""
-BUFFERED_BYTES: Final = 64 * 1024
-"""Bytes of a body that uvicorn keeps before anybody asks for them; then it stops reading."""
 _SHOWN: Final = 60
 """How many characters of a header a message shows."""
 
 
 class MalformedRequestError(ValueError):
-    """A request that is refused before its body is read. Its text is sent to the client."""
+    """A request that is refused with code 400. Its text is sent to the client."""
 
 
 class RequestHead:
@@ -49,28 +46,20 @@ class RequestHead:
 
     Attributes:
         body_bytes: of the body, as many as came.
-        buffered_bytes: of the body, as many as may be in memory before anybody asks for them.
         wrong: why the request cannot be taken, "" while it can.
-        code: with which it is refused then.
     """
 
-    __slots__ = ("_hosts", "_pieces", "body_bytes", "buffered_bytes", "code", "wrong")
+    __slots__ = ("_hosts", "_pieces", "body_bytes", "wrong")
 
     def __init__(self) -> None:
         self._hosts = self._pieces = 0
-        self.body_bytes = self.buffered_bytes = 0
+        self.body_bytes = 0
         self.wrong = ""
-        self.code = HTTPStatus.BAD_REQUEST
 
     def create_malformed_error(self, text: str) -> MalformedRequestError:
         """Return the error to raise, and keep its text, because the parser raises an error of its own instead."""
         self.wrong = text
         return MalformedRequestError(text)
-
-    def create_busy_error(self) -> MalformedRequestError:
-        """Return the error for a request whose body there is no memory for now."""
-        self.code = HTTPStatus.TOO_MANY_REQUESTS
-        return self.create_malformed_error("other requests of this address fill the memory for bodies; try again")
 
     def check_url_size(self, size: int) -> None:
         """Refuse a URL of more than MAX_URL_BYTES; `size` is how many bytes have arrived."""
@@ -86,14 +75,7 @@ class RequestHead:
             raise self.create_malformed_error(f"there are more than {MAX_HEADERS} headers")
         if name == b"host":
             self._hosts += 1
-        elif name == b"content-length":
-            self.buffered_bytes = min(int(value), BUFFERED_BYTES) if value.isdigit() else BUFFERED_BYTES
-        elif name == b"transfer-encoding":
-            self.buffered_bytes = BUFFERED_BYTES
-            self._check_transfer_coding(value)
-
-    def _check_transfer_coding(self, value: bytes) -> None:
-        if value.strip().lower() != b"chunked":
+        elif name == b"transfer-encoding" and value.strip().lower() != b"chunked":
             coding = value.decode("latin-1")[:_SHOWN]
             raise self.create_malformed_error(
                 f"transfer-encoding: expected `chunked`, found `{coding}`; send the body as it is"
