@@ -154,20 +154,19 @@ def test_short_work_has_time_in_a_round_that_long_work_filled():
     assert run(scenario()) == [VICTIM]
 
 
-def test_turns_for_short_work_are_given_together_and_for_long_work_alone():
-    async def scenario(seconds: float) -> int:
-        scheduler, done = Scheduler(), []
+def test_short_turns_follow_one_another_while_the_round_has_time():
+    async def steps(seconds: float) -> int:
+        scheduler, done, count = Scheduler(), [], 0
         scheduler.usage.add(CROWD, 5.0, time.monotonic())
-        scheduler.worked(CROWD, seconds)
         scheduler.worked(VICTIM, 2 * ROUND_S)
         crowd = [asyncio.create_task(review(scheduler, CROWD, seconds, done)) for _ in range(20)]
-        await asyncio.sleep(0)
-        given = 20 - scheduler.waiting_count
+        while len(done) < 20:
+            await asyncio.sleep(0)
+            count += 1
         await asyncio.gather(*crowd)
-        return given
+        return count
 
-    assert run(scenario(ROUND_S / 8)) in {8, 9}
-    assert run(scenario(2 * ROUND_S)) == 1
+    assert run(steps(ROUND_S / 100)) < run(steps(2 * ROUND_S))
 
 
 def test_whoever_went_away_does_not_hold_up_the_rest():

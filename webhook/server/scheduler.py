@@ -130,23 +130,20 @@ class Scheduler:
     def _begin_round(self) -> None:
         self._is_planned = False
         self._spent_s = self._short_spent_s = 0.0
-        self._give_turns()
+        self._give_turn()
 
-    def _give_turns(self) -> None:
-        """Give as many turns as the round probably has time for; they are used in the next step of the loop."""
-        expected_s = self._spent_s
-        while expected_s < ROUND_S and (following := self._queue.pop()) is not None:
-            tenant, turn = following
-            turn.set_result(None)
-            expected_s += self._longest_s.get(tenant.namespace) or ROUND_S
+    def _give_turn(self) -> None:
+        """Give the next turn, which is used in the next step of the loop; the step after that says how to go on."""
+        if (following := self._queue.pop()) is not None:
+            following[1].set_result(None)
             self._is_planned = True
-        if self._is_planned:
-            asyncio.get_running_loop().call_soon(self._continue_round)
+            loop = asyncio.get_running_loop()
+            loop.call_soon(loop.call_soon, self._continue_round)
 
     def _continue_round(self) -> None:
-        """Give further turns while the round has time for them, else begin another round."""
+        """Give the next turn while the round has time for it, else begin another round."""
         self._is_planned = False
         if self.has_time and self._queue:
-            self._give_turns()
+            self._give_turn()
         else:
             self._plan_next_round()
