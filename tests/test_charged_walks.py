@@ -38,7 +38,6 @@ from webhook.schema.values import ValueDeclarations
 from webhook.typed.environment import read_environment
 from webhook.typed.pods import PodSpec
 from webhook.typed.view import ReadingContext
-from webhook.wording import shown
 from webhook.workloads.embedded import embedded_objects
 from webhook.workloads.podsets import patch_templates, pod_templates
 
@@ -242,16 +241,3 @@ def test_a_long_walk_looks_at_the_clock(units: int, walk: Callable[[Looks], Any]
     looks = Looks()
     walk(looks)
     assert looks.count >= MANY * units // (2 * STEP)
-
-
-def test_only_the_beginning_of_a_long_list_is_written() -> None:
-    written = []
-
-    class Part:
-        def __str__(self) -> str:
-            written.append(self)
-            return "x" * 10
-
-    assert shown([Part()] * MANY).endswith("...")
-    assert len(written) < 10
-    assert shown([1, {"a": None}]) == '[1, {"a": null}]'

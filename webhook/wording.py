@@ -48,22 +48,9 @@ def change(before: object, after: object) -> str:
     return "cannot be removed" if after in (None, "") else f"cannot change from `{before}` to `{after}`"
 
 
-def _beginning_as_json(value: object) -> str:
-    """Return a value as JSON writes it; of a long list or object as much as is shown, and a little more."""
-    if not isinstance(value, list | dict):
-        return json.dumps(value, ensure_ascii=False, default=str)
-    parts, length = [], 0
-    for part in json.JSONEncoder(ensure_ascii=False, default=str).iterencode(value):
-        parts.append(part)
-        length += len(part)
-        if length > _LONGEST:
-            break
-    return "".join(parts)
-
-
 def shown(value: object) -> str:
     """Return a value as JSON writes it, but a text bare unless it looks like something else, on one line, shortened."""
     is_plain = isinstance(value, str) and not _OTHER.fullmatch(value)
-    text = str(value) if is_plain else _beginning_as_json(value)
+    text = str(value) if is_plain else json.dumps(value, ensure_ascii=False, default=str)
     text = " ".join(text.split()) if is_plain else text.replace("\n", " ")
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
