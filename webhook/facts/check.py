@@ -116,10 +116,10 @@ def _run_checks_of_group(group: str, checks: Iterable[Check], subject: Subject) 
                 is_about = subject.results.get(each.when)  # as `once`, without a call: groups share what they ask
                 if not (subject.once(each.when) if is_about is None else is_about):
                     continue
-            found = iter(each.run(subject))
+            before, found = len(problems), iter(each.run(subject))
             problems.extend(islice(found, STEP))  # as nearly always all of them, mostly none
-            if problems:
-                until.spend(len(problems))
+            if len(problems) > before:
+                until.spend(len(problems) - before)
                 problems.extend(until.items_with_clock_checks(found))
     except PatchError as error:
         raise EvaluationError(f"checks `{group}`: the patches of the object cannot be merged: {error}") from error

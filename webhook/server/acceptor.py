@@ -165,7 +165,7 @@ class Acceptor:
         try:
             if self._tls is not None:
                 async with asyncio.timeout(self._handshake_s):
-                    await self._wait_for_handshake_turn(client, peer)
+                    await self._wait_for_handshake_turn(client, connection.address)
             options = self._tls_options(connection)
             await self._loop.connect_accepted_socket(lambda: connection, client, **options)
         except Exception as error:  # noqa: BLE001 - whatever a client can cause is one line and one count
@@ -183,13 +183,13 @@ class Acceptor:
         connection.trusted = self._tls.trusted
         return {"ssl": self._tls.context, **self._bounds}
 
-    async def _wait_for_handshake_turn(self, client: socket.socket, peer: str) -> None:
+    async def _wait_for_handshake_turn(self, client: socket.socket, address: str) -> None:
         """Wait until the client's first TLS record has arrived and the scheduler has time for the handshake."""
         pause = _PEEK_S
         while not _has_first_tls_record(await self._peek(client)):
             await asyncio.sleep(pause)  # the socket stays readable: waiting for more would wake at once
             pause = min(2 * pause, _MOST_PEEK_S)
-        tenant = handshake_tenant(peer.rpartition(":")[0])
+        tenant = handshake_tenant(address)
         await self._scheduler.wait_for_turn(tenant)
         self._scheduler.worked(tenant, _HANDSHAKE_S)
 

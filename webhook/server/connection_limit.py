@@ -152,7 +152,7 @@ class ConnectionLimit:
         if self.read_bytes <= MAX_READ_BYTES:
             return
         for of in sorted(self._addresses.values(), key=attrgetter("read_bytes"), reverse=True):
-            for one in list(of.with_large_buffers(now)):
+            for one in of.with_large_buffers(now):
                 if self.read_bytes <= MAX_READ_BYTES:
                     return
                 self._end(one, "buffers")

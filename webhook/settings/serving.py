@@ -56,7 +56,7 @@ class ServerSettings(ReportSettings):
     max_connections: int = declare_setting(
         1000,
         values.whole_number_type("COUNT", 1),
-        "Open connections for reviews; one more ends one of the address that has most.",
+        "Open connections for reviews. When one more comes, the address that has most of them loses one.",
     )
     live: bool = declare_setting(False, values.switch_type(), "Look objects up in the cluster that the server runs in.")
     kubeconfig: Path | None = declare_setting(
