@@ -11,7 +11,7 @@ import pytest
 
 from webhook.server.fair_queue import FairQueue
 from webhook.server.tenants import Tenant
-from webhook.server.usage import Usage
+from webhook.server.usage import HALF_LIFE_S, Usage
 
 HEAVY, HEAVIER = Tenant("heavy", "hal"), Tenant("heavier", "hank")
 LIGHT, OTHER = Tenant("light", "lea"), Tenant("other", "ole")
@@ -252,6 +252,35 @@ def test_a_heavy_tenant_that_becomes_light_has_no_claim_to_what_others_had_meanw
         waiting.usage._users.discard(HEAVY.user)
         await waiting.enter(Tenant(HEAVY.namespace, "hera"))
         assert LIGHT in (await waiting.serve())[:3]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("is_first_gone", [False, True])
+def test_a_tenant_whose_use_fades_does_not_wait_while_ever_new_light_ones_come(
+    monkeypatch: pytest.MonkeyPatch, is_first_gone: bool
+):
+    async def scenario(waiting: Waiting) -> None:
+        await waiting.enter(HEAVY, *[Tenant(HEAVY.namespace, "hera")] * 2, *[LIGHT] * 20, *[OTHER] * 20)
+        if is_first_gone:
+            waiting.tasks[0].cancel()
+            await asyncio.sleep(0)
+        now = time.monotonic()
+        monkeypatch.setattr("webhook.server.fair_queue.monotonic", lambda: now + 4 * HALF_LIFE_S)
+        order = await waiting.serve()
+        assert min(order.index(tenant) for tenant in order if tenant.namespace == HEAVY.namespace) < 4
+        assert (len(order), len(waiting.queue)) == (42 if is_first_gone else 43, 0)
+        assert waiting.queue._entries == waiting.queue._turns == {}
+
+    run(scenario)
+
+
+def test_moments_at_which_tenants_become_light_do_not_pile_up():
+    async def scenario(waiting: Waiting) -> None:
+        for number in range(1000):
+            await waiting.enter(Tenant(HEAVY.namespace, f"hal-{number}"))
+            await waiting.serve()
+        assert len(waiting.queue._fading) == len(waiting.queue._watched) < 200
 
     run(scenario)
 

@@ -36,6 +36,15 @@ def test_use_fades():
     assert used((ANN, 0.0)).is_light(ANN, 1e6)
 
 
+@pytest.mark.parametrize("at", [1.0, 1e6, 3e9])
+def test_when_a_tenant_becomes_light_is_known(at: float):
+    usage = used((ANN, 1.0), at=at)
+    light_at = usage.light_at(ANN)
+    assert usage.is_light(ANN, light_at)
+    assert not usage.is_light(ANN, light_at - 0.01)
+    assert usage.light_at(BOB) < at
+
+
 def test_a_namespace_and_a_user_are_heavy_everywhere():
     usage = used((ANN, 2.0))
     for tenant in (Tenant("team-a", "bob"), Tenant("team-b", "ann")):

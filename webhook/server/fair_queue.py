@@ -6,8 +6,10 @@ of the queue that shows where whoever had the last turn began. So one of which e
 much of the others, one that comes anew begins where the clock stands, and debts are only made while somebody waits.
 Users of a namespace take turns.
 
-Two levels of binary heaps: of namespaces, and of the tenants of each. What changed while it waited is put back when it
-comes to the top, so that nobody walks over all that wait. Knows tenants and futures, nothing of what they wait for.
+Two levels of binary heaps: of namespaces, and of the tenants of each. What used more while it waited is put back when
+it comes to the top, so that nobody walks over all that wait. What becomes light while it waits, because its use fades,
+would never come to the top while ever new light ones do: a third heap has the moments at which that happens. Knows
+tenants and futures, nothing of what they wait for.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ _Waiting: TypeAlias = tuple[float, int, Tenant]
 """A tenant that waits in its namespace: the rank of its user, and a number that rises with each turn."""
 _Place: TypeAlias = tuple[tuple[float, float], float, int, str]
 """A namespace in the heap: the rank of its first tenant, its virtual finish time, a number, its name."""
+_Fading: TypeAlias = tuple[float, int, Tenant]
+"""A heavy tenant: the moment of the monotonic clock at which it is light if it uses nothing until then, a number."""
 _SPARE_PLACES: Final = 64
 _LAG: Final = 4
 """The virtual clock advances at least at this part of the rate at which each namespace is served. Otherwise it would
@@ -45,8 +49,8 @@ class FairQueue:
     """The tenants that wait for a turn; for one event loop."""
 
     __slots__ = (
-        *("_clock_s", "_ends_s", "_heap", "_length", "_lost", "_most_debt_s", "_namespaces", "_numbers", "_places"),
-        *("_turn_s", "_turns", "_usage"),
+        *("_clock_s", "_ends_s", "_entries", "_fading", "_heap", "_length", "_lost", "_most_debt_s", "_namespaces"),
+        *("_numbers", "_places", "_turn_s", "_turns", "_usage", "_watched"),
     )
 
     def __init__(self, usage: Usage, lost: Callable[[Tenant], None], turn_s: float, most_debt_s: float) -> None:
@@ -64,6 +68,9 @@ class FairQueue:
         self._turn_s = turn_s
         self._most_debt_s = most_debt_s
         self._turns: dict[Tenant, OrderedDict[Turn, None]] = {}
+        self._entries: dict[Tenant, _Waiting] = {}
+        self._fading: list[_Fading] = []
+        self._watched: set[Tenant] = set()
         self._namespaces: dict[str, list[_Waiting]] = {}
         self._heap: list[_Place] = []
         self._places: dict[str, _Place] = {}
@@ -141,12 +148,17 @@ class FairQueue:
         turns = self._turns.get(tenant)
         if turns is None:
             turns = self._turns[tenant] = OrderedDict()
-            self._add_tenant_to_namespace(self._heap_entry_of_tenant(tenant))
+            self._add_tenant_to_namespace(self._renew_entry(tenant))
         turns[turn] = None
         self._length += 1
 
-    def _heap_entry_of_tenant(self, tenant: Tenant) -> _Waiting:
-        return self._usage.user_rank(tenant, monotonic()), next(self._numbers), tenant
+    def _renew_entry(self, tenant: Tenant) -> _Waiting:
+        """Return a new entry of a tenant for the heap of its namespace; its former one is dropped when it reaches the
+        top.
+        """
+        self._watch_until_light(tenant)
+        entry = self._entries[tenant] = self._usage.user_rank(tenant, monotonic()), next(self._numbers), tenant
+        return entry
 
     def _add_tenant_to_namespace(self, waiting: _Waiting) -> None:
         """Add a tenant to its namespace, and move the namespace up when this tenant used least in it."""
@@ -163,6 +175,7 @@ class FairQueue:
         """Put a namespace into the heap at the rank of its first tenant; its former entry is dropped when it reaches
         the top.
         """
+        self._watch_until_light(tenant)
         namespace, rank = tenant.namespace, self._usage.rank(tenant, monotonic())
         last = self._places.get(namespace)
         if last is not None and rank < last[0]:  # it waited behind all light ones, and has no claim to what they had
@@ -184,10 +197,34 @@ class FairQueue:
             return ends_s
         return max(self._clock_s, min(ends_s, self._clock_s + self._most_debt_s))
 
+    # ---- becoming light
+
+    def _watch_until_light(self, tenant: Tenant) -> None:
+        """Note when a heavy tenant becomes light."""
+        if tenant in self._watched or self._usage.is_light(tenant, monotonic()):
+            return
+        if len(self._fading) > 2 * len(self._turns) + _SPARE_PLACES:
+            self._fading = [one for one in self._fading if one[-1].namespace in self._namespaces]
+            heapify(self._fading)
+            self._watched = {one[-1] for one in self._fading}
+        self._watched.add(tenant)
+        heappush(self._fading, (self._usage.light_at(tenant), next(self._numbers), tenant))
+
+    def _move_up_light_tenants(self) -> None:
+        """Move up the tenants that became light while they waited."""
+        while self._fading and self._fading[0][0] <= monotonic():
+            tenant = heappop(self._fading)[-1]
+            self._watched.discard(tenant)
+            if tenant in self._turns:
+                self._add_tenant_to_namespace(self._renew_entry(tenant))
+            elif tenant.namespace in self._namespaces and (first := self._first_of(tenant.namespace)) is not None:
+                self._put_namespace_into_heap(first)
+
     # ---- leaving
 
     def _first(self) -> Tenant | None:
         """Return the tenant that is next, after removing or reordering heap entries that are out of date."""
+        self._move_up_light_tenants()
         while self._heap:
             place = self._heap[0]
             namespace = place[-1]
@@ -212,12 +249,14 @@ class FairQueue:
         """Return the next tenant of a namespace, after removing or reordering entries that are out of date."""
         heap = self._namespaces[namespace]
         while heap:
-            rank, number, tenant = heap[0]
-            if not self._drop_cancelled(self._turns[tenant]):
+            tenant = heap[0][-1]
+            if self._entries.get(tenant) is not heap[0]:
                 heappop(heap)
-                del self._turns[tenant]
-            elif (ranked := self._usage.user_rank(tenant, monotonic())) > rank:
-                heapreplace(heap, (ranked, number, tenant))
+            elif not self._drop_cancelled(self._turns[tenant]):
+                heappop(heap)
+                del self._turns[tenant], self._entries[tenant]
+            elif self._usage.user_rank(tenant, monotonic()) > heap[0][0]:
+                heapreplace(heap, self._renew_entry(tenant))
             else:
                 return tenant
         return None
@@ -239,13 +278,13 @@ class FairQueue:
         self.charge(tenant.namespace, self._turn_s)
         waiting = self._namespaces[tenant.namespace]
         if self._turns[tenant]:
-            heapreplace(waiting, self._heap_entry_of_tenant(tenant))
+            heapreplace(waiting, self._renew_entry(tenant))
         else:
             heappop(waiting)
-            del self._turns[tenant]
+            del self._turns[tenant], self._entries[tenant]
         heappop(self._heap)
-        if waiting:
-            self._put_namespace_into_heap(waiting[0][-1])
+        if (first := self._first_of(tenant.namespace)) is not None:
+            self._put_namespace_into_heap(first)
         else:
             del self._namespaces[tenant.namespace], self._places[tenant.namespace]
         return turn

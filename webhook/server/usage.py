@@ -44,6 +44,12 @@ class Usage:
         """Return whether neither the namespace nor the user used much recently."""
         return max(self._levels(tenant)) < _light_level_limit(now)
 
+    def light_at(self, tenant: Tenant) -> float:
+        """Return the moment of the monotonic clock from which a tenant is light, if it uses nothing until then; a
+        millisecond late, so that rounding never makes it too early.
+        """
+        return (max(self._levels(tenant)) - _LIGHT_LEVEL) * HALF_LIFE_S + 0.001
+
     def rank(self, tenant: Tenant, now: float) -> tuple[float, float]:
         """Return a tenant's rank, which is lower the less it used: the larger of namespace and user, then the user.
 
