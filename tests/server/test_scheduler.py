@@ -12,6 +12,7 @@ import pytest
 from webhook.server.inline_slice import HEAVY_S, LIGHT_S, WARMING_S
 from webhook.server.scheduler import ROUND_S, Scheduler
 from webhook.server.tenants import Tenant, page_tenant
+from webhook.server.usage import LIGHT_SHARE
 
 CROWD, VICTIM = Tenant("a", "crowd"), Tenant("b", "victim")
 Result = TypeVar("Result")
@@ -97,6 +98,15 @@ def test_reading_is_charged_and_takes_nothing_of_the_round():
     scheduler.charge_for_reading(CROWD, 5.0)
     assert scheduler.is_free
     assert not scheduler.usage.is_light(CROWD, time.monotonic())
+
+
+def test_who_used_a_little_more_than_a_share_is_soon_light_again():
+    scheduler, now = Scheduler(), 1000.0
+    for _ in range(500):
+        now += 0.01
+        scheduler.usage.add(CROWD, 0.01 * LIGHT_SHARE * 4 / 3, now)
+    assert not scheduler.usage.is_light(CROWD, now)
+    assert scheduler.usage.is_light(CROWD, now + 0.15)
 
 
 def test_fresh_service_accounts_and_namespaces_of_one_user_are_one_crowd():
