@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any, Final, Protocol, TypeAlias
 
 from webhook.errors import CallError
+from webhook.server.client_clock import ClientClock
 from webhook.server.connections import CLOCK
 from webhook.server.large_body import LargeBody
 from webhook.server.reading_pace import ReadingPace
@@ -63,22 +64,6 @@ class ClientGone(Exception):
     """The client closed the connection before its whole body had arrived."""
 
 
-class ClientClock(Protocol):
-    """The clock of a connection's client, without the delays that the server causes."""
-
-    def pause_clock(self) -> None:
-        """Stop the clock because the client waits for the server."""
-        ...
-
-    def resume_clock(self) -> None:
-        """Start the clock again because the server waits for the client."""
-        ...
-
-    def require_large_body_pace(self) -> None:
-        """Require the body to arrive at the pace of large bodies, because memory is reserved for it."""
-        ...
-
-
 class _BodyPieces(Protocol):
     """Something that stores the pieces of a body."""
 
@@ -87,7 +72,7 @@ class _BodyPieces(Protocol):
         ...
 
 
-class _NoClock:
+class _NoClock(ClientClock):
     """Replaces the clock of a call that came without a connection of ours."""
 
     def pause_clock(self) -> None:
