@@ -6,7 +6,7 @@ are asked what those leave open.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from webhook.facts.check import Check
@@ -22,9 +22,10 @@ from webhook.facts.launch.member import (
 from webhook.facts.launch.owners import owners_of_variables, task_by_host_variable
 from webhook.facts.launch.pods_and_nodes import MORE_NODES_THAN_PODS
 from webhook.facts.launch.train_jobs import check_launch_of_train_job
-from webhook.facts.launch.types import PyTorchJob, VolcanoJobSpec
+from webhook.facts.launch.types import PyTorchJob
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects import kinds
+from webhook.facts.volcano_objects.types import JobSpec
 from webhook.paths import get
 from webhook.problem import Problem
 from webhook.typed.collections import Items
@@ -69,19 +70,19 @@ def _warn_of_launched_containers(listed: Items[LaunchedContainer], subject: Subj
         if subject.group_kind[1] == "PyTorchJob":
             yield from _advise_pytorch_job(listed, subject)
         return
-    plugins = _volcano_plugins(subject)
-    together = _pods_training_together(listed, plugins, subject)
+    job = _read_volcano_job(subject)
+    together = _pods_training_together(listed, job.plugins if job is not None else (), subject)
     yield from pods_and_nodes.check_launcher_nodes_match_pods(listed, together)
     yield from trainers.check_trainer_devices_and_nodes(listed, together)
-    setting = owners_of_variables(plugins, listed, is_worker_set=subject.group_kind == _LWS)
+    setting = owners_of_variables(job, listed, is_worker_set=subject.group_kind == _LWS)
     for member in listed:
         owned = [name for owner in setting for name in owner.variables_set_in(member)]
         for owner in setting:
             yield from variables.check_overwritten_variables(member, owner.variables_set_in(member), owner.name)
         yield from ranks.check_rank_fixed_in_template(member, owned, _name_of_pod_index_variable(subject))
-    if plugins:
+    if job is not None and job.plugins:
         yield from mpi_ranks_and_slots.check_ranks_against_task_hosts(
-            listed, task_by_host_variable(plugins, listed), subject.deadline
+            listed, task_by_host_variable(job, listed), subject.deadline
         )
 
 
@@ -131,13 +132,10 @@ def _name_of_pod_index_variable(subject: Subject) -> str:
     return "LWS_WORKER_INDEX" if subject.group_kind == _LWS else "VC_TASK_INDEX of the plugin env"
 
 
-def _volcano_plugins(subject: Subject) -> Mapping[str, Items[str]]:
-    """Return the arguments of the plugins of a job of Volcano."""
+def _read_volcano_job(subject: Subject) -> JobSpec | None:
+    """Return the spec of a job of Volcano, or of the jobs of a template; None for other kinds."""
     at = kinds.SPECS.get(subject.group_kind)
-    if not at:
-        return {}
-    spec = VolcanoJobSpec.of(get(subject.object, at), at, subject.reading_context)
-    return {name: spec.charged_list([text or "" for text in listed or ()]) for name, listed in spec.plugins.items()}
+    return JobSpec.of(get(subject.object, at), at, subject.reading_context) if at else None
 
 
 CHECKS: Final = (

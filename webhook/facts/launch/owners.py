@@ -13,8 +13,7 @@ from typing import Final
 from webhook.facts.launch import variables
 from webhook.facts.launch.member import LaunchedContainer
 from webhook.facts.volcano_objects.defaults import NEED_SERVICE
-from webhook.facts.volcano_objects.plugins import PLUGINS
-from webhook.typed.collections import Items
+from webhook.facts.volcano_objects.types import JobSpec
 
 _WITH_SERVICE: Final = frozenset(("svc", *NEED_SERVICE))
 
@@ -33,37 +32,29 @@ class VariableOwner:
 
 
 def owners_of_variables(
-    plugins: Mapping[str, Items[str]], members: Sequence[LaunchedContainer], *, is_worker_set: bool
+    job: JobSpec | None, members: Sequence[LaunchedContainer], *, is_worker_set: bool
 ) -> tuple[VariableOwner, ...]:
-    """Return the owners of an object's variables: of a job of Volcano with these plugins, or of a LeaderWorkerSet."""
+    """Return the owners of an object's variables: plugins of a job of Volcano, or LeaderWorkerSet."""
     if is_worker_set:
         return (VariableOwner(variables=variables.LEADER_WORKER_SET, name="LeaderWorkerSet"),)
-    return tuple(_variable_owners_of_plugins(plugins, members))
+    return tuple(_variable_owners_of_plugins(job, members)) if job is not None else ()
 
 
-def tasks_of_plugin(plugin: str, plugins: Mapping[str, Items[str]]) -> Mapping[str, str]:
-    """Return the tasks that a plugin of a job looks for, by role."""
-    known = PLUGINS[plugin]
-    return {**known.tasks, **known.parse_arguments(plugins[plugin]).values}
-
-
-def task_by_host_variable(plugins: Mapping[str, Items[str]], members: Sequence[LaunchedContainer]) -> Mapping[str, str]:
+def task_by_host_variable(job: JobSpec, members: Sequence[LaunchedContainer]) -> Mapping[str, str]:
     """Map each variable to the task whose hosts it lists; plugin svc sets them, some plugins add svc, mpi has
     one more.
     """
-    if _WITH_SERVICE.isdisjoint(plugins):
+    if _WITH_SERVICE.isdisjoint(job.plugins):
         return {}
     names = {f"VC_{each.pod_set.replace('-', '_').upper()}_HOSTS": each.pod_set for each in members}
-    return {**names, "MPI_HOST": tasks_of_plugin("mpi", plugins)["worker"]} if "mpi" in plugins else names
+    return {**names, "MPI_HOST": job.tasks_by_role("mpi")["worker"]} if "mpi" in job.plugins else names
 
 
-def _variable_owners_of_plugins(
-    plugins: Mapping[str, Items[str]], members: Sequence[LaunchedContainer]
-) -> Iterator[VariableOwner]:
+def _variable_owners_of_plugins(job: JobSpec, members: Sequence[LaunchedContainer]) -> Iterator[VariableOwner]:
     names = {member.pod_set for member in members}
-    if "pytorch" in plugins and (tasks := tasks_of_plugin("pytorch", plugins))["master"] in names:
+    if "pytorch" in job.plugins and (tasks := job.tasks_by_role("pytorch"))["master"] in names:
         everywhere = [name for name in variables.PYTORCH if name != "RANK"]
         yield VariableOwner(variables=everywhere, name="the plugin pytorch")
         yield VariableOwner(variables=("RANK",), name="the plugin pytorch", pod_sets=(tasks["master"], tasks["worker"]))
-    if "tensorflow" in plugins and (len(names) > 1 or any((member.pods or 2) > 1 for member in members)):
+    if "tensorflow" in job.plugins and (len(names) > 1 or any((member.pods or 2) > 1 for member in members)):
         yield VariableOwner(variables=variables.TENSORFLOW, name="the plugin tensorflow")

@@ -20,9 +20,3 @@ class PyTorchJob(Object):
 
     gvk = GroupVersionKind("kubeflow.org", "v1", "PyTorchJob")
     spec = Part(PyTorchJobSpec)
-
-
-class VolcanoJobSpec(Typed):
-    """batch.volcano.sh JobSpec; plugins have lists of arguments, or null."""
-
-    plugins = ValueMap()

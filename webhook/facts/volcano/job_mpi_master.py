@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.volcano.groups import VOLCANO_JOB
-from webhook.facts.volcano.job_plugins import fix_for_role_without_task, tasks_by_role
+from webhook.facts.volcano.job_plugins import fix_for_role_without_task
 from webhook.facts.volcano_objects.plugins import PLUGINS
 from webhook.facts.volcano_objects.types import Job
 from webhook.placeholders import is_placeholder
@@ -27,7 +27,7 @@ def validate_mpi_master(job: Job) -> Iterator[Problem]:
     """Yield the problem of a missing master task, if the Job has the plugin mpi."""
     if "mpi" not in job.spec.plugins:
         return
-    wanted = tasks_by_role(job, "mpi")["master"]
+    wanted = job.spec.tasks_by_role("mpi")["master"]
     if wanted in job.spec.tasks_by_name or is_placeholder(wanted):
         return
     default = PLUGINS["mpi"].tasks["master"]

@@ -95,11 +95,6 @@ PLUGIN_ONE_POD: Final = VOLCANO_JOB_ADVICE.rule(
 )
 
 
-def tasks_by_role(job: Job, plugin: str) -> Mapping[str, str]:
-    """Return the tasks that a plugin looks for, by role."""
-    return {**PLUGINS[plugin].tasks, **job.spec.plugin_flags[plugin].values}
-
-
 def check_plugins_exist(job: Job) -> Iterator[Problem]:
     """Yield plugins that do not exist."""
     for name in job.spec.plugins:
@@ -127,7 +122,7 @@ def warn_of_plugin_arguments_and_tasks(job: Job) -> Iterator[Problem]:
             if name == "ssh":
                 yield from _check_ssh_key_pair(flags, job)
                 yield from _check_ssh_port(flags, job)
-            yield from _check_tasks_of_plugin_roles(name, {**PLUGINS[name].tasks, **flags.values}, job)
+            yield from _check_tasks_of_plugin_roles(name, job.spec.tasks_by_role(name), job)
 
 
 def _check_plugin_argument(name: str, arguments: Sequence[str], flags: ParsedFlags, job: Job) -> Iterator[Problem]:
@@ -214,7 +209,7 @@ def _has_single_pod(tasks: Sequence[Task]) -> bool:
 def warn_of_several_master_pods(job: Job) -> Iterator[Problem]:
     """Yield a master, head or chief task of a plugin with several pods."""
     for plugin, (role, outcome) in _ONE_POD.items():
-        task = job.spec.tasks_by_name.get(tasks_by_role(job, plugin)[role]) if plugin in job.spec.plugins else None
+        task = job.spec.tasks_by_name.get(job.spec.tasks_by_role(plugin)[role]) if plugin in job.spec.plugins else None
         if task is not None and task.replicas > 1:
             message = f"must be 1 because the task is the {role} of the plugin {plugin}, and {outcome}"
             yield PLUGIN_ONE_POD.problem(task.path("replicas"), message, "set 1", task.replicas)

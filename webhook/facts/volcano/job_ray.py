@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.volcano.groups import VOLCANO_JOB_ADVICE
-from webhook.facts.volcano.job_plugins import tasks_by_role, warn_of_several_master_pods
+from webhook.facts.volcano.job_plugins import warn_of_several_master_pods
 from webhook.facts.volcano_objects.types import Job, Task
 from webhook.placeholders import is_placeholder
 from webhook.problem import Problem
@@ -47,7 +47,7 @@ def warn_of_tasks_with_plugin_roles(job: Job) -> Iterator[Problem]:
     """Yield the problems of the tasks that plugins find by their roles."""
     yield from warn_of_several_master_pods(job)
     if "ray" in job.spec.plugins:
-        wanted = {"headContainer": "head", "workerContainer": "worker", **tasks_by_role(job, "ray")}
+        wanted = {"headContainer": "head", "workerContainer": "worker", **job.spec.tasks_by_role("ray")}
         for role in ("head", "worker"):
             task = job.spec.tasks_by_name.get(wanted[role])
             if task is not None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
-from webhook.facts.volcano.job_plugins import tasks_by_role
 from webhook.facts.volcano_objects.go_flags import is_true_in_go
 from webhook.facts.volcano_objects.types import Job, Task
 
@@ -50,7 +49,7 @@ def read_plugin_setup(job: Job, subject: Subject) -> PluginSetup:
         tasks=frozenset(job.spec.tasks_by_name),
         files=files,
         variables=frozenset(map(str.upper, files)),
-        roles={name: tasks_by_role(job, name) for name in ("mpi", "pytorch") if name in job.spec.plugins},
+        roles={name: job.spec.tasks_by_role(name) for name in ("mpi", "pytorch") if name in job.spec.plugins},
         has_variables=is_true_in_go(service.get("inject-hosts-env", "true")),
         pods=job.spec.pod_count,
         view=subject.cluster_view(),

@@ -5,7 +5,7 @@ Source: volcano-sh/volcano@ed72c7c815a9 installer/helm/chart/volcano/crd/bases a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Final
 
@@ -159,6 +159,10 @@ class JobSpec(Typed):
             for name, arguments in self.plugins.items()
             if name in PLUGINS
         }
+
+    def tasks_by_role(self, plugin: str) -> Mapping[str, str]:
+        """Return the tasks that a plugin looks for, by role; the plugin is one of PLUGINS that the job has."""
+        return {**PLUGINS[plugin].tasks, **self.plugin_flags[plugin].values}
 
     @cached_property
     def has_no_placeholders(self) -> bool:
