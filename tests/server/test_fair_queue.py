@@ -275,12 +275,34 @@ def test_a_tenant_whose_use_fades_does_not_wait_while_ever_new_light_ones_come(
     run(scenario)
 
 
-def test_moments_at_which_tenants_become_light_do_not_pile_up():
+@pytest.mark.parametrize("stays", [False, True])
+def test_moments_at_which_tenants_become_light_do_not_pile_up(stays: bool):
     async def scenario(waiting: Waiting) -> None:
+        await waiting.enter(*[HEAVY] * stays)
         for number in range(1000):
             await waiting.enter(Tenant(HEAVY.namespace, f"hal-{number}"))
-            await waiting.serve()
+            await waiting.serve(lambda tenant: tenant != HEAVY)
         assert len(waiting.queue._fading) == len(waiting.queue._watched) < 200
+
+    run(scenario)
+
+
+def test_entries_of_users_who_became_light_do_not_pile_up(monkeypatch: pytest.MonkeyPatch):
+    async def scenario(waiting: Waiting) -> None:
+        await waiting.enter(*[Tenant("shared", "stays")] * 2000)
+        now = time.monotonic()
+        for number in range(500):
+            user = Tenant("shared", f"user-{number}")
+            waiting.usage.add(Tenant("elsewhere", user.user), 4.0, now)
+            await waiting.enter(user)
+            now += 8 * HALF_LIFE_S
+            monkeypatch.setattr("webhook.server.fair_queue.monotonic", lambda now=now: now)
+            for _ in range(3):
+                following = waiting.queue.pop()
+                assert following is not None
+                following[1].set_result(None)
+            assert user not in waiting.queue
+        assert len(waiting.queue._namespaces["shared"]) < 200
 
     run(scenario)
 

@@ -166,7 +166,11 @@ class FairQueue:
         if tenant.namespace not in self._namespaces:
             self._ends_s.set(tenant.namespace, self._virtual_start_s(tenant.namespace))
             self._namespaces[tenant.namespace] = []
-        heappush(self._namespaces[tenant.namespace], waiting)
+        heap = self._namespaces[tenant.namespace]
+        if len(heap) > 2 * len(self._turns) + _SPARE_PLACES:
+            heap[:] = [one for one in heap if self._entries.get(one[-1]) is one]
+            heapify(heap)
+        heappush(heap, waiting)
         place = self._places.get(tenant.namespace)
         if place is None or self._usage.rank(tenant, monotonic()) < place[0]:
             self._put_namespace_into_heap(tenant)
@@ -203,12 +207,22 @@ class FairQueue:
         """Note when a heavy tenant becomes light."""
         if tenant in self._watched or self._usage.is_light(tenant, monotonic()):
             return
-        if len(self._fading) > 2 * len(self._turns) + _SPARE_PLACES:
-            self._fading = [one for one in self._fading if one[-1].namespace in self._namespaces]
-            heapify(self._fading)
-            self._watched = {one[-1] for one in self._fading}
+        if len(self._fading) > 2 * (len(self._turns) + len(self._namespaces)) + _SPARE_PLACES:
+            self._forget_moments_of_gone_tenants()
         self._watched.add(tenant)
         heappush(self._fading, (self._usage.light_at(tenant), next(self._numbers), tenant))
+
+    def _forget_moments_of_gone_tenants(self) -> None:
+        """Keep a moment of each tenant that waits, and of those that have gone the first of each namespace that waits:
+        then the namespace is looked at, whoever is its first tenant.
+        """
+        kept = {
+            one[-1] if one[-1] in self._turns else one[-1].namespace: one
+            for one in sorted(self._fading, reverse=True)
+            if one[-1].namespace in self._namespaces
+        }
+        self._fading = sorted(kept.values())
+        self._watched = {one[-1] for one in self._fading}
 
     def _move_up_light_tenants(self) -> None:
         """Move up the tenants that became light while they waited."""
