@@ -2,6 +2,7 @@
 
 import io
 import json
+import threading
 
 import pytest
 from kubernetes.config import kube_config
@@ -51,6 +52,49 @@ def test_its_revision_changes_with_what_is_held(server, started):
     eventually(lambda: view.get(CONFIG, "n", "c") is None)
     assert view.revision(CONFIG) not in (*known, before)
     assert view.revision(CONFIG) == view.revision(CONFIG)
+
+
+def test_its_version_changes_whenever_an_answer_may(server, started):
+    view = started(CONFIG)
+    known = []
+
+    def assert_version_is_new() -> None:
+        eventually(lambda: (version := view.version()) is not None and version not in known)
+        known.append(view.version())
+        assert view.version() == known[-1]
+
+    assert view.wait_until_synced(5)
+    assert_version_is_new()
+    for sent in (event("ADDED", config("c", "11")), event("MODIFIED", config("c", "12", x="1"))):
+        server.send(CONFIGS, sent)
+        assert_version_is_new()
+    server.send(CONFIGS, event("DELETED", config("c", "13")))
+    assert_version_is_new()
+    server.answers["/api/v1"] = 403, {"message": "forbidden for you"}
+    server.send(CONFIGS, event("ERROR", {"code": 410}))
+    assert_version_is_new()  # it may change more often than answers do
+    view.watch([])
+    assert_version_is_new()
+
+
+def test_it_has_no_version_while_an_object_changes(server, started):
+    view = started(CONFIG)
+    assert view.wait_until_synced(5)
+    before = view.version()
+    changing, changed = threading.Event(), threading.Event()
+
+    def change() -> None:
+        with view.memory.lock:
+            changing.set()
+            changed.wait(10)
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    assert changing.wait(10)
+    assert view.version() is None
+    changed.set()
+    thread.join()
+    assert view.version() == before is not None
 
 
 def test_a_watch_that_is_too_old_lists_anew(server, started):

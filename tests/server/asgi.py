@@ -45,6 +45,10 @@ class Given:
             return self.asks(authorizer)
         return self.answer(attributes, phase, deadline)
 
+    def version(self) -> object:
+        """Another one each time: what the function answers may change."""
+        return object()
+
     def answer_unevaluated(self, _attributes: Attributes, _phase: Phase, because: str) -> Verdict:
         return Verdict(
             allowed=False, status=DenialStatus(code=422, reason="Invalid", message=f"not evaluated, {because}")

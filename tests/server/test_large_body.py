@@ -1,4 +1,4 @@
-"""The memory of large bodies: what is kept, what is said of the beginning, and what a worker lets go of."""
+"""The memory of large bodies: what is kept, what is said of the beginning, and what a fork lets go of."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.server.large_body import BEGINNING_BYTES, LONG_BEGINNING_BYTES, LargeBody, close_other_bodies
+from webhook.server.large_body import BEGINNING_BYTES, LONG_BEGINNING_BYTES, LargeBody, close_all_bodies
 
 MB = 1 << 20
 
@@ -37,15 +37,20 @@ def test_its_beginnings_are_bounded() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a worker is a fork")
-def test_a_worker_reads_its_own_and_lets_go_of_all_others() -> None:
-    mine, other = LargeBody(MB, [b"mine"]), LargeBody(MB, [b"other"])
+def test_a_fork_lets_go_of_them() -> None:
+    body = LargeBody(MB, [b"body"])
 
     def child() -> bytes:
-        close_other_bodies(mine)
-        return b"%s %d" % (mine.joined(), len(other))
+        close_all_bodies()
+        return b"%d" % len(body)
 
-    assert _forked(child) == b"mine 0"
-    assert other.joined() == b"other"
+    assert _forked(child) == b"0"
+    assert body.joined() == b"body"
+
+
+def test_it_comes_in_pieces() -> None:
+    body = LargeBody(5 * BEGINNING_BYTES, [b"a" * BEGINNING_BYTES, b"b"])
+    assert list(body.pieces()) == [b"a" * BEGINNING_BYTES, b"b"]
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux what is resident")

@@ -13,7 +13,7 @@ from tests.server.asgi import Running
 from webhook.attributes import Phase
 from webhook.logs import Log
 from webhook.patch.jsonpatch import apply_operations
-from webhook.server.runtime import ServedState
+from webhook.server.served_state import ServedState
 from webhook.settings.reporting import ReportSettings
 
 REVIEWS = sorted((Path(__file__).parents[1] / "data" / "reviews").glob("*.json"))

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from webhook.logs import Log
-from webhook.server.runtime import ServedState, warm_up
+from webhook.server.runtime import warm_up
 from webhook.server.scheduler import Scheduler
+from webhook.server.served_state import ServedState
 from webhook.settings.reporting import ReportSettings
 
 POLICY = """
@@ -55,3 +56,14 @@ def test_a_warm_up_that_fails_does_not_keep_the_server_from_being_ready(tmp_path
         return scheduler.is_warm.is_set()
 
     assert asyncio.run(scenario())
+
+
+def test_the_version_of_its_state_changes_with_its_files(tmp_path: Path) -> None:
+    held = state(tmp_path)
+    before = held.version()
+    assert held.version() == before
+    (tmp_path / "policy.yaml").write_text(POLICY.replace("named", "renamed"))
+    assert [held.policies.poll(), held.policies.poll()] == [False, True]
+    after = held.version()
+    assert after is not None
+    assert after != before

@@ -5,17 +5,34 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Callable
 
 import pytest
 
 from webhook.server.counters import Counters
 from webhook.server.scheduler import Scheduler
 from webhook.server.tenants import Tenant
+from webhook.server.worker_job import Job, receive
 from webhook.server.worker_lane import OutOfTime, WorkerDied, WorkerLane, WorkerLimits
+
+WORKS: list[Callable[[], bytes]] = []
+"""What the jobs of all tests do, by number."""
+
+
+def job(work: Callable[[], bytes]) -> Job:
+    """A job that does some work in a worker, which knows it by its number."""
+    WORKS.append(work)
+    return Job(b"%d" % (len(WORKS) - 1), b"")
 
 
 def lane_of(workers: int, counters: Counters | None = None) -> WorkerLane:
-    return WorkerLane(WorkerLimits(workers=workers), Scheduler(), counters or Counters())
+    return WorkerLane(
+        WorkerLimits(workers=workers),
+        Scheduler(),
+        counters or Counters(),
+        lambda channel: WORKS[int(receive(channel)[0])](),
+        lambda: len(WORKS),
+    )
 
 
 def in_namespace(name: str) -> Tenant:
@@ -38,7 +55,7 @@ async def gather(lane: WorkerLane, *calls: tuple[str, float, float]) -> list[obj
     """Sleep for so many seconds in workers of namespaces, each with so many seconds until its deadline."""
     begun = time.monotonic()
     running = [
-        lane.run(lambda s=sleep: (time.sleep(s), b"done")[1], in_namespace(name), begun + until)
+        lane.run(job(lambda s=sleep: (time.sleep(s), b"done")[1]), in_namespace(name), begun + until)
         for name, sleep, until in calls
     ]
     return await asyncio.gather(*running, return_exceptions=True)
@@ -58,8 +75,8 @@ def test_nor_does_a_user_in_several_namespaces():
 
     async def run() -> list[object]:
         until = time.monotonic() + 1
-        greedy = [lane.run(lambda: work(60), Tenant(f"ns-{i}", "greedy"), until) for i in range(2)]
-        other = lane.run(lambda: b"done", in_namespace("other"), until + 30)
+        greedy = [lane.run(job(lambda: work(60)), Tenant(f"ns-{i}", "greedy"), until) for i in range(2)]
+        other = lane.run(job(lambda: b"done"), in_namespace("other"), until + 30)
         return await asyncio.gather(*greedy, other, return_exceptions=True)
 
     assert [type(answer) for answer in asyncio.run(run())] == [OutOfTime, OutOfTime, bytes]
@@ -74,7 +91,7 @@ def test_an_arrival_is_not_compared_with_all_who_wait(monkeypatch: pytest.Monkey
 
     async def run() -> list[object]:
         until = time.monotonic() + 1
-        greedy = [lane.run(lambda: work(60), Tenant(f"ns-{i}", "greedy"), until) for i in range(50)]
+        greedy = [lane.run(job(lambda: work(60)), Tenant(f"ns-{i}", "greedy"), until) for i in range(50)]
         waiting = asyncio.gather(*greedy, return_exceptions=True)
         while lane.waiting_review_count < 49:  # noqa: ASYNC110 - there is no event for it
             await asyncio.sleep(0.01)
@@ -98,7 +115,7 @@ def test_whoever_used_much_leaves_the_last_worker_to_others():
 
 def test_the_time_that_a_worker_works_is_use():
     lane = lane_of(1)
-    asyncio.run(lane.run(lambda: work(0.1), in_namespace("a"), time.monotonic() + 30))
+    asyncio.run(lane.run(job(lambda: work(0.1)), in_namespace("a"), time.monotonic() + 30))
     assert lane._usage._namespaces.get("a") is not None
 
 
@@ -117,7 +134,7 @@ def test_of_those_who_wait_the_one_who_used_least_is_next():
     order: list[str] = []
 
     async def ask(name: str) -> None:
-        await lane.run(lambda: b"", in_namespace(name), time.monotonic() + 30)
+        await lane.run(job(lambda: b""), in_namespace(name), time.monotonic() + 30)
         order.append(name)
 
     async def run() -> None:
@@ -133,12 +150,12 @@ def test_a_worker_is_given_back_by_those_who_went_away():
 
     async def run() -> bytes:
         begun = time.monotonic()
-        first = asyncio.create_task(lane.run(lambda: work(60), in_namespace("a"), begun + 30))
-        second = asyncio.create_task(lane.run(lambda: b"", in_namespace("b"), begun + 30))
+        first = asyncio.create_task(lane.run(job(lambda: work(60)), in_namespace("a"), begun + 30))
+        second = asyncio.create_task(lane.run(job(lambda: b""), in_namespace("b"), begun + 30))
         await asyncio.sleep(0.1)
         second.cancel()
         first.cancel()
-        return await lane.run(lambda: b"done", in_namespace("c"), begun + 30)
+        return await lane.run(job(lambda: b"done"), in_namespace("c"), begun + 30)
 
     assert asyncio.run(run()) == b"done"
     assert (lane.busy_worker_count, lane.waiting_review_count) == (0, 0)
@@ -146,7 +163,8 @@ def test_a_worker_is_given_back_by_those_who_went_away():
 
 def test_without_a_worker_the_deadline_ends_the_wait():
     def run(workers: int, seconds: float) -> bytes:
-        return asyncio.run(lane_of(workers).run(lambda: os._exit(3), in_namespace("a"), time.monotonic() + seconds))
+        died = job(lambda: os._exit(3))
+        return asyncio.run(lane_of(workers).run(died, in_namespace("a"), time.monotonic() + seconds))
 
     with pytest.raises(OutOfTime):
         run(0, 0.05)
@@ -161,7 +179,7 @@ def test_a_long_review_of_an_earlier_crowd_puts_its_namespace_behind_few_others(
     order: list[str] = []
 
     async def ask(name: str, used_s: float = 0.0) -> None:
-        await lane.run(lambda: work(used_s), in_namespace(name), time.monotonic() + 30)
+        await lane.run(job(lambda: work(used_s)), in_namespace(name), time.monotonic() + 30)
         order.append(name)
 
     async def run() -> None:

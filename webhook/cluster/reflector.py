@@ -111,6 +111,11 @@ class Reflector:
         before = self.before
         return self._store.changes + (before.change_count if before is not None else self._earlier)
 
+    def version(self) -> object:
+        """Return what says by `==` whether lookups still have the same answers; the caller has the memory's lock."""
+        before = self.before
+        return self, self.change_count, self.failure, self.resource, before.version() if before is not None else None
+
     def get(self, namespace: str, name: str) -> JSON | None:
         """Return the object, or None when there is none. Raises LookupFailed."""
         answering = self._answering_reflector

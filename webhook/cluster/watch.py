@@ -190,6 +190,15 @@ class WatchCluster:
         reflectors = self._kinds.get((gvk.group, gvk.kind), ())
         return reflectors, sum([each.change_count for each in reflectors])
 
+    def version(self) -> object | None:
+        """Return what says by `==` whether all lookups still have the same answers; None while an object changes."""
+        if not self.memory.lock.acquire(blocking=False):
+            return None
+        try:
+            return [each.version() for each in self._reflectors.values()]
+        finally:
+            self.memory.lock.release()
+
     def is_whole(self) -> bool:
         """Return True: a watched object that is missing does not exist; lookups of others fail."""
         return True

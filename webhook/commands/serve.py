@@ -21,7 +21,8 @@ from webhook.server import private_api as server_api
 from webhook.server.access_reviews import AccessReviews
 from webhook.server.listener import ListenerSettings
 from webhook.server.review_endpoint import Limits
-from webhook.server.runtime import ServedState, serve
+from webhook.server.runtime import serve
+from webhook.server.served_state import ServedState
 from webhook.server.tls import Certificates, TlsFiles, key_warning
 from webhook.server.worker_lane import WorkerLimits
 from webhook.settings.serving import ServerSettings

@@ -19,6 +19,7 @@ from webhook.server.metrics import PAUSE, Exposition, Gauges
 from webhook.server.readiness import Readiness
 from webhook.server.request_body import Receive, Scope
 from webhook.server.review_endpoint import AsgiApp, Limits, ReviewEndpoint, Send
+from webhook.server.review_evaluation import ReviewEvaluation
 from webhook.server.review_handler import ReviewHandler
 from webhook.server.review_parts import AuthorizationSource, Reviewer, ReviewObserver
 from webhook.server.scheduler import Scheduler
@@ -134,7 +135,8 @@ def create_application(
         observer: is told what the log says of each review.
     """
     scheduler = Scheduler()
-    lane = WorkerLane(workers, scheduler, counters)
+    evaluation = ReviewEvaluation(reviewer, logs_denials=logs_denials)
+    lane = WorkerLane(workers, scheduler, counters, evaluation.evaluate_in_worker, reviewer.version)
     version = {"name": "claimgate", "version": __version__, "python": platform.python_version(), **about}
 
     def create() -> AsgiApp:
@@ -145,9 +147,7 @@ def create_application(
         return create_pages(readiness, Exposition(counters, shown, version=__version__).text, version, policies)
 
     pages = LazyPages(create, scheduler)
-    handler = ReviewHandler(
-        reviewer, scheduler, lane, counters, log, authority=authority, logs_denials=logs_denials, observer=observer
-    )
+    handler = ReviewHandler(evaluation, scheduler, lane, counters, log, authority=authority, observer=observer)
     endpoint = ReviewEndpoint(pages, handler, readiness, limits)
     return Application(endpoint=endpoint, pages=pages, scheduler=scheduler)
 

@@ -1,13 +1,12 @@
 """Runs one piece of work in a forked child of this process, with a deadline and a memory limit.
 
 A child has exactly what the process has at the moment of the fork: policies, context and view of the cluster, without
-a copy being sent. So a reload in between can never mix two sets in one answer, nothing has to be kept in step, and all
-memory is given back when the child ends. A fork of a server that holds the shipped policies costs 1 to 3 ms.
+a copy being sent. So a reload in between can never mix two sets in one answer, and all memory is given back when the
+child ends. The server's own workers are forked by a process in between (fork_server.py).
 
 Weighed and left: a pool of long-lived workers (each reload and each event of a watch would have to be sent to all of
-them, and be the same in all when an answer is made), a pool forked anew at each reload (a live view changes every
-second), subinterpreters (they share the process: one cannot be killed, and its memory not bounded), threads (neither,
-and they hold the interpreter's lock).
+them, and be the same in all when an answer is made), subinterpreters (they share the process: one cannot be killed, and
+its memory not bounded), threads (neither, and they hold the interpreter's lock).
 
 A fork copies only the thread that calls it. What other threads hold at that moment stays held in the child: so the
 child logs nothing, takes no lock of the server's, closes every inherited socket, and is killed at its deadline whatever
@@ -75,37 +74,41 @@ def start(work: Callable[[], bytes], deadline: float, memory_bytes: int) -> Chil
     """
     ours, its = socket.socketpair()
     try:
-        pid = _fork_without_warning()
+        pid = fork_without_warning()
     except OSError:
         ours.close()
         its.close()
         raise
     if pid == 0:
-        _run_child(work, its, deadline, memory_bytes)
+        answer_and_exit(work, its, deadline, memory_bytes)
     its.close()
     ours.setblocking(False)
     return Child(pid, ours)
 
 
-def _fork_without_warning() -> int:
+def fork_without_warning() -> int:
+    """Fork this process: return the number of the child, and 0 in it.
+
+    Raises:
+        OSError: the system cannot start another process.
+    """
     with warnings.catch_warnings():
         # Python 3.12 warns of every fork of a process with threads; the module's text says what is done about them
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
 
 
-def _run_child(  # pragma: no cover - in a child, whose lines nobody counts
+def answer_and_exit(  # pragma: no cover - in a child, whose lines nobody counts
     work: Callable[[], bytes], channel: socket.socket, deadline: float, memory_bytes: int
 ) -> NoReturn:
-    """Run the child: prepare the process, send the answer of `work`, and exit without returning to the server's
-    code.
+    """Bound this process, which was forked just now, send the answer of `work` through `channel`, and exit without
+    returning to the code of its parent. The arguments are those of `start`.
     """
     code = 1
     try:
-        sys.unraisablehook = _report_unraisable
-        gc.freeze()  # or the first collection would copy every page that it walks
-        _detach_from_parent(channel, deadline)
-        trim_heap()  # what the server has free at this moment would stay with the child, even when the server trims it
+        detach_from_parent(channel)
+        signal.setitimer(signal.ITIMER_REAL, max(0.0, deadline - monotonic()) + _LINGER_S)
+        os.nice(_NICENESS)
         _limit_memory(memory_bytes)
         answer = work()
         channel.sendall(HEAD.pack(len(answer), process_time()))
@@ -115,23 +118,30 @@ def _run_child(  # pragma: no cover - in a child, whose lines nobody counts
         os._exit(code)
 
 
+def detach_from_parent(channel: socket.socket) -> None:
+    """Make a process that was forked just now independent of its parent: all inherited sockets but `channel` are
+    closed, signals have their defaults, and memory that the parent has free is given back.
+    """
+    sys.unraisablehook = _report_unraisable
+    gc.freeze()  # or the first collection would copy every page that it walks
+    _reset_signals()
+    keep = channel.fileno()
+    os.closerange(3, keep)
+    os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
+    trim_heap()  # what the server has free at this moment would stay with the child, even when the server trims it
+
+
 def _report_unraisable(what: sys.UnraisableHookArgs) -> None:
     """Report an error that Python cannot raise, except MemoryError, which the answer reports."""
     if not issubclass(what.exc_type, MemoryError):
         sys.__unraisablehook__(what)
 
 
-def _detach_from_parent(channel: socket.socket, deadline: float) -> None:
-    """Reset signal handlers, close all inherited sockets but the child's own, set the alarm and lower the priority."""
+def _reset_signals() -> None:
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGALRM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the server decides
-    signal.setitimer(signal.ITIMER_REAL, max(0.0, deadline - monotonic()) + _LINGER_S)
-    keep = channel.fileno()
-    os.closerange(3, keep)
-    os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
-    os.nice(_NICENESS)
 
 
 def _limit_memory(memory_bytes: int) -> None:

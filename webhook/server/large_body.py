@@ -1,9 +1,9 @@
 """The body of one large call in memory of its own, which goes back to the system when the call is answered.
 
 Knows bytes and mappings, nothing of calls. On the heap, bodies that come in turns of 64 KB leave holes below other
-objects, and every worker process keeps those of the moment of its fork for as long as it lives: measured with 36 MiB of
-bodies, a worker kept 113 MB that the server had given back long ago. A mapping that is shared with the workers costs
-nothing there, and a worker lets go of all bodies but its own (`close_other_bodies`).
+objects, and every process that is forked keeps those of the moment of its fork for as long as it lives: measured with
+36 MiB of bodies, a worker kept 113 MB that the server had given back long ago. A mapping that is shared costs nothing
+there, and such a process lets go of it (`close_all_bodies`).
 """
 
 from __future__ import annotations
@@ -44,6 +44,11 @@ class LargeBody:
         """Return a copy of the whole body as bytes."""
         return self._memory[: self._size]
 
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the body in pieces of at most BEGINNING_BYTES."""
+        for begin in range(0, self._size, BEGINNING_BYTES):
+            yield self._memory[begin : min(self._size, begin + BEGINNING_BYTES)]
+
     def beginnings(self) -> Iterator[bytes]:
         """Yield the beginning of the body twice: at most BEGINNING_BYTES of it, then at most LONG_BEGINNING_BYTES."""
         for most in (BEGINNING_BYTES, LONG_BEGINNING_BYTES):
@@ -59,8 +64,7 @@ _HELD: Final[weakref.WeakSet[LargeBody]] = weakref.WeakSet()
 """All open bodies of this process, which a fork inherits."""
 
 
-def close_other_bodies(mine: object) -> None:
-    """Close the bodies of all other calls in a forked child."""
+def close_all_bodies() -> None:
+    """Close the bodies of all calls in a process that was forked just now."""
     for body in tuple(_HELD):
-        if body is not mine:
-            body.close()
+        body.close()

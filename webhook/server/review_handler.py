@@ -9,39 +9,29 @@ child was killed, the answer is what the policies' failurePolicy says. Who may r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from dataclasses import replace
-from functools import partial
 from time import monotonic, perf_counter, thread_time
-from typing import Final, TypeAlias
+from typing import Final
 
 from webhook.admission.decode import decode_review_bytes
-from webhook.admission.enforce import fit_warnings_to_api_server_limits
 from webhook.admission.json_bounds import takes_long_to_decode
-from webhook.admission.respond import encode_response
 from webhook.attributes import Attributes, Phase, UserInfo
-from webhook.cel.library.authorizer import (
-    AuthorizationDecision,
-    AuthorizationQuestion,
-    PausingAuthorizer,
-    UnansweredQuestion,
-)
-from webhook.deadline import Deadline
-from webhook.decisions import DenialStatus, Verdict
-from webhook.errors import BudgetExceeded, CallError, InlineBudgetSpent
+from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQuestion, UnansweredQuestion
+from webhook.decisions import DenialStatus
+from webhook.errors import CallError, InlineBudgetSpent
 from webhook.logs import Level, Log
-from webhook.server.access_reviews import MOST_QUESTIONS
 from webhook.server.counters import Counters
 from webhook.server.inline_slice import SMALL_BYTES, InlineTimeSlice
-from webhook.server.large_body import LargeBody, close_other_bodies
+from webhook.server.large_body import LargeBody
 from webhook.server.limited_log import LimitedLog
+from webhook.server.review_evaluation import NOTHING_KNOWN, Known, ReviewEvaluation, question_for_worker
 from webhook.server.review_head import read_head
-from webhook.server.review_log import FAULTS, WorkerFault, fault, line
-from webhook.server.review_parts import AuthorizationSource, Reviewer, ReviewObserver
+from webhook.server.review_log import FAULTS, WorkerFault, fault
+from webhook.server.review_parts import AuthorizationSource, ReviewObserver
 from webhook.server.scheduler import Scheduler
 from webhook.server.tenants import UNKNOWN, Tenant, tenant_of
+from webhook.server.worker_job import Job
 from webhook.server.worker_lane import OutOfTime, WorkerDied, WorkerLane
-from webhook.server.worker_result import OUT_OF_MEMORY, WorkerResult, question_as_json, question_from_json, unpack
+from webhook.server.worker_result import WorkerResult, question_from_json, unpack
 
 INLINE_BYTES: Final = 128 * 1024
 """Larger bodies go to a worker at once: a TrainJob of 60 KB takes 1 to 2 ms, hostile ones of this size 5 to decode."""
@@ -55,38 +45,27 @@ _MOST_ANSWER_S: Final = 0.3
 _ASKING_SHARE: Final = 0.5
 """The share of a review's time that it may wait for answers of the API server."""
 
-_NO_MEMORY: Final = (MemoryError, SystemError)
-"""The errors that C code raises without memory; a constant, because a tuple cannot be created then."""
-
-Known: TypeAlias = dict[AuthorizationQuestion, AuthorizationDecision | str]
-"""The answers to the questions of one review: decisions, or the reason why there is none."""
-NOTHING_KNOWN: Final[Known] = {}
-_Input: TypeAlias = bytes | LargeBody
-"""The input of a worker."""
-
 
 class ReviewHandler:
     """Answers reviews on the loop or in a worker, and keeps the counters."""
 
     def __init__(
         self,
-        reviewer: Reviewer,
+        evaluation: ReviewEvaluation,
         scheduler: Scheduler,
         lane: WorkerLane,
         counters: Counters,
         log: Log,
         *,
         authority: AuthorizationSource | None = None,
-        logs_denials: bool = False,
         observer: ReviewObserver | None = None,
     ) -> None:
-        self._reviewer = reviewer
+        self._evaluation = evaluation
         self._scheduler = scheduler
         self._lane = lane
         self._counters = counters
         self._log = log
         self._authority = authority
-        self._logs_denials = logs_denials
         self._observer = observer
         self._giving_up = asyncio.Lock()
         self._refusals = LimitedLog(self._note, "call refused")
@@ -196,7 +175,7 @@ class ReviewHandler:
             attributes = decode_review_bytes(body)
             tenant = tenant_of(attributes)
             used.limit_evaluation(self._scheduler.slice_s(tenant), _evaluation_end(monotonic(), deadline))
-            result = self._evaluate_and_encode(attributes, phase, used, self._counters, known)
+            result = self._evaluation.evaluate_and_encode(attributes, phase, used, self._counters, known)
         except InlineBudgetSpent:
             self._counters.lanes["inline_overrun",] += 1
             return attributes.without_objects(), None
@@ -208,36 +187,11 @@ class ReviewHandler:
         self._note_review("info", "review", result.fields)
         return attributes, result.body
 
-    def _evaluate_and_encode(
-        self, attributes: Attributes, phase: Phase, deadline: Deadline, counters: Counters, known: Known
-    ) -> WorkerResult:
-        """Evaluate a review, encode its verdict and count it. Raises what the evaluation raises."""
-        started = perf_counter()
-        answers = PausingAuthorizer(known, MOST_QUESTIONS)
-        verdict = self._reviewer.review(attributes, phase, deadline, answers)
-        if answers.unanswered and verdict.allowed:
-            verdict = replace(
-                verdict,
-                warnings=fit_warnings_to_api_server_limits(
-                    (*verdict.warnings, _warning_of_ignored_failure(answers.unanswered))
-                ),
-            )
-        return self._encode_and_count(attributes, phase, verdict, started, counters)
-
-    def _encode_and_count(
-        self, attributes: Attributes, phase: Phase, verdict: Verdict, started: float, counters: Counters
-    ) -> WorkerResult:
-        answer = encode_response(attributes.uid, verdict, phase, attributes.operation)
-        elapsed_s = perf_counter() - started
-        counters.reviewed(attributes, phase, verdict, elapsed_s)
-        fields = line(attributes, phase, verdict, elapsed_s, with_denial=self._logs_denials)
-        return WorkerResult(outcome="answered", body=answer, fields=fields, seconds=elapsed_s)
-
     # ---- a child process
 
     async def _by_worker(
         self,
-        given: _Input,
+        given: bytes | LargeBody,
         head: Attributes | None,
         phase: Phase,
         started: float,
@@ -250,13 +204,13 @@ class ReviewHandler:
         `given` is the body, which a worker decodes; `head` what is known of the request.
         """
         self._counters.lanes["worker",] += 1
-        work = partial(self._in_child, given, phase, _evaluation_end(started, deadline), known)
+        job = Job(question_for_worker(phase, _evaluation_end(started, deadline), known), given)
         tenant = tenant_of(head)
         try:
             async with asyncio.timeout(deadline - monotonic()):
                 await self._scheduler.is_warm.wait()
             starts_by = _evaluation_end(started, deadline)
-            result = unpack(await self._lane.run(work, tenant, deadline, starts_by), self._counters)
+            result = unpack(await self._lane.run(job, tenant, deadline, starts_by), self._counters)
         except (OutOfTime, TimeoutError):
             return await self._answer_unevaluated_in_turn(head, phase, _timeout_reason(started, deadline), started)
         except WorkerDied as error:
@@ -273,30 +227,6 @@ class ReviewHandler:
             return await self._by_worker(given, head, phase, started, deadline, known={**known, question: answer})
         self._scheduler.overruns.record_worker_time(tenant, result.seconds)
         return self._log_and_return_answer(result, started)
-
-    def _in_child(self, given: _Input, phase: Phase, end: float, known: Known) -> bytes:
-        """Evaluate a review in a child process, and return the packed result with its counts."""
-        close_other_bodies(given)
-        counters, deadline = Counters(), Deadline(end, BudgetExceeded)
-        try:
-            attributes = decode_review_bytes(given.joined() if isinstance(given, LargeBody) else given)
-            try:
-                return self._evaluate_and_encode(attributes, phase, deadline, counters, known).packed(counters)
-            except UnansweredQuestion as open_question:
-                result = WorkerResult(
-                    outcome="question", fields=question_as_json(open_question.question, attributes.user_info)
-                )
-        except CallError as error:
-            fields: dict[str, object] = {"code": error.code, "reason": error.reason, "message": error.message}
-            result = WorkerResult(outcome="refused", fields=fields)
-        except _NO_MEMORY:
-            return OUT_OF_MEMORY
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is ours: the parent logs it and answers HTTP 500
-            if isinstance(error, BudgetExceeded) and deadline.is_over:
-                result = WorkerResult(outcome="out of time", fields={})
-            else:
-                result = WorkerResult(outcome="failed", fields=fault(error))
-        return result.packed(counters)
 
     def _log_and_return_answer(self, result: WorkerResult, started: float) -> bytes:
         """Log a child's result, and return its answer.
@@ -338,8 +268,8 @@ class ReviewHandler:
         if head is None:
             raise CallError(503, "ServiceUnavailable", f"the review was not read, {because}")
         begun = thread_time()
-        verdict = self._reviewer.answer_unevaluated(head, phase, because)
-        result = self._encode_and_count(head, phase, verdict, perf_counter() - (monotonic() - started), self._counters)
+        since = perf_counter() - (monotonic() - started)
+        result = self._evaluation.answer_unevaluated(head, phase, because, since, self._counters)
         self._note_review("warning", "review not evaluated", {**result.fields, "lane": "worker", "reason": because})
         self._scheduler.worked(tenant_of(head), thread_time() - begun)
         return result.body
@@ -372,11 +302,6 @@ class ReviewHandler:
 
 def _timeout_reason(started: float, deadline: float) -> str:
     return f"it took longer than {deadline - started:.2g} s"
-
-
-def _warning_of_ignored_failure(reasons: Iterable[str]) -> str:
-    """Return the warning for a user whose request passes because a policy that asked has failurePolicy Ignore."""
-    return f"a policy that asks what users may do was not evaluated and let the request pass: {'; '.join(reasons)}"
 
 
 def _asking_end(started: float, deadline: float) -> float:

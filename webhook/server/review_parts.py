@@ -23,6 +23,10 @@ class Reviewer(Protocol):
         """Return the verdict on a request. Raises UnansweredQuestion where the authorizer must be asked first."""
         ...
 
+    def version(self) -> object | None:
+        """Return what says by `==` whether verdicts still depend on the same; None while that changes."""
+        ...
+
     def answer_unevaluated(self, attributes: Attributes, phase: Phase, because: str) -> Verdict:
         """Return the verdict on a request whose evaluation was given up."""
         ...

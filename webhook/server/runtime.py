@@ -1,7 +1,6 @@
 """Assembles a server and reloads its policies, its view of the cluster and its certificates while it runs.
 
-Puts the server together; knows neither flags nor HTTP. Everything a review needs is read anew for each one, so that a
-reload is one assignment.
+Puts the server together; knows neither flags nor HTTP.
 """
 
 from __future__ import annotations
@@ -11,30 +10,15 @@ import gc
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
-from webhook import assembly
-from webhook.admission.interrupt import answer_unevaluated_request
-from webhook.admission.review import answer_request
-from webhook.attributes import Attributes, Phase
-from webhook.cel.library.authorizer import Authorizer
-from webhook.cluster import Cluster, live
-from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
-from webhook.cluster.files import FilesCluster
-from webhook.cluster.layered import LayeredCluster
+from webhook.attributes import Phase
 from webhook.deadline import Deadline
-from webhook.decisions import Verdict
 from webhook.errors import ConfigurationError
-from webhook.evaluation.review_options import ReviewOptions
 from webhook.live_policies.combine import LivePolicies
-from webhook.live_policies.compile import Compiler
-from webhook.live_policies.objects import watch_stored_policies as watch_stored
 from webhook.logs import Log
 from webhook.policy.policy_set import PolicySet
 from webhook.releases import release_as_text
-from webhook.server.access_reviews import check_authorizer_enabled
 from webhook.server.application import create_application
 from webhook.server.background_tasks import Supervisor, Work
 from webhook.server.counters import Counters
@@ -44,17 +28,15 @@ from webhook.server.live_policy_set import LivePolicySet
 from webhook.server.metrics import Gauges
 from webhook.server.policy_list import policy_rows
 from webhook.server.readiness import Check, Readiness
-from webhook.server.reload import ReloadableValue, create_file_state_function, watch
+from webhook.server.reload import ReloadableValue, watch
 from webhook.server.review_endpoint import AsgiApp, Limits
 from webhook.server.review_parts import AuthorizationSource
 from webhook.server.scheduler import Scheduler
+from webhook.server.served_state import ServedState
 from webhook.server.tls import Certificates, validity_of_certificate
 from webhook.server.view_gauges import gauges_of_view
 from webhook.server.warm_up_samples import SAMPLES
 from webhook.server.worker_lane import WorkerLimits
-from webhook.settings.configured import settings_from_changed_file
-from webhook.settings.reporting import ReportSettings
-from webhook.yamlfile import discover
 
 _SWITCH_S: Final = 0.000_5
 """Seconds until a thread that compiles policies gives the interpreter back to the loop: with Python's own 5 ms each
@@ -63,96 +45,6 @@ read and write of each review would wait that long.
 _YOUNG_OBJECTS: Final = 150_000
 """How many new objects there are before the garbage collector runs. No review creates as many in its time on the loop.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class ServedState:
-    """The policies, context and view of the cluster that reviews are evaluated with; each review reads them anew."""
-
-    policies: ReloadableValue[PolicySet]
-    context: ReloadableValue[FilesCluster]
-    watched: live.WatchedCluster | None
-    settings: ReportSettings
-
-    @classmethod
-    def make(
-        cls,
-        chosen: ReportSettings,
-        is_live: bool,
-        kubeconfig: Path | None,
-        log: Log,
-        *,
-        may_ask: bool = False,
-        live_policies: bool = False,
-        view_memory: int | None = None,
-    ) -> ServedState:
-        """Load policies and context for the first time, and start to watch the cluster.
-
-        Args:
-            chosen: policies, context and how they are read.
-            is_live: whether there is a cluster to watch.
-            kubeconfig: of that cluster; None for the one that the server runs in.
-            log: where failures of watches go.
-            may_ask: whether policies may ask `authorizer`.
-            live_policies: whether the policies that the cluster stores are evaluated, too.
-            view_memory: bytes of objects in namespaces that the view holds; None is no bound.
-
-        Raises:
-            ConfigurationError: policies, context or cluster that cannot be used.
-            InputError: context that cannot be read.
-        """
-        places = (*assembly.policy_folders_of_settings(chosen), *filter(None, [chosen.configuration.path]))
-        how = assembly.create_compile_options(chosen)
-        policies: ReloadableValue[PolicySet] = ReloadableValue(
-            lambda: check_authorizer_enabled(
-                assembly.load_policies_of_settings(settings_from_changed_file(chosen), how), may_ask=may_ask
-            ),
-            create_file_state_function(lambda: discover(places)),
-            PolicySet.compile_ahead_of_requests,
-        )
-        if live_policies:
-            policies = LivePolicySet(policies, *watch_stored(kubeconfig, log), Compiler(how, may_ask=may_ask))
-        context = ReloadableValue(
-            lambda: assembly.cluster_of_context_files(chosen, policies.current),
-            create_file_state_function(lambda: discover(chosen.context)),
-        )
-        interests = policies.current.interests()
-        watched = live.WatchedCluster.start(kubeconfig, interests, log, view_memory) if is_live else None
-        return cls(policies, context, watched, chosen)
-
-    def cluster(self) -> Cluster:
-        """Return the view of the cluster: objects of context files first, then those of the live cluster."""
-        context = self.context.current
-        return LayeredCluster(context, self.watched.cluster) if self.watched else ClusterWithAssumedNamespaces(context)
-
-    @property
-    def view_bytes(self) -> int:
-        """Return the bytes of objects in namespaces that the view of the cluster holds now."""
-        return self.watched.cluster.memory.bytes if self.watched else 0
-
-    def review(
-        self, attributes: Attributes, phase: Phase, deadline: Deadline, authorizer: Authorizer | None = None
-    ) -> Verdict:
-        """Evaluate one review with the current policies and view."""
-        return answer_request(
-            attributes,
-            self.policies.current,
-            self.cluster(),
-            phase=phase,
-            deadline=deadline,
-            authorizer=authorizer,
-            api_server_text=self.settings.api_server_text,
-            options=ReviewOptions(
-                enforcement_action=self.settings.enforcement_action, docs_address=self.settings.docs_address
-            ),
-        )
-
-    def answer_unevaluated(self, attributes: Attributes, phase: Phase, because: str) -> Verdict:
-        """Return the verdict on a request whose evaluation was given up."""
-        most = self.settings.enforcement_action
-        return answer_unevaluated_request(
-            attributes, self.policies.current, self.cluster(), phase=phase, because=because, most=most
-        )
 
 
 def serve(

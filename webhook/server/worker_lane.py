@@ -1,8 +1,9 @@
-"""Runs reviews that take too long for the event loop in worker processes, with a fair queue and a deadline.
+"""Runs jobs that take too long for the event loop in worker processes, with a fair queue and a deadline.
 
 The tenant that used least of the workers is next, and the last free worker is for light tenants that have none: heavy
 objects of one namespace keep nobody else's from a worker. What counts is a processor's time, so that nobody looks heavy
-because others keep the processors busy. Knows tenants; child_process.py knows processes, review_handler.py their work.
+because others keep the processors busy. Knows tenants; worker_starter.py knows processes, review_evaluation.py their
+work.
 """
 
 from __future__ import annotations
@@ -11,26 +12,26 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
-from time import monotonic
+from time import monotonic, thread_time
 from typing import Final
 
 from webhook.server import child_process
-from webhook.server.child_process import Child
 from webhook.server.counters import Counters
 from webhook.server.fair_queue import FairQueue
+from webhook.server.fork_server import Work, Worker
 from webhook.server.scheduler import Scheduler
 from webhook.server.tenants import Tenant
 from webhook.server.usage import Usage
+from webhook.server.worker_job import Job
+from webhook.server.worker_starter import WorkerStarter
 from webhook.settings.serving import DEFAULTS
 
 START_S: Final = 0.005
-"""Seconds that starting a worker costs the loop: the fork, and the copies of pages that the next reviews change."""
+"""Seconds of a processor that starting and ending a worker costs in addition to its work."""
 _MOST_DEBT_S: Final = 0.3
 """The most seconds of a worker that a namespace is put behind others for what it used before it came to wait: three
 ordinary reviews of a worker, a Pod of 200 KB being one. Who used more than that of late is heavy, and waits by its use.
 """
-_REAP_S: Final = 0.05
-_REAP_TRIES: Final = 100
 _STARTS: Final = 2
 """How often a worker is started for one review, if something else ends it, such as the kernel short of memory."""
 
@@ -52,10 +53,19 @@ class WorkerLimits:
 
 
 class WorkerLane:
-    """Runs work in forked children and limits their number; for one event loop."""
+    """Runs jobs in worker processes and limits their number; for one event loop."""
 
-    def __init__(self, limits: WorkerLimits, scheduler: Scheduler, counters: Counters) -> None:
+    def __init__(
+        self,
+        limits: WorkerLimits,
+        scheduler: Scheduler,
+        counters: Counters,
+        work: Work,
+        version: Callable[[], object | None],
+    ) -> None:
+        """Run nothing yet; what workers do, and when its result may have changed, is said as in WorkerStarter."""
         self._limits = limits
+        self._starter = WorkerStarter(work, limits.memory_bytes, version)
         self._scheduler = scheduler
         self._counters = counters
         self._usage = Usage()
@@ -72,24 +82,24 @@ class WorkerLane:
         """Return how many reviews wait for a worker."""
         return len(self._queue)
 
-    async def run(self, work: Callable[[], bytes], tenant: Tenant, deadline: float, starts_by: float = inf) -> bytes:
-        """Run `work` in a child and return its answer.
+    async def run(self, job: Job, tenant: Tenant, deadline: float, starts_by: float = inf) -> bytes:
+        """Run a job in a worker and return its answer.
 
         Args:
-            work: runs in the child, with everything this process has now.
+            job: what the worker does, with all that this process has when the worker is started.
             tenant: who asks.
-            deadline: a moment of the monotonic clock at which the child is killed.
-            starts_by: an earlier one, after which it is not worth a child.
+            deadline: a moment of the monotonic clock at which the worker is killed.
+            starts_by: an earlier one, after which it is not worth a worker.
 
         Raises:
             OutOfTime: one of the two came first.
-            WorkerDied: no child could be started, or two ended without an answer.
+            WorkerDied: no worker could be started, or two ended without an answer.
         """
         starts_by = min(starts_by, deadline)
         await self._reserve_worker(tenant, starts_by)
         try:
             for _ in range(_STARTS):
-                answer = await self._run_one_child(work, tenant, deadline, starts_by)
+                answer = await self._run_one_worker(job, tenant, deadline, starts_by)
                 if answer is not None:
                     return answer
         finally:
@@ -131,22 +141,20 @@ class WorkerLane:
         is_served = any(one.namespace == tenant.namespace or one.user == tenant.user != "" for one in self._running)
         return not is_served and self._usage.is_light(tenant, monotonic())
 
-    # ---- children
+    # ---- processes
 
-    async def _run_one_child(
-        self, work: Callable[[], bytes], tenant: Tenant, deadline: float, starts_by: float
-    ) -> bytes | None:
-        """Start one child and return its answer, or None when it ended without one.
+    async def _run_one_worker(self, job: Job, tenant: Tenant, deadline: float, starts_by: float) -> bytes | None:
+        """Start one worker and return its answer, or None when it ended without one.
 
         Raises:
             OutOfTime: it was killed at the deadline.
             WorkerDied: the system cannot start another process.
         """
-        child = await self._start(work, tenant, deadline, starts_by)
+        worker = await self._start(tenant, deadline, starts_by)
         begun, seconds = monotonic(), None
         try:
             async with asyncio.timeout(deadline - begun):
-                answer, seconds = await _answer(child)
+                answer, seconds = await _exchange(job, worker)
         except TimeoutError:
             self._counters.workers["killed",] += 1
             raise OutOfTime from None
@@ -155,54 +163,48 @@ class WorkerLane:
             used = now - begun if seconds is None else seconds
             self._usage.add(tenant, used, now)
             self._queue.charge(tenant.namespace, used)
-            child.channel.close()
-            child.kill()
-            _reap(child, _REAP_TRIES)
+            worker.end()
         self._counters.workers["died" if answer is None else "answered",] += 1
         return answer
 
-    async def _start(self, work: Callable[[], bytes], tenant: Tenant, deadline: float, starts_by: float) -> Child:
-        """Start a child when the scheduler gives the tenant a turn, because a fork stops the loop."""
+    async def _start(self, tenant: Tenant, deadline: float, starts_by: float) -> Worker:
+        """Start a worker when the scheduler gives the tenant a turn, because a fork of the server stops the loop."""
         try:
             await self._scheduler.wait_for_turn(tenant, starts_by)
         except TimeoutError:
             raise OutOfTime from None
+        begun = thread_time()
         try:
             if monotonic() >= starts_by:
                 raise OutOfTime
-            return child_process.start(work, deadline, self._limits.memory_bytes)
+            return self._starter.start_worker(deadline)
         except OSError as error:
             self._counters.workers["not_started",] += 1
             raise WorkerDied(f"no worker process could be started: {error.strerror}") from None
         finally:
-            self._scheduler.worked(tenant, START_S)
+            self._scheduler.worked(tenant, thread_time() - begun)
 
 
-async def _answer(child: Child) -> tuple[bytes | None, float | None]:
-    """Return the answer of a child, None when it ended without one, and the processor seconds that it took."""
-    head = await _read_exactly(child, child_process.HEAD.size)
-    if head is None:
+async def _exchange(job: Job, worker: Worker) -> tuple[bytes | None, float | None]:
+    """Send the job; return the worker's answer, None when it ended without one, and the processor seconds it took."""
+    try:
+        await job.send(worker.channel)
+        head = await _read_exactly(worker, child_process.HEAD.size)
+        if head is None:
+            return None, None
+        length, seconds = child_process.HEAD.unpack(head)
+        return await _read_exactly(worker, length), seconds
+    except ConnectionError:
         return None, None
-    length, seconds = child_process.HEAD.unpack(head)
-    return await _read_exactly(child, length), seconds
 
 
-async def _read_exactly(child: Child, count: int) -> bytes | None:
-    """Read `count` bytes from a child, or return None when it ended before."""
+async def _read_exactly(worker: Worker, count: int) -> bytes | None:
+    """Read `count` bytes from a worker, or return None when it ended before."""
     loop = asyncio.get_running_loop()
     received = bytearray()
     while len(received) < count:
-        try:
-            chunk = await loop.sock_recv(child.channel, min(count - len(received), 1 << 20))
-        except ConnectionResetError:
-            return None
+        chunk = await loop.sock_recv(worker.channel, min(count - len(received), 1 << 20))
         if not chunk:
             return None
         received += chunk
     return bytes(received)
-
-
-def _reap(child: Child, tries: int) -> None:
-    """Remove a killed child from the process table, and try again later if the kernel is not done with it."""
-    if not child.try_reap() and tries:
-        asyncio.get_running_loop().call_later(_REAP_S, _reap, child, tries - 1)

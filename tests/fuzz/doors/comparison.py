@@ -33,7 +33,7 @@ from webhook.facts.trainer.training_runtime_fields import OF_RUNTIMES
 from webhook.patch.schema import is_builtin
 from webhook.policy.policy_set import PolicySet
 from webhook.server.reload import ReloadableValue
-from webhook.server.runtime import ServedState
+from webhook.server.served_state import ServedState
 from webhook.settings.reporting import ReportSettings
 
 RELEASES: Final = ((2, 0), (2, 1), (2, 2), (2, 3), (2, 4))

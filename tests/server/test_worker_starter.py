@@ -1,0 +1,81 @@
+"""Which process forks a worker: the same one while nothing has changed, a new one whenever anything has."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.server.test_fork_server import answer, eventually, is_running
+from webhook.server import worker_starter
+from webhook.server.worker_starter import WorkerStarter
+
+MB = 1 << 20
+
+
+def parents(versions: Iterator[object], between: Callable[[int], None] = lambda pid: None) -> list[int]:
+    """The process that forks the worker, for each of the versions in turn."""
+
+    async def run() -> list[int]:
+        starter = WorkerStarter(lambda _channel: b"%d" % os.getppid(), MB, lambda: version)
+        found = []
+        for version in versions:  # noqa: B007 - `starter` reads it
+            found.append(int(answer(starter.start_worker(time.monotonic() + 20))))
+            between(found[-1])
+        return found
+
+    return asyncio.run(run())
+
+
+def test_it_is_the_same_while_the_version_is():
+    assert len(set(parents(iter([(1, "a"), (1, "a"), (1, "a")])))) == 1
+
+
+def test_it_is_another_one_after_each_change():
+    assert len(set(parents(iter([1, 2, 1])))) == 3
+
+
+def test_it_is_another_one_while_a_change_is_under_way():
+    assert len(set(parents(iter([None, None, 1])))) == 3
+
+
+def test_it_is_used_for_some_seconds(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(worker_starter, "LIVES_S", 0.0)
+    assert len(set(parents(iter([1, 1])))) == 2
+
+
+def test_one_that_was_killed_is_replaced():
+    def kill(pid: int) -> None:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+    assert len(set(parents(iter([1, 1]), kill))) == 2
+
+
+def test_a_worker_has_the_state_of_the_moment_at_which_it_is_started():
+    state = ["before"]
+
+    async def run() -> list[bytes]:
+        starter = WorkerStarter(lambda _channel: state[0].encode(), MB, lambda: tuple(state))
+        first = starter.start_worker(time.monotonic() + 20)
+        state[0] = "after"
+        second = starter.start_worker(time.monotonic() + 20)
+        return [answer(first), answer(second)]
+
+    assert asyncio.run(run()) == [b"before", b"after"]
+
+
+def test_one_that_is_not_used_ends_by_itself(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(worker_starter, "LIVES_S", 0.2)
+
+    async def run() -> None:
+        starter = WorkerStarter(lambda _channel: b"%d" % os.getppid(), MB, lambda: 1)
+        parent = int(answer(starter.start_worker(time.monotonic() + 20)))
+        assert is_running(parent)
+        assert await eventually(lambda: not is_running(parent))
+
+    asyncio.run(run())

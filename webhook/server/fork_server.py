@@ -1,0 +1,192 @@
+"""A process that forks the workers: it holds what the server had at one moment, and changes nothing of it.
+
+A fork of the server itself stops the event loop for some milliseconds, and afterwards the loop copies each page that it
+changes while a worker runs. Ten workers a second took a tenth of the loop so, and small reviews 10 ms in place of 1. So
+the server forks once, and that process forks the workers: their pages are shared with a process that stands still.
+
+That what it holds is what the server has is seen to by worker_starter.py.
+
+The server sends messages of one size: start a worker, whose socket comes along, or kill one. The end of the file ends
+the process and its workers, also when the server was killed. Job and answer go through the worker's socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import signal
+import socket
+import struct
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from typing import Final, NoReturn, TypeAlias
+
+from webhook.server.child_process import answer_and_exit, detach_from_parent, fork_without_warning
+from webhook.server.large_body import close_all_bodies
+
+Work: TypeAlias = Callable[[socket.socket], bytes]
+"""What a worker does: it reads its job from the socket and returns its answer; what it raises ends it without one."""
+_MESSAGE: Final = struct.Struct("!BQd")
+"""What to do, the number of the worker, and its deadline on the monotonic clock."""
+_START: Final = 1
+_KILL: Final = 2
+_LOOK_MS: Final = 50
+"""Milliseconds between two looks for workers that have ended, while there are any."""
+_REAP_S: Final = 0.05
+_REAP_TRIES: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A running worker: the job goes and the answer comes through `channel`, which does not block, then end of file."""
+
+    number: int
+    channel: socket.socket
+    forked_by: ForkServer
+
+    def end(self) -> None:
+        """Kill the worker, if it runs still; call this once, whatever became of it."""
+        self.channel.close()
+        self.forked_by.end_worker(self.number)
+
+
+class ForkServer:
+    """One process that forks workers, seen from the server; for one event loop."""
+
+    def __init__(self, work: Work, memory_bytes: int) -> None:
+        """Fork the process.
+
+        Raises:
+            OSError: the system cannot start another process.
+        """
+        self._control, its = socket.socketpair()
+        self._numbers = count(1)
+        self._running: set[int] = set()
+        self._is_retired = False
+        try:
+            self._pid = fork_without_warning()
+        except OSError:
+            self._control.close()
+            its.close()
+            raise
+        if self._pid == 0:
+            _fork_workers_and_exit(its, work, memory_bytes)
+        its.close()
+        self._control.setblocking(False)
+        self._end = weakref.finalize(self, _end_process, self._pid, self._control, os.getpid())
+
+    def start_worker(self, deadline: float) -> Worker:
+        """Fork a worker that ends itself soon after `deadline`, a moment of the monotonic clock.
+
+        Raises:
+            OSError: the process has ended, or no socket is to be had.
+        """
+        ours, its = socket.socketpair()
+        number = next(self._numbers)
+        try:
+            socket.send_fds(self._control, [_MESSAGE.pack(_START, number, deadline)], [its.fileno()])
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            its.close()
+        ours.setblocking(False)
+        self._running.add(number)
+        return Worker(number, ours, self)
+
+    def end_worker(self, number: int) -> None:
+        """Kill a worker, and end the process after the last one when it is retired."""
+        self._running.discard(number)
+        with suppress(OSError):  # the process has ended, and its workers with it
+            self._control.send(_MESSAGE.pack(_KILL, number, 0.0))
+        self._end_if_unused()
+
+    def retire(self) -> None:
+        """Fork nothing any more, and end the process when its last worker has ended."""
+        self._is_retired = True
+        self._end_if_unused()
+
+    def _end_if_unused(self) -> None:
+        if self._is_retired and not self._running and self._end.detach() is not None:
+            self._control.close()
+            _reap(self._pid, _REAP_TRIES)
+
+
+# ---- the server's side of the end
+
+
+def _end_process(pid: int, control: socket.socket, owner: int) -> None:
+    """End a process that nobody ended, when the server's loop is gone; not in a fork, which has the object, too."""
+    if os.getpid() == owner:
+        control.close()
+        with suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+
+
+def _reap(pid: int, tries: int) -> None:
+    """Remove an ended process from the process table, and try again later if it is not done yet; kill it at last."""
+    try:
+        has_ended = os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return
+    if not has_ended and tries:
+        if tries == 1:
+            os.kill(pid, signal.SIGKILL)
+        asyncio.get_running_loop().call_later(_REAP_S, _reap, pid, tries - 1)
+
+
+# ---- the process itself
+
+
+def _fork_workers_and_exit(  # pragma: no cover - in a child, whose lines nobody counts
+    control: socket.socket, work: Work, memory_bytes: int
+) -> NoReturn:
+    """Fork workers until the server closes its end, then kill those that are left."""
+    code = 1
+    running: dict[int, int] = {}
+    try:
+        detach_from_parent(control)
+        close_all_bodies()
+        asks = select.poll()
+        asks.register(control, select.POLLIN)
+        while True:
+            is_asked = asks.poll(_LOOK_MS if running else None)
+            _forget_ended_workers(running)
+            if is_asked and not _do_as_asked(control, running, work, memory_bytes):
+                break
+        code = 0
+    finally:
+        for pid in running.values():
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)  # or whoever inherits it, the server in a container, would have to
+        os._exit(code)
+
+
+def _forget_ended_workers(running: dict[int, int]) -> None:  # pragma: no cover - as above
+    for number, pid in tuple(running.items()):
+        if os.waitpid(pid, os.WNOHANG)[0] == pid:
+            del running[number]
+
+
+def _do_as_asked(  # pragma: no cover - as above
+    control: socket.socket, running: dict[int, int], work: Work, memory_bytes: int
+) -> bool:
+    """Read one message and do what it says; return False at the end of the file."""
+    message, sockets, _, _ = socket.recv_fds(control, _MESSAGE.size, 1)
+    if len(message) != _MESSAGE.size:
+        return False
+    what, number, deadline = _MESSAGE.unpack(message)
+    if what == _KILL:
+        if number in running:
+            os.kill(running[number], signal.SIGKILL)
+        return True
+    with socket.socket(fileno=sockets[0]) as channel, suppress(OSError):  # without a process its end is the answer
+        pid = fork_without_warning()
+        if pid == 0:
+            answer_and_exit(lambda: work(channel), channel, deadline, memory_bytes)
+        running[number] = pid
+    return True

@@ -1,0 +1,125 @@
+"""Evaluates one review: on the event loop, or in a worker process that reads it from a socket.
+
+Evaluates, encodes and counts; who may do so when, and what becomes of the result, is decided by review_handler.py.
+"""
+
+from __future__ import annotations
+
+import pickle
+import socket
+from collections.abc import Iterable
+from dataclasses import replace
+from time import perf_counter
+from typing import Final, TypeAlias
+
+from webhook.admission.decode import decode_review_bytes
+from webhook.admission.enforce import fit_warnings_to_api_server_limits
+from webhook.admission.respond import encode_response
+from webhook.attributes import Attributes, Phase
+from webhook.cel.library.authorizer import (
+    AuthorizationDecision,
+    AuthorizationQuestion,
+    PausingAuthorizer,
+    UnansweredQuestion,
+)
+from webhook.deadline import Deadline
+from webhook.decisions import Verdict
+from webhook.errors import BudgetExceeded, CallError
+from webhook.server.access_reviews import MOST_QUESTIONS
+from webhook.server.counters import Counters
+from webhook.server.review_log import fault, line
+from webhook.server.review_parts import Reviewer
+from webhook.server.worker_job import receive
+from webhook.server.worker_result import OUT_OF_MEMORY, WorkerResult, question_as_json
+
+_NO_MEMORY: Final = (MemoryError, SystemError)
+"""The errors that C code raises without memory; a constant, because a tuple cannot be created then."""
+
+Known: TypeAlias = dict[AuthorizationQuestion, AuthorizationDecision | str]
+"""The answers to the questions of one review: decisions, or the reason why there is none."""
+NOTHING_KNOWN: Final[Known] = {}
+
+
+def question_for_worker(phase: Phase, end: float, known: Known) -> bytes:
+    """Return what a worker is asked about a body: the phase, the moment of the monotonic clock at which evaluation
+    ends, and what the authorizer has answered.
+    """
+    return pickle.dumps((phase, end, known))
+
+
+class ReviewEvaluation:
+    """Evaluates reviews with the policies and the view that a reviewer has at that moment."""
+
+    def __init__(self, reviewer: Reviewer, *, logs_denials: bool = False) -> None:
+        """Evaluate with `reviewer`; `logs_denials` says whether the log fields of a refused review have its message."""
+        self._reviewer = reviewer
+        self._logs_denials = logs_denials
+
+    def evaluate_and_encode(
+        self, attributes: Attributes, phase: Phase, deadline: Deadline, counters: Counters, known: Known
+    ) -> WorkerResult:
+        """Evaluate a review, encode its verdict and count it. Raises what the evaluation raises."""
+        started = perf_counter()
+        answers = PausingAuthorizer(known, MOST_QUESTIONS)
+        verdict = self._reviewer.review(attributes, phase, deadline, answers)
+        if answers.unanswered and verdict.allowed:
+            verdict = replace(
+                verdict,
+                warnings=fit_warnings_to_api_server_limits(
+                    (*verdict.warnings, _warning_of_ignored_failure(answers.unanswered))
+                ),
+            )
+        return self._encode_and_count(attributes, phase, verdict, started, counters)
+
+    def answer_unevaluated(
+        self, attributes: Attributes, phase: Phase, because: str, started: float, counters: Counters
+    ) -> WorkerResult:
+        """Answer by the policies' failurePolicy a review that began at a moment of the performance counter."""
+        verdict = self._reviewer.answer_unevaluated(attributes, phase, because)
+        return self._encode_and_count(attributes, phase, verdict, started, counters)
+
+    def _encode_and_count(
+        self, attributes: Attributes, phase: Phase, verdict: Verdict, started: float, counters: Counters
+    ) -> WorkerResult:
+        answer = encode_response(attributes.uid, verdict, phase, attributes.operation)
+        elapsed_s = perf_counter() - started
+        counters.reviewed(attributes, phase, verdict, elapsed_s)
+        fields = line(attributes, phase, verdict, elapsed_s, with_denial=self._logs_denials)
+        return WorkerResult(outcome="answered", body=answer, fields=fields, seconds=elapsed_s)
+
+    def evaluate_in_worker(self, channel: socket.socket) -> bytes:
+        """Read a job from a socket and evaluate it in a worker process; return the packed result with its counts.
+
+        Raises:
+            EOFError: the server has given up.
+        """
+        counters, deadline = Counters(), None
+        try:
+            question, body = receive(channel)
+            phase, end, known = pickle.loads(question)  # noqa: S301 - the server wrote it, from which this was forked
+            deadline = Deadline(end, BudgetExceeded)
+            attributes = decode_review_bytes(body)
+            try:
+                return self.evaluate_and_encode(attributes, phase, deadline, counters, known).packed(counters)
+            except UnansweredQuestion as open_question:
+                result = WorkerResult(
+                    outcome="question", fields=question_as_json(open_question.question, attributes.user_info)
+                )
+        except EOFError:
+            raise
+        except CallError as error:
+            fields: dict[str, object] = {"code": error.code, "reason": error.reason, "message": error.message}
+            result = WorkerResult(outcome="refused", fields=fields)
+        except _NO_MEMORY:
+            return OUT_OF_MEMORY
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is ours: the server logs it and answers HTTP 500
+            if isinstance(error, BudgetExceeded) and deadline is not None and deadline.is_over:
+                result = WorkerResult(outcome="out of time", fields={})
+            else:
+                result = WorkerResult(outcome="failed", fields=fault(error))
+        return result.packed(counters)
+
+
+def _warning_of_ignored_failure(reasons: Iterable[str]) -> str:
+    """Return the warning for a user whose request passes because a policy that asked has failurePolicy Ignore."""
+    return f"a policy that asks what users may do was not evaluated and let the request pass: {'; '.join(reasons)}"

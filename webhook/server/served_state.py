@@ -1,0 +1,127 @@
+"""The policies, context and view of the cluster that a server evaluates reviews with.
+
+Everything a review needs is read anew for each one, so that a reload is one assignment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from webhook import assembly
+from webhook.admission.interrupt import answer_unevaluated_request
+from webhook.admission.review import answer_request
+from webhook.attributes import Attributes, Phase
+from webhook.cel.library.authorizer import Authorizer
+from webhook.cluster import Cluster, live
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
+from webhook.cluster.files import FilesCluster
+from webhook.cluster.layered import LayeredCluster
+from webhook.deadline import Deadline
+from webhook.decisions import Verdict
+from webhook.evaluation.review_options import ReviewOptions
+from webhook.live_policies.compile import Compiler
+from webhook.live_policies.objects import watch_stored_policies as watch_stored
+from webhook.logs import Log
+from webhook.policy.policy_set import PolicySet
+from webhook.server.access_reviews import check_authorizer_enabled
+from webhook.server.live_policy_set import LivePolicySet
+from webhook.server.reload import ReloadableValue, create_file_state_function
+from webhook.settings.configured import settings_from_changed_file
+from webhook.settings.reporting import ReportSettings
+from webhook.yamlfile import discover
+
+
+@dataclass(frozen=True, slots=True)
+class ServedState:
+    """The policies, context and view of the cluster that reviews are evaluated with; each review reads them anew."""
+
+    policies: ReloadableValue[PolicySet]
+    context: ReloadableValue[FilesCluster]
+    watched: live.WatchedCluster | None
+    settings: ReportSettings
+
+    @classmethod
+    def make(
+        cls,
+        chosen: ReportSettings,
+        is_live: bool,
+        kubeconfig: Path | None,
+        log: Log,
+        *,
+        may_ask: bool = False,
+        live_policies: bool = False,
+        view_memory: int | None = None,
+    ) -> ServedState:
+        """Load policies and context for the first time, and start to watch the cluster.
+
+        Args:
+            chosen: policies, context and how they are read.
+            is_live: whether there is a cluster to watch.
+            kubeconfig: of that cluster; None for the one that the server runs in.
+            log: where failures of watches go.
+            may_ask: whether policies may ask `authorizer`.
+            live_policies: whether the policies that the cluster stores are evaluated, too.
+            view_memory: bytes of objects in namespaces that the view holds; None is no bound.
+
+        Raises:
+            ConfigurationError: policies, context or cluster that cannot be used.
+            InputError: context that cannot be read.
+        """
+        places = (*assembly.policy_folders_of_settings(chosen), *filter(None, [chosen.configuration.path]))
+        how = assembly.create_compile_options(chosen)
+        policies: ReloadableValue[PolicySet] = ReloadableValue(
+            lambda: check_authorizer_enabled(
+                assembly.load_policies_of_settings(settings_from_changed_file(chosen), how), may_ask=may_ask
+            ),
+            create_file_state_function(lambda: discover(places)),
+            PolicySet.compile_ahead_of_requests,
+        )
+        if live_policies:
+            policies = LivePolicySet(policies, *watch_stored(kubeconfig, log), Compiler(how, may_ask=may_ask))
+        context = ReloadableValue(
+            lambda: assembly.cluster_of_context_files(chosen, policies.current),
+            create_file_state_function(lambda: discover(chosen.context)),
+        )
+        interests = policies.current.interests()
+        watched = live.WatchedCluster.start(kubeconfig, interests, log, view_memory) if is_live else None
+        return cls(policies, context, watched, chosen)
+
+    def cluster(self) -> Cluster:
+        """Return the view of the cluster: objects of context files first, then those of the live cluster."""
+        context = self.context.current
+        return LayeredCluster(context, self.watched.cluster) if self.watched else ClusterWithAssumedNamespaces(context)
+
+    def version(self) -> object | None:
+        """Return what says by `==` whether verdicts still depend on the same; None while that changes."""
+        view = self.watched.cluster.version() if self.watched else ()
+        return None if view is None else (self.policies.current, self.context.current, view)
+
+    @property
+    def view_bytes(self) -> int:
+        """Return the bytes of objects in namespaces that the view of the cluster holds now."""
+        return self.watched.cluster.memory.bytes if self.watched else 0
+
+    def review(
+        self, attributes: Attributes, phase: Phase, deadline: Deadline, authorizer: Authorizer | None = None
+    ) -> Verdict:
+        """Evaluate one review with the current policies and view."""
+        return answer_request(
+            attributes,
+            self.policies.current,
+            self.cluster(),
+            phase=phase,
+            deadline=deadline,
+            authorizer=authorizer,
+            api_server_text=self.settings.api_server_text,
+            options=ReviewOptions(
+                enforcement_action=self.settings.enforcement_action, docs_address=self.settings.docs_address
+            ),
+        )
+
+    def answer_unevaluated(self, attributes: Attributes, phase: Phase, because: str) -> Verdict:
+        """Return the verdict on a request whose evaluation was given up."""
+        most = self.settings.enforcement_action
+        return answer_unevaluated_request(
+            attributes, self.policies.current, self.cluster(), phase=phase, because=because, most=most
+        )
