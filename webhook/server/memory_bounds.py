@@ -1,7 +1,8 @@
 """Adds up the most memory that the server may take, whatever clients send.
 
 Knows the bound of each part and what one of it costs, measured over TLS; nothing of requests. What is not bounded by
-settings stands first: the process with its policies, and the objects of the cluster that have no namespace.
+settings stands first: the process with its policies, and the objects of the cluster that have no namespace. Pages of
+program files do not count: the system gives them back when memory is short.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from webhook.settings.serving import ServerSettings
 
 MAX_PROBE_CONNECTIONS: Final = 64
 """A kubelet opens one for each probe, Prometheus keeps one."""
-WARM_BYTES: Final = 18_000_000
+WARM_BYTES: Final = 14_000_000
 """Bytes that the first reviews and pages add to a process that has read its policies: compiled expressions, FastAPI."""
 CONNECTION_BYTES: Final = 33_000
 """Bytes of one idle connection that was answered: 500 of them took 16.4 MB, of which OpenSSL has two thirds."""
@@ -27,9 +28,12 @@ READ_FACTOR: Final = 2.8
 """Bytes that TLS keeps for each byte of a connection's largest read: 500 with 12 MiB together took 33 MB more."""
 WAITING_BYTES: Final = 640_000
 """Bytes of a body that waits for its turn: what TLS had read before it could be stopped."""
-COPIED_BYTES: Final = 4_000_000
-"""Bytes of the server's pages that a worker or the server changes while both run."""
-USER_CACHE_BYTES: Final = 54_000_000
+COPIED_BYTES: Final = 3_000_000
+"""Bytes of shared pages that a worker changes: 3.2 MB with all that an ordinary review of 140 KB takes."""
+FORK_SERVER_BYTES: Final = 20_000_000
+"""Bytes of pages that the server changes while the process that forks its workers still has them as they were: 14 MB
+under attacks, half of the time, 20 in one of twenty looks."""
+USER_CACHE_BYTES: Final = 44_200_000
 """Bytes of all caches of texts that users write (docs/caches.md)."""
 
 SPANS_BYTES: Final = 2048 * 5_000
@@ -77,6 +81,7 @@ class MemoryBounds:
         yield MemoryPartBound("what connections have read", int(MAX_READ_BYTES * READ_FACTOR), "")
         yield MemoryPartBound("large bodies", chosen.max_inflight_body_bytes, "--max-inflight-body-bytes")
         yield MemoryPartBound("bodies that wait", MAX_WAITING * WAITING_BYTES, "")
+        yield MemoryPartBound("the process that forks workers", FORK_SERVER_BYTES, "")
         yield MemoryPartBound(
             "workers", chosen.workers * (chosen.worker_memory + COPIED_BYTES), "--workers, --worker-memory"
         )
@@ -108,7 +113,7 @@ def memory_bounds_of_process(settings: ServerSettings, view_bytes: int = 0) -> M
     """Return the bounds of this process after it loaded its policies and its view, which has `view_bytes` of objects in
     namespaces; the size of the process counts as 0 where the system cannot tell.
     """
-    return MemoryBounds(settings, operating_system.resident_bytes(), view_bytes)
+    return MemoryBounds(settings, operating_system.unreclaimable_bytes(), view_bytes)
 
 
 def limit(settings: ServerSettings) -> int | None:

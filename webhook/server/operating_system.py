@@ -102,6 +102,17 @@ def resident_bytes() -> int:
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
+def unreclaimable_bytes() -> int:
+    """Return the resident bytes that no file holds, too, so that the system cannot give them back when memory is short;
+    0 where /proc is missing.
+    """
+    try:
+        _, resident, of_files = Path("/proc/self/statm").read_text(encoding="ascii").split()[:3]
+    except OSError:
+        return 0
+    return (int(resident) - int(of_files)) * os.sysconf("SC_PAGE_SIZE")
+
+
 def memory_limit(root: Path = Path("/sys/fs/cgroup"), unlimited: int = 1 << 60) -> int | None:
     """Return the bytes that the container may use; None where it has no limit, or the system cannot tell.
 

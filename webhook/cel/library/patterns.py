@@ -152,7 +152,7 @@ class PatternTable:
 _OF_POLICIES: Final[WeakValueDictionary[str, Pattern]] = WeakValueDictionary()
 """The patterns that compiled policies hold; `find` looks its constant pattern up here at run time."""
 _ANSWERS: Final[TwoGenerationCache[tuple[str, str], bool | None]] = TwoGenerationCache(2 << 20)
-_KEPT: Final[TwoGenerationCache[str, Pattern | None]] = TwoGenerationCache(8 << 20)
+_KEPT: Final[TwoGenerationCache[str, Pattern | None]] = TwoGenerationCache(4 << 20)
 
 
 def compile_policy_pattern(text: str) -> Pattern:

@@ -75,7 +75,7 @@ def compile_selector(expression: str, deadline: Deadline) -> Program:
 
 
 _JUDGED: Final[TwoGenerationCache[str, SelectorErrors | None]] = TwoGenerationCache(2 << 20)
-_PROGRAMS: Final[TwoGenerationCache[str, Program | None]] = TwoGenerationCache(8 << 20)
+_PROGRAMS: Final[TwoGenerationCache[str, Program | None]] = TwoGenerationCache(4 << 20)
 
 
 def _errors_of_selector(expression: str, deadline: Deadline) -> SelectorErrors:

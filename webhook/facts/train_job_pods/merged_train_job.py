@@ -193,7 +193,7 @@ def find_runtime(reference: RuntimeRef, view: ClusterView) -> ReferencedRuntime:
     return ReferencedRuntime(kind=kind.gvk, name=name, object=runtime, origin=view.file_of_object_as_text(held))
 
 
-_DECODED: Final[TwoGenerationCache[tuple[IdentityKey, GroupVersionKind], JSON]] = TwoGenerationCache(8 << 20)
+_DECODED: Final[TwoGenerationCache[tuple[IdentityKey, GroupVersionKind], JSON]] = TwoGenerationCache(4 << 20)
 
 
 def _decode_runtime(runtime: JSON, kind: GroupVersionKind, deadline: Deadline) -> JSON:
