@@ -34,7 +34,7 @@ from webhook.server.operating_system import trim_heap
 HEAD: Final = struct.Struct("!Qd")
 """The header before an answer: the length of the answer and the processor seconds that it took."""
 _NICENESS: Final = 10
-"""The nice value of a child: the loop gets nine tenths of a core that it shares with a child."""
+"""The least nice value of a child: the loop gets nine tenths of a core that it shares with a child."""
 _LINGER_S: Final = 1.0
 """Seconds after its deadline at which a child ends itself when its parent is gone."""
 _OOM_SCORE: Final = "500"
@@ -108,7 +108,6 @@ def answer_and_exit(  # pragma: no cover - in a child, whose lines nobody counts
     try:
         detach_from_parent(channel)
         signal.setitimer(signal.ITIMER_REAL, max(0.0, deadline - monotonic()) + _LINGER_S)
-        os.nice(_NICENESS)
         _limit_memory(memory_bytes)
         answer = work()
         channel.sendall(HEAD.pack(len(answer), process_time()))
@@ -120,7 +119,7 @@ def answer_and_exit(  # pragma: no cover - in a child, whose lines nobody counts
 
 def detach_from_parent(channel: socket.socket) -> None:
     """Make a process that was forked just now independent of its parent: all inherited sockets but `channel` are
-    closed, signals have their defaults, and memory that the parent has free is given back.
+    closed, signals have their defaults, memory that the parent has free is given back, and the loop goes first.
     """
     sys.unraisablehook = _report_unraisable
     gc.freeze()  # or the first collection would copy every page that it walks
@@ -128,6 +127,7 @@ def detach_from_parent(channel: socket.socket) -> None:
     keep = channel.fileno()
     os.closerange(3, keep)
     os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
+    os.nice(max(0, _NICENESS - os.nice(0)))
     trim_heap()  # what the server has free at this moment would stay with the child, even when the server trims it
 
 

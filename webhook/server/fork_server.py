@@ -18,6 +18,7 @@ import select
 import signal
 import socket
 import struct
+import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
@@ -121,10 +122,16 @@ class ForkServer:
 
 def _end_process(pid: int, control: socket.socket, owner: int) -> None:
     """End a process that nobody ended, when the server's loop is gone; not in a fork, which has the object, too."""
-    if os.getpid() == owner:
-        control.close()
-        with suppress(ChildProcessError):
-            os.waitpid(pid, 0)
+    if os.getpid() != owner:
+        return
+    control.close()
+    with suppress(ChildProcessError, ProcessLookupError):
+        for _ in range(_REAP_TRIES):
+            if os.waitpid(pid, os.WNOHANG)[0] == pid:
+                return
+            time.sleep(_REAP_S / 10)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
 
 
 def _reap(pid: int, tries: int) -> None:
