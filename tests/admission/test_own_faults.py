@@ -17,7 +17,7 @@ from webhook.decisions import ValidationAction, Verdict
 from webhook.facts.packages import FactPackage
 from webhook.facts.registry import SHIPPED, FactRegistry
 from webhook.policy.policy_set import PolicySet
-from webhook.server.review_handler import INLINE_BYTES
+from webhook.server.request_body import FREE_BYTES
 
 REGISTRY = FactRegistry(
     (
@@ -104,7 +104,7 @@ def test_a_shipped_policy_that_only_warns_never_denies_when_it_fails() -> None:
         assert denies or not policy.is_fail, policy.name
 
 
-@pytest.mark.parametrize("size", [0, INLINE_BYTES], ids=["on the loop", "in a worker"])
+@pytest.mark.parametrize("size", [0, FREE_BYTES], ids=["on the loop", "in a worker"])
 def test_a_fault_is_logged_and_counted_without_contents(size: int) -> None:
     found = loaded(broken())
 

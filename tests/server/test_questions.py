@@ -15,12 +15,12 @@ from webhook.attributes import UserInfo
 from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQuestion, Authorizer
 from webhook.decisions import DenialStatus, Verdict
 from webhook.errors import EvaluationError
-from webhook.server.review_handler import INLINE_BYTES
+from webhook.server.request_body import FREE_BYTES
 from webhook.server.tenants import Tenant
 
 USER = {"username": "alice", "groups": ["dev"]}
 SMALL = review_of(userInfo=USER)
-LARGE = review_of(object={"metadata": {"name": "p"}, "x": "y" * INLINE_BYTES}, userInfo=USER)
+LARGE = review_of(object={"metadata": {"name": "p"}, "x": "y" * FREE_BYTES}, userInfo=USER)
 BOTH = pytest.mark.parametrize("body", [SMALL, LARGE], ids=["on the loop", "in a worker"])
 
 

@@ -20,12 +20,13 @@ from webhook.deadline import Deadline
 from webhook.decisions import Decision, Verdict
 from webhook.errors import BudgetExceeded
 from webhook.server import review_handler
+from webhook.server.large_body import LargeBody
+from webhook.server.request_body import FREE_BYTES
 from webhook.server.review_endpoint import Limits
-from webhook.server.review_handler import INLINE_BYTES
 from webhook.server.tenants import Tenant
 from webhook.server.worker_lane import WorkerLimits
 
-LARGE = review_of(object={"metadata": {"name": "p"}, "x": "y" * INLINE_BYTES}, userInfo={"username": "u"})
+LARGE = review_of(object={"metadata": {"name": "p"}, "x": "y" * FREE_BYTES}, userInfo={"username": "u"})
 PARENT = os.getpid()
 SEEN = (Decision(policy="p", binding="b", action="admit", evaluation="admit"),)
 
@@ -103,7 +104,8 @@ def test_evaluation_ends_before_the_worker_is_killed():
     def end(_attributes: Attributes, _phase: Phase, deadline: Deadline) -> Verdict:
         return Verdict(allowed=True, warnings=(str(deadline.at),))
 
-    killed_at, body = time.monotonic() + 20, json.dumps(LARGE).encode()
+    killed_at, sent = time.monotonic() + 20, json.dumps(LARGE).encode()
+    body = LargeBody(len(sent), [sent])
     answer = json.loads(asyncio.run(Running(end).app._handler.answer(body, Phase.VALIDATE, killed_at)))
     assert killed_at - 0.31 < float(answer["response"]["warnings"][0]) < killed_at - 0.29
 
@@ -180,7 +182,7 @@ def test_a_fault_inside_a_worker_says_where():
 
 @pytest.mark.parametrize(
     ("body", "code"),
-    [(b"[" * (INLINE_BYTES + 1), 400), (b'{"kind":"Pod","x":"' + b"y" * INLINE_BYTES + b'"}', 400)],
+    [(b"[" * (FREE_BYTES + 1), 400), (b'{"kind":"Pod","x":"' + b"y" * FREE_BYTES + b'"}', 400)],
     ids=["not JSON", "not a review"],
 )
 def test_a_large_body_that_cannot_be_read_is_refused(body: bytes, code: int):

@@ -40,10 +40,6 @@ class LargeBody:
         self._memory[self._size : end] = piece[: end - self._size]
         self._size = end
 
-    def joined(self) -> bytes:
-        """Return a copy of the whole body as bytes."""
-        return self._memory[: self._size]
-
     def pieces(self) -> Iterator[bytes]:
         """Yield the body in pieces of at most BEGINNING_BYTES."""
         for begin in range(0, self._size, BEGINNING_BYTES):

@@ -33,8 +33,6 @@ from webhook.server.worker_job import Job
 from webhook.server.worker_lane import OutOfTime, WorkerDied, WorkerLane
 from webhook.server.worker_result import WorkerResult, question_from_json, unpack
 
-INLINE_BYTES: Final = 128 * 1024
-"""Larger bodies go to a worker at once: a TrainJob of 60 KB takes 1 to 2 ms, hostile ones of this size 5 to decode."""
 _READ_S_PER_BYTE: Final = 4e-9
 """Seconds of the loop that a byte of a larger body costs before it is looked at: decrypting, copying, parsing HTTP."""
 _ANSWER_SHARE: Final = 0.1
@@ -80,7 +78,7 @@ class ReviewHandler:
         if isinstance(body, LargeBody):
             return await self._by_worker(body, self._read_head(body), phase, started, deadline)
         scheduler, size = self._scheduler, len(body)
-        needs_worker = size > INLINE_BYTES or takes_long_to_decode(body)
+        needs_worker = takes_long_to_decode(body)
         if needs_worker or size > SMALL_BYTES or not scheduler.is_free:
             head = self._read_head(body)
             tenant = tenant_of(head)

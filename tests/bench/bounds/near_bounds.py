@@ -1,6 +1,6 @@
 """Objects just below a bound of what is tried on the loop, each another one, from a number: as an attacker draws them.
 
-128 KB goes to a worker at once and 16 KB is always tried, so most bodies here are a little smaller than one of these.
+64 KB goes to a worker at once and 16 KB is always tried, so most bodies here are a little smaller than one of these.
 The numbers choose sizes, letters, users, namespaces and which fields are filled.
 """
 
@@ -14,7 +14,7 @@ from functools import partial
 from tests.bench.bounds.reviews import JSON, container, gpus, pod, review, template
 
 Chance = random.Random
-BOUNDS = (15_900, 127_000)
+BOUNDS = (15_900, 65_000)
 ODD = "é世\u0301\u202e\U0001f600ß\u0130"
 
 
