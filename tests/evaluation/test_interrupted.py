@@ -131,13 +131,13 @@ def test_conditions_of_mutations_are_interrupted_too():
 @pytest.mark.parametrize(("failure", "allowed"), [("Fail", False), ("Ignore", True)])
 def test_a_patch_that_cannot_be_finished_is_the_policy_s_failure(failure, allowed):
     found = policies(mutating(LABEL, annotations=EXPAND, failurePolicy=failure))
-    sent = request(ray(60))
+    sent = request(ray(20))
     wanted, looks = [], 0
     while not wanted:
         looks += 1
         verdict = answer_request(sent, found, CLUSTER, phase=Phase.MUTATE, deadline=After(looks))
         made = [each for each in verdict.decisions if each.evaluation == "admit"]
-        if len(made) == 60 and not verdict.patch:
+        if len(made) == 20 and not verdict.patch:
             wanted = [each for each in verdict.decisions if each.evaluation == "error"]
     assert verdict.allowed is allowed
     assert [(each.policy, each.message) for each in wanted] == [("m", OVER_TIME)]

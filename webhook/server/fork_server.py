@@ -191,7 +191,7 @@ def _do_as_asked(  # pragma: no cover - as above
         if number in running:
             os.kill(running[number], signal.SIGKILL)
         return True
-    with socket.socket(fileno=sockets[0]) as channel, suppress(OSError):  # without a process its end is the answer
+    with socket.socket(fileno=sockets[0]) as channel, suppress(OSError):  # the server sees the end
         pid = fork_without_warning()
         if pid == 0:
             answer_and_exit(lambda: work(channel), channel, deadline, memory_bytes)
