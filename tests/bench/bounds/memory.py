@@ -16,6 +16,7 @@ from typing import Self
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 MB = 1_000_000
+_LOOKS = 4
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,16 @@ def family(pid: int) -> list[int]:
 
 
 def look(pid: int) -> Sample:
-    """Memory right now; a process that ends meanwhile counts nothing."""
-    pids = family(pid)
-    rss = [_rss(one) for one in pids]
-    return Sample(time.monotonic(), rss[0], sum(rss), sum(map(_pss, pids)), len(pids))
+    """Memory right now. Where a process begins or ends meanwhile, its pages count twice or not at all, so that is looked
+    at again; one that always does counts as it was seen last.
+    """
+    for _ in range(_LOOKS):
+        pids = family(pid)
+        rss = [_rss(one) for one in pids]
+        sample = Sample(time.monotonic(), rss[0], sum(rss), sum(map(_pss, pids)), len(pids))
+        if family(pid) == pids:
+            break
+    return sample
 
 
 def _rss(pid: int) -> int:

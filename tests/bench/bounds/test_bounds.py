@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from tests.bench.bounds import bodies, generations, own_policies, slow_expressions
+from tests.bench.bounds import bodies, generations, memory, own_policies, slow_expressions
 from tests.bench.bounds.__main__ import TOGETHER, planned
 from tests.bench.bounds.attackers import judge
 from tests.bench.bounds.attacks import GROUPS, Attack
@@ -155,6 +155,15 @@ def test_waiting_for_a_processor_is_told_from_a_fault(capsys):
     told = capsys.readouterr().out.partition("== summary\n")[2].splitlines()
     assert told[0] == "2 rows, 2 targets missed, 1 of them by waiting for a processor"
     assert [line.split()[:3] for line in told[1:3]] == [["FAIL", "victims", "slow"], ["BUSY", "victims", "busy"]]
+
+
+def test_memory_is_looked_at_again_where_a_process_began_meanwhile(monkeypatch):
+    pid = os.getpid()
+    families = iter([[pid], [pid, pid], [pid, pid], [pid], [pid], [pid]])
+    monkeypatch.setattr(memory, "family", lambda _pid: next(families))
+    sample = memory.look(pid)
+    assert (sample.processes, sample.rss) == (1, sample.main_rss)
+    assert next(families, None) is None
 
 
 def test_who_would_have_come_later_waited_less():
