@@ -31,8 +31,8 @@ WAITING_BYTES: Final = 640_000
 COPIED_BYTES: Final = 3_000_000
 """Bytes of shared pages that a worker changes: 3.2 MB with all that an ordinary review of 140 KB takes."""
 FORK_SERVER_BYTES: Final = 20_000_000
-"""Bytes of pages that the server changes while the process that forks its workers still has them as they were: 14 MB
-under attacks, half of the time, 20 in one of twenty looks."""
+"""Bytes of pages that the server changes while the process that forks its workers still has them as they were. Under
+attacks half of all looks found up to 14 MB, and one of twenty more than 20."""
 USER_CACHE_BYTES: Final = 44_200_000
 """Bytes of all caches of texts that users write (docs/caches.md)."""
 
