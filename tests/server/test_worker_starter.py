@@ -26,6 +26,7 @@ def parents(versions: Iterator[object], between: Callable[[int], None] = lambda 
         for version in versions:  # noqa: B007 - `starter` reads it
             found.append(int(answer(starter.start_worker(time.monotonic() + 20))))
             between(found[-1])
+            await asyncio.sleep(0.01)  # for what the loop does at its own time
         return found
 
     return asyncio.run(run())

@@ -72,21 +72,17 @@ def _answer_as_json(work: Callable[[], dict[str, Any]]) -> bytes:
 
 
 async def _read_answer(child: child_process.Child) -> bytes:
-    head = await _read_exactly(child, child_process.HEAD.size)
+    head = _require_whole(await child_process.read_exactly(child.channel, child_process.HEAD.size))
     length, _ = child_process.HEAD.unpack(head)
     if length > _MOST_ANSWER:
         raise CallError(500, "InternalError", f"the answer has more than {_MOST_ANSWER >> 20} MiB")
-    return await _read_exactly(child, length)
+    return _require_whole(await child_process.read_exactly(child.channel, length))
 
 
-async def _read_exactly(child: child_process.Child, count: int) -> bytes:
-    loop, received = asyncio.get_running_loop(), bytearray()
-    while len(received) < count:
-        chunk = await loop.sock_recv(child.channel, min(count - len(received), 1 << 20))
-        if not chunk:
-            raise CallError(500, "InternalError", "the evaluation ended early, most likely for lack of memory")
-        received += chunk
-    return bytes(received)
+def _require_whole(received: bytes | None) -> bytes:
+    if received is None:
+        raise CallError(500, "InternalError", "the evaluation ended early, most likely for lack of memory")
+    return received
 
 
 async def _wait_for_killed_child(child: child_process.Child) -> None:

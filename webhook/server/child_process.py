@@ -15,6 +15,7 @@ it waits for. Linux and macOS; knows nothing of reviews.
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import resource
@@ -72,18 +73,40 @@ def start(work: Callable[[], bytes], deadline: float, memory_bytes: int) -> Chil
     Raises:
         OSError: the system cannot start another process.
     """
+    return fork_with_channel(lambda its: answer_and_exit(work, its, deadline, memory_bytes))
+
+
+def fork_with_channel(run: Callable[[socket.socket], NoReturn]) -> Child:
+    """Fork this process, and return the child, which does `run` with its end of the channel.
+
+    Raises:
+        OSError: the system cannot start another process.
+    """
     ours, its = socket.socketpair()
-    try:
-        pid = fork_without_warning()
-    except OSError:
-        ours.close()
-        its.close()
-        raise
-    if pid == 0:
-        answer_and_exit(work, its, deadline, memory_bytes)
-    its.close()
+    with its:
+        try:
+            pid = fork_without_warning()
+        except OSError:
+            ours.close()
+            raise
+        if pid == 0:
+            run(its)
     ours.setblocking(False)
     return Child(pid, ours)
+
+
+async def read_exactly(channel: socket.socket, count: int) -> bytes | None:
+    """Read `count` bytes from the channel of a child, or return None when the child ended before."""
+    loop, received = asyncio.get_running_loop(), bytearray()
+    while len(received) < count:
+        try:
+            chunk = await loop.sock_recv(channel, min(count - len(received), 1 << 20))
+        except ConnectionResetError:
+            return None
+        if not chunk:
+            return None
+        received += chunk
+    return bytes(received)
 
 
 def fork_without_warning() -> int:

@@ -26,7 +26,13 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final, NoReturn, TypeAlias
 
-from webhook.server.child_process import answer_and_exit, detach_from_parent, fork_without_warning
+from webhook.server.child_process import (
+    Child,
+    answer_and_exit,
+    detach_from_parent,
+    fork_with_channel,
+    fork_without_warning,
+)
 from webhook.server.large_body import close_all_bodies
 
 Work: TypeAlias = Callable[[socket.socket], bytes]
@@ -56,7 +62,11 @@ class Worker:
 
 
 class ForkServer:
-    """One process that forks workers, seen from the server; for one event loop."""
+    """One process that forks workers, seen from the server; for one event loop.
+
+    Attributes:
+        is_retired: it forks nothing any more.
+    """
 
     def __init__(self, work: Work, memory_bytes: int) -> None:
         """Fork the process.
@@ -64,21 +74,11 @@ class ForkServer:
         Raises:
             OSError: the system cannot start another process.
         """
-        self._control, its = socket.socketpair()
+        self._process = fork_with_channel(lambda its: _fork_workers_and_exit(its, work, memory_bytes))
         self._numbers = count(1)
         self._running: set[int] = set()
-        self._is_retired = False
-        try:
-            self._pid = fork_without_warning()
-        except OSError:
-            self._control.close()
-            its.close()
-            raise
-        if self._pid == 0:
-            _fork_workers_and_exit(its, work, memory_bytes)
-        its.close()
-        self._control.setblocking(False)
-        self._end = weakref.finalize(self, _end_process, self._pid, self._control, os.getpid())
+        self.is_retired = False
+        self._end = weakref.finalize(self, _end_process, self._process, os.getpid())
 
     def start_worker(self, deadline: float) -> Worker:
         """Fork a worker that ends itself soon after `deadline`, a moment of the monotonic clock.
@@ -89,7 +89,7 @@ class ForkServer:
         ours, its = socket.socketpair()
         number = next(self._numbers)
         try:
-            socket.send_fds(self._control, [_MESSAGE.pack(_START, number, deadline)], [its.fileno()])
+            socket.send_fds(self._process.channel, [_MESSAGE.pack(_START, number, deadline)], [its.fileno()])
         except OSError:
             ours.close()
             raise
@@ -103,47 +103,42 @@ class ForkServer:
         """Kill a worker, and end the process after the last one when it is retired."""
         self._running.discard(number)
         with suppress(OSError):  # the process has ended, and its workers with it
-            self._control.send(_MESSAGE.pack(_KILL, number, 0.0))
+            self._process.channel.send(_MESSAGE.pack(_KILL, number, 0.0))
         self._end_if_unused()
 
     def retire(self) -> None:
         """Fork nothing any more, and end the process when its last worker has ended."""
-        self._is_retired = True
+        self.is_retired = True
         self._end_if_unused()
 
     def _end_if_unused(self) -> None:
-        if self._is_retired and not self._running and self._end.detach() is not None:
-            self._control.close()
-            _reap(self._pid, _REAP_TRIES)
+        if self.is_retired and not self._running and self._end.detach() is not None:
+            self._process.channel.close()
+            _reap(self._process, _REAP_TRIES)
 
 
 # ---- the server's side of the end
 
 
-def _end_process(pid: int, control: socket.socket, owner: int) -> None:
+def _end_process(process: Child, owner: int) -> None:
     """End a process that nobody ended, when the server's loop is gone; not in a fork, which has the object, too."""
     if os.getpid() != owner:
         return
-    control.close()
-    with suppress(ChildProcessError, ProcessLookupError):
-        for _ in range(_REAP_TRIES):
-            if os.waitpid(pid, os.WNOHANG)[0] == pid:
-                return
-            time.sleep(_REAP_S / 10)
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+    process.channel.close()
+    for _ in range(_REAP_TRIES):
+        if process.try_reap():
+            return
+        time.sleep(_REAP_S / 10)
+    process.kill()
+    os.waitpid(process.pid, 0)
 
 
-def _reap(pid: int, tries: int) -> None:
+def _reap(process: Child, tries: int) -> None:
     """Remove an ended process from the process table, and try again later if it is not done yet; kill it at last."""
-    try:
-        has_ended = os.waitpid(pid, os.WNOHANG)[0] == pid
-    except ChildProcessError:
-        return
-    if not has_ended and tries:
+    if not process.try_reap() and tries:
         if tries == 1:
-            os.kill(pid, signal.SIGKILL)
-        asyncio.get_running_loop().call_later(_REAP_S, _reap, pid, tries - 1)
+            process.kill()
+        asyncio.get_running_loop().call_later(_REAP_S, _reap, process, tries - 1)
 
 
 # ---- the process itself

@@ -95,22 +95,26 @@ def is_readable(connected: Any) -> bool:
 
 def resident_bytes() -> int:
     """Return the bytes of memory that this process has resident; 0 where /proc is missing."""
-    try:
-        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
-    except OSError:
-        return 0
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+    resident, _ = _resident_and_of_files()
+    return resident
 
 
 def unreclaimable_bytes() -> int:
     """Return the resident bytes that no file holds, too, so that the system cannot give them back when memory is short;
     0 where /proc is missing.
     """
+    resident, of_files = _resident_and_of_files()
+    return resident - of_files
+
+
+def _resident_and_of_files() -> tuple[int, int]:
+    """Return the resident bytes of this process, and those among them that are of files."""
     try:
         _, resident, of_files = Path("/proc/self/statm").read_text(encoding="ascii").split()[:3]
     except OSError:
-        return 0
-    return (int(resident) - int(of_files)) * os.sysconf("SC_PAGE_SIZE")
+        return 0, 0
+    page = os.sysconf("SC_PAGE_SIZE")
+    return int(resident) * page, int(of_files) * page
 
 
 def memory_limit(root: Path = Path("/sys/fs/cgroup"), unlimited: int = 1 << 60) -> int | None:

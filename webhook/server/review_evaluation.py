@@ -40,8 +40,8 @@ Known: TypeAlias = dict[AuthorizationQuestion, AuthorizationDecision | str]
 NOTHING_KNOWN: Final[Known] = {}
 
 
-def question_for_worker(phase: Phase, end: float, known: Known) -> bytes:
-    """Return what a worker is asked about a body: the phase, the moment of the monotonic clock at which evaluation
+def instructions_for_worker(phase: Phase, end: float, known: Known) -> bytes:
+    """Return how a worker evaluates a body: the phase, the moment of the monotonic clock at which evaluation
     ends, and what the authorizer has answered.
     """
     return pickle.dumps((phase, end, known))
@@ -88,15 +88,11 @@ class ReviewEvaluation:
         return WorkerResult(outcome="answered", body=answer, fields=fields, seconds=elapsed_s)
 
     def evaluate_in_worker(self, channel: socket.socket) -> bytes:
-        """Read a job from a socket and evaluate it in a worker process; return the packed result with its counts.
-
-        Raises:
-            EOFError: the server has given up.
-        """
-        counters, deadline = Counters(), None
+        """Read a job from a socket and evaluate it in a worker process; return the packed result with its counts."""
+        counters, deadline = Counters(), Deadline()
         try:
-            question, body = receive(channel)
-            phase, end, known = pickle.loads(question)  # noqa: S301 - the server wrote it, from which this was forked
+            instructions, body = receive(channel)
+            phase, end, known = pickle.loads(instructions)  # noqa: S301 - the server wrote it, from which this was forked
             deadline = Deadline(end, BudgetExceeded)
             attributes = decode_review_bytes(body)
             try:
@@ -105,15 +101,13 @@ class ReviewEvaluation:
                 result = WorkerResult(
                     outcome="question", fields=question_as_json(open_question.question, attributes.user_info)
                 )
-        except EOFError:
-            raise
         except CallError as error:
             fields: dict[str, object] = {"code": error.code, "reason": error.reason, "message": error.message}
             result = WorkerResult(outcome="refused", fields=fields)
         except _NO_MEMORY:
             return OUT_OF_MEMORY
         except Exception as error:  # noqa: BLE001 - whatever it is, it is ours: the server logs it and answers HTTP 500
-            if isinstance(error, BudgetExceeded) and deadline is not None and deadline.is_over:
+            if isinstance(error, BudgetExceeded) and deadline.is_over:
                 result = WorkerResult(outcome="out of time", fields={})
             else:
                 result = WorkerResult(outcome="failed", fields=fault(error))

@@ -23,7 +23,7 @@ from webhook.server.counters import Counters
 from webhook.server.inline_slice import SMALL_BYTES, InlineTimeSlice
 from webhook.server.large_body import LargeBody
 from webhook.server.limited_log import LimitedLog
-from webhook.server.review_evaluation import NOTHING_KNOWN, Known, ReviewEvaluation, question_for_worker
+from webhook.server.review_evaluation import NOTHING_KNOWN, Known, ReviewEvaluation, instructions_for_worker
 from webhook.server.review_head import read_head
 from webhook.server.review_log import FAULTS, WorkerFault, fault
 from webhook.server.review_parts import AuthorizationSource, ReviewObserver
@@ -202,7 +202,7 @@ class ReviewHandler:
         `given` is the body, which a worker decodes; `head` what is known of the request.
         """
         self._counters.lanes["worker",] += 1
-        job = Job(question_for_worker(phase, _evaluation_end(started, deadline), known), given)
+        job = Job(instructions_for_worker(phase, _evaluation_end(started, deadline), known), given)
         tenant = tenant_of(head)
         try:
             async with asyncio.timeout(deadline - monotonic()):

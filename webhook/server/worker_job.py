@@ -1,4 +1,4 @@
-"""The job of a worker process, and how it travels: two lengths, then what is asked, then the body of the call.
+"""The job of a worker process, and how it travels: two lengths, then the instructions, then the body of the call.
 
 Knows bytes and sockets, nothing of reviews.
 """
@@ -18,9 +18,9 @@ _LENGTHS: Final = struct.Struct("!II")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What one worker does: `question` says what is asked about `body`."""
+    """What one worker does with the body of a call, and with which instructions."""
 
-    question: bytes
+    instructions: bytes
     body: bytes | LargeBody
 
     async def send(self, channel: socket.socket) -> None:
@@ -30,28 +30,24 @@ class Job:
             ConnectionError: the worker has ended.
         """
         loop, body = asyncio.get_running_loop(), self.body
-        head = _LENGTHS.pack(len(self.question), len(body)) + self.question
-        if isinstance(body, LargeBody):
-            await loop.sock_sendall(channel, head)
-            for piece in body.pieces():
-                await loop.sock_sendall(channel, piece)
-        else:
-            await loop.sock_sendall(channel, head + body)
+        head = _LENGTHS.pack(len(self.instructions), len(body)) + self.instructions
+        for piece in (head, *(body.pieces() if isinstance(body, LargeBody) else (body,))):
+            await loop.sock_sendall(channel, piece)
 
 
 def receive(channel: socket.socket) -> tuple[bytes, bytes]:
-    """Return, in a worker, what is asked and the body; waits for them.
+    """Return, in a worker, the instructions and the body; waits for them.
 
     Raises:
         EOFError: the server has ended, or given up.
     """
-    question_bytes, body_bytes = _LENGTHS.unpack(_receive_exactly(channel, _LENGTHS.size))
-    return _receive_exactly(channel, question_bytes), _receive_exactly(channel, body_bytes)
+    instruction_bytes, body_bytes = _LENGTHS.unpack(_receive_exactly(channel, _LENGTHS.size))
+    return _receive_exactly(channel, instruction_bytes), _receive_exactly(channel, body_bytes)
 
 
 def _receive_exactly(channel: socket.socket, count: int) -> bytes:
     """Return so many bytes, which mostly come in one piece of memory: a second copy of 20 MB would count."""
-    received = channel.recv(count, socket.MSG_WAITALL) if count else b""
+    received = b""
     while len(received) < count:
         if not (more := channel.recv(count - len(received), socket.MSG_WAITALL)):
             raise EOFError

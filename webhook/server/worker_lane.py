@@ -189,22 +189,10 @@ async def _exchange(job: Job, worker: Worker) -> tuple[bytes | None, float | Non
     """Send the job; return the worker's answer, None when it ended without one, and the processor seconds it took."""
     try:
         await job.send(worker.channel)
-        head = await _read_exactly(worker, child_process.HEAD.size)
+        head = await child_process.read_exactly(worker.channel, child_process.HEAD.size)
         if head is None:
             return None, None
         length, seconds = child_process.HEAD.unpack(head)
-        return await _read_exactly(worker, length), seconds
+        return await child_process.read_exactly(worker.channel, length), seconds
     except ConnectionError:
         return None, None
-
-
-async def _read_exactly(worker: Worker, count: int) -> bytes | None:
-    """Read `count` bytes from a worker, or return None when it ended before."""
-    loop = asyncio.get_running_loop()
-    received = bytearray()
-    while len(received) < count:
-        chunk = await loop.sock_recv(worker.channel, min(count - len(received), 1 << 20))
-        if not chunk:
-            return None
-        received += chunk
-    return bytes(received)

@@ -1,8 +1,8 @@
 """Starts workers that have the policies and the view of the cluster that the server has at this moment.
 
 A fork server (fork_server.py) is used for as long as it holds what the server has: the version of the server's state
-is compared for each worker. It is forked anew when anything has changed, when a change is under way, and every few
-seconds, because the server learns (compiled texts of users), because each page that the server changes meanwhile takes
+is compared for each worker. It is forked anew when anything has changed, when a change is under way, and after a
+second, because the server learns (compiled texts of users), because each page that the server changes meanwhile takes
 memory twice, and because whatever another thread held at the moment of the fork stays held.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from time import monotonic
 from typing import Final
 
 from webhook.server.fork_server import ForkServer, Work, Worker
@@ -37,7 +36,6 @@ class WorkerStarter:
         self._version = version
         self._current: ForkServer | None = None
         self._held_version: object | None = None
-        self._held_until = 0.0
 
     def start_worker(self, deadline: float) -> Worker:
         """Start a worker that has the state of this moment.
@@ -46,13 +44,11 @@ class WorkerStarter:
             OSError: the system cannot start another process.
         """
         version = self._version()
-        if self._current is not None and self._holds(version):
+        current = self._current
+        if current is not None and not current.is_retired and version is not None and version == self._held_version:
             with suppress(OSError):  # something ended it, such as the kernel short of memory
-                return self._current.start_worker(deadline)
+                return current.start_worker(deadline)
         return self._renew(version).start_worker(deadline)
-
-    def _holds(self, version: object | None) -> bool:
-        return version is not None and version == self._held_version and monotonic() < self._held_until
 
     def _renew(self, version: object | None) -> ForkServer:
         """Replace the fork server; the version was read before the fork, so that later changes are noticed."""
@@ -60,6 +56,6 @@ class WorkerStarter:
             self._current.retire()
             self._current = None
         made = ForkServer(self._work, self._memory_bytes)
-        self._current, self._held_version, self._held_until = made, version, monotonic() + LIVES_S
+        self._current, self._held_version = made, version
         asyncio.get_running_loop().call_later(LIVES_S, made.retire)
         return made
