@@ -52,7 +52,8 @@ def flags() -> argparse.Namespace:
         "--stalls",
         type=Path,
         metavar="FILE",
-        help=f"write there what held the event loop for 10 ms and more, by row; of uvloop if it ends in {UVLOOP}",
+        help="write there what held the event loop for 10 ms and more, by row; the server then runs asyncio's loop, whose "
+        f"times and memory are others, or uvloop if the name ends in {UVLOOP}",
     )
     return parser.parse_args()
 

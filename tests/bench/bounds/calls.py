@@ -103,6 +103,20 @@ class Connection:
             raise error if isinstance(error, OSError) else OSError(f"no HTTP: {error}") from error
         return Answer(code, body, perf_counter() - started)
 
+    def close_if_ended(self) -> None:
+        """Notice that the server ended this connection while nothing was asked, as Go's client does all the time."""
+        if self._socket is None:
+            return
+        self._socket.setblocking(False)
+        try:
+            self._socket.recv(1)  # its end, or an answer that nobody asked for
+        except (BlockingIOError, ssl.SSLWantReadError):
+            self._socket.settimeout(self._timeout_s)
+            return
+        except OSError:
+            pass  # its end, too
+        self.close()
+
     def _connected(self) -> socket.socket:
         if self._socket is None:
             make = connect_plain if self._trust is None else partial(connect, trust=self._trust)

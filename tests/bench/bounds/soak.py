@@ -46,7 +46,8 @@ def _hostile(address: Address, seconds: float, index: int, pipe: Pipe) -> None:
     number = index << 24
     while time.monotonic() < end:
         for attack in (chosen.choice(attacks()), mixed):
-            body = attack.make()
+            body = attack.make()  # takes long enough for the server to end the idle connection
+            to.close_if_ended()
             for path in attack.paths * TIMES:
                 if time.monotonic() < end:
                     number += 1

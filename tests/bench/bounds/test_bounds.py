@@ -190,6 +190,34 @@ def test_an_answer_that_comes_early_is_read_before_all_is_sent():
     assert codes == [408, 408]
 
 
+def test_a_connection_that_was_ended_while_idle_is_made_anew():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        to = Connection(listening.getsockname()[1], None, 10)
+        ended = threading.Semaphore(0)
+        serving = threading.Thread(target=_answer_two_and_end, args=(listening, ended))
+        serving.start()
+        codes = []
+        for _ in range(2):
+            codes.append(to.ask(b"GET / HTTP/1.1\r\n\r\n").code)
+            to.close_if_ended()  # it has not, so it is used again
+            codes.append(to.ask(b"GET / HTTP/1.1\r\n\r\n").code)
+            ended.acquire()
+            to.close_if_ended()
+        serving.join()
+    assert codes == [200, 201, 200, 201]
+
+
+def _answer_two_and_end(listening, ended):
+    """Answer two requests of each of two connections, with another code each."""
+    for _ in range(2):
+        client, _ = listening.accept()
+        with client:
+            for code in (b"200", b"201"):
+                client.recv(1000)
+                client.sendall(b"HTTP/1.1 %s OK\r\ncontent-length: 2\r\n\r\nok" % code)
+        ended.release()
+
+
 def _answer_early(listening, end):
     """Answer the first bytes of two connections, and read no more of either."""
     held = []
