@@ -151,6 +151,23 @@ def test_short_requests_may_come_without_end(pki: Pki) -> None:
         server.read(1 << 18)
 
 
+@pytest.mark.parametrize(("size", "said"), [(1, "in too many records"), (32, "did not complete")])
+def test_a_hello_in_too_many_records_ends_the_connection(pki: Pki, size: int, said: str) -> None:
+    """OpenSSL takes a hello of 131 KB in records of one byte, and half a second for it."""
+    sent, came = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).wrap_bio(ssl.MemoryBIO(), sent, server_hostname="localhost")
+    server = Certificates(pki.files).context.wrap_bio(came, ssl.MemoryBIO(), server_side=True)
+    with suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    head, hello = sent.read(3), sent.read()[2:]
+    for start in range(0, len(hello), size):
+        part = hello[start : start + size]
+        came.write(head + len(part).to_bytes(2, "big") + part)
+    assert len(hello) > 200
+    with pytest.raises(ssl.SSLError, match=said):
+        server.do_handshake()
+
+
 def test_hands_are_shaken_with_what_comes_byte_by_byte(pki: Pki) -> None:
     sent, came, to_client = ssl.MemoryBIO(), ssl.MemoryBIO(), ssl.MemoryBIO()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -19,6 +19,11 @@ MAX_OVERHEAD_BYTES: Final = 1024
 bytes in addition to its data, the shortest request has 40.
 """
 
+_HANDSHAKE_RECORDS: Final = 64
+"""The most records that a client may send until its handshake is done. A hello is one, a chain of certificates one for
+each 16 KB, or for each 512 bytes of small devices (RFC 6066, section 4).
+"""
+
 
 class RecordwiseTlsObject(ssl.SSLObject):
     """A TLS connection that decrypts one record at a time, and ends when hardly anything that comes is data.
@@ -33,6 +38,7 @@ class RecordwiseTlsObject(ssl.SSLObject):
     _came: ssl.MemoryBIO
     _taken: ssl.MemoryBIO
     _missing = _record_bytes = _overhead = 0
+    _handshake_records = _HANDSHAKE_RECORDS
     _may_hold_more = False
 
     @property
@@ -47,15 +53,22 @@ class RecordwiseTlsObject(ssl.SSLObject):
         self._came, self._taken = came, taken
 
     def do_handshake(self) -> None:
-        """Continue the handshake record by record until it is done or needs more bytes."""
+        """Continue the handshake record by record until it is done or needs more bytes.
+
+        Raises:
+            ssl.SSLError: it needs more bytes (SSLWantReadError), failed, or has too many records: a hello of 131 KB in
+                records of one byte takes OpenSSL half a second.
+        """
         while True:
             try:
                 super().do_handshake()
             except ssl.SSLWantReadError:
                 waiting = self._came.pending
-                self._pass_next_record()
+                self._handshake_records -= self._pass_next_record()
                 if self._came.pending == waiting:  # nothing came, or not even the head of a record
                     raise
+                if self._handshake_records < 0:
+                    raise ssl.SSLError("the client sends its handshake in too many records") from None
             else:
                 self._record_bytes = 0  # a hello of 2 KB is no overhead of the first request
                 return

@@ -114,6 +114,7 @@ def value_of_visible_devices(container: Container) -> str:
 def _requested_devices(container: Container) -> tuple[RequestedDevice, ...]:
     limits, requests, requested = container.resources.limits, container.resources.requests, []
     for name in dict.fromkeys((*limits, *requests)):
+        container.reading.deadline.spend(devices.NAME_WORK)
         device = devices.device_of_resource_name(name)
         if device.kind or ("/" in name and _nearest_known_resource(name, container)):
             requested.append(RequestedDevice(name, device, limits.get(name), requests.get(name)))

@@ -56,11 +56,12 @@ class ShardTemplate:
     """The template of all shards; what is asked of it again and again is worked out once."""
 
     def __init__(self, template: JSON, deadline: Deadline | None = None) -> None:
-        self.written = _template_as_go_writes(template)
         self.deadline = deadline or Deadline()
+        charged = self.deadline.items_with_clock_checks
+        self.written = _template_as_go_writes(template, self.deadline)
         self.claims = list_or_empty(get(self.written, ("spec", "resourceClaims")))
-        self.sources = dict(_claims_with_sources(self.claims))
-        self.is_torn = any(self.sources[name] != source for name, source in _claims_with_sources(self.claims))
+        self.sources = dict(_claims_with_sources(charged(self.claims)))
+        self.is_torn = any(self.sources[name] != source for name, source in _claims_with_sources(charged(self.claims)))
 
     def merge_and_decode_patch(self, patch: JSON) -> tuple[JSON, JSON]:
         """Return the template with a patch merged into it, and the pod that the controller makes of both.
@@ -69,43 +70,48 @@ class ShardTemplate:
             Unmergeable: the patch cannot be merged.
         """
         merged = _merge_patch(self.written, patch, self.deadline)
-        return merged, _decode_over_old_value(self.written, merged)
+        return merged, _decode_over_old_value(self.written, merged, self.deadline)
 
     def notes_on_patch(self, patch: JSON, at: FieldPath) -> list[ShardPatchNote]:
         """Return what is wrong with the patch of one shard, which stands at a path."""
         if patch is None:
             return []
-        broken = list(_notes_on_mistyped_values(patch, schema.schema_of_kind(POD), at, self.deadline))
-        broken += _notes_on_items_without_key(patch, "PodTemplateSpec", at) if not broken else ()
+        charged = self.deadline.items_with_clock_checks  # each note is a line that somebody reads
+        broken = list(charged(_notes_on_mistyped_values(patch, schema.schema_of_kind(POD), at, self.deadline)))
+        if not broken:
+            broken += charged(_notes_on_items_without_key(patch, "PodTemplateSpec", at, self.deadline))
         if any(note.what in ("type", "key") for note in broken):
             return broken
         try:
             merged, pod = self.merge_and_decode_patch(patch)
         except strategic.UnmergeableError as error:
             return [*broken, ShardPatchNote("merge", at, str(error), fix=error.fix)]
-        shard = _PatchedShard(self, patch, merged, pod, at, _index_by_name_in_patch_lists(patch))
-        either = [*_notes_on_containers(shard, merged), *_notes_on_claim_sources(shard, merged)]
-        told = {(note.what, note.path) for note in either}
-        made = [
-            *_notes_on_containers(shard, shard.pod),
-            *_notes_on_claim_sources(shard, shard.pod),
-            *_notes_on_inherited_fields(shard),
-        ]
-        surely = [replace(note, certain=(note.what, note.path) in told) for note in made]
-        return [*broken, *_notes_on_ignored_nulls_and_directives(patch, self.written, "PodTemplateSpec", at), *surely]
+        shard = _PatchedShard(self, patch, merged, pod, at, _index_by_name_in_patch_lists(patch, self.deadline))
+        either = chain(_notes_on_containers(shard, merged), _notes_on_claim_sources(shard, merged))
+        told = {(note.what, note.path) for note in charged(either)}
+        made = chain(
+            _notes_on_containers(shard, shard.pod),
+            _notes_on_claim_sources(shard, shard.pod),
+            _notes_on_inherited_fields(shard),
+        )
+        surely = [replace(note, certain=(note.what, note.path) in told) for note in charged(made)]
+        ignored = _notes_on_ignored_nulls_and_directives(patch, self.written, "PodTemplateSpec", at, self.deadline)
+        return [*broken, *charged(ignored), *surely]
 
 
-def _template_as_go_writes(template: JSON) -> JSON:
+def _template_as_go_writes(template: JSON, deadline: Deadline) -> JSON:
     """Return the template as Go writes it: whatever has no name in a list of its pod has an empty one."""
     spec = get(template, ("spec",))
     if not isinstance(spec, dict):
         return template if isinstance(template, dict) else {}
-    named = {
-        name: [item if text_or_empty(get(item, ("name",))) else {**(item or {}), "name": ""} for item in spec[name]]
-        for name, tag in strategic.merge_tags_of_type("PodSpec").items()
-        if tag.get("merge") == "name"
-        and all(isinstance(item, dict | None) for item in list_or_empty(spec.get(name)) or (0,))
-    }
+    charged, named = deadline.items_with_clock_checks, {}
+    for name, tag in strategic.merge_tags_of_type("PodSpec").items():
+        listed = list_or_empty(spec.get(name))
+        if tag.get("merge") == "name" and listed and all(isinstance(item, dict | None) for item in charged(listed)):
+            named[name] = [
+                item if text_or_empty(get(item, ("name",))) else {**(item or {}), "name": ""}
+                for item in charged(listed)
+            ]
     return {**template, "spec": {**spec, **named}}
 
 
@@ -115,14 +121,14 @@ def _merge_patch(template: JSON, patch: JSON, deadline: Deadline) -> JSON:
     spec = merged.get("spec")
     for name, tag in strategic.merge_tags_of_type("PodSpec").items() if isinstance(spec, dict) else ():
         key, given = tag.get("merge"), list_or_empty(get(patch, ("spec", name)))
-        had = (
-            {str(get(item, (key,))) for item in list_or_empty(get(template, ("spec", name)))}
-            if key and given
-            else set()
-        )
-        new = {str(get(item, (key,))): item for item in given if isinstance(item, dict)} if had else {}
+        if not key or not given:
+            continue
+        charged = deadline.items_with_clock_checks
+        had = {str(get(item, (key,))) for item in charged(list_or_empty(get(template, ("spec", name))))}
+        new = {str(get(item, (key,))): item for item in charged(given) if isinstance(item, dict)} if had else {}
         if new.keys() - had:
-            whole = [new.get(now, item) if (now := str(get(item, (key,)))) not in had else item for item in spec[name]]
+            listed = charged(spec[name])
+            whole = [new.get(now, item) if (now := str(get(item, (key,)))) not in had else item for item in listed]
             merged = {**merged, "spec": {**merged["spec"], name: whole}}
     return merged
 
@@ -148,16 +154,17 @@ class _PatchedShard:
         return list_or_empty(get(self.template.written, ("spec", part)))
 
 
-def _index_by_name_in_patch_lists(patch: JSON) -> Mapping[str, Mapping[str, int]]:
+def _index_by_name_in_patch_lists(patch: JSON, deadline: Deadline) -> Mapping[str, Mapping[str, int]]:
     """Return where each name stands first in the lists of a patch."""
     places: dict[str, Mapping[str, int]] = {}
     for part in (*_LISTS, "resourceClaims"):
-        names = [text_or_empty(get(item, ("name",))) for item in list_or_empty(get(patch, ("spec", part)))]
+        listed = deadline.items_with_clock_checks(list_or_empty(get(patch, ("spec", part))))
+        names = [text_or_empty(get(item, ("name",))) for item in listed]
         places[part] = {name: len(names) - 1 - back for back, name in enumerate(reversed(names))}
     return places
 
 
-def _decode_over_old_value(old: JSON, new: JSON) -> JSON:
+def _decode_over_old_value(old: JSON, new: JSON, deadline: Deadline) -> JSON:
     """Return what Go makes of a value that it decodes over another: fields that it does not name stay as they were.
 
     Null empties pointers, lists and maps; of a container, image and resources are none of these.
@@ -165,12 +172,15 @@ def _decode_over_old_value(old: JSON, new: JSON) -> JSON:
     if new is old:
         return old
     if isinstance(old, dict) and isinstance(new, dict):
+        deadline.spend(len(old) + len(new))
         named = {name: value for name, value in new.items() if value is not None or name not in _SOLID}
-        return {**old, **{name: _decode_over_old_value(old.get(name), value) for name, value in named.items()}}
+        return {
+            **old,
+            **{name: _decode_over_old_value(old.get(name), value, deadline) for name, value in named.items()},
+        }
     if isinstance(old, list) and isinstance(new, list):
-        return [
-            _decode_over_old_value(old[place] if place < len(old) else None, value) for place, value in enumerate(new)
-        ]
+        placed = enumerate(deadline.items_with_clock_checks(new))
+        return [_decode_over_old_value(old[at] if at < len(old) else None, value, deadline) for at, value in placed]
     return new
 
 
@@ -206,25 +216,28 @@ def _is_of_type(value: JSON, scalar: str | None) -> bool:
     return isinstance(value, wanted) and (scalar == "boolean" or not isinstance(value, bool))
 
 
-def _notes_on_items_without_key(patch: JSON, kind: str, at: FieldPath) -> Iterator[ShardPatchNote]:
+def _notes_on_items_without_key(patch: JSON, kind: str, at: FieldPath, deadline: Deadline) -> Iterator[ShardPatchNote]:
     """Yield items of lists that are merged by a key, and lack it; a directive needs none."""
-    for name, value in patch.items():
+    deadline.spend(1)
+    for name, value in deadline.items_with_clock_checks(patch.items()):
         tag = strategic.merge_tags_of_type(kind).get(name, {})
         if isinstance(value, dict):
-            yield from _notes_on_items_without_key(value, tag.get("type", ""), (*at, name))
-        for place, item in enumerate(value if isinstance(value, list) and tag.get("merge") else ()):
+            yield from _notes_on_items_without_key(value, tag.get("type", ""), (*at, name), deadline)
+        listed = value if isinstance(value, list) and tag.get("merge") else ()
+        for place, item in enumerate(deadline.items_with_clock_checks(listed)):
             where = (*at, name, place)
             if not isinstance(item, dict) or (item.get(tag["merge"]) is None and "$patch" not in item):
                 yield ShardPatchNote("key", where, tag["merge"])
             elif "type" in tag:
-                yield from _notes_on_items_without_key(item, tag["type"], where)
+                yield from _notes_on_items_without_key(item, tag["type"], where, deadline)
 
 
 def _notes_on_ignored_nulls_and_directives(
-    patch: JSON, old: JSON, kind: str, at: FieldPath
+    patch: JSON, old: JSON, kind: str, at: FieldPath, deadline: Deadline
 ) -> Iterator[ShardPatchNote]:
     """Yield nulls and directives of the patch, where the template has something that they would take away."""
-    for name, value in patch.items():
+    deadline.spend(1)
+    for name, value in deadline.items_with_clock_checks(patch.items()):
         if name in ("$patch", "$retainKeys"):
             if old:
                 yield ShardPatchNote("directive", (*at, name), text_or_empty(value))
@@ -233,14 +246,15 @@ def _notes_on_ignored_nulls_and_directives(
         if value is None and before is not None and not isinstance(before, dict | list):  # those are often just empty
             yield ShardPatchNote("keeps", (*at, name), str(before))
         elif isinstance(value, dict) and isinstance(before, dict):
-            yield from _notes_on_ignored_nulls_and_directives(value, before, tag.get("type", ""), (*at, name))
+            yield from _notes_on_ignored_nulls_and_directives(value, before, tag.get("type", ""), (*at, name), deadline)
         elif isinstance(value, list) and tag.get("merge"):
-            known = {str(get(item, (tag["merge"],))): item for item in list_or_empty(before)}
-            for place, item in enumerate(value):
+            had = deadline.items_with_clock_checks(list_or_empty(before))
+            known = {str(get(item, (tag["merge"],))): item for item in had}
+            for place, item in enumerate(deadline.items_with_clock_checks(value)):
                 same = known.get(str(get(item, (tag["merge"],)))) if isinstance(item, dict) else None
                 if same is not None:
                     yield from _notes_on_ignored_nulls_and_directives(
-                        item, same, tag.get("type", ""), (*at, name, place)
+                        item, same, tag.get("type", ""), (*at, name, place), deadline
                     )
 
 
@@ -251,7 +265,7 @@ def _notes_on_containers(shard: _PatchedShard, pod: JSON) -> Iterator[ShardPatch
         before, after = shard.list_of_template_pod(part), list_or_empty(get(pod, ("spec", part)))
         if after is before:
             continue
-        same = _UnchangedContainers(before)
+        same = _UnchangedContainers(before, shard.template.deadline)
         for place, container in enumerate(shard.template.deadline.items_with_clock_checks(after)):
             if not isinstance(container, dict) or container in same:
                 continue
@@ -266,8 +280,8 @@ def _notes_on_containers(shard: _PatchedShard, pod: JSON) -> Iterator[ShardPatch
             declared = _declared_claim_names(shard, pod) if declared is None else declared
             patched = get(shard.patch, where[len(shard.at) :])
             for note in chain(
-                _notes_on_extended_resources(container, patched, where),
-                _notes_on_undeclared_claims(container, declared, where),
+                _notes_on_extended_resources(container, patched, where, shard.template.deadline),
+                _notes_on_undeclared_claims(container, declared, where, shard.template.deadline),
             ):
                 yield replace(note, over=over)
 
@@ -281,14 +295,19 @@ def _name_of_overwritten_item(before: Sequence[JSON], place: int, name: str) -> 
 class _UnchangedContainers:
     """Which containers are as the template has them, and the names of these."""
 
-    def __init__(self, before: Sequence[JSON]) -> None:
-        self._own = {id(each) for each in before}
+    def __init__(self, before: Sequence[JSON], deadline: Deadline) -> None:
+        self._deadline = deadline
+        self._own = set[int]()
         self.names: dict[str, list[JSON]] = {}
-        for each in before:
+        for each in deadline.items_with_clock_checks(before):
+            self._own.add(id(each))
             self.names.setdefault(text_or_empty(get(each, ("name",))), []).append(each)
 
     def __contains__(self, container: JSON) -> bool:
-        return id(container) in self._own or container in self.names.get(text_or_empty(container.get("name")), ())
+        if id(container) in self._own:
+            return True
+        of_name = self.names.get(text_or_empty(container.get("name")), ())
+        return any(container == each for each in self._deadline.items_with_clock_checks(of_name))
 
 
 def _declared_claim_names(shard: _PatchedShard, pod: JSON) -> AbstractSet[str]:
@@ -296,18 +315,21 @@ def _declared_claim_names(shard: _PatchedShard, pod: JSON) -> AbstractSet[str]:
     listed = list_or_empty(get(pod, ("spec", "resourceClaims")))
     if listed is shard.template.claims:
         return shard.template.sources.keys()
-    return {name for name, _ in _claims_with_sources(listed)}
+    return {name for name, _ in _claims_with_sources(shard.template.deadline.items_with_clock_checks(listed))}
 
 
 def _notes_on_inherited_fields(shard: _PatchedShard) -> Iterator[ShardPatchNote]:
     """Yield containers that took over fields of another, at whose place of the list they come."""
+    charged = shard.template.deadline.items_with_clock_checks
     for part in _LISTS:
         before, merged, after = (
             shard.list_of_template_pod(part),
             *(list_or_empty(get(each, ("spec", part))) for each in (shard.merged, shard.pod)),
         )
-        known = {text_or_empty(get(each, ("name",))) for each in before} if after is not before else ()
-        for old, new, container in zip(before, merged, after, strict=False) if after is not before else ():
+        if after is before:
+            continue
+        known = {text_or_empty(get(each, ("name",))) for each in charged(before)}
+        for old, new, container in charged(zip(before, merged, after, strict=False)):
             name = text_or_empty(get(new, ("name",)))
             foreign = sorted(container.keys() - new.keys()) if isinstance(new, dict) else ()
             if foreign and text_or_empty(old.get("name")) != name:
@@ -317,10 +339,14 @@ def _notes_on_inherited_fields(shard: _PatchedShard) -> Iterator[ShardPatchNote]
                 yield ShardPatchNote(what, shard.path_in_patch(part, name), words, over=over)
 
 
-def _notes_on_extended_resources(container: JSON, patched: JSON, where: FieldPath) -> Iterator[ShardPatchNote]:
+def _notes_on_extended_resources(
+    container: JSON, patched: JSON, where: FieldPath, deadline: Deadline
+) -> Iterator[ShardPatchNote]:
     """Yield extended resources whose request has no limit, or another one."""
     limits, requests = (get(container, ("resources", side)) or {} for side in ("limits", "requests"))
-    for name, request in requests.items() if isinstance(requests, dict) and isinstance(limits, dict) else ():
+    if not isinstance(requests, dict) or not isinstance(limits, dict):
+        return
+    for name, request in deadline.items_with_clock_checks(requests.items()):
         if "/" not in name or "kubernetes.io/" in name or request is None:
             continue
         limit = limits.get(name)
@@ -345,9 +371,10 @@ def _claims_with_sources(listed: Iterable[JSON]) -> Iterator[tuple[str, list[str
 
 
 def _notes_on_undeclared_claims(
-    container: JSON, declared: AbstractSet[str], where: FieldPath
+    container: JSON, declared: AbstractSet[str], where: FieldPath, deadline: Deadline
 ) -> Iterator[ShardPatchNote]:
-    for place, claim in enumerate(list_or_empty(get(container, ("resources", "claims")))):
+    claims = deadline.items_with_clock_checks(list_or_empty(get(container, ("resources", "claims"))))
+    for place, claim in enumerate(claims):
         if (name := text_or_empty(get(claim, ("name",)))) not in declared:
             yield ShardPatchNote("claim", (*where, "resources", "claims", place), name)
 

@@ -22,6 +22,9 @@ _NUMBER: Final = re.compile(r"[+]?[0-9]+")
 _LONGEST: Final = 1000
 """The most characters of a schedule; useful ones have some hundreds at most."""
 _ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
+_LONGEST_ZONE: Final = 255
+"""Characters of a time zone that are looked at part by part; those of the IANA database have 32 at most."""
+_UNKNOWN_ZONE: Final = "must be a time zone of the IANA database, written as it is there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +125,15 @@ def _parse_number(text: str, field: _CronField) -> int:
 @cache_for_short_texts(128 << 10)
 def zone_error(name: str) -> str:
     """Return why a time zone is rejected; "" for a valid one, and if no time zones are installed."""
+    if len(name) > _LONGEST_ZONE:
+        return _UNKNOWN_ZONE
     if any(part in (".", "..") or part.startswith("-") or not _ZONE_PART.fullmatch(part) for part in name.split("/")):
         return "must be the name of a time zone"
     if name.lower() == "local":
         return "must not be Local, which is another zone on each machine"
     if name == "UTC" or _is_zone_installed(name) or not _is_zone_installed("Europe/Berlin"):
         return ""
-    return "must be a time zone of the IANA database, written as it is there"
+    return _UNKNOWN_ZONE
 
 
 def _is_zone_installed(name: str) -> bool:
