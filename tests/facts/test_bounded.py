@@ -184,6 +184,30 @@ def test_names_of_resources_are_charged_for_what_they_are_compared_with():
     assert looks.count >= 90
 
 
+def test_names_of_resources_that_may_be_devices_are_charged_before_they_are_looked_up():
+    looks = Looks()
+    limits = {f"name-{number}": "1" for number in range(1000)}
+    read_device_container(Container.of({"resources": {"limits": limits}}, (), ReadingContext(looks)))
+    assert looks.count >= 90
+
+
+@pytest.mark.parametrize(
+    ("patch", "least"),
+    [
+        ({"containers": [{"name": "a", "resources": {"claims": [{"name": "x"}] * 2000}}]}, 100),
+        ({"containers": [{"name": "a", "resources": {"claims": [{}] * 2000}}]}, 80),
+        ({"resourceClaims": [{"name": str(number)} for number in range(2000)]}, 100),
+        ({"containers": [{"name": "new"}]}, 60),
+    ],
+    ids=["claims", "claims without a name", "declared claims", "a container that moves all others"],
+)
+def test_every_walk_over_a_shard_patch_and_its_template_is_charged(patch, least):
+    looks = Looks()
+    containers = [{"name": "a", "image": "i"}, *({"name": "", "image": str(number)} for number in range(500))]
+    shards.ShardTemplate({"spec": {"containers": containers}}, looks).notes_on_patch({"spec": patch}, ("at",))
+    assert looks.count >= least
+
+
 def test_a_long_script_is_told_before_it_is_split():
     looks = Looks()
     launch_of_json({"command": ["bash", "-c", "$(" * 20_000 + ")" * 20_000]}, looks)

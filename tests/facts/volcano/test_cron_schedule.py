@@ -76,6 +76,7 @@ def test_days_that_no_year_has(schedule: str, never: bool) -> None:
         ("../etc/passwd", False),
         ("Europe", False),
         ("", False),
+        ("/".join("a" * 1000), False),
     ],
 )
 def test_a_time_zone(name: str, good: bool) -> None:

@@ -22,8 +22,8 @@ _NUMBER: Final = re.compile(r"[+]?[0-9]+")
 _LONGEST: Final = 1000
 """The most characters of a schedule; useful ones have some hundreds at most."""
 _ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
-_LONGEST_ZONE: Final = 255
-"""Characters of a time zone that are looked at part by part; those of the IANA database have 32 at most."""
+_LONGEST_ZONE: Final = 64
+"""Characters of a time zone that is looked for, which imports a package for each part; the IANA database has 32."""
 _UNKNOWN_ZONE: Final = "must be a time zone of the IANA database, written as it is there"
 
 
