@@ -171,7 +171,7 @@ class _Noted:
 
     seconds = 0.0
 
-    async def answer(self, _body: bytes, _phase: Phase, deadline: float) -> bytes:
+    async def answer(self, _body: bytes, _phase: Phase, deadline: float, _address: str) -> bytes:
         self.seconds = deadline - monotonic()
         return b"{}"
 

@@ -8,14 +8,16 @@ from tests.server.asgi import review_of
 from webhook.admission.decode import decode_review
 from webhook.server.tenants import UNKNOWN, Tenant, handshake_tenant, page_tenant, tenant_of
 
+ADDRESS = "192.0.2.1"
+
 
 def tenant(user: str, namespace: str = "team-a") -> Tenant:
-    return tenant_of(decode_review(review_of(userInfo={"username": user}, namespace=namespace)))
+    return tenant_of(decode_review(review_of(userInfo={"username": user}, namespace=namespace)), ADDRESS)
 
 
 def test_people_have_an_account_of_their_own():
-    assert tenant("ann") == Tenant("team-a", "ann")
-    assert tenant("a" * 1000) == Tenant("team-a", "a" * 512)
+    assert tenant("ann") == Tenant("team-a", "ann", ADDRESS)
+    assert tenant("a" * 1000) == Tenant("team-a", "a" * 512, ADDRESS)
 
 
 def test_all_service_accounts_of_a_namespace_are_one_user():
@@ -27,11 +29,11 @@ def test_all_service_accounts_of_a_namespace_are_one_user():
     "user", ["system:serviceaccount:kube-system:replicaset-controller", "system:kube-controller-manager"]
 )
 def test_controllers_act_for_the_namespace(user: str):
-    assert tenant(user) == Tenant("team-a", "")
+    assert tenant(user) == Tenant("team-a", "", ADDRESS)
 
 
 def test_what_nobody_could_read_and_pages_have_accounts_that_no_request_has():
-    assert tenant_of(None) == UNKNOWN
+    assert tenant_of(None, ADDRESS) == UNKNOWN._replace(address=ADDRESS)
     assert page_tenant("/docs", "192.0.2.1") != page_tenant("/docs", "192.0.2.2")
     assert "/" in page_tenant("docs", "").namespace
 
@@ -43,3 +45,8 @@ def test_nobody_makes_the_probes_or_the_handshakes_of_others_wait():
     shaking = handshake_tenant("192.0.2.1")
     assert shaking.namespace != handshake_tenant("192.0.2.2").namespace
     assert shaking.user not in {"192.0.2.1", page_tenant("/docs", "192.0.2.1").user}
+    assert len({flood.address, kubelet.address, shaking.address, page_tenant("/docs", "192.0.2.1").address}) == 4
+
+
+def test_handshakes_of_all_addresses_count_as_one_address():
+    assert handshake_tenant("192.0.2.1").address == handshake_tenant("192.0.2.2").address

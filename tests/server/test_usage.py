@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from math import inf
 
 import pytest
 
@@ -37,12 +38,34 @@ def test_use_fades():
 
 
 @pytest.mark.parametrize("at", [1.0, 1e6, 3e9])
-def test_when_a_tenant_becomes_light_is_known(at: float):
+def test_when_a_tenant_becomes_lighter_is_known(at: float):
     usage = used((ANN, 1.0), at=at)
-    light_at = usage.light_at(ANN)
+    light_at = usage.next_lighter_at(ANN, at)
     assert usage.is_light(ANN, light_at)
     assert not usage.is_light(ANN, light_at - 0.01)
-    assert usage.light_at(BOB) < at
+    assert usage.next_lighter_at(ANN, light_at) == usage.next_lighter_at(BOB, at) == inf
+
+
+def test_address_namespace_and_user_become_light_one_after_the_other():
+    usage = used((Tenant("team-a", "", "192.0.2.1"), 1.0), (Tenant("team-c", "", "192.0.2.1"), 1.0))
+    ann = ANN._replace(address="192.0.2.1")
+    first = usage.next_lighter_at(ann, 1e6)
+    second = usage.next_lighter_at(ann, first)
+    assert usage.rank(ann, first) < usage.rank(ann, first - 0.01)
+    assert 1e6 < first < second == first + HALF_LIFE_S
+    assert usage.rank(ann, second) == (-inf, -inf, -inf)
+
+
+def test_a_busy_address_goes_after_others_whatever_it_says_of_namespace_and_user():
+    usage = Usage()
+    for number in range(50):
+        usage.add(Tenant(f"ns-{number}", f"user-{number}", "192.0.2.1"), 0.1, 1e6)
+    named = Tenant("new", "new", "192.0.2.1")
+    assert usage.is_light(named, 1e6)
+    assert usage.rank(ANN._replace(address="192.0.2.2"), 1e6) < usage.rank(named, 1e6)
+    assert usage.user_rank(ANN._replace(address="192.0.2.2"), 1e6) < usage.user_rank(named, 1e6)
+    usage.add(ANN._replace(address="192.0.2.2"), 2.5, 1e6)
+    assert usage.rank(ANN._replace(address="192.0.2.2"), 1e6) < usage.rank(named, 1e6)
 
 
 def test_a_namespace_and_a_user_are_heavy_everywhere():

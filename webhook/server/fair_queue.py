@@ -25,19 +25,21 @@ from typing import Final, TypeAlias
 
 from webhook.server.bounded_map import BoundedMap
 from webhook.server.tenants import Tenant
-from webhook.server.usage import Usage
+from webhook.server.usage import Rank, Usage
 
 Turn: TypeAlias = "asyncio.Future[None]"
-_Waiting: TypeAlias = tuple[float, int, Tenant]
-"""A tenant that waits in its namespace: the rank of its user, and a number that rises with each turn."""
-_Place: TypeAlias = tuple[tuple[float, float], float, int, str]
+_Waiting: TypeAlias = tuple[tuple[float, float], int, Tenant]
+"""A tenant that waits in its namespace: the rank of its address and user, and a number that rises with each turn."""
+_Place: TypeAlias = tuple[Rank, float, int, str]
 """A namespace in the heap: the rank of its first tenant, its virtual finish time, a number, its name."""
 _Fading: TypeAlias = tuple[float, int, Tenant]
-"""A heavy tenant: the moment of the monotonic clock at which it is light if it uses nothing until then, a number."""
+"""A tenant that is not light in all: the moment of the monotonic clock at which more of it is light if it uses nothing
+until then, a number."""
 _SPARE_PLACES: Final = 64
-_LAG: Final = 4
-"""The virtual clock advances at least at this part of the rate at which each namespace is served. Otherwise it would
-stand for as long as ever new namespaces come, and they would go before all others.
+_MORE: Final = 3
+"""The virtual clock advances as each of the namespaces that wait is served. Otherwise it would stand for as long as
+ever new ones come, and they would go before all others. It counts so many more than wait: the work of one would
+otherwise put it behind the only other one by all of its length.
 """
 
 
@@ -99,7 +101,7 @@ class FairQueue:
             self._clock_s += seconds
             return
         self._ends_s.set(namespace, self._virtual_start_s(namespace) + seconds)
-        self._clock_s += seconds / (_LAG * len(self._namespaces))
+        self._clock_s += seconds / (len(self._namespaces) + _MORE)
 
     async def wait(self, tenant: Tenant, until: float) -> None:
         """Wait until it is the tenant's turn.
@@ -204,13 +206,13 @@ class FairQueue:
     # ---- becoming light
 
     def _watch_until_light(self, tenant: Tenant) -> None:
-        """Note when a heavy tenant becomes light."""
-        if tenant in self._watched or self._usage.is_light(tenant, monotonic()):
+        """Note when more of a tenant becomes light."""
+        if tenant in self._watched or (at := self._usage.next_lighter_at(tenant, monotonic())) == inf:
             return
         if len(self._fading) > 2 * (len(self._turns) + len(self._namespaces)) + _SPARE_PLACES:
             self._forget_moments_of_gone_tenants()
         self._watched.add(tenant)
-        heappush(self._fading, (self._usage.light_at(tenant), next(self._numbers), tenant))
+        heappush(self._fading, (at, next(self._numbers), tenant))
 
     def _forget_moments_of_gone_tenants(self) -> None:
         """Keep a moment of each tenant that waits, and of those that have gone the first of each namespace that waits:

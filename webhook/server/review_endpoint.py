@@ -58,11 +58,11 @@ class Limits:
 class Handler(Protocol):
     """Answers reviews for the endpoint, and notes calls that are not reviews."""
 
-    async def answer(self, body: bytes | LargeBody, phase: Phase, deadline: float) -> bytes:
+    async def answer(self, body: bytes | LargeBody, phase: Phase, deadline: float, address: str) -> bytes:
         """Return the AdmissionReview with the answer; raises CallError when the body cannot be read."""
         ...
 
-    async def answer_incomplete_body(self, came: LargeBody, phase: Phase, arrived: float) -> bytes | None:
+    async def answer_incomplete_body(self, came: LargeBody, phase: Phase, arrived: float, address: str) -> bytes | None:
         """Return the AdmissionReview for a body that did not come whole in time; None when its beginning has no uid."""
         ...
 
@@ -129,13 +129,13 @@ class ReviewEndpoint:
             if (
                 first is not None and (came := body_of_single_message(first)) is not None
             ):  # without the cost of what follows
-                return 200, await self._handler.answer(came, phase, deadline)
+                return 200, await self._handler.answer(came, phase, deadline, _address(scope))
             limit, until = self._limits.body_bytes, deadline - _ANSWER_SHARE * (deadline - arrived)
             reading = BodyReader(self.bodies, scope, receive, length=length, limit=limit, deadline=until, first=first)
             async with reading as body:
-                return 200, await self._handler.answer(body, phase, deadline)
+                return 200, await self._handler.answer(body, phase, deadline, _address(scope))
         except LateBodyError as late:
-            return await self._answer_incomplete_body(late, phase, arrived)
+            return await self._answer_incomplete_body(late, phase, arrived, _address(scope))
         except CallError as error:
             self._handler.record_refused_call(phase, error)
             return error.code, encode_failure_status(
@@ -147,15 +147,23 @@ class ReviewEndpoint:
             status = self._handler.record_unexpected_error(phase, error)
             return status.code, encode_failure_status(status)
 
-    async def _answer_incomplete_body(self, late: LateBodyError, phase: Phase, arrived: float) -> tuple[int, bytes]:
+    async def _answer_incomplete_body(
+        self, late: LateBodyError, phase: Phase, arrived: float, address: str
+    ) -> tuple[int, bytes]:
         """Answer by the policies' failurePolicy if the beginning of the body names the request, else with an HTTP
         error.
         """
-        answer = await self._handler.answer_incomplete_body(late.came, phase, arrived)
+        answer = await self._handler.answer_incomplete_body(late.came, phase, arrived, address)
         if answer is not None:
             return 200, answer
         self._handler.record_refused_call(phase, late)
         return late.code, encode_failure_status(DenialStatus(code=late.code, reason=late.reason, message=late.message))
+
+
+def _address(scope: Scope) -> str:
+    """Return the address of the client, "" where a server does not tell."""
+    client = scope.get("client")
+    return client[0] if client else ""
 
 
 def _check_headers(scope: Scope) -> int | None:

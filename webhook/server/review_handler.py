@@ -23,25 +23,19 @@ from webhook.server.counters import Counters
 from webhook.server.inline_slice import SMALL_BYTES, InlineTimeSlice
 from webhook.server.large_body import LargeBody
 from webhook.server.limited_log import LimitedLog
+from webhook.server.review_call import ReviewCall
 from webhook.server.review_evaluation import NOTHING_KNOWN, Known, ReviewEvaluation, instructions_for_worker
 from webhook.server.review_head import read_head
 from webhook.server.review_log import FAULTS, WorkerFault, fault
 from webhook.server.review_parts import AuthorizationSource, ReviewObserver
 from webhook.server.scheduler import Scheduler
-from webhook.server.tenants import UNKNOWN, Tenant, tenant_of
+from webhook.server.tenants import Tenant, tenant_of
 from webhook.server.worker_job import Job
 from webhook.server.worker_lane import OutOfTime, WorkerDied, WorkerLane
 from webhook.server.worker_result import WorkerResult, question_from_json, unpack
 
 _READ_S_PER_BYTE: Final = 4e-9
 """Seconds of the loop that a byte of a larger body costs before it is looked at: decrypting, copying, parsing HTTP."""
-_ANSWER_SHARE: Final = 0.1
-_MOST_ANSWER_S: Final = 0.3
-"""The share of a review's time, and the most seconds, that are kept for writing an answer after evaluation timed out.
-"""
-
-_ASKING_SHARE: Final = 0.5
-"""The share of a review's time that it may wait for answers of the API server."""
 
 
 class ReviewHandler:
@@ -68,50 +62,53 @@ class ReviewHandler:
         self._giving_up = asyncio.Lock()
         self._refusals = LimitedLog(self._note, "call refused")
 
-    async def answer(self, body: bytes | LargeBody, phase: Phase, deadline: float) -> bytes:
+    async def answer(self, body: bytes | LargeBody, phase: Phase, deadline: float, address: str = "") -> bytes:
         """Return the AdmissionReview with the answer, before `deadline` on the monotonic clock.
 
         Raises:
             CallError: it cannot be read.
         """
-        started = monotonic()
+        call = ReviewCall(phase, address, monotonic(), deadline)
         if isinstance(body, LargeBody):
-            return await self._by_worker(body, self._read_head(body), phase, started, deadline)
+            return await self._by_worker(body, self._read_head(body, address), call)
         scheduler, size = self._scheduler, len(body)
         needs_worker = takes_long_to_decode(body)
         if needs_worker or size > SMALL_BYTES or not scheduler.is_free:
-            head = self._read_head(body)
-            tenant = tenant_of(head)
-            if needs_worker or scheduler.overruns.expects(tenant, size, started):
-                return await self._by_worker(body, head, phase, started, deadline)
+            head = self._read_head(body, address)
+            tenant = call.tenant_of(head)
+            if needs_worker or scheduler.overruns.expects(tenant, size, call.started):
+                return await self._by_worker(body, head, call)
             try:
-                await scheduler.wait_for_turn(tenant, _evaluation_end(started, deadline))
+                await scheduler.wait_for_turn(tenant, call.evaluation_end)
             except TimeoutError:
-                return await self._answer_unevaluated_in_turn(head, phase, _timeout_reason(started, deadline), started)
-        head, answer = self._inline(body, phase, deadline, {})
+                return await self._answer_unevaluated_in_turn(head, call, call.timeout_reason)
+        head, answer = self._inline(body, call, {})
         if isinstance(answer, AuthorizationQuestion):
-            return await self._answer_with_authorizer(body, phase, started, deadline, head=head, asks=answer)
+            return await self._answer_with_authorizer(body, call, head=head, asks=answer)
         if answer is not None:
-            scheduler.overruns.record_review_in_time(tenant_of(head), size)
+            scheduler.overruns.record_review_in_time(call.tenant_of(head), size)
             return answer
-        scheduler.overruns.add(tenant_of(head), size, started)
-        return await self._by_worker(body, head, phase, started, deadline)
+        scheduler.overruns.add(call.tenant_of(head), size, call.started)
+        return await self._by_worker(body, head, call)
 
-    async def answer_incomplete_body(self, came: LargeBody, phase: Phase, arrived: float) -> bytes | None:
+    async def answer_incomplete_body(
+        self, came: LargeBody, phase: Phase, arrived: float, address: str = ""
+    ) -> bytes | None:
         """Answer a review whose body was not whole before its deadline; None when its beginning names no request."""
-        attributes = self._read_head(came)
+        attributes = self._read_head(came, address)
         if attributes is None:
             return None
         self._counters.lanes["unread",] += 1
         because = f"the request was not read whole within {monotonic() - arrived:.2g} s"
-        return await self._answer_unevaluated_in_turn(attributes, phase, because, arrived)
+        call = ReviewCall(phase, address, arrived, arrived)
+        return await self._answer_unevaluated_in_turn(attributes, call, because)
 
-    def _read_head(self, body: bytes | LargeBody) -> Attributes | None:
+    def _read_head(self, body: bytes | LargeBody, address: str) -> Attributes | None:
         """Return what the beginning of a body says of the request, and charge its tenant for reading the body."""
         begun = thread_time()
         head = read_head(body)
         seconds = thread_time() - begun + len(body) * _READ_S_PER_BYTE
-        self._scheduler.charge_for_reading(tenant_of(head), seconds)
+        self._scheduler.charge_for_reading(tenant_of(head, address), seconds)
         return head
 
     def record_refused_call(self, phase: Phase, error: CallError) -> None:
@@ -130,27 +127,20 @@ class ReviewHandler:
     # ---- the event loop
 
     async def _answer_with_authorizer(
-        self,
-        body: bytes,
-        phase: Phase,
-        started: float,
-        deadline: float,
-        *,
-        head: Attributes,
-        asks: AuthorizationQuestion,
+        self, body: bytes, call: ReviewCall, *, head: Attributes, asks: AuthorizationQuestion
     ) -> bytes:
         """Answer a review whose policies ask the authorizer; after each answer the evaluation starts again."""
         known: Known = {}
-        tenant = tenant_of(head)
+        tenant = call.tenant_of(head)
         answer: bytes | AuthorizationQuestion | None = asks
         while isinstance(answer, AuthorizationQuestion):
-            known[answer] = await self._ask(answer, head.user_info, tenant, _asking_end(started, deadline))
+            known[answer] = await self._ask(answer, head.user_info, tenant, call.asking_end)
             try:
-                await self._scheduler.wait_for_turn(tenant, _evaluation_end(started, deadline))
+                await self._scheduler.wait_for_turn(tenant, call.evaluation_end)
             except TimeoutError:
-                return await self._answer_unevaluated_in_turn(head, phase, _timeout_reason(started, deadline), started)
-            _, answer = self._inline(body, phase, deadline, known)
-        return answer or await self._by_worker(body, head, phase, started, deadline, known=known)
+                return await self._answer_unevaluated_in_turn(head, call, call.timeout_reason)
+            _, answer = self._inline(body, call, known)
+        return answer or await self._by_worker(body, head, call, known=known)
 
     async def _ask(
         self, question: AuthorizationQuestion, user: UserInfo, tenant: Tenant, until: float
@@ -162,18 +152,18 @@ class ReviewHandler:
         return answer
 
     def _inline(
-        self, body: bytes, phase: Phase, deadline: float, known: Known
+        self, body: bytes, call: ReviewCall, known: Known
     ) -> tuple[Attributes, bytes | AuthorizationQuestion | None]:
         """Evaluate on the loop; return the request without its objects, which take up to 44 times as much memory as
         their bytes, and with it the answer, an open question, or None when it takes too long.
         """
         used = InlineTimeSlice()
-        tenant = UNKNOWN
+        tenant = call.tenant_of(None)
         try:
             attributes = decode_review_bytes(body)
-            tenant = tenant_of(attributes)
-            used.limit_evaluation(self._scheduler.slice_s(tenant), _evaluation_end(monotonic(), deadline))
-            result = self._evaluation.evaluate_and_encode(attributes, phase, used, self._counters, known)
+            tenant = call.tenant_of(attributes)
+            used.limit_evaluation(self._scheduler.slice_s(tenant), call.evaluation_end_from_now)
+            result = self._evaluation.evaluate_and_encode(attributes, call.phase, used, self._counters, known)
         except InlineBudgetSpent:
             self._counters.lanes["inline_overrun",] += 1
             return attributes.without_objects(), None
@@ -191,9 +181,7 @@ class ReviewHandler:
         self,
         given: bytes | LargeBody,
         head: Attributes | None,
-        phase: Phase,
-        started: float,
-        deadline: float,
+        call: ReviewCall,
         *,
         known: Known = NOTHING_KNOWN,
     ) -> bytes:
@@ -202,29 +190,26 @@ class ReviewHandler:
         `given` is the body, which a worker decodes; `head` what is known of the request.
         """
         self._counters.lanes["worker",] += 1
-        job = Job(instructions_for_worker(phase, _evaluation_end(started, deadline), known), given)
-        tenant = tenant_of(head)
+        job = Job(instructions_for_worker(call.phase, call.evaluation_end, known), given)
+        tenant = call.tenant_of(head)
         try:
-            async with asyncio.timeout(deadline - monotonic()):
+            async with asyncio.timeout(call.deadline - monotonic()):
                 await self._scheduler.is_warm.wait()
-            starts_by = _evaluation_end(started, deadline)
-            result = unpack(await self._lane.run(job, tenant, deadline, starts_by), self._counters)
+            result = unpack(await self._lane.run(job, tenant, call.deadline, call.evaluation_end), self._counters)
         except (OutOfTime, TimeoutError):
-            return await self._answer_unevaluated_in_turn(head, phase, _timeout_reason(started, deadline), started)
+            return await self._answer_unevaluated_in_turn(head, call, call.timeout_reason)
         except WorkerDied as error:
-            return await self._answer_unevaluated_in_turn(head, phase, str(error), started)
+            return await self._answer_unevaluated_in_turn(head, call, str(error))
         if result.outcome == "out of memory":
-            return await self._answer_unevaluated_in_turn(
-                head, phase, "it needed more memory than one review may take", started
-            )
+            return await self._answer_unevaluated_in_turn(head, call, "it needed more memory than one review may take")
         if result.outcome == "out of time":
-            return await self._answer_unevaluated_in_turn(head, phase, _timeout_reason(started, deadline), started)
+            return await self._answer_unevaluated_in_turn(head, call, call.timeout_reason)
         if result.outcome == "question":
             question, user = question_from_json(result.fields)
-            answer = await self._ask(question, user, tenant, _asking_end(started, deadline))
-            return await self._by_worker(given, head, phase, started, deadline, known={**known, question: answer})
+            answer = await self._ask(question, user, tenant, call.asking_end)
+            return await self._by_worker(given, head, call, known={**known, question: answer})
         self._scheduler.overruns.record_worker_time(tenant, result.seconds)
-        return self._log_and_return_answer(result, started)
+        return self._log_and_return_answer(result, call.started)
 
     def _log_and_return_answer(self, result: WorkerResult, started: float) -> bytes:
         """Log a child's result, and return its answer.
@@ -241,9 +226,7 @@ class ReviewHandler:
         self._note_review("info", "review", {**fields, "lane": "worker", "total_ms": took_ms})
         return result.body
 
-    async def _answer_unevaluated_in_turn(
-        self, head: Attributes | None, phase: Phase, because: str, started: float
-    ) -> bytes:
+    async def _answer_unevaluated_in_turn(self, head: Attributes | None, call: ReviewCall, because: str) -> bytes:
         """Answer by the policies' failurePolicy, only a few times between two looks at the sockets.
 
         Reviews that came together run out of time together, and all their answers at once, with the ends of as many
@@ -255,9 +238,9 @@ class ReviewHandler:
         async with self._giving_up:
             if not self._scheduler.has_time:
                 await asyncio.sleep(0)
-            return self._answer_unevaluated(head, phase, because, started)
+            return self._answer_unevaluated(head, call, because)
 
-    def _answer_unevaluated(self, head: Attributes | None, phase: Phase, because: str, started: float) -> bytes:
+    def _answer_unevaluated(self, head: Attributes | None, call: ReviewCall, because: str) -> bytes:
         """Answer by the policies' failurePolicy and log why the review was not evaluated.
 
         Raises:
@@ -266,10 +249,10 @@ class ReviewHandler:
         if head is None:
             raise CallError(503, "ServiceUnavailable", f"the review was not read, {because}")
         begun = thread_time()
-        since = perf_counter() - (monotonic() - started)
-        result = self._evaluation.answer_unevaluated(head, phase, because, since, self._counters)
+        since = perf_counter() - (monotonic() - call.started)
+        result = self._evaluation.answer_unevaluated(head, call.phase, because, since, self._counters)
         self._note_review("warning", "review not evaluated", {**result.fields, "lane": "worker", "reason": because})
-        self._scheduler.worked(tenant_of(head), thread_time() - begun)
+        self._scheduler.worked(call.tenant_of(head), thread_time() - begun)
         return result.body
 
     def _note_fault(self, phase: Phase, fields: dict[str, object]) -> DenialStatus:
@@ -296,17 +279,3 @@ class ReviewHandler:
             self._log.write(level, message, fields)
         except OSError as error:
             self._counters.uncaught[f"log: {type(error).__name__}",] += 1
-
-
-def _timeout_reason(started: float, deadline: float) -> str:
-    return f"it took longer than {deadline - started:.2g} s"
-
-
-def _asking_end(started: float, deadline: float) -> float:
-    """Return until when a review waits for answers to its questions, so that the other policies have time left."""
-    return started + _ASKING_SHARE * (deadline - started)
-
-
-def _evaluation_end(now: float, deadline: float) -> float:
-    """Return when evaluation must end, so that there is time left to write the answer."""
-    return deadline - min(_MOST_ANSWER_S, (deadline - now) * _ANSWER_SHARE)

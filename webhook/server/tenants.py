@@ -1,6 +1,7 @@
-"""Which tenant a request is charged to: the namespace of the object, then the user who asks.
+"""Which tenant a request is charged to: the client's address, the namespace of the object, then the user who asks.
 
-The namespace comes first because controllers in kube-system create the Pods of everybody: they have no account of their
+The address comes first because API servers have few, and what comes from elsewhere may name any namespace and user. The
+namespace comes next because controllers in kube-system create the Pods of everybody: they have no account of their
 own, only those of the namespaces that they work in. kube-apiserver does the same for them: its flow schemas
 `kube-controller-manager` and `kube-system-service-accounts` distinguish by namespace (k8s.io/apiserver v0.36
 pkg/apis/flowcontrol/bootstrap/default.go). All service accounts of a namespace are one user, because whoever may create
@@ -21,24 +22,27 @@ _LONGEST_NAME: Final = 512
 
 
 class Tenant(NamedTuple):
-    """A namespace, "" for objects without one, and a user, "" where only the namespace counts."""
+    """A namespace, "" for objects without one, a user, "" where only the namespace counts, and the client's address, ""
+    where it does not count.
+    """
 
     namespace: str
     user: str
+    address: str = ""
 
 
 UNKNOWN: Final = Tenant("", "")
 """The tenant of requests whose namespace and user cannot be read."""
 
 
-def tenant_of(attributes: Attributes | None) -> Tenant:
-    """Return the tenant of a request; UNKNOWN where no request could be read."""
+def tenant_of(attributes: Attributes | None, address: str) -> Tenant:
+    """Return the tenant of a request that came from an address; no namespace and user where it could not be read."""
     if attributes is None:
-        return UNKNOWN
+        return UNKNOWN._replace(address=address)
     user = attributes.user_info.username[:_LONGEST_NAME]
     if user.startswith(_SERVICE_ACCOUNT):
         user = user[: user.find(":", len(_SERVICE_ACCOUNT))]
-    return Tenant(attributes.namespace, "" if user in _CONTROLLERS else user)
+    return Tenant(attributes.namespace, "" if user in _CONTROLLERS else user, address)
 
 
 def page_tenant(path: str, address: str) -> Tenant:
@@ -47,12 +51,15 @@ def page_tenant(path: str, address: str) -> Tenant:
     Each address has an account of its own for each probe, so that nobody's flood of probes makes a kubelet wait, and
     that what else comes from the kubelet's address does not, either.
     """
-    return Tenant(f"/{path} {address}", "") if path in _PROBES else Tenant(f"/{path}", address)
+    if path in _PROBES:
+        return Tenant(f"/{path} {address}", "", f"/{path} {address}")
+    return Tenant(f"/{path}", address, address)
 
 
 def handshake_tenant(address: str) -> Tenant:
     """Return the tenant of a TLS handshake, one for each address, so that one address cannot keep out the others.
 
-    It is an account apart from what the same address asks for afterwards.
+    It is an account apart from what the same address asks for afterwards. All handshakes together count as one address:
+    hundreds of addresses that connect without end do not go before reviews.
     """
-    return Tenant(f"/handshake {address}", "")
+    return Tenant(f"/handshake {address}", "", "/handshakes")
