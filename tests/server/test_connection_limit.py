@@ -127,6 +127,18 @@ def test_large_buffers_are_shed_by_the_address_that_has_most() -> None:
     assert port.aborted == [1, 2]
 
 
+@pytest.mark.parametrize("reader", ["192.0.2.1", "192.0.2.2"])
+def test_what_came_at_one_moment_is_shed_before_the_next_look(reader: str) -> None:
+    """32 MiB stay; of the address that has most, whoever reads now goes, or else another."""
+    port = Port(100)
+    for _ in range(40):
+        port.open("", read=1 << 20)
+    assert port.aborted == [*range(32, 40)]
+    port.open("", read=1 << 20, address=reader)
+    assert len(port.aborted) == 9
+    assert (40 in port.aborted) == (reader == "192.0.2.1")
+
+
 def test_what_is_gone_or_was_never_counted_changes_nothing() -> None:
     port = Port(2)
     one = port.open(read=100)
@@ -163,7 +175,7 @@ def test_large_buffers_are_shed_idle_ones_first_then_slow_ones() -> None:
 
 def test_shedding_ends_where_only_clients_are_left_that_wait_for_us() -> None:
     port = Port(100)
-    for _ in range(8):
+    for _ in range(5):
         port.open("", read=MAX_READ_BYTES)
     port.limit.abort_connections_with_large_buffers(port.loop.now + 100)
     assert port.aborted == []

@@ -19,6 +19,10 @@ from webhook.server.reading_pace import ReadingPace
 MAX_READ_BYTES: Final = 6 * 1024 * 1024
 """Of the largest reads of all connections. The TLS layer keeps 2 to 3 times as much until a connection ends, which a
 thousand connections with half a body of 60 KB would make 190 MB. A thousand reviews of usual size make 6 MB."""
+_MOST_READ_BYTES: Final = 32 * 1024 * 1024
+"""Of the largest reads, at any moment. What comes at one moment on a thousand connections is 240 MB, of which TLS keeps
+more than a container may take, before anybody looks at what to shed. All that an API server sends at one time is less:
+it has some hundreds of requests in flight, and of large bodies only a few are read at a time."""
 _UNHEARD_BYTES_PER_S: Final = 16 * 1024 * 1024
 _UNHEARD_BURST: Final = 1024 * 1024
 """At which bodies that were answered before they came are read to their end, all connections together."""
@@ -120,6 +124,13 @@ class ConnectionLimit:
         if of is not None and connection in of:
             of.read_bytes += grown
             self.read_bytes += grown
+        if self.read_bytes > _MOST_READ_BYTES:
+            self._abort_largest_reader(connection)
+
+    def _abort_largest_reader(self, reader: BoundedConnection) -> None:
+        """Abort a connection of the address that has read most: the one that reads now, if it is of that address."""
+        largest = max(self._addresses.values(), key=attrgetter("read_bytes"))
+        self._end(reader if reader in largest else max(largest, key=attrgetter("largest_read")), "buffers")
 
     def throttle_answered_body(self, size: int, now: float) -> float:
         """Count bytes of a body that was answered already, and return the seconds until more may be read."""

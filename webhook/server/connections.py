@@ -117,6 +117,8 @@ class BoundedConnection(ClientClock, HttpToolsProtocol):
             return
         if len(data) > self.largest_read:
             self._record_largest_read(len(data))
+            if self.transport.is_closing():  # too much was read of all
+                return
         if self._is_held:
             self._received += len(data)
         self._begun, self._unheard_now, waited_for = 0, 0, self.waits_for
