@@ -7,7 +7,8 @@ import pytest
 
 FACTS = Path(__file__).parents[2] / "webhook" / "facts"
 READS_JSON = {
-    "sandbox/shards.py": "merges patches of shards as Go does, null and wrong types included",
+    "sandbox/shard_merge.py": "merges patches of shards as Go does, null and wrong types included",
+    "sandbox/shards.py": "compares shards with their template, null and wrong types included",
     "train_job_pods/train_job_and_runtime_fields.py": "leaves out of a TrainJob what a release of Trainer has not",
     "train_job_pods/job_set_builder.py": "builds the JobSet that Trainer would",
     "train_job_pods/overlays.py": "lays patches over the runtime",

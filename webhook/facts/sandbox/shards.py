@@ -15,6 +15,13 @@ from itertools import chain
 
 from webhook.attributes import JSON, POD
 from webhook.deadline import Deadline
+from webhook.facts.sandbox.shard_merge import (
+    decode_over_old_value,
+    list_or_empty,
+    merge_shard_patch,
+    template_as_go_writes,
+    text_or_empty,
+)
 from webhook.patch import schema, strategic
 from webhook.paths import FieldPath, get
 from webhook.placeholders import is_placeholder
@@ -25,7 +32,6 @@ from webhook.wording import either
 _WORDS = {"string": "a string", "numeric": "a number", "boolean": "true or false"}
 _TYPES: dict[str, type | tuple[type, ...]] = {"string": str, "numeric": (int, float), "boolean": bool}
 _LISTS = ("containers", "initContainers")
-_SOLID = frozenset(("image", "resources"))
 _SOURCES = ("resourceClaimName", "resourceClaimTemplateName")
 
 
@@ -58,7 +64,7 @@ class ShardTemplate:
     def __init__(self, template: JSON, deadline: Deadline | None = None) -> None:
         self.deadline = deadline or Deadline()
         charged = self.deadline.items_with_clock_checks
-        self.written = _template_as_go_writes(template, self.deadline)
+        self.written = template_as_go_writes(template, self.deadline)
         self.claims = list_or_empty(get(self.written, ("spec", "resourceClaims")))
         self.sources = dict(_claims_with_sources(charged(self.claims)))
         self.is_torn = any(self.sources[name] != source for name, source in _claims_with_sources(charged(self.claims)))
@@ -69,8 +75,8 @@ class ShardTemplate:
         Raises:
             Unmergeable: the patch cannot be merged.
         """
-        merged = _merge_patch(self.written, patch, self.deadline)
-        return merged, _decode_over_old_value(self.written, merged, self.deadline)
+        merged = merge_shard_patch(self.written, patch, self.deadline)
+        return merged, decode_over_old_value(self.written, merged, self.deadline)
 
     def notes_on_patch(self, patch: JSON, at: FieldPath) -> list[ShardPatchNote]:
         """Return what is wrong with the patch of one shard, which stands at a path."""
@@ -97,40 +103,6 @@ class ShardTemplate:
         surely = [replace(note, certain=(note.what, note.path) in told) for note in charged(made)]
         ignored = _notes_on_ignored_nulls_and_directives(patch, self.written, "PodTemplateSpec", at, self.deadline)
         return [*broken, *charged(ignored), *surely]
-
-
-def _template_as_go_writes(template: JSON, deadline: Deadline) -> JSON:
-    """Return the template as Go writes it: whatever has no name in a list of its pod has an empty one."""
-    spec = get(template, ("spec",))
-    if not isinstance(spec, dict):
-        return template if isinstance(template, dict) else {}
-    charged, named = deadline.items_with_clock_checks, {}
-    for name, tag in strategic.merge_tags_of_type("PodSpec").items():
-        listed = list_or_empty(spec.get(name))
-        if tag.get("merge") == "name" and listed and all(isinstance(item, dict | None) for item in charged(listed)):
-            named[name] = [
-                item if text_or_empty(get(item, ("name",))) else {**(item or {}), "name": ""}
-                for item in charged(listed)
-            ]
-    return {**template, "spec": {**spec, **named}}
-
-
-def _merge_patch(template: JSON, patch: JSON, deadline: Deadline) -> JSON:
-    """Return the template with the patch merged into it; an item that a list did not have comes in with its nulls."""
-    merged = strategic.merge_patch(template, patch, "PodTemplateSpec", deadline)
-    spec = merged.get("spec")
-    for name, tag in strategic.merge_tags_of_type("PodSpec").items() if isinstance(spec, dict) else ():
-        key, given = tag.get("merge"), list_or_empty(get(patch, ("spec", name)))
-        if not key or not given:
-            continue
-        charged = deadline.items_with_clock_checks
-        had = {str(get(item, (key,))) for item in charged(list_or_empty(get(template, ("spec", name))))}
-        new = {str(get(item, (key,))): item for item in charged(given) if isinstance(item, dict)} if had else {}
-        if new.keys() - had:
-            listed = charged(spec[name])
-            whole = [new.get(now, item) if (now := str(get(item, (key,)))) not in had else item for item in listed]
-            merged = {**merged, "spec": {**merged["spec"], name: whole}}
-    return merged
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,26 +134,6 @@ def _index_by_name_in_patch_lists(patch: JSON, deadline: Deadline) -> Mapping[st
         names = [text_or_empty(get(item, ("name",))) for item in listed]
         places[part] = {name: len(names) - 1 - back for back, name in enumerate(reversed(names))}
     return places
-
-
-def _decode_over_old_value(old: JSON, new: JSON, deadline: Deadline) -> JSON:
-    """Return what Go makes of a value that it decodes over another: fields that it does not name stay as they were.
-
-    Null empties pointers, lists and maps; of a container, image and resources are none of these.
-    """
-    if new is old:
-        return old
-    if isinstance(old, dict) and isinstance(new, dict):
-        deadline.spend(len(old) + len(new))
-        named = {name: value for name, value in new.items() if value is not None or name not in _SOLID}
-        return {
-            **old,
-            **{name: _decode_over_old_value(old.get(name), value, deadline) for name, value in named.items()},
-        }
-    if isinstance(old, list) and isinstance(new, list):
-        placed = enumerate(deadline.items_with_clock_checks(new))
-        return [_decode_over_old_value(old[at] if at < len(old) else None, value, deadline) for at, value in placed]
-    return new
 
 
 def _notes_on_mistyped_values(
@@ -405,13 +357,3 @@ def _fix_of_claim_sources(source: Sequence[str], of_template: Sequence[str] | No
     if of_template is None or len(of_template) != 1:
         return "set only one of them"
     return f"set only {of_template[0]}, as the template does, or give the claim another name"
-
-
-def list_or_empty(value: JSON) -> list[JSON]:
-    """Return a list, or an empty one for null and whatever else stands in a patch."""
-    return value if isinstance(value, list) else []
-
-
-def text_or_empty(value: JSON) -> str:
-    """Return a text, or "" for null and whatever else stands in a patch."""
-    return value if isinstance(value, str) else ""
