@@ -6,7 +6,7 @@ import pytest
 
 from tests.server.asgi import review_of
 from webhook.admission.decode import decode_review
-from webhook.server.tenants import UNKNOWN, Tenant, handshake_tenant, page_tenant, tenant_of
+from webhook.server.tenants import Tenant, handshake_tenant, page_tenant, tenant_of
 
 ADDRESS = "192.0.2.1"
 
@@ -33,7 +33,7 @@ def test_controllers_act_for_the_namespace(user: str):
 
 
 def test_what_nobody_could_read_and_pages_have_accounts_that_no_request_has():
-    assert tenant_of(None, ADDRESS) == UNKNOWN._replace(address=ADDRESS)
+    assert tenant_of(None, ADDRESS) == Tenant("", "", ADDRESS)
     assert page_tenant("/docs", "192.0.2.1") != page_tenant("/docs", "192.0.2.2")
     assert "/" in page_tenant("docs", "").namespace
 

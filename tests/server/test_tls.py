@@ -153,7 +153,7 @@ def test_short_requests_may_come_without_end(pki: Pki) -> None:
 
 @pytest.mark.parametrize(("size", "said"), [(1, "in too many records"), (32, "did not complete")])
 def test_a_hello_in_too_many_records_ends_the_connection(pki: Pki, size: int, said: str) -> None:
-    """OpenSSL takes a hello of 131 KB in records of one byte, and half a second for it."""
+    """OpenSSL takes a hello of 131 KB in records of one byte, and a quarter of a second for it."""
     sent, came = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).wrap_bio(ssl.MemoryBIO(), sent, server_hostname="localhost")
     server = Certificates(pki.files).context.wrap_bio(came, ssl.MemoryBIO(), server_side=True)

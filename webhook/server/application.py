@@ -17,7 +17,7 @@ from webhook.logs import Log
 from webhook.server.counters import Counters
 from webhook.server.metrics import PAUSE, Exposition, Gauges
 from webhook.server.readiness import Readiness
-from webhook.server.request_body import Receive, Scope
+from webhook.server.request_body import Receive, Scope, client_address
 from webhook.server.review_endpoint import AsgiApp, Limits, ReviewEndpoint, Send
 from webhook.server.review_evaluation import ReviewEvaluation
 from webhook.server.review_handler import ReviewHandler
@@ -55,7 +55,7 @@ class LazyPages:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one ASGI request after the scheduler gave its path and address a turn."""
         application = await self.load()
-        visit = _PageRequestTurns(self._scheduler, page_tenant(scope["path"], (scope.get("client") or ("",))[0]))
+        visit = _PageRequestTurns(self._scheduler, page_tenant(scope["path"], client_address(scope)))
         await visit.begin_turn()
         scope[PAUSE] = visit.yield_turn  # not in `extensions`: a connection empties its own dictionary when it ends
         try:

@@ -124,8 +124,8 @@ class ConnectionLimit:
         if of is not None and connection in of:
             of.read_bytes += grown
             self.read_bytes += grown
-        if self.read_bytes > _MOST_READ_BYTES:
-            self._abort_largest_reader(connection)
+            if self.read_bytes > _MOST_READ_BYTES:
+                self._abort_largest_reader(connection)
 
     def _abort_largest_reader(self, reader: BoundedConnection) -> None:
         """Abort a connection of the address that has read most: the one that reads now, if it is of that address."""

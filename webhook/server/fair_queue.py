@@ -7,9 +7,10 @@ much of the others, one that comes anew begins where the clock stands, and debts
 Users of a namespace take turns.
 
 Two levels of binary heaps: of namespaces, and of the tenants of each. What used more while it waited is put back when
-it comes to the top, so that nobody walks over all that wait. What becomes light while it waits, because its use fades,
-would never come to the top while ever new light ones do: a third heap has the moments at which that happens. Knows
-tenants and futures, nothing of what they wait for.
+it comes to the top, so that nobody walks over all that wait; but those of one busy address are all put back when it has
+used a fifth more, a thousand of them in 6 ms. What becomes light while it waits, because its use fades, would never
+come to the top while ever new light ones do: a third heap has the moments at which that happens. Knows tenants and
+futures, nothing of what they wait for.
 """
 
 from __future__ import annotations

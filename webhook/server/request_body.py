@@ -182,6 +182,12 @@ class BodyBudget:
         self._serve_waiting_calls()  # a smaller one may stand behind it
 
 
+def client_address(scope: Scope) -> str:
+    """Return the address of the client, "" where the server does not tell it."""
+    address: str = (scope.get("client") or ("",))[0]
+    return address
+
+
 def body_of_single_message(message: Message) -> bytes | None:
     """Return the body if the first message holds all of it, else None."""
     if message["type"] != "http.request" or message.get("more_body"):
@@ -267,7 +273,7 @@ class BodyReader:
                 if not chunks:  # its first piece, which says who asks for what, is read without a budget
                     size, more = await self._collect(chunks, 0, 0)
                 clock.pause_clock()
-                await self._budget.reserve(reserved, (self._scope.get("client") or ("",))[0])
+                await self._budget.reserve(reserved, client_address(self._scope))
                 self._reserved = reserved
                 clock.require_large_body_pace()
                 body = LargeBody(reserved, chunks)

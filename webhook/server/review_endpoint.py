@@ -33,6 +33,7 @@ from webhook.server.request_body import (
     Receive,
     Scope,
     body_of_single_message,
+    client_address,
 )
 from webhook.settings.serving import DEFAULTS
 
@@ -129,13 +130,13 @@ class ReviewEndpoint:
             if (
                 first is not None and (came := body_of_single_message(first)) is not None
             ):  # without the cost of what follows
-                return 200, await self._handler.answer(came, phase, deadline, _address(scope))
+                return 200, await self._handler.answer(came, phase, deadline, client_address(scope))
             limit, until = self._limits.body_bytes, deadline - _ANSWER_SHARE * (deadline - arrived)
             reading = BodyReader(self.bodies, scope, receive, length=length, limit=limit, deadline=until, first=first)
             async with reading as body:
-                return 200, await self._handler.answer(body, phase, deadline, _address(scope))
+                return 200, await self._handler.answer(body, phase, deadline, client_address(scope))
         except LateBodyError as late:
-            return await self._answer_incomplete_body(late, phase, arrived, _address(scope))
+            return await self._answer_incomplete_body(late, phase, arrived, client_address(scope))
         except CallError as error:
             self._handler.record_refused_call(phase, error)
             return error.code, encode_failure_status(
@@ -158,12 +159,6 @@ class ReviewEndpoint:
             return 200, answer
         self._handler.record_refused_call(phase, late)
         return late.code, encode_failure_status(DenialStatus(code=late.code, reason=late.reason, message=late.message))
-
-
-def _address(scope: Scope) -> str:
-    """Return the address of the client, "" where a server does not tell."""
-    client = scope.get("client")
-    return client[0] if client else ""
 
 
 def _check_headers(scope: Scope) -> int | None:

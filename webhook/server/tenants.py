@@ -31,14 +31,10 @@ class Tenant(NamedTuple):
     address: str = ""
 
 
-UNKNOWN: Final = Tenant("", "")
-"""The tenant of requests whose namespace and user cannot be read."""
-
-
 def tenant_of(attributes: Attributes | None, address: str) -> Tenant:
     """Return the tenant of a request that came from an address; no namespace and user where it could not be read."""
     if attributes is None:
-        return UNKNOWN._replace(address=address)
+        return Tenant("", "", address)
     user = attributes.user_info.username[:_LONGEST_NAME]
     if user.startswith(_SERVICE_ACCOUNT):
         user = user[: user.find(":", len(_SERVICE_ACCOUNT))]

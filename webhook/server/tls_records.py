@@ -57,7 +57,7 @@ class RecordwiseTlsObject(ssl.SSLObject):
 
         Raises:
             ssl.SSLError: it needs more bytes (SSLWantReadError), failed, or has too many records: a hello of 131 KB in
-                records of one byte takes OpenSSL half a second.
+                records of one byte takes OpenSSL a quarter of a second.
         """
         while True:
             try:

@@ -96,7 +96,7 @@ class WorkerLane:
             WorkerDied: no worker could be started, or two ended without an answer.
         """
         starts_by = min(starts_by, deadline)
-        waiting = tenant._replace(address="")  # one of several API servers that brings a heavy review delays no other
+        waiting = tenant._replace(address="")  # several API servers may bring the heavy reviews of one namespace
         await self._reserve_worker(waiting, starts_by)
         try:
             for _ in range(_STARTS):
@@ -162,7 +162,7 @@ class WorkerLane:
         finally:
             now = monotonic()
             used = now - begun if seconds is None else seconds
-            self._usage.add(tenant._replace(address=""), used, now)
+            self._usage.add(tenant, used, now)
             self._queue.charge(tenant.namespace, used)
             worker.end()
         self._counters.workers["died" if answer is None else "answered",] += 1
