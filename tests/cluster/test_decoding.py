@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.cluster import decoding
-from webhook.cluster.decoding import DEEPEST, ListDecoder, decode_json
+from webhook.cluster.decoding import DEEPEST, TOO_DEEP, ListDecoder, decode_json, is_too_deep
 from webhook.cluster.store import ObjectStore
 
 VALUES = st.recursive(
@@ -77,12 +77,18 @@ def test_an_object_that_is_too_deep_for_python_is_cut():
     found = decode_json(text.encode())
     assert (found["metadata"], found["after"]) == ({"name": "a]}"}, 1)
     depth, value = 0, found["spec"]
-    while value:
+    while value is not TOO_DEEP:
         depth, value = depth + 1, value[0] if isinstance(value, list) else value["x"]
     assert depth == DEEPEST - 1
+    assert is_too_deep(found)
     whole = f'{{"items":[{text},{{"b":1}}],"metadata":{{}}}}'.encode()
     for size in (100, 5000, len(whole)):
         assert list(ListDecoder(pieces(whole, size))) == [found, {"b": 1}]
+
+
+@pytest.mark.parametrize(("depth", "is_deep"), [(DEEPEST, False), (DEEPEST + 1, True), (900, True)])
+def test_it_is_known_whether_a_value_is_deeper_than_others_may_walk(depth, is_deep):
+    assert is_too_deep(json.loads("[" * depth + "]" * depth)) is is_deep
 
 
 def test_numbers_and_bytes_that_python_refuses_are_read():

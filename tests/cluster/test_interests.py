@@ -5,8 +5,9 @@ import pytest
 from tests.cluster.server import CONFIG, CONFIGS, event, eventually, resources
 from webhook.attributes import GroupVersionKind
 from webhook.cluster import interest, reflector
+from webhook.cluster.decoding import DEEPEST
 from webhook.cluster.interest import Interest, ObjectScope, combine_interests, interest_in_fields
-from webhook.cluster.projection import projection_of_fields
+from webhook.cluster.projection import TooDeepObject, projection_of_fields
 from webhook.errors import LookupFailed
 
 NODE = GroupVersionKind("", "v1", "Node")
@@ -241,11 +242,18 @@ def test_fields_are_kept_with_what_is_below_them():
     assert projection_of_fields(None)({"metadata": {"managedFields": [], "uid": "u"}}) == {"metadata": {"uid": "u"}}
 
 
-def test_a_deep_value_is_kept_as_it_came():
-    deep = value = {}
-    for _ in range(500):
-        value["a"] = value = {}
-    assert projection_of_fields(frozenset(("spec",)))({"spec": deep}) == {"spec": deep}
+@pytest.mark.parametrize("fields", [frozenset(("spec",)), frozenset(("spec.a.b",)), None])
+def test_an_object_is_kept_as_deep_as_it_is_read_and_no_deeper(fields):
+    def nested(depth):
+        value = []
+        for _ in range(depth - 2):
+            value = [value]
+        return {"metadata": {}, "spec": value}
+
+    project = projection_of_fields(fields)
+    assert project(nested(DEEPEST)) == nested(DEEPEST)
+    with pytest.raises(TooDeepObject, match=f"deeper than {DEEPEST} levels"):
+        project(nested(900))
 
 
 def test_what_anybody_may_write_is_not_held_without_bound(filled, started):
@@ -257,7 +265,7 @@ def test_what_anybody_may_write_is_not_held_without_bound(filled, started):
     assert view.get(CONFIG, "d", "limits") is None
     with pytest.raises(LookupFailed, match=r"ConfigMap a/limits: it has \d+ bytes and more than 131072 are not held"):
         view.get(CONFIG, "a", "limits")
-    with pytest.raises(LookupFailed, match="ConfigMap in a: it has"):
+    with pytest.raises(LookupFailed, match="ConfigMap a/limits: it has"):
         view.list(CONFIG, "a", "tier in (x)")
 
 
@@ -267,3 +275,14 @@ def test_what_one_namespace_holds_is_its_owners_to_fill(filled, started):
     view = started(named("limits", "a"))
     assert view.wait_until_synced(5)
     assert view.get(CONFIG, "a", "limits")["data"] == large["data"]
+
+
+def test_of_annotations_only_those_are_kept_that_are_read():
+    obj = {"metadata": {"name": "a", "annotations": {"volcano.sh/x": "1", "large": "x" * 1000}, "labels": {"b": "c"}}}
+    one = frozenset(('metadata.annotations["volcano.sh/x"]', "metadata.labels"))
+    assert projection_of_fields(one)(obj)["metadata"]["annotations"] == {"volcano.sh/x": "1"}
+    every = frozenset((*one, "metadata.annotations"))
+    assert projection_of_fields(every)(obj) == obj
+    fields = combine_interests([Interest(NODE, one), Interest(NODE, frozenset(("metadata.annotations",)))])[0].fields
+    assert fields == {"metadata.annotations", "metadata.labels"}
+    assert Interest(NODE, one).reads_only_metadata

@@ -95,14 +95,58 @@ def test_what_was_not_held_is_held_once_it_fits(served, started):
     assert view.describe_dropped_objects() == ""
 
 
-def test_objects_without_a_namespace_are_always_held():
-    memory = ViewMemory(1 * KB)
+def test_objects_without_a_namespace_are_counted_and_go_last():
+    memory = ViewMemory(100 * KB)
+    nodes, claims = ObjectStore(memory), ObjectStore(memory)
+    for store in (nodes, claims):
+        store.begin_list()
+        store.end_list()
+    nodes.put(("", "node"), {"spec": "x" * 60 * KB})
+    assert 60 * KB < memory.bytes < 61 * KB
+    claims.put(("team", "a"), {"spec": "x" * 50 * KB})
+    assert (claims.not_held, nodes.not_held) == ({"team"}, frozenset())
+    nodes.put(("", "other"), {"spec": "x" * 60 * KB})  # no namespace is too large: these are, by themselves
+    assert nodes.not_held == {""}
+    assert memory.bytes == 0
+
+
+def test_a_namespace_counts_for_itself():
+    memory = ViewMemory(100 * KB)
+    store = ObjectStore(memory, are_namespaces=True)
+    store.begin_list()
+    for number in range(50):
+        store.add_listed(("", f"n-{number}"), {"labels": "x" * KB})
+    store.add_listed(("", "large"), {"labels": "x" * 50 * KB})
+    store.end_list()
+    assert memory.bytes <= 100 * KB
+    assert [place for place, _ in store.unreadable_objects()] == [("", "large")]
+    assert store.has_dropped_objects
+    assert store.get(("", "n-7")) == {"labels": "x" * KB}
+    store.drop(("", "large"))
+    assert not store.has_dropped_objects
+    assert memory.bytes == sum(map(bytes_of_object, store.list(None)))
+
+
+def test_what_is_held_while_a_list_comes_is_counted():
+    memory = ViewMemory()
     store = ObjectStore(memory)
     store.begin_list()
-    store.add_listed(("", "node"), {"spec": "x" * MB})
+    for number in range(10):
+        store.add_listed(("n", f"{number}"), {"spec": "x" * KB})
     store.end_list()
-    assert memory.bytes == memory.dropped == 0
-    assert store.objects
+    before = memory.bytes
+    store.begin_list()
+    for number in range(5):
+        store.add_listed(("n", f"{number}"), {"spec": "x" * KB})  # the same objects
+    assert memory.bytes == before
+    for number in range(5, 10):
+        store.add_listed(("n", f"{number}"), {"spec": "y" * KB})
+    assert before * 1.4 < memory.bytes < before * 1.6
+    store.begin_list()  # the other list was cut off
+    assert memory.bytes == before
+    store.add_listed(("n", "0"), {"spec": "x" * KB})
+    store.end_list()
+    assert memory.bytes == bytes_of_object({"spec": "x" * KB})
 
 
 def test_the_largest_is_the_namespace_of_all_kinds_together():
@@ -116,7 +160,7 @@ def test_the_largest_is_the_namespace_of_all_kinds_together():
     assert memory.dropped == 0
     stores[0].put(("one", "b"), {"spec": "x" * 15 * KB})
     assert [store.not_held for store in stores].count(frozenset({"many"})) == 1
-    assert ("one", "b") in stores[0].objects
+    assert stores[0].get(("one", "b"))
 
 
 def test_what_is_counted_is_what_is_held():
@@ -129,6 +173,6 @@ def test_what_is_counted_is_what_is_held():
     for number in range(30):
         store.put(("n", f"{number}"), {"spec": "y" * 7 * number})
         store.drop(("n", f"{number * 2}"))
-    assert memory.bytes == sum(map(bytes_of_object, store.objects.values()))
+    assert memory.bytes == sum(map(bytes_of_object, store.list(None)))
     store.stop_counting_memory()
     assert memory.bytes == 0

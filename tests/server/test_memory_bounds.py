@@ -52,9 +52,7 @@ def test_settings_that_may_take_more_than_there_is_are_refused_with_what_each_pa
     with pytest.raises(ConfigurationError) as error:
         bounds.check(128 << 20)
     text = str(error.value)
-    assert re.match(
-        r"--memory: the server may take \d+Mi and there are 128Mi: policies and objects of the cluster ", text
-    )
+    assert re.match(r"--memory: the server may take \d+Mi and there are 128Mi: the process with its policies ", text)
     assert "large bodies 22Mi (--max-inflight-body-bytes)" in text
     assert text.endswith("lower one of these settings, or raise the memory limit of the container")
 

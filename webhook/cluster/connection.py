@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import urlencode
 
 from webhook.attributes import JSON
-from webhook.cluster.decoding import LARGEST, ListDecoder, decode_json
+from webhook.cluster.decoding import LARGEST, ListDecoder, ReadValue, decode_json
 from webhook.cluster.private_api import connection_pool
 from webhook.cluster.unreachable import ServerUnreachable, describe_connection_error
 from webhook.errors import ConfigurationError, LookupFailed
@@ -100,12 +100,21 @@ class Connection(Protocol):
         """Send a JSON Patch and return the answer. Raises LookupFailed."""
         ...
 
-    def page(self, path: str, query: Mapping[str, str], accept: str = WHOLE) -> ListPage:
-        """Return one page of a list, object by object. Raises LookupFailed."""
+    def page(
+        self, path: str, query: Mapping[str, str], accept: str = WHOLE, read_item: ReadValue | None = None
+    ) -> ListPage:
+        """Return one page of a list, object by object, each as `read_item` reads it. Raises LookupFailed."""
         ...
 
-    def stream(self, path: str, query: Mapping[str, str], read_s: float, accept: str = WHOLE) -> LineStream:
-        """Return an answer line by line, as a watch sends it. Raises LookupFailed."""
+    def stream(
+        self,
+        path: str,
+        query: Mapping[str, str],
+        read_s: float,
+        accept: str = WHOLE,
+        read_line: ReadValue | None = None,
+    ) -> LineStream:
+        """Return an answer line by line, as a watch sends it, each as `read_line` reads it. Raises LookupFailed."""
         ...
 
 
@@ -187,11 +196,20 @@ class _HttpConnection:
         finally:
             response.release_conn()
 
-    def page(self, path: str, query: Mapping[str, str], accept: str = WHOLE) -> ListPage:
-        return _HttpPage(self._send_request(path, query, READ_S, accept), path)
+    def page(
+        self, path: str, query: Mapping[str, str], accept: str = WHOLE, read_item: ReadValue | None = None
+    ) -> ListPage:
+        return _HttpPage(self._send_request(path, query, READ_S, accept), path, read_item)
 
-    def stream(self, path: str, query: Mapping[str, str], read_s: float, accept: str = WHOLE) -> LineStream:
-        return _HttpLineStream(self._send_request(path, query, read_s, accept), path)
+    def stream(
+        self,
+        path: str,
+        query: Mapping[str, str],
+        read_s: float,
+        accept: str = WHOLE,
+        read_line: ReadValue | None = None,
+    ) -> LineStream:
+        return _HttpLineStream(self._send_request(path, query, read_s, accept), path, read_line)
 
     def _send_request(
         self,
@@ -251,10 +269,11 @@ def _nested_text_of_status(status: Mapping[str, Any], part: str, name: str) -> s
 class _HttpPage:
     response: Any
     path: str
+    read_item: ReadValue | None
     metadata: JSON = None
 
     def __iter__(self) -> Iterator[JSON]:
-        listed = ListDecoder(_body_chunks(self.response, self.path))
+        listed = ListDecoder(_body_chunks(self.response, self.path), self.read_item)
         try:
             yield from listed
         except ValueError as error:
@@ -277,6 +296,7 @@ def _body_chunks(response: Any, path: str) -> Iterator[bytes]:
 class _HttpLineStream:
     response: Any
     path: str
+    read_line: ReadValue | None
 
     def __iter__(self) -> Iterator[JSON]:
         rest = bytearray()
@@ -286,7 +306,7 @@ class _HttpLineStream:
                 for line in lines:
                     rest += line
                     if rest:
-                        yield decode_json(bytes(rest))
+                        yield decode_json(bytes(rest), self.read_line)
                     rest = bytearray()
                 rest += last
                 if len(rest) > LARGEST:

@@ -2,7 +2,8 @@
 
 Lists come as one text, `{"kind", "apiVersion", "metadata", "items"}` of built-in kinds and, sorted, `{"apiVersion",
 "items", "kind", "metadata"}` of custom ones. An object may be nested deeper than Python decodes, for the API server
-allows 10,000 levels and `opaque.parameters` of a claim may have any: what is below DEEPEST is then null.
+allows 10,000 levels and `opaque.parameters` of a claim may have any: TOO_DEEP then stands for what is below DEEPEST.
+Whoever keeps an object looks for it, and for values that are as deep and were decoded (`is_too_deep`).
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from webhook.attributes import JSON
+from webhook.paths import MAX_DEPTH
 
 LARGEST: Final = 16 << 20
 """The most bytes of one object: etcd takes 1.5 MiB by default (--max-request-bytes), and few sites ask for more."""
-DEEPEST: Final = 100
+DEEPEST: Final = MAX_DEPTH
+"""The most levels of an object that is read, as of one in a review: whatever walks objects may recurse so far."""
 _DIGITS: Final = 18
 """The most digits of a number that is certainly an int64; Python refuses to read one of 4,301."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
@@ -29,17 +32,31 @@ def _int_or_float(digits: str) -> int | float:
     return int(digits) if len(digits) <= _DIGITS else float(digits)
 
 
-_READ: Final = json.JSONDecoder(parse_int=_int_or_float).raw_decode
+class _TooDeep:
+    """The type of TOO_DEEP."""
+
+    __slots__ = ()
+
+
+TOO_DEEP: Final = _TooDeep()
+"""Stands for a value that is nested too deeply to be decoded."""
+_PLACEHOLDER: Final = "NaN"
+"""The text that is decoded to TOO_DEEP: a constant that JSON does not have and Python's decoder asks about."""
+_READ: Final = json.JSONDecoder(parse_int=_int_or_float, parse_constant=lambda _: TOO_DEEP).raw_decode
+
+ReadValue: TypeAlias = "Callable[[str, int], tuple[JSON, int] | None]"
+"""Reads the value at a place of a text: what is kept of it, and its end; None if it is cut off or not JSON."""
 
 
 @dataclass(slots=True)
 class ListDecoder:
     """Decodes the items of a list while it arrives; `fields` has its other fields, complete after the last item.
 
-    Raises ValueError where the text is no such list.
+    `read_item` decodes one item and returns what is kept of it. Raises ValueError where the text is no such list.
     """
 
     chunks: Iterator[bytes]
+    read_item: ReadValue | None = None
     fields: dict[str, JSON] = field(default_factory=dict)
     _text: str = ""
     _at: int = 0
@@ -62,7 +79,7 @@ class ListDecoder:
     def _decode_items(self) -> Iterator[JSON]:
         self._require_character("[")
         while self._next_character() != "]":
-            yield self._decode_value()
+            yield self._decode_value(self.read_item or decode_value_at)
             if self._next_character() == ",":
                 self._require_character(",")
         self._require_character("]")
@@ -81,10 +98,10 @@ class ListDecoder:
             raise ValueError(f"expected {wanted}, found {self._text[self._at]}")
         self._at += 1
 
-    def _decode_value(self) -> JSON:
+    def _decode_value(self, read_value: ReadValue | None = None) -> JSON:
         self._next_character()
         while True:
-            read = _decode_value_at(self._text, self._at)
+            read = (read_value or decode_value_at)(self._text, self._at)
             if read is not None and read[1] < len(self._text):  # or a number may go on
                 value, self._at = read
                 return value
@@ -109,16 +126,15 @@ class ListDecoder:
         self._text, self._at = "".join(parts), 0
 
 
-def decode_json(text: bytes) -> JSON:
+def decode_json(text: bytes, read_value: ReadValue | None = None) -> JSON:
     """Decode a text as one JSON value. Raises ValueError if it is not JSON."""
-    whole = text.decode(errors="replace")
-    read = _decode_value_at(whole, 0)
+    read = (read_value or decode_value_at)(text.decode(errors="replace"), 0)
     if read is None:
         raise ValueError("not JSON")
     return read[0]
 
 
-def _decode_value_at(text: str, at: int) -> tuple[JSON, int] | None:
+def decode_value_at(text: str, at: int) -> tuple[JSON, int] | None:
     """Return a value and its end; None if it is cut off or not JSON."""
     try:
         return _READ(text, at)
@@ -130,7 +146,7 @@ def _decode_value_at(text: str, at: int) -> tuple[JSON, int] | None:
 
 
 def _cut_deep_nesting(text: str, at: int) -> tuple[str, int]:
-    """Return the text of a value with null for what is too deep, and its end, 0 if it is cut off."""
+    """Return the text of a value with a placeholder for what is too deep, and its end, 0 if it is cut off."""
     parts: list[str] = []
     depth, since = 0, at
     for token in _TOKEN.finditer(text, at):
@@ -139,7 +155,7 @@ def _cut_deep_nesting(text: str, at: int) -> tuple[str, int]:
         if token[0] in ("{", "["):
             depth += 1
             if depth == DEEPEST + 1:
-                parts += [text[since : token.start()], "null"]
+                parts += [text[since : token.start()], _PLACEHOLDER]
         elif token[0] in ("}", "]"):
             if depth == DEEPEST + 1:
                 since = token.end()
@@ -147,3 +163,19 @@ def _cut_deep_nesting(text: str, at: int) -> tuple[str, int]:
             if not depth:
                 return "".join([*parts, text[since : token.end()]]), token.end()
     return "", 0
+
+
+def is_too_deep(value: JSON) -> bool:
+    """Return whether a value is nested deeper than DEEPEST."""
+    level = [value]
+    for _ in range(DEEPEST):
+        inner: list[JSON] = []
+        for each in level:
+            if isinstance(each, dict):
+                inner += each.values()
+            elif isinstance(each, list):
+                inner += each
+        if not inner:
+            return False
+        level = inner
+    return any(each is TOO_DEEP or isinstance(each, dict | list) for each in level)

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from webhook import yamlfile
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.cluster_scoped import CLUSTER_SCOPED
-from webhook.cluster.store import objects_by_namespace
 from webhook.object_lists import objects_of_list
 from webhook.paths import get as at
 
@@ -46,7 +45,7 @@ class FilesCluster:
         """Return the objects of a kind, by namespace and name, whatever their labels."""
         kind = gvk.group, gvk.kind
         if kind not in self._listed:
-            self._listed[kind] = objects_by_namespace(self._objects.get(kind, {}))
+            self._listed[kind] = _objects_by_namespace(self._objects.get(kind, {}))
         return self._listed[kind].get(None if namespace is None else namespace or "default", ())
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
@@ -94,3 +93,12 @@ def _namespace_or_default(namespace: JSON) -> str:
 def _text_or_empty(value: JSON) -> str:
     """Return a name, or "" for another value, such as the `{name}` of an unfilled template."""
     return value if isinstance(value, str) else ""
+
+
+def _objects_by_namespace(objects: Mapping[tuple[str, str], JSON]) -> Mapping[str | None, Sequence[JSON]]:
+    """Return the objects of each namespace, and under None of all, by namespace and name."""
+    places = sorted(objects)
+    spaces: dict[str | None, list[JSON]] = {}
+    for place in places:
+        spaces.setdefault(place[0], []).append(objects[place])
+    return {None: tuple(objects[place] for place in places), **{key: tuple(each) for key, each in spaces.items()}}

@@ -13,7 +13,8 @@ from typing import Final, TypeAlias
 from webhook.attributes import GroupVersionKind
 
 Fields: TypeAlias = frozenset[str] | None
-"""Paths such as `spec.devices.requests`, with all that is below them and in each item of a list; None is everything."""
+"""Paths such as `spec.devices.requests` or `metadata.annotations["volcano.sh/hierarchy"]`, with all that is below them
+and in each item of a list; None is everything."""
 
 MOST_NAMED: Final = 64
 """How many names of one kind have a watch of their own; with more, a whole namespace is watched."""
@@ -88,7 +89,7 @@ def includes_all_fields(fields: Fields, wanted: Fields) -> bool:
 
 
 def _includes_field(fields: Iterable[str], path: str) -> bool:
-    return any(path == each or path.startswith(f"{each}.") for each in fields)
+    return any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in fields)
 
 
 def combine_interests(interests: Iterable[Interest]) -> tuple[Interest, ...]:

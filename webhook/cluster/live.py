@@ -33,7 +33,7 @@ class WatchedCluster:
             kubeconfig: of the cluster; None for the one that this runs in.
             interests: what is looked up.
             log: where failures go.
-            most_bytes: of objects in namespaces; None is no bound.
+            most_bytes: of objects that are held; None is no bound.
 
         Raises:
             ConfigurationError: no server or credentials are configured.

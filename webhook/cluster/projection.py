@@ -11,7 +11,9 @@ from sys import intern
 from typing import Any, Final, TypeAlias
 
 from webhook.attributes import JSON
+from webhook.cluster.decoding import DEEPEST, TOO_DEEP
 from webhook.cluster.interest import Fields
+from webhook.paths import parse_path
 
 Tree: TypeAlias = Mapping[str, "Tree"]
 """Fields by their names; a field without any below it is kept whole."""
@@ -19,24 +21,31 @@ Tree: TypeAlias = Mapping[str, "Tree"]
 _ALWAYS: Final = frozenset(("apiVersion", "kind", "metadata.name", "metadata.namespace"))
 _UNREAD: Final = "managedFields"
 """The field that is never kept: half of an object's size, and no rule reads it."""
-_DEEPEST: Final = 64
-"""The depth below which keys are left unchanged, so that a walk ends; real objects are less deep."""
+
+
+class TooDeepObject(ValueError):
+    """The error for an object of which a field that is read is nested deeper than DEEPEST."""
+
+    def __init__(self) -> None:
+        super().__init__(f"is nested deeper than {DEEPEST} levels and cannot be read")
 
 
 def projection_of_fields(fields: Fields) -> Callable[[JSON], JSON]:
     """Return a function that reduces an object to these fields, name and namespace; None keeps all but field
     managers.
+
+    The function raises TooDeepObject. Fields that are not read may be nested as deeply as they are.
     """
     if fields is None:
         return _without_managed_fields
     tree = _tree_of_fields(fields | _ALWAYS)
-    return lambda obj: _kept_fields(obj, tree)
+    return lambda obj: _kept_fields(obj, tree, 0)
 
 
 def _tree_of_fields(fields: frozenset[str]) -> Tree:
     tree: dict[str, Any] = {}
     for path in sorted(fields, key=len, reverse=True):  # a field is cut where a shorter path keeps all of it
-        *above, last = map(intern, path.split("."))
+        *above, last = (intern(str(step)) for step in parse_path(path))
         place = tree
         for name in above:
             place = place.setdefault(name, {})
@@ -44,13 +53,15 @@ def _tree_of_fields(fields: frozenset[str]) -> Tree:
     return tree
 
 
-def _kept_fields(value: JSON, tree: Tree) -> JSON:
+def _kept_fields(value: JSON, tree: Tree, depth: int) -> JSON:
     if not tree:
-        return _with_interned_keys(value, 0)
+        return _with_interned_keys(value, depth)
+    if depth > DEEPEST or value is TOO_DEEP:
+        raise TooDeepObject
     if isinstance(value, dict):
-        return {name: _kept_fields(value[name], below) for name, below in tree.items() if name in value}
+        return {name: _kept_fields(value[name], below, depth + 1) for name, below in tree.items() if name in value}
     if isinstance(value, list):
-        return [_kept_fields(each, tree) for each in value]
+        return [_kept_fields(each, tree, depth + 1) for each in value]
     return value
 
 
@@ -61,9 +72,14 @@ def _without_managed_fields(obj: JSON) -> JSON:
 
 def _with_interned_keys(value: JSON, depth: int) -> JSON:
     """Return the value with interned keys, so that equal keys of all objects share memory."""
-    if depth < _DEEPEST:
-        if isinstance(value, dict):
-            return {intern(key): _with_interned_keys(below, depth + 1) for key, below in value.items()}
-        if isinstance(value, list):
-            return [_with_interned_keys(each, depth + 1) for each in value]
+    if isinstance(value, dict):
+        if depth >= DEEPEST:
+            raise TooDeepObject
+        return {intern(key): _with_interned_keys(below, depth + 1) for key, below in value.items()}
+    if isinstance(value, list):
+        if depth >= DEEPEST:
+            raise TooDeepObject
+        return [_with_interned_keys(each, depth + 1) for each in value]
+    if value is TOO_DEEP:
+        raise TooDeepObject
     return value

@@ -1,7 +1,8 @@
 """One watch: a thread that lists the objects of an interest and follows their changes.
 
 As client-go's reflector does (k8s.io/client-go v0.36.1 tools/cache/reflector.go): resume at the last resourceVersion,
-list anew on 410, back off on errors. Each object is cut to what is read as soon as it is decoded.
+list anew on 410, back off on errors. Each object is cut to what is read as soon as it is decoded. One that cannot be
+read is noted by its name, and the others go on: whoever writes an object must not end the watch of all.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from http import HTTPStatus
 from time import monotonic
 from typing import Final
 
-from webhook.attributes import JSON
+from webhook.attributes import JSON, NAMESPACE
 from webhook.cluster.connection import METADATA, METADATA_LIST, WHOLE, Connection, LineStream, ServerRefused
+from webhook.cluster.decoding import decode_value_at
 from webhook.cluster.discovery import KindNotServed, ServedResource, discover_resource
 from webhook.cluster.freshness import DEFAULT_TIMES, WatchTimes
 from webhook.cluster.interest import Interest
-from webhook.cluster.projection import projection_of_fields
-from webhook.cluster.store import ObjectStore, Place
+from webhook.cluster.projection import TooDeepObject, projection_of_fields
+from webhook.cluster.store import ObjectStore, Place, UnreadableObject
 from webhook.cluster.unreachable import OutageLog, ServerUnreachable
 from webhook.cluster.view_memory import ViewMemory
 from webhook.errors import LookupFailed
@@ -35,11 +37,20 @@ LARGEST_WHOLE: Final = 128 << 10
 fill the memory of the server. Parameters that people write have some KB; etcd takes 1.5 MB."""
 
 
-@dataclass(frozen=True, slots=True)
-class _TooLargeObject:
-    """Stands for an object that exists and is too large to be kept."""
+_CHANGES: Final = frozenset(("ADDED", "MODIFIED", "DELETED"))
+_MOST_TOLD: Final = 200
+"""Characters of an error that is told of an object."""
 
-    size_bytes: int
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """What is read of an event: `place` and `kept` of a change, `status` of an error."""
+
+    type: str
+    version: str
+    place: Place = ("", "")
+    kept: JSON | UnreadableObject = None
+    status: JSON = None
 
 
 @dataclass(eq=False, slots=True)
@@ -74,7 +85,7 @@ class Reflector:
 
     def __post_init__(self) -> None:
         self._project = projection_of_fields(self.interest.fields)
-        self._store = ObjectStore(self.memory)
+        self._store = ObjectStore(self.memory, are_namespaces=self.interest.gvk == NAMESPACE)
 
     def start(self) -> None:
         """Start the thread that lists the objects and watches them."""
@@ -93,7 +104,7 @@ class Reflector:
     @property
     def is_synced(self) -> bool:
         """Return whether the objects were listed, so that lookups are answered."""
-        return self._answering_reflector._store.objects is not None  # noqa: SLF001 - of the same class
+        return self._answering_reflector._store.is_listed  # noqa: SLF001 - of the same class
 
     @property
     def age_s(self) -> float:
@@ -103,7 +114,7 @@ class Reflector:
     @property
     def _answering_reflector(self) -> Reflector:
         before = self.before
-        return before._answering_reflector if before is not None and self._store.objects is None else self  # noqa: SLF001
+        return before._answering_reflector if before is not None and not self._store.is_listed else self  # noqa: SLF001
 
     @property
     def change_count(self) -> int:
@@ -119,46 +130,57 @@ class Reflector:
     def get(self, namespace: str, name: str) -> JSON | None:
         """Return the object, or None when there is none. Raises LookupFailed."""
         answering = self._answering_reflector
-        objects = answering._store.objects  # noqa: SLF001 - of the same class
-        if objects is None:
+        if not answering._store.is_listed:  # noqa: SLF001 - of the same class
             raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
-        held = objects.get((namespace if answering.is_namespaced else "", name))
+        place = namespace if answering.is_namespaced else "", name
+        held = answering._store.get(place)  # noqa: SLF001 - of the same class
         if held is None:
-            answering._require_complete_namespace(namespace)  # noqa: SLF001 - of the same class
-        return self._refuse_too_large_object(held, f"{namespace}/{name}")
+            answering._require_complete_namespace(place[0])  # noqa: SLF001 - of the same class
+        if isinstance(held, UnreadableObject):
+            raise answering._unreadable_object_error(place, held)  # noqa: SLF001 - of the same class
+        return held
 
     def list(self, namespace: str | None) -> Sequence[JSON]:
-        """Return the objects of a namespace or of all. Raises LookupFailed."""
+        """Return the objects of a namespace or of all. Raises LookupFailed, also where one of them cannot be read."""
         answering = self._answering_reflector
-        if answering._store.objects is None:  # noqa: SLF001 - of the same class
+        if not answering._store.is_listed:  # noqa: SLF001 - of the same class
             raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
-        listed = answering._store.list(namespace if answering.is_namespaced else None)  # noqa: SLF001 - of the same class
-        answering._require_complete_namespace(namespace)  # noqa: SLF001 - of the same class
-        if self._keeps_objects_of_all_namespaces:
-            for obj in listed:
-                self._refuse_too_large_object(obj, f"in {namespace}")
+        where = namespace if answering.is_namespaced else None
+        listed = answering._store.list(where)  # noqa: SLF001 - of the same class
+        answering._require_complete_namespace(where)  # noqa: SLF001 - of the same class
+        for place, unreadable in answering._store.unreadable_objects(where):  # noqa: SLF001 - of the same class
+            raise answering._unreadable_object_error(place, unreadable)  # noqa: SLF001 - of the same class
         return listed
 
     @property
     def dropped_namespaces(self) -> frozenset[str]:
-        """Return the namespaces whose objects exist and are not held."""
+        """Return the namespaces whose objects exist and are not held; "" stands for objects without a namespace."""
         return self._answering_reflector._store.not_held  # noqa: SLF001 - of the same class
+
+    @property
+    def unreadable_objects(self) -> Sequence[tuple[Place, UnreadableObject]]:
+        """Return the objects that exist and are not held, because each of them cannot be read or is too large."""
+        return self._answering_reflector._store.unreadable_objects()  # noqa: SLF001 - of the same class
+
+    @property
+    def unreadable_count(self) -> int:
+        """Return how many objects exist and are not held by themselves."""
+        return self._answering_reflector._store.unreadable_count  # noqa: SLF001 - of the same class
 
     def _require_complete_namespace(self, namespace: str | None) -> None:
         """Raise LookupFailed where the objects of a namespace, or with None of any, exist and are not held."""
         missing = self._store.not_held
-        if missing and self.is_namespaced and (namespace is None or namespace in missing):
+        if missing and (namespace is None or namespace in missing):
             most = f"{(self.memory.most_bytes or 0) >> 20}Mi (--view-memory)"
-            where = f"namespace `{min(missing) if namespace is None else namespace}`"
-            told = f"it has most of the objects that policies look up, and all together take more than {most}"
+            which = min(missing) if namespace is None else namespace
+            where = f"of namespace `{which}`" if which else "of the cluster"
+            has_most = "it has most of the objects" if which else "the objects without a namespace"
+            told = f"{has_most} that policies look up, and all together take more than {most}"
             fix = "delete some of them, bound them by a ResourceQuota, or raise the setting"
-            raise LookupFailed(f"{self.interest.gvk.kind} of {where} are not held: {told}; {fix}")
+            raise LookupFailed(f"{self.interest.gvk.kind} {where} are not held: {told}; {fix}")
 
-    def _refuse_too_large_object(self, obj: JSON, where: str) -> JSON:
-        if isinstance(obj, _TooLargeObject):
-            told = f"it has {obj.size_bytes} bytes and more than {LARGEST_WHOLE} are not held: make it smaller"
-            raise LookupFailed(f"{self.interest.gvk.kind} {where}: {told}")
-        return obj
+    def _unreadable_object_error(self, place: Place, unreadable: UnreadableObject) -> LookupFailed:
+        return LookupFailed(f"{self.interest.gvk.kind} {'/'.join(filter(None, place))}: it {unreadable.why}")
 
     @property
     def _keeps_objects_of_all_namespaces(self) -> bool:
@@ -251,10 +273,10 @@ class Reflector:
         accept = METADATA_LIST if self.interest.reads_only_metadata else WHOLE
         query = selectors
         while True:
-            page = self.connection.page(path, query, accept)
-            for item in page:
-                if self._is_in_scope(place := _namespace_and_name_of_object(item)):
-                    self._store.add_listed(place, self._kept_fields_of_object(item, resource))
+            page = self.connection.page(path, query, accept, self._read_item)
+            for place, kept in page:
+                if self._is_in_scope(place):
+                    self._store.add_listed(place, kept)
             version, more = page.metadata["resourceVersion"], page.metadata.get("continue")
             if not more:
                 break
@@ -266,12 +288,52 @@ class Reflector:
         self._drop_previous_reflector()
         return str(version)
 
-    def _kept_fields_of_object(self, obj: JSON, resource: ServedResource) -> JSON:
-        """Return the fields of an object that are read, with the right apiVersion and kind."""
+    def _read_item(self, text: str, at: int) -> tuple[tuple[Place, JSON | UnreadableObject], int] | None:
+        """Read an item of a list, and return its place and what is kept of it."""
+        with self.memory.decoding:
+            read = decode_value_at(text, at)
+            return None if read is None else (self._place_and_kept_fields(read[0]), read[1])
+
+    def _read_event(self, text: str, at: int) -> tuple[_Event, int] | None:
+        """Read an event, and what is kept of its object. Raises LookupFailed if it has not the form of an event."""
+        with self.memory.decoding:
+            read = decode_value_at(text, at)
+            if read is None:
+                return None
+            try:
+                return self._event(read[0]), read[1]
+            except (TypeError, LookupError, AttributeError) as error:
+                raise LookupFailed(f"the API server sent an event that cannot be read: {error!r}") from None
+
+    def _event(self, event: JSON) -> _Event:
+        kind, obj = event["type"], event["object"]
+        if kind == "ERROR":
+            return _Event(kind, "", status=obj)
+        version = str(obj["metadata"]["resourceVersion"])
+        return _Event(kind, version, *self._place_and_kept_fields(obj)) if kind in _CHANGES else _Event(kind, version)
+
+    def _place_and_kept_fields(self, obj: JSON) -> tuple[Place, JSON | UnreadableObject]:
+        """Return the place of an object, and the fields of it that are read, with the right apiVersion and kind.
+
+        Of an object that cannot be read, only why is kept: no object may end the watch of the others.
+        """
+        place = _namespace_and_name_of_object(obj)
+        try:
+            return place, self._kept_fields_of_object(obj)
+        except TooDeepObject as error:
+            return place, UnreadableObject(str(error))
+        except Exception as error:  # noqa: BLE001 - whoever writes the object chooses what is in it
+            return place, UnreadableObject(f"cannot be read: {repr(error)[:_MOST_TOLD]}")
+
+    def _kept_fields_of_object(self, obj: JSON) -> JSON | UnreadableObject:
+        resource = self.resource
+        assert resource is not None
         kept = self._project({**obj, "apiVersion": resource.api_version, "kind": self.interest.gvk.kind})
         if self._keeps_objects_of_all_namespaces and resource.is_namespaced:
             size_bytes = len(json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode(errors="replace"))
-            return _TooLargeObject(size_bytes) if size_bytes > LARGEST_WHOLE else kept
+            if size_bytes > LARGEST_WHOLE:
+                told = f"has {size_bytes} bytes and more than {LARGEST_WHOLE} are not held: make it smaller"
+                return UnreadableObject(told)
         return kept
 
     def _is_in_scope(self, place: Place) -> bool:
@@ -284,7 +346,8 @@ class Reflector:
         while not self._stopped.is_set() and not self._should_retry_dropped_objects():
             try:
                 for event in self._events_of_watch(resource, version):
-                    version = self._apply_event(event, resource)
+                    self._apply_event(event)
+                    version = event.version
                     self._reset_failures()
             except ServerRefused as error:
                 if error.code != HTTPStatus.GONE:
@@ -295,9 +358,9 @@ class Reflector:
                 self._note_failure_and_wait(error)
 
     def _should_retry_dropped_objects(self) -> bool:
-        return bool(self._store.not_held) and monotonic() - self.listed_at > self.times.retry_s
+        return self._store.has_dropped_objects and monotonic() - self.listed_at > self.times.retry_s
 
-    def _events_of_watch(self, resource: ServedResource, version: str) -> Iterator[JSON]:
+    def _events_of_watch(self, resource: ServedResource, version: str) -> Iterator[_Event]:
         """Yield the events of one watch."""
         query = {
             **self._query_of_scope(),
@@ -308,13 +371,13 @@ class Reflector:
         }
         accept = METADATA if self.interest.reads_only_metadata else WHOLE
         path = resource.path(self.interest.scope.namespace)
-        self._lines = self.connection.stream(path, query, lasting_s + self.times.slack_s, accept)
+        self._lines = self.connection.stream(path, query, lasting_s + self.times.slack_s, accept, self._read_event)
         begun = self.heard_at = monotonic()
         count = -1
         try:
             for count, event in enumerate(self._lines):  # noqa: B007 - the last count says whether there was any
-                if event["type"] == "ERROR":
-                    raise ServerRefused(event["object"].get("code", 500), str(event["object"].get("message")))
+                if event.type == "ERROR":
+                    raise ServerRefused(event.status.get("code", 500), str(event.status.get("message")))
                 yield event
         finally:
             self._lines = None
@@ -322,17 +385,13 @@ class Reflector:
         if count < 0 and monotonic() - begun < lasting_s / 2:
             self._wait_before_next_try()  # or a server that ends every watch at once would be asked without end
 
-    def _apply_event(self, event: JSON, resource: ServedResource) -> str:
-        """Apply one event to the store, and return the resourceVersion to go on from."""
-        changed = event["object"]
-        if event["type"] in ("ADDED", "MODIFIED", "DELETED") and self._is_in_scope(
-            place := _namespace_and_name_of_object(changed)
-        ):
-            if event["type"] == "DELETED":
-                self._store.drop(place)
+    def _apply_event(self, event: _Event) -> None:
+        """Apply one event to the store."""
+        if event.type in _CHANGES and self._is_in_scope(event.place):
+            if event.type == "DELETED":
+                self._store.drop(event.place)
             else:
-                self._store.put(place, self._kept_fields_of_object(changed, resource))
-        return str(changed["metadata"]["resourceVersion"])
+                self._store.put(event.place, event.kept)
 
 
 def _namespace_and_name_of_object(obj: JSON) -> Place:

@@ -1,16 +1,21 @@
 """The objects of one watch: its thread writes them, any thread reads them.
 
-No reader waits: every step is one assignment or one change of a dict, so a process that is forked at any moment, from
-any thread, has a readable view. An object that did not change in what is kept of it stays the same one, and so does the
-list of them all: the heartbeats of 5,000 objects cost no review anything. Threads of other watches write here, too,
-when the view is full (view_memory.py); writers wait for each other.
+No reader waits: every step is one assignment or one change of a dict or a list, so a process that is forked at any
+moment, from any thread, has a readable view. An object that did not change in what is kept of it stays the same one,
+and so does the list of its namespace: a change costs the readers of other namespaces nothing. Threads of other watches
+write here, too, when the view is full (view_memory.py); writers wait for each other.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from array import array
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from operator import is_
+from typing import Final, TypeAlias
 
 from webhook.attributes import JSON
 from webhook.cluster.view_memory import ViewMemory, bytes_of_object
@@ -19,50 +24,176 @@ Place: TypeAlias = tuple[str, str]
 """Namespace, "" for a cluster-scoped object, and name."""
 
 
-class ObjectStore:
-    """Objects by place; `objects` is None until they were listed. `changes` counts the changes.
+@dataclass(frozen=True, slots=True)
+class UnreadableObject:
+    """Stands for an object that exists and is not held. `why` completes "it …"."""
 
-    Attributes:
-        not_held: the namespaces whose objects exist and are not held, because they are too large together.
+    why: str
+
+
+_TOO_LARGE: Final = UnreadableObject("is too large for --view-memory")
+
+
+class _NamespaceObjects:
+    """The objects of one namespace by name. Its lists are in the order of the names, which change in place.
+
+    Readers use `by_name` and `objects` alone: each is right at any moment, the lists together only for the writer.
     """
 
-    __slots__ = ("_listed", "_listing", "_listing_not_held", "_memory", "changes", "not_held", "objects")
+    __slots__ = ("_listed", "by_name", "changes", "names", "objects", "sizes", "unreadable")
 
-    def __init__(self, memory: ViewMemory | None = None) -> None:
-        self.objects: dict[Place, JSON] | None = None
+    def __init__(self) -> None:
+        self.by_name: dict[str, JSON | UnreadableObject] = {}
+        self.names: list[str] = []
+        self.objects: list[JSON | UnreadableObject] = []
+        self.sizes = array("q")
+        self.unreadable = 0
+        self.changes = 0
+        self._listed: tuple[int, Sequence[JSON]] | None = None
+
+    def put(self, name: str, obj: JSON | UnreadableObject, size: int) -> int:
+        """Add or replace an object, and return how many bytes more there are."""
+        place, before = self._place_of_name(name), 0
+        is_held = place < len(self.names) and self.names[place] == name
+        self.unreadable += isinstance(obj, UnreadableObject)  # first: no list may lack an object that is not counted
+        self.by_name[name] = obj
+        if is_held:
+            replaced, before = self.objects[place], self.sizes[place]
+            self.objects[place], self.sizes[place] = obj, size
+            self.unreadable -= isinstance(replaced, UnreadableObject)
+        else:
+            self.names.insert(place, name)
+            self.objects.insert(place, obj)
+            self.sizes.insert(place, size)
+        self.changes += 1
+        return size - before
+
+    def drop(self, name: str) -> int:
+        """Remove an object, and return how many bytes it took."""
+        if name not in self.by_name:
+            return 0
+        place = self._place_of_name(name)
+        removed = self.by_name.pop(name)
+        del self.names[place]
+        del self.objects[place]
+        self.unreadable -= isinstance(removed, UnreadableObject)
+        self.changes += 1
+        return self.sizes.pop(place)
+
+    def _place_of_name(self, name: str) -> int:
+        names = self.names
+        return len(names) if not names or names[-1] < name else bisect_left(names, name)
+
+    def size_of_name(self, name: str) -> int:
+        """Return the bytes of a held object."""
+        return self.sizes[self._place_of_name(name)]
+
+    def list(self) -> Sequence[JSON]:
+        """Return the objects by name; the same tuple until the next change."""
+        version, listed = self.changes, self._listed  # the version first: what changes meanwhile is listed again
+        if listed is None or listed[0] != version:
+            listed = self._listed = version, tuple(self.objects)
+        return listed[1]
+
+
+_NONE: Final = _NamespaceObjects()
+
+
+class ObjectStore:
+    """Objects by place. `changes` counts the changes.
+
+    Attributes:
+        is_listed: whether the objects were listed, so that what is missing is known to be absent.
+        unreadable_count: how many objects exist and are not held because each cannot be read or is too large.
+        not_held: the namespaces whose objects exist and are not held because they are too large together; "" stands
+            for objects without a namespace.
+    """
+
+    __slots__ = (
+        *("_are_namespaces", "_listed", "_listing", "_listing_bytes", "_listing_not_held", "_memory"),
+        *("_namespaces", "changes", "not_held", "unreadable_count"),
+    )
+
+    def __init__(self, memory: ViewMemory | None = None, *, are_namespaces: bool = False) -> None:
+        """Begin without objects.
+
+        Args:
+            memory: counts the bytes of all watches of the view.
+            are_namespaces: whether the objects are Namespaces, each of which counts as an object of its own namespace.
+        """
         self.not_held: frozenset[str] = frozenset()
         self.changes = 0
+        self.unreadable_count = 0
+        self._are_namespaces = are_namespaces
         self._memory = memory or ViewMemory()
-        self._listed: tuple[int, Mapping[str | None, Sequence[JSON]]] | None = None
-        self._listing: dict[Place, JSON] | None = None
+        self._namespaces: dict[str, _NamespaceObjects] | None = None
+        self._listed: tuple[int, Sequence[JSON]] | None = None
+        self._listing: dict[str, _NamespaceObjects] | None = None
+        self._listing_bytes: dict[str, int] = {}
         self._listing_not_held: set[str] = set()
 
-    def reuse_equal_object(self, place: Place, obj: JSON) -> JSON:
-        """Return the stored object if it equals this one, else this one."""
-        held = (self.objects or {}).get(place)
-        return held if held is not None and _is_same_json(held, obj) else obj
+    # ---- for readers
+
+    @property
+    def is_listed(self) -> bool:
+        """Return whether the objects were listed."""
+        return self._namespaces is not None
+
+    def get(self, place: Place) -> JSON | UnreadableObject | None:
+        """Return an object, None where there is none or it is not held."""
+        held = (self._namespaces or {}).get(place[0])
+        return None if held is None else held.by_name.get(place[1])
+
+    def list(self, namespace: str | None) -> Sequence[JSON]:
+        """Return the objects of a namespace or of all, by namespace and name; the same tuple until the next change."""
+        namespaces = self._namespaces or {}
+        if namespace is not None:
+            return namespaces.get(namespace, _NONE).list()
+        version, listed = self.changes, self._listed
+        if listed is None or listed[0] != version:
+            every = tuple(chain.from_iterable(namespaces.get(name, _NONE).list() for name in sorted(namespaces)))
+            listed = self._listed = version, every
+        return listed[1]
+
+    def unreadable_objects(self, namespace: str | None = None) -> Sequence[tuple[Place, UnreadableObject]]:
+        """Return the objects of a namespace, or of all, that exist and are not held."""
+        if not self.unreadable_count:
+            return ()
+        namespaces = self._namespaces or {}
+        names = tuple(namespaces) if namespace is None else (namespace,)
+        return [
+            ((each, name), obj)
+            for each in names
+            if (held := namespaces.get(each, _NONE)).unreadable
+            for name, obj in tuple(held.by_name.items())
+            if isinstance(obj, UnreadableObject)
+        ]
 
     # ---- a new list of all objects
 
     def begin_list(self) -> None:
         """Begin with a list that will replace all objects; the present ones answer until `end_list`."""
         with self._memory.lock:
-            self._memory.forget_all(self)
+            self._forget_listing()
             self._listing, self._listing_not_held = {}, set()
 
-    def add_listed(self, place: Place, obj: JSON) -> None:
+    def add_listed(self, place: Place, obj: JSON | UnreadableObject) -> None:
         """Add an object to the list."""
         assert self._listing is not None
-        namespace = place[0]
-        if namespace in self._listing_not_held:
+        namespace, name = place
+        if self._owner(place) in self._listing_not_held and not self._are_namespaces:
             return
         kept = self.reuse_equal_object(place, obj)
         size = bytes_of_object(kept)
         with self._memory.lock:
-            if (again := self._listing.get(place)) is not None:  # a page that was read twice
-                size -= bytes_of_object(again)
-            self._listing[place] = kept
-            self._memory.add_bytes(self, namespace, size)
+            held = self._listing.setdefault(namespace, _NamespaceObjects())
+            is_new = kept is not self.get(place)  # else it is counted already
+            was_new = name in held.by_name and held.by_name[name] is not self.get(
+                place
+            )  # of a page that was read twice
+            before = held.size_of_name(name) if was_new else 0
+            held.put(name, kept, size)
+            self._count_listed(self._owner(place), (size if is_new else 0) - before)
 
     def end_list(self) -> None:
         """Replace all objects by those of the list."""
@@ -70,78 +201,132 @@ class ObjectStore:
         with self._memory.lock:
             missing = frozenset(self._listing_not_held)
             self.not_held |= missing  # first: nobody may take for absent what is not held
-            self.objects, self._listing = self._listing, None
-            self.not_held = missing
+            before, listed = self._namespaces or {}, self._listing
+            for namespace, held in before.items():
+                now = listed.get(namespace)
+                if now is not None and now.names == held.names and all(map(is_, now.objects, held.objects)):
+                    listed[namespace] = held  # so that its list stays the same one
+            unreadable = sum(held.unreadable for held in listed.values())
+            self.unreadable_count = max(self.unreadable_count, unreadable)  # first, as for each object
+            self._namespaces, self._listing, self._listing_bytes = listed, None, {}
+            self.unreadable_count, self.not_held = unreadable, missing
             self.changes += 1
+            for namespace, held in before.items():
+                now = listed.get(namespace, _NONE)
+                if now is not held:
+                    self._uncount_replaced(namespace, held, now)
+
+    def _uncount_replaced(self, namespace: str, before: _NamespaceObjects, now: _NamespaceObjects) -> None:
+        gone: dict[str, int] = {}
+        for name, obj, size in zip(before.names, before.objects, before.sizes, strict=True):
+            if now.by_name.get(name) is not obj:
+                owner = self._owner((namespace, name))
+                gone[owner] = gone.get(owner, 0) + size
+        for owner, size in gone.items():
+            self._memory.add_bytes(self, owner, -size)
+
+    def _count_listed(self, owner: str, size: int) -> None:
+        """Count bytes of the new list; the lock is held. What is too large may be dropped, and this owner with it."""
+        self._listing_bytes[owner] = self._listing_bytes.get(owner, 0) + size
+        self._memory.add_bytes(self, owner, size)
+
+    def _forget_listing(self) -> None:
+        """Take what a list that did not end has added out of the count; the lock is held."""
+        sizes, self._listing_bytes = self._listing_bytes, {}
+        for owner, size in sizes.items():
+            self._memory.add_bytes(self, owner, -size)
 
     # ---- single changes
 
-    def put(self, place: Place, obj: JSON) -> None:
+    def put(self, place: Place, obj: JSON | UnreadableObject) -> None:
         """Add an object, or replace the one of its name."""
-        assert self.objects is not None
-        kept, held = self.reuse_equal_object(place, obj), self.objects.get(place)
-        if kept is held:
+        assert self._namespaces is not None
+        kept = self.reuse_equal_object(place, obj)
+        if kept is self.get(place):
             return
-        size = bytes_of_object(kept) - (bytes_of_object(held) if held is not None else 0)
+        size = bytes_of_object(kept)
         with self._memory.lock:
-            if place[0] in self.not_held:
+            namespace, name = place
+            if self._owner(place) in self.not_held and not self._are_namespaces:
                 return
-            self.objects[place] = kept
+            if namespace not in self._namespaces:
+                self._namespaces[namespace] = _NamespaceObjects()
+            held = self._namespaces[namespace]
+            was_unreadable = isinstance(held.by_name.get(name), UnreadableObject)
+            self.unreadable_count += isinstance(kept, UnreadableObject)
+            more = held.put(name, kept, size)
+            self.unreadable_count -= was_unreadable
             self.changes += 1
-            self._memory.add_bytes(self, place[0], size)
+            self._memory.add_bytes(self, self._owner(place), more)
 
     def drop(self, place: Place) -> None:
         """Remove an object."""
-        assert self.objects is not None
+        assert self._namespaces is not None
         with self._memory.lock:
-            if (held := self.objects.pop(place, None)) is not None:
-                self.changes += 1
-                self._memory.add_bytes(self, place[0], -bytes_of_object(held))
+            held = self._namespaces.get(place[0])
+            if held is None or place[1] not in held.by_name:
+                return
+            was_unreadable = isinstance(held.by_name[place[1]], UnreadableObject)
+            size = held.drop(place[1])
+            self.unreadable_count -= was_unreadable
+            if not held.names:
+                del self._namespaces[place[0]]
+            self.changes += 1
+            self._memory.add_bytes(self, self._owner(place), -size)
+
+    def reuse_equal_object(self, place: Place, obj: JSON | UnreadableObject) -> JSON | UnreadableObject:
+        """Return the stored object if it equals this one, else this one."""
+        held = self.get(place)
+        return held if held is not None and _is_same_json(held, obj) else obj
 
     def clear(self) -> None:
         """Remove all objects, of which nobody knows anything any more."""
         with self._memory.lock:
             self._memory.forget_all(self)
-            self.objects, self.not_held = None, frozenset()
+            self._namespaces, self.not_held, self._listing_bytes = None, frozenset(), {}
+            self.unreadable_count = 0
             self.changes += 1
 
     def stop_counting_memory(self) -> None:
         """Take the objects out of the view's count of memory: the watch has ended, reviews may still read them."""
         with self._memory.lock:
             self._memory.forget_all(self)
+            self._listing_bytes = {}
         self._memory = ViewMemory()
 
     def drop_namespace(self, namespace: str) -> None:
-        """Drop the objects of a namespace, and answer from now on that they are not held."""
-        if self._listing is not None:
-            self._listing_not_held.add(namespace)
-            self._listing = _without_namespace(self._listing, namespace)
-        self.not_held |= {namespace}  # first: nobody may take for absent what is not held
-        if self.objects is not None:
-            self.objects = _without_namespace(self.objects, namespace)
+        """Drop the objects of a namespace, and answer from now on that they are not held; the lock is held."""
+        if self._are_namespaces:
+            self._drop_namespace_object(namespace)
+        else:
+            if self._listing is not None:
+                self._listing_not_held.add(namespace)
+                self._listing.pop(namespace, None)
+            self.not_held |= {namespace}  # first: nobody may take for absent what is not held
+            if self._namespaces is not None and (held := self._namespaces.pop(namespace, None)) is not None:
+                self.unreadable_count -= held.unreadable
+        self._listing_bytes.pop(namespace, None)
         self.changes += 1
 
-    def list(self, namespace: str | None) -> Sequence[JSON]:
-        """Return the objects of a namespace or of all, by namespace and name; the same tuple until the next change."""
-        version, listed = self.changes, self._listed  # the version first: what changes meanwhile is listed again
-        if listed is None or listed[0] != version:
-            listed = self._listed = version, objects_by_namespace(dict(self.objects or {}))
-        return listed[1].get(namespace, ())
+    def _drop_namespace_object(self, name: str) -> None:
+        """Keep of a Namespace only that it exists."""
+        for namespaces in (self._listing, self._namespaces):
+            held = (namespaces or {}).get("")
+            if held is not None and name in held.by_name:
+                if namespaces is self._namespaces and not isinstance(held.by_name[name], UnreadableObject):
+                    self.unreadable_count += 1
+                held.put(name, _TOO_LARGE, 0)
 
+    @property
+    def has_dropped_objects(self) -> bool:
+        """Return whether objects were dropped that another list may find small enough."""
+        return bool(self.not_held) or any(obj is _TOO_LARGE for _, obj in self.unreadable_objects())
 
-def _without_namespace(objects: dict[Place, JSON], namespace: str) -> dict[Place, JSON]:
-    return {place: obj for place, obj in objects.items() if place[0] != namespace}
+    def _owner(self, place: Place) -> str:
+        """Return the namespace that the bytes of an object count for."""
+        return place[1] if self._are_namespaces else place[0]
 
 
 def _is_same_json(held: JSON, obj: JSON) -> bool:
     """Return whether two objects have the same values; to Python 1, 1.0 and true are equal, to CEL they are not."""
     return bool(held == obj) and json.dumps(held, default=repr) == json.dumps(obj, default=repr)
-
-
-def objects_by_namespace(objects: Mapping[Place, JSON]) -> Mapping[str | None, Sequence[JSON]]:
-    """Return the objects of each namespace, and under None of all, by namespace and name."""
-    places = sorted(objects)
-    spaces: dict[str | None, list[JSON]] = {}
-    for place in places:
-        spaces.setdefault(place[0], []).append(objects[place])
-    return {None: tuple(objects[place] for place in places), **{key: tuple(each) for key, each in spaces.items()}}

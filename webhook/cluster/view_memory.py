@@ -1,8 +1,10 @@
-"""Bounds what the watches of one view keep of objects in namespaces, which their users may write.
+"""Bounds what the watches of one view keep, and what they hold while they read.
 
 Above the bound, the namespace that has most loses the kind that it has most of: lookups of these objects then fail,
-which policies report as unknown, and other namespaces keep theirs. Objects without a namespace are as many as whoever
-runs the cluster has made, and are kept whatever they take. Knows namespaces and bytes, and nothing of objects.
+which policies report as unknown, and other namespaces keep theirs. A Namespace counts as an object of its own
+namespace, since whoever asks for one may choose its labels. Other objects without a namespace are made by those who run
+the cluster: a kind of them is let go only where they alone exceed the bound. Knows namespaces and bytes, and nothing of
+objects.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Final, Protocol
 from webhook.attributes import JSON
 
 PLACE_BYTES: Final = 320
-"""Bytes of an object beside its values: namespace and name, its places in two tables."""
+"""Bytes of an object beside its values: namespace and name, its places in tables and lists."""
 
 
 class EvictableStore(Protocol):
@@ -26,24 +28,32 @@ class EvictableStore(Protocol):
         ...
 
 
+_OF_CLUSTER: Final = ""
+"""What objects without a namespace count for."""
+
+
 class ViewMemory:
     """Counts the bytes of each namespace for all watches of a view; their threads change it, any thread reads it.
 
     Attributes:
         most_bytes: the bound; None is none.
         lock: held by a thread of a watch while it changes what is kept; lookups never wait for it.
-        bytes: of all namespaces together.
+        decoding: held by a thread of a watch while it decodes one object and reduces it to what is kept, so that one
+            whole object at a time takes memory, however many kinds change at once.
+        bytes: of all objects together.
         dropped: how often a kind of a namespace was let go.
     """
 
-    __slots__ = ("_namespaces", "bytes", "dropped", "lock", "most_bytes")
+    __slots__ = ("_namespaces", "_totals", "bytes", "decoding", "dropped", "lock", "most_bytes")
 
     def __init__(self, most_bytes: int | None = None) -> None:
         self.most_bytes = most_bytes
         self.lock = threading.RLock()
+        self.decoding = threading.Lock()
         self.bytes = 0
         self.dropped = 0
         self._namespaces: dict[str, dict[EvictableStore, int]] = {}
+        self._totals: dict[str, int] = {}
 
     def add_bytes(self, keeper: EvictableStore, namespace: str, size: int) -> None:
         """Add bytes, negative ones where objects went, to those that a watch keeps of a namespace; the caller has the
@@ -51,32 +61,37 @@ class ViewMemory:
 
         What exceeds the bound is let go, which may be what was just added.
         """
-        if not namespace:
-            return
         sizes = self._namespaces.setdefault(namespace, {})
         sizes[keeper] = sizes.get(keeper, 0) + size
-        self.bytes += size
+        self._add_to_total(namespace, size)
         if not sizes[keeper]:
-            del sizes[keeper]
-            if not sizes:
-                del self._namespaces[namespace]
+            self.forget_namespace(keeper, namespace)
         while self.most_bytes is not None and self.bytes > self.most_bytes:
             self._drop_largest_namespace()
 
     def forget_namespace(self, keeper: EvictableStore, namespace: str) -> None:
         """Remove the bytes of a namespace from those that are counted for a watch; the caller has the lock."""
         sizes = self._namespaces.get(namespace, {})
-        self.bytes -= sizes.pop(keeper, 0)
+        self._add_to_total(namespace, -sizes.pop(keeper, 0))
         if not sizes:
             self._namespaces.pop(namespace, None)
+            self._totals.pop(namespace, None)
 
     def forget_all(self, keeper: EvictableStore) -> None:
         """Remove all bytes that are counted for a watch; the caller has the lock."""
         for namespace in [name for name, sizes in self._namespaces.items() if keeper in sizes]:
             self.forget_namespace(keeper, namespace)
 
+    def _add_to_total(self, namespace: str, size: int) -> None:
+        self._totals[namespace] = self._totals.get(namespace, 0) + size
+        self.bytes += size
+
     def _drop_largest_namespace(self) -> None:
-        namespace = max(self._namespaces, key=lambda name: sum(self._namespaces[name].values()))
+        totals, of_cluster = self._totals, self._totals.get(_OF_CLUSTER, 0)
+        if of_cluster > (self.most_bytes or 0):
+            namespace = _OF_CLUSTER
+        else:
+            namespace = max((name for name in totals if name != _OF_CLUSTER), key=totals.__getitem__)
         sizes = self._namespaces[namespace]
         keeper = max(sizes, key=sizes.__getitem__)
         keeper.drop_namespace(namespace)

@@ -7,7 +7,8 @@ not yet synced raises LookupFailed, for nobody knows whether it is absent. Reads
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from heapq import nsmallest
 from typing import Final
 
 from webhook.attributes import JSON, GroupVersionKind
@@ -48,7 +49,7 @@ class WatchCluster:
             log: where failures go.
             backoff_s: the first and the longest wait after an error.
             times: how long a watch lasts.
-            most_bytes: of objects in namespaces, which users may write; None for whoever asks for their own cluster.
+            most_bytes: of objects that are held, which users may write; None for whoever asks for their own cluster.
         """
         self.memory = ViewMemory(most_bytes)
         self._connection = connection
@@ -114,13 +115,24 @@ class WatchCluster:
         return next(unread, "")
 
     def describe_dropped_objects(self) -> str:
-        """Return which kinds of which namespaces are not held because they are too large; "" if all are."""
-        missing = {
-            (each.interest.gvk.kind, name) for each in self._reflectors.values() for name in each.dropped_namespaces
+        """Return which objects are not held because they are too large or cannot be read; "" if all are."""
+        dropped = {
+            f"{each.interest.gvk.kind} of {f'`{name}`' if name else 'the cluster'}"
+            for each in self._reflectors.values()
+            for name in each.dropped_namespaces
         }
-        listed = ", ".join(f"{kind} of `{name}`" for kind, name in sorted(missing)[:_SHOWN])
-        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
-        return f"not held, too large for --view-memory: {listed}{more}" if missing else ""
+        unreadable = {
+            f"{each.interest.gvk.kind} {'/'.join(filter(None, place))} {obj.why}"
+            for each in self._reflectors.values()
+            for place, obj in each.unreadable_objects
+        }
+        told = (("not held, too large for --view-memory", dropped), ("not held, one by one", unreadable))
+        return "; ".join(f"{what}: {_some_of(which)}" for what, which in told if which)
+
+    @property
+    def unreadable_count(self) -> int:
+        """Return how many objects exist and are not held, because each of them cannot be read or is too large."""
+        return sum(each.unreadable_count for each in self._reflectors.values())
 
     @property
     def age_s(self) -> float:
@@ -216,6 +228,12 @@ class WatchCluster:
         if not reflectors:
             raise LookupFailed(f"{gvk.kind}: {_UNWATCHED}")
         return reflectors
+
+
+def _some_of(texts: Collection[str]) -> str:
+    """Return the first texts in order, and how many more there are."""
+    first, count = nsmallest(_SHOWN, texts), len(texts)
+    return ", ".join(first) + (f" and {count - _SHOWN} more" if count > _SHOWN else "")
 
 
 def _covers_interest(known: Interest, wanted: Interest) -> bool:

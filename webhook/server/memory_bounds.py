@@ -1,8 +1,8 @@
 """Adds up the most memory that the server may take, whatever clients send.
 
 Knows the bound of each part and what one of it costs, measured over TLS; nothing of requests. What is not bounded by
-settings stands first: the process with its policies, and the objects of the cluster that have no namespace. Pages of
-program files do not count: the system gives them back when memory is short.
+settings stands first: the process with its policies. Pages of program files do not count: the system gives them back
+when memory is short.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class MemoryBounds:
     Attributes:
         settings: as they were chosen.
         held_bytes: the process with its policies and its view of the cluster.
-        view_bytes: of these, the objects in namespaces, which have a bound of their own.
+        view_bytes: of these, the objects of the cluster, which have a bound of their own.
     """
 
     settings: ServerSettings
@@ -67,9 +67,9 @@ class MemoryBounds:
         chosen = self.settings
         connections = (chosen.max_connections + MAX_PROBE_CONNECTIONS) * CONNECTION_BYTES
         held_bytes = max(0, self.held_bytes - self.view_bytes)
-        yield MemoryPartBound("policies and objects of the cluster without a namespace", held_bytes + WARM_BYTES, "")
+        yield MemoryPartBound("the process with its policies", held_bytes + WARM_BYTES, "")
         if chosen.live or chosen.kubeconfig is not None:
-            yield MemoryPartBound("objects in namespaces that policies look up", chosen.view_memory, "--view-memory")
+            yield MemoryPartBound("objects of the cluster that policies look up", chosen.view_memory, "--view-memory")
         yield MemoryPartBound("what is kept of texts that users write", USER_CACHE_BYTES, "")
         if chosen.live_policies:
             yield MemoryPartBound(
@@ -110,8 +110,8 @@ class MemoryBounds:
 
 
 def memory_bounds_of_process(settings: ServerSettings, view_bytes: int = 0) -> MemoryBounds:
-    """Return the bounds of this process after it loaded its policies and its view, which has `view_bytes` of objects in
-    namespaces; the size of the process counts as 0 where the system cannot tell.
+    """Return the bounds of this process after it loaded its policies and its view, which has `view_bytes` of objects;
+    the size of the process counts as 0 where the system cannot tell.
     """
     return MemoryBounds(settings, operating_system.unreclaimable_bytes(), view_bytes)
 

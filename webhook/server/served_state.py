@@ -62,7 +62,7 @@ class ServedState:
             log: where failures of watches go.
             may_ask: whether policies may ask `authorizer`.
             live_policies: whether the policies that the cluster stores are evaluated, too.
-            view_memory: bytes of objects in namespaces that the view holds; None is no bound.
+            view_memory: bytes of objects that the view holds; None is no bound.
 
         Raises:
             ConfigurationError: policies, context or cluster that cannot be used.
@@ -99,7 +99,7 @@ class ServedState:
 
     @property
     def view_bytes(self) -> int:
-        """Return the bytes of objects in namespaces that the view of the cluster holds now."""
+        """Return the bytes of objects that the view of the cluster holds now."""
         return self.watched.cluster.memory.bytes if self.watched else 0
 
     def review(

@@ -19,11 +19,15 @@ def gauges_of_view(watched: WatchedCluster | None) -> Gauges:
             lambda: cluster.failure_count if cluster else 0,
         ),
         "cluster_view_bytes": (
-            "Bytes of objects in namespaces that the view of the cluster holds; --view-memory bounds them.",
+            "Bytes of objects that the view of the cluster holds; --view-memory bounds them.",
             lambda: cluster.memory.bytes if cluster else 0,
         ),
         "cluster_view_dropped_total": (
             "How often the objects of a kind in a namespace were let go because the view was full.",
             lambda: cluster.memory.dropped if cluster else 0,
+        ),
+        "cluster_view_unreadable_objects": (
+            "Objects that the view of the cluster does not hold because each cannot be read or is too large.",
+            lambda: cluster.unreadable_count if cluster else 0,
         ),
     }

@@ -63,10 +63,10 @@ class ServerSettings(ReportSettings):
         None, values.file_type(), "Look objects up in the cluster of this kubeconfig.", unset="none"
     )
     view_memory: int = declare_setting(
-        64 << 20,
+        96 << 20,
         values.byte_size_type(least=1 << 20),
-        "Memory for the objects of namespaces that policies look up in a live cluster. When it is full, the namespace "
-        "that has most loses its own: they are not held, and policies say that they do not know.",
+        "Memory for the objects that policies look up in a live cluster. When it is full, the namespace that has most "
+        "loses its own: they are not held, and policies say that they do not know.",
     )
     live_policies: bool = declare_setting(
         False,

@@ -1,0 +1,95 @@
+"""One object that cannot be read is noted by its name, and the watch of all others goes on."""
+
+import json
+
+import pytest
+
+from tests.cluster.server import CONFIG, CONFIGS, config, event, eventually
+from webhook.cluster.interest import interest_in_fields
+from webhook.cluster.live import WatchedCluster
+from webhook.errors import LookupFailed
+
+READ = interest_in_fields(CONFIG, "data")
+DEPTHS = [600, 980, 5_000]
+
+
+def deep(name, depth, field="data", version="11"):
+    """A ConfigMap as text, as Python writes none that is so deep."""
+    text = json.dumps(config(name, version, text="honest"))
+    return f'{text[:-1]}, "{field}": {"[" * depth}{"]" * depth}}}'.encode()
+
+
+def added(obj):
+    return b'{"type": "ADDED", "object": ' + obj + b"}\n"
+
+
+def listed(*objects):
+    return 200, b'{"items": [' + b", ".join(objects) + b'], "metadata": {"resourceVersion": "10"}}'
+
+
+def text(name, version="11"):
+    return json.dumps(config(name, version, text="honest")).encode()
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("interest", [READ, CONFIG], ids=["fields", "whole"])
+def test_a_list_goes_on_behind_an_object_that_is_too_deep(server, started, interest, depth):
+    server.answers[CONFIGS] = listed(text("a"), deep("b", depth), text("c"))
+    view = started(interest)
+    assert view.wait_until_synced(5)
+    assert view.failures() == {}
+    for name in ("a", "c"):
+        assert view.get(CONFIG, "n", name)["data"] == {"text": "honest"}
+    with pytest.raises(LookupFailed, match=r"^ConfigMap n/b: it is nested deeper than 200 levels"):
+        view.get(CONFIG, "n", "b")
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("interest", [READ, CONFIG], ids=["fields", "whole"])
+def test_a_watch_goes_on_behind_an_object_that_is_too_deep(server, started, interest, depth):
+    view = started(interest)
+    assert view.wait_until_synced(5)
+    server.send(CONFIGS, added(deep("b", depth)), event("ADDED", config("c", "12", text="honest")))
+    eventually(lambda: view.get(CONFIG, "n", "c"))
+    assert view.failure_count == 0
+    with pytest.raises(LookupFailed, match=r"^ConfigMap n/b: it is nested deeper than 200 levels"):
+        view.get(CONFIG, "n", "b")
+    for namespace in ("n", None):  # nobody may take for all what lacks one
+        with pytest.raises(LookupFailed, match=r"^ConfigMap n/b"):
+            view.list(CONFIG, namespace)
+    assert view.list(CONFIG, "other") == ()
+    assert view.unreadable_count == 1
+    told = WatchedCluster(view).describe_failures()
+    assert told == "not held, one by one: ConfigMap n/b is nested deeper than 200 levels and cannot be read"
+    assert WatchedCluster(view).why_not_ready() == ""
+    server.send(CONFIGS, event("MODIFIED", config("b", "13", text="shallow")))
+    eventually(lambda: not view.unreadable_count)
+    assert len(view.list(CONFIG, "n")) == 3
+
+
+def test_an_unreadable_object_goes_when_it_is_deleted(server, started):
+    view = started(READ)
+    assert view.wait_until_synced(5)
+    server.send(CONFIGS, added(deep("b", 900)), event("DELETED", config("b", "12")))
+    server.send(CONFIGS, event("ADDED", config("c", "13")))
+    eventually(lambda: view.get(CONFIG, "n", "c"))
+    assert view.get(CONFIG, "n", "b") is None
+    assert view.unreadable_count == 0
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_a_field_that_nobody_reads_may_be_as_deep_as_it_is(server, started, depth):
+    server.answers[CONFIGS] = listed(deep("b", depth, field="binaryData"))
+    view = started(READ)
+    assert view.wait_until_synced(5)
+    assert view.get(CONFIG, "n", "b")["data"] == {"text": "honest"}
+    assert view.unreadable_count == 0
+
+
+def test_objects_are_told_of_by_their_first_names(server, started):
+    server.answers[CONFIGS] = listed(*(deep(f"b-{number}", 300) for number in range(9)))
+    view = started(READ)
+    assert view.wait_until_synced(5)
+    assert view.describe_dropped_objects().endswith(
+        "ConfigMap n/b-4 is nested deeper than 200 levels and cannot be read and 4 more"
+    )
