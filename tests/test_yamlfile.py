@@ -321,7 +321,13 @@ def test_folders_are_listed_in_order_without_hidden_files(tmp_path):
 def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe.yaml")
     (tmp_path / "gone.yaml").symlink_to("nowhere")
-    assert [path.name for path in discover([tmp_path])] == ["gone.yaml"]
+    listed = listing([tmp_path])
+    assert [each.path.name for each in listed.files] == ["gone.yaml"]
+    assert [(each.file.path.name, each.reason) for each in listed.not_read] == [
+        ("pipe.yaml", "it is not a regular file")
+    ]
+    with pytest.raises(InputError, match=r"pipe.yaml: is not read: it is not a regular file"):
+        discover([tmp_path])
     assert list(discover([tmp_path / "pipe.yaml"])) == [tmp_path / "pipe.yaml"]
 
 
@@ -340,16 +346,15 @@ def test_files_are_read(tmp_path, monkeypatch):
     assert (document.value, document.file) == ({"a": 2}, "<stdin>")
 
 
-def test_unreadable_files_are_reported(tmp_path, monkeypatch):
+def test_unreadable_files_are_reported(tmp_path):
     (tmp_path / "latin.yaml").write_bytes(b"a: 1\nb: \xe9")
     with pytest.raises(InputError, match=r"latin.yaml:2: is not UTF-8 text"):
         read(tmp_path / "latin.yaml")
     with pytest.raises(InputError, match=r"absent.yaml: cannot be read: no such file or directory"):
         read(tmp_path / "absent.yaml")
     (tmp_path / "large.yaml").write_bytes(b"#" * (1 << 20) + b"#")
-    monkeypatch.setattr(yamlfile, "MAX_BYTES", 1 << 20)
     with pytest.raises(InputError, match="the file is larger than 1 MiB; split it"):
-        read(tmp_path / "large.yaml")
+        yamlfile.text(tmp_path / "large.yaml", 1 << 20)
 
 
 def test_a_folder_that_cannot_be_listed_is_reported_and_others_are_read(tmp_path, monkeypatch):
@@ -360,9 +365,9 @@ def test_a_folder_that_cannot_be_listed_is_reported_and_others_are_read(tmp_path
         yield str(folder), [], ["a.yaml"]
 
     monkeypatch.setattr("os.walk", walk)  # root may list everything
-    files, problems = listing([tmp_path])
-    assert [file.name for file in files] == ["a.yaml"]
-    assert [str(problem) for problem in problems] == [f"{tmp_path}/secret: cannot be listed: permission denied"]
+    listed = listing([tmp_path])
+    assert [file.path.name for file in listed.files] == ["a.yaml"]
+    assert [str(problem) for problem in listed.problems] == [f"{tmp_path}/secret: cannot be listed: permission denied"]
     with pytest.raises(InputError, match="cannot be listed"):
         discover([tmp_path])
 

@@ -13,6 +13,7 @@ from webhook.cluster.file_tree import FileTree
 from webhook.cluster.files import FilesCluster
 from webhook.configuration.read import ConfigurationFile
 from webhook.errors import ConfigurationError, InputError, Problem
+from webhook.input_files import InputFile
 from webhook.policy.configured_rules import apply_configuration_to_policies
 from webhook.policy.load import (
     EngineName,
@@ -220,13 +221,13 @@ def assembly_with_files(
     return ReviewAssembly(policies=loaded, table=sources.table, files=tree, sources=sources)
 
 
-def read_objects(named: Sequence[Path]) -> tuple[JSON, ...]:
-    """Return the objects of files and folders.
+def objects_of_files(files: Iterable[InputFile]) -> tuple[JSON, ...]:
+    """Return the objects of files.
 
     Raises:
         InputError: something could not be read.
     """
-    inputs = documents.read_documents(named)
+    inputs = documents.documents_of_files(files)
     if inputs.problems:
         raise InputError(*inputs.problems)
     return tuple(each.value for each in inputs.documents)

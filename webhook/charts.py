@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from webhook.input_files import InputFile, is_regular_file, read_start
 from webhook.wording import counted
 
+_CHART: Final = "Chart.yaml"
 _ACTION: Final = re.compile(rb"\{\{|\{%")
 
 
@@ -32,7 +34,7 @@ def find_chart_of_template(file: Path) -> str:
 
 
 def _is_chart_folder(folder: Path) -> bool:
-    return (folder / "Chart.yaml").is_file()
+    return (folder / _CHART).is_file()
 
 
 def _outermost_chart(chart: Path) -> Path:
@@ -40,9 +42,12 @@ def _outermost_chart(chart: Path) -> Path:
     return _outermost_chart(outer) if chart.parent.name == "charts" and _is_chart_folder(outer) else chart
 
 
-def has_template_actions(file: Path) -> bool:
+def has_template_actions(file: InputFile) -> bool:
     """Return whether a file has text that a template engine replaces."""
-    return file.is_file() and _ACTION.search(file.read_bytes()) is not None
+    try:
+        return is_regular_file(file) and _ACTION.search(read_start(file)) is not None
+    except OSError:
+        return False
 
 
 def summarize_templates(templates: Sequence[ChartTemplate]) -> str:

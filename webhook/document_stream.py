@@ -12,20 +12,25 @@ from pathlib import Path
 from webhook import documents, yamlfile
 from webhook.errors import InputError, Problem
 from webhook.file_parts import FilePart, RereadableFiles
+from webhook.input_files import InputFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourcePart:
     """A part of a file, or the `problem` because of which the rest of the file cannot be read.
 
-    is_named: whether somebody named the file itself and no folder above it. is_first: whether it is the first of it.
+    is_first: whether it is the first of it.
     """
 
-    source: str
+    file: InputFile
     part: FilePart
-    is_named: bool
     is_first: bool
     problem: Problem | None = None
+
+    @property
+    def source(self) -> str:
+        """Return the name of the file."""
+        return self.file.name
 
 
 class DocumentStream:
@@ -41,6 +46,7 @@ class DocumentStream:
         problems: what does not exist or cannot be listed.
         sources: the files in order, each once.
         excluded: how many files are left out.
+        not_read: what is in folders and is not read, because it is no regular file or leads out of its folder.
     """
 
     def __init__(
@@ -52,8 +58,9 @@ class DocumentStream:
         listing: documents.Listing = yamlfile.listing,
     ) -> None:
         listed = documents.list_sources(named, exclude, include, listing=listing)
-        self.problems, self.sources, self.excluded = listed.problems, listed.sources, listed.excluded
-        self._itself = {documents.source_name(name) for name in named}
+        self.problems, self.excluded, self.not_read = listed.problems, listed.excluded, listed.not_read
+        self._inputs = {each.name: each for each in listed.sources}
+        self.sources = tuple(self._inputs)
         self._files = RereadableFiles()
 
     def replace_with_rendered(self, folder: str, data: bytes, replaced: Callable[[str], bool]) -> None:
@@ -62,7 +69,7 @@ class DocumentStream:
         at = next((number for number, each in enumerate(self.sources) if each in gone), len(self.sources))
         before, after = ([each for each in part if each not in gone] for part in (self.sources[:at], self.sources[at:]))
         self.sources = (*before, folder, *after)
-        self._itself.add(folder)
+        self._inputs[folder] = InputFile(folder)
         self._files.set_content(folder, data)
 
     def close(self) -> None:
@@ -78,26 +85,26 @@ class DocumentStream:
         for source in self.sources:
             yield from self.parts_of(source)
 
-    def is_named(self, source: str) -> bool:
-        """Return whether somebody named a file itself, and no folder above it."""
-        return source in self._itself
+    def input_files(self) -> Sequence[InputFile]:
+        """Return the files in order."""
+        return [self._inputs[source] for source in self.sources]
 
     def parts_of(self, source: str) -> Iterator[SourcePart]:
         """Yield the parts of one file."""
-        yield from parts_of_file(self._files, source, is_named=self.is_named(source))
+        yield from parts_of_file(self._files, self._inputs[source])
 
 
-def parts_of_file(files: RereadableFiles, source: str, *, is_named: bool) -> Iterator[SourcePart]:
+def parts_of_file(files: RereadableFiles, file: InputFile) -> Iterator[SourcePart]:
     """Yield the parts of one file."""
     is_first = True
     try:
-        for part in files.read_parts(source):
-            yield SourcePart(source=source, part=part, is_named=is_named, is_first=is_first)
+        for part in files.read_parts(file):
+            yield SourcePart(file=file, part=part, is_first=is_first)
             is_first = False
     except InputError as error:
         empty = FilePart("", 0, 0)
         [problem] = error.problems
-        yield SourcePart(source=source, part=empty, is_named=is_named, is_first=is_first, problem=problem)
+        yield SourcePart(file=file, part=empty, is_first=is_first, problem=problem)
 
 
 def read_documents_of_part(part: SourcePart) -> documents.InputDocuments:
@@ -107,4 +114,4 @@ def read_documents_of_part(part: SourcePart) -> documents.InputDocuments:
         read = yamlfile.FileParts(problems=(part.problem,))
     else:
         read = yamlfile.read_parts_of_text(part.part.text, shown, part.part.above)
-    return documents.documents_of_file(part.source, read, is_named=part.is_named, is_first=part.is_first)
+    return documents.documents_of_file(part.file, read, is_first=part.is_first)

@@ -6,8 +6,9 @@ unreadable is collected along with what could be read, so that one bad file does
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 from typing import Final, TypeAlias
@@ -15,17 +16,20 @@ from typing import Final, TypeAlias
 from webhook import charts, object_store, yamlfile
 from webhook.attributes import JSON
 from webhook.errors import Problem
+from webhook.input_files import FoundFile, InputFile, Listed, read_start
 from webhook.manifest_text import looks_like_manifest
 from webhook.object_lists import is_list, objects_of_list
 from webhook.paths import FieldPath, parse_path
 from webhook.report.finding import Lines, Locate, Place
 from webhook.source_line import SourceLine
 
-Listing: TypeAlias = Callable[[Sequence[str | Path]], tuple[Sequence[str | Path], Sequence[Problem]]]
-"""Lists the files of names, and what is wrong with those of which there are none."""
+Listing: TypeAlias = Callable[[Sequence[str | Path]], Listed]
+"""Lists the files of names."""
 
 IGNORE_FILE: Final = ".claimgateignore"
 """The file in a named folder that lists files to leave out."""
+_MOST_PATTERNS_BYTES: Final = 1 << 20
+"""Bytes of such a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,32 +93,41 @@ class InputDocuments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputSources:
-    """The files to read, each once, the names that do not exist, and how many files were left out."""
+    """The files to read, each once, the names that do not exist, and how many files were left out.
 
-    sources: tuple[str, ...]
+    not_read: what is in the folders and is not read, because it is no regular file or leads out of its folder.
+    """
+
+    sources: tuple[InputFile, ...]
     problems: tuple[Problem, ...]
     excluded: int
+    not_read: tuple[FoundFile, ...] = ()
 
 
 def read_documents(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> InputDocuments:
     """Read files, folders and stdin (`-`); of a folder, its YAML and JSON files in order.
+
+    All of them are needed, so what a folder has and is not read is a problem.
 
     Args:
         named: what to read.
         exclude: patterns of names, or of paths below what is named, with `*` for any characters.
     """
     listed = list_sources(named, exclude)
-    itself = {str(Path(name)) for name in named}
-    read = [
-        documents_of_file(source, yamlfile.read_parts(source), is_named=source in itself) for source in listed.sources
-    ]
+    not_read = map(yamlfile.problem_of_file_not_read, listed.not_read)
+    read = documents_of_files(listed.sources)
+    return replace(read, problems=(*listed.problems, *not_read, *read.problems), excluded=listed.excluded)
+
+
+def documents_of_files(files: Iterable[InputFile]) -> InputDocuments:
+    """Return the documents of files."""
+    read = [documents_of_file(each, yamlfile.read_parts(each)) for each in files]
     return InputDocuments(
         documents=tuple(document for each in read for document in each.documents),
-        files=len(listed.sources),
-        problems=(*listed.problems, *(problem for each in read for problem in each.problems)),
+        files=len(read),
+        problems=tuple(problem for each in read for problem in each.problems),
         templates=tuple(template for each in read for template in each.templates),
         others=tuple(other for each in read for other in each.others),
-        excluded=listed.excluded,
         repeated=tuple(key for each in read for key in each.repeated),
     )
 
@@ -135,17 +148,24 @@ def list_sources(
         listing: lists the files of names.
     """
     problems: list[Problem] = []
-    every = list(_expanded_sources(named, problems, listing))
-    itself = set(map(source_name, named))
+    not_read: list[FoundFile] = []
+    every = list(_expanded_sources(named, problems, not_read, listing))
     ignored = {str(Path(name)): ignore_patterns(Path(name)) for name in named if Path(name).is_dir()}
-    sources = tuple(
-        source
-        for source in every
-        if not _is_excluded(source, exclude)
-        and (not include or source in itself or _is_excluded(source, include))
-        and not any(_is_ignored(source, folder, patterns) for folder, patterns in ignored.items() if patterns)
+
+    def is_read(source: InputFile) -> bool:
+        return (
+            not _is_excluded(source.name, exclude)
+            and (not include or source.is_named or _is_excluded(source.name, include))
+            and not any(_is_ignored(source.name, folder, patterns) for folder, patterns in ignored.items() if patterns)
+        )
+
+    sources = tuple(filter(is_read, every))
+    return InputSources(
+        sources=sources,
+        problems=tuple(problems),
+        excluded=len(every) - len(sources),
+        not_read=tuple(each for each in not_read if is_read(each.file)),
     )
-    return InputSources(sources=sources, problems=tuple(problems), excluded=len(every) - len(sources))
 
 
 def ignore_patterns(folder: Path) -> tuple[str, ...]:
@@ -154,10 +174,10 @@ def ignore_patterns(folder: Path) -> tuple[str, ...]:
     Raises:
         InputError: the file cannot be read.
     """
-    file = folder / IGNORE_FILE
-    if not file.is_file():
+    if not os.path.lexists(folder / IGNORE_FILE):
         return ()
-    lines = (line.strip() for line in yamlfile.text(file).splitlines())
+    file = InputFile(str(folder / IGNORE_FILE), str(folder))
+    lines = (line.strip() for line in yamlfile.text(file, _MOST_PATTERNS_BYTES).splitlines())
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 
@@ -173,17 +193,14 @@ def _is_ignored(source: str, folder: str, patterns: Sequence[str]) -> bool:
     return is_ignored
 
 
-def documents_of_file(
-    source: str, read: yamlfile.FileParts, *, is_named: bool, is_first: bool = True
-) -> InputDocuments:
-    """Return the documents of a file or a part of it; `is_named` if the file itself was named, and not a folder above
-    it.
-    """
+def documents_of_file(file: InputFile, read: yamlfile.FileParts, *, is_first: bool = True) -> InputDocuments:
+    """Return the documents of a file or a part of it."""
+    source = file.name
     chart = charts.find_chart_of_template(Path(source))
-    is_template = (bool(chart) or bool(read.problems)) and charts.has_template_actions(Path(source))
+    is_template = (bool(chart) or bool(read.problems)) and charts.has_template_actions(file)
     if is_template and chart:
         read = yamlfile.FileParts()
-    is_other = bool(read.problems) and not is_template and not is_named and not _could_be_manifest(source)
+    is_other = bool(read.problems) and not is_template and not file.is_named and not _could_be_manifest(file)
     return InputDocuments(
         documents=tuple(_documents_of_source(source, read.documents)),
         files=int(is_first),
@@ -205,10 +222,10 @@ def documents_of_text(text: str, source: str) -> InputDocuments:
     )
 
 
-def _could_be_manifest(source: str) -> bool:
+def _could_be_manifest(file: InputFile) -> bool:
     """Return whether a file that cannot be read may be a manifest, and so must be reported."""
     try:
-        return looks_like_manifest(yamlfile.first_bytes(source, object_store.open_file))
+        return looks_like_manifest(read_start(file, object_store.open_file))
     except OSError:
         return True
 
@@ -232,16 +249,20 @@ def source_name(name: str | Path) -> str:
     return str(name) if "://" in str(name) else str(Path(name))
 
 
-def _expanded_sources(named: Iterable[str | Path], problems: list[Problem], listing: Listing) -> Iterator[str]:
-    """Yield files and stdin, each once, however often it was named."""
-    seen = set()
+def _expanded_sources(
+    named: Sequence[str | Path], problems: list[Problem], not_read: list[FoundFile], listing: Listing
+) -> Iterator[InputFile]:
+    """Yield files and stdin, each once, however often it was named; as a named file if it is one, too."""
+    itself = set(map(source_name, named))
+    seen = set[str]()
     for name in named:
-        files, missing = listing([name])
-        problems.extend(missing)
-        for file in map(str, files):
-            if file not in seen:
-                seen.add(file)
-                yield file
+        listed = listing([name])
+        problems += listed.problems
+        not_read += (each for each in listed.not_read if each.file.name not in itself)
+        for file in listed.files:
+            if file.name not in seen:
+                seen.add(file.name)
+                yield InputFile(file.name) if file.name in itself else file
 
 
 def _is_excluded(source: str, exclude: Sequence[str]) -> bool:

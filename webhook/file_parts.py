@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
@@ -17,12 +17,15 @@ from tempfile import SpooledTemporaryFile
 from typing import IO, Final
 
 from webhook.errors import InputError, Problem
-from webhook.yamlfile import MAX_BYTES, open_local_file, shown
+from webhook.input_files import MAX_BYTES, AnyFile, OpenFile, as_input_file, open_file
+from webhook.yamlfile import shown
 
 _BLOCK: Final = 1 << 20
 """Bytes that are read at a time, and about the size of a part."""
 _IN_MEMORY: Final = 8 << 20
 """Bytes of standard input that are kept in memory; more goes to a temporary file."""
+MAX_COPIED_BYTES: Final = 4 << 30
+"""Bytes of standard input or a pipe; only there the end of an input without end would not be met while it is read."""
 _LINES: Final = (".ndjson", ".jsonl")
 _WHOLE: Final = re.compile(rb"^(?:%|\.\.\.)|\r(?!\n)", re.MULTILINE)
 """In a text that has this, only a parser knows where a document ends."""
@@ -41,22 +44,24 @@ class RereadableFiles:
     """Files, pipes, and standard input as `-`, each of which can be read several times.
 
     Args:
-        open_file: opens a file by its name, for those that are not on this machine.
+        open_file: opens a file, also one that is not on this machine.
+        max_copied_bytes: the most that is copied of standard input or a pipe.
     """
 
-    def __init__(self, open_file: Callable[[str], IO[bytes]] = open_local_file) -> None:
+    def __init__(self, open_file: OpenFile = open_file, max_copied_bytes: int = MAX_COPIED_BYTES) -> None:
         self._open_file = open_file
+        self._max_copied_bytes = max_copied_bytes
         self._spooled: dict[str, IO[bytes]] = {}
 
-    def read_parts(self, path: str) -> Iterator[FilePart]:
+    def read_parts(self, file: AnyFile) -> Iterator[FilePart]:
         """Yield the parts of a file in order.
 
         Raises:
             InputError: it cannot be read, has a document that is too large, or is not UTF-8.
         """
-        above = 0
+        above, path = 0, str(file)
         try:
-            with self._open_for_reading(path) as stream:
+            with self._open_for_reading(file) as stream:
                 for data in _split_at_documents(stream, path):
                     yield FilePart(_decode_utf8(data, path, above), above, len(data))
                     above += data.count(b"\n")
@@ -66,7 +71,7 @@ class RereadableFiles:
 
     def set_content(self, name: str, data: bytes) -> None:
         """Make `data` the content that is read under a name."""
-        self._spooled[name] = _copy_to_temporary_file(BytesIO(data))
+        self._spooled[name] = self._copy(BytesIO(data), name)
 
     def size_bytes(self, path: str) -> int:
         """Return how many bytes a file has; 0 where that is unknown."""
@@ -82,25 +87,29 @@ class RereadableFiles:
         self._spooled.clear()
 
     @contextmanager
-    def _open_for_reading(self, path: str) -> Iterator[IO[bytes]]:
+    def _open_for_reading(self, file: AnyFile) -> Iterator[IO[bytes]]:
+        path = str(file)
         if path != "-" and path not in self._spooled:
-            with self._open_file(path) as stream:
+            with self._open_file(as_input_file(file)) as stream:
                 if stream.seekable():
                     yield stream
                     return
-                self._spooled[path] = _copy_to_temporary_file(stream)
+                self._spooled[path] = self._copy(stream, path)
         elif path not in self._spooled:
-            self._spooled[path] = _copy_to_temporary_file(sys.stdin.buffer)
+            self._spooled[path] = self._copy(sys.stdin.buffer, path)
         self._spooled[path].seek(0)
         yield self._spooled[path]
 
-
-def _copy_to_temporary_file(stream: IO[bytes]) -> IO[bytes]:
-    """Copy a stream that can be read only once into a temporary file."""
-    kept = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - it is read again until the process ends
-    while block := stream.read(_BLOCK):
-        kept.write(block)
-    return kept
+    def _copy(self, stream: IO[bytes], path: str) -> IO[bytes]:
+        """Copy a stream that can be read only once into a temporary file."""
+        kept = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - it is read again until the process ends
+        while block := stream.read(_BLOCK):
+            if kept.tell() + len(block) > self._max_copied_bytes:
+                kept.close()
+                message = f"the input is larger than {self._max_copied_bytes >> 20} MiB; split it"
+                raise InputError(Problem(message=message, file=shown(path)))
+            kept.write(block)
+        return kept
 
 
 def _split_at_documents(stream: IO[bytes], path: str) -> Iterator[bytes]:

@@ -10,13 +10,12 @@ import errno
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import BufferedReader
 from pathlib import Path
-from typing import IO, Any, Final, TypeAlias
+from typing import IO, Any, Final
 
-from webhook import yamlfile
+from webhook import input_files, yamlfile
 from webhook.errors import Problem
+from webhook.input_files import FoundFile, InputFile, Listed
 
-Listed: TypeAlias = tuple[tuple[str, ...], tuple[Problem, ...]]
-"""The files, each once, and what does not exist or cannot be listed."""
 _BLOCK: Final = 1 << 20
 _LOGS: Final = (".log", ".json", ".ndjson")
 
@@ -28,7 +27,7 @@ def is_url(name: str | Path) -> bool:
 
 def list_manifest_files(places: Iterable[str | Path]) -> Listed:
     """List the YAML and JSON files of places, in the order of their names; local places as `yamlfile.listing`."""
-    return _list_files(places, _list_local_manifest_files, yamlfile.is_manifest_name)
+    return _list_files(places, yamlfile.listing, yamlfile.is_manifest_name)
 
 
 def list_log_files_of_places(places: Iterable[str], local: Callable[[Sequence[str]], Listed]) -> Listed:
@@ -36,39 +35,37 @@ def list_log_files_of_places(places: Iterable[str], local: Callable[[Sequence[st
     return _list_files(places, local, lambda name: any(each in name for each in _LOGS))
 
 
-def open_file(name: str) -> IO[bytes]:
+def open_file(file: InputFile) -> IO[bytes]:
     """Open a file for reading.
 
     Raises:
         OSError: it cannot be opened, for a reason that `strerror` says.
     """
-    if not is_url(name):
-        return Path(name).open("rb")
+    if not is_url(file.name):
+        return input_files.open_file(file)
     import fsspec
 
     try:
-        opened = fsspec.open(name, "rb").open()
+        opened = fsspec.open(file.name, "rb").open()
     except Exception as error:  # noqa: BLE001 - each store raises errors of its own
         raise OSError(errno.EIO, _describe_store_error(error)) from None
     return BufferedReader(opened, _BLOCK)  # files of stores cannot be looked into without reading them
 
 
-def _list_local_manifest_files(places: Sequence[str]) -> Listed:
-    files, problems = yamlfile.listing(places)
-    return tuple(map(str, files)), problems
-
-
 def _list_files(
     places: Iterable[str | Path], local: Callable[[Sequence[str]], Listed], is_wanted: Callable[[str], bool]
 ) -> Listed:
-    files: dict[str, None] = {}
+    files: dict[str, InputFile] = {}
     problems: list[Problem] = []
+    not_read: list[FoundFile] = []
     for place in map(str, places):
         if is_url(place):
             import fsspec as _  # noqa: F401 - so that a missing extra is told as one
 
             try:
-                files.update(dict.fromkeys(_files_of_address(place, is_wanted)))
+                files.update(
+                    (each, InputFile(each, _root(place, each))) for each in _files_of_address(place, is_wanted)
+                )
             except Exception as error:  # noqa: BLE001 - each store raises errors of its own
                 is_absent = isinstance(error, FileNotFoundError)
                 problems.append(
@@ -77,10 +74,16 @@ def _list_files(
                     )
                 )
         else:
-            listed, wrong = local([place])
-            files.update(dict.fromkeys(listed))
-            problems.extend(wrong)
-    return tuple(files), tuple(problems)
+            listed = local([place])
+            files.update((each.name, each) for each in listed.files)
+            problems += listed.problems
+            not_read += listed.not_read
+    return Listed(files=tuple(files.values()), problems=tuple(problems), not_read=tuple(not_read))
+
+
+def _root(address: str, file: str) -> str:
+    """Return the address that a file was found below; "" where somebody named the file itself."""
+    return "" if file == address else address
 
 
 def _files_of_address(address: str, is_wanted: Callable[[str], bool]) -> Iterator[str]:

@@ -8,19 +8,17 @@ jsontext's.
 from __future__ import annotations
 
 import json
-import os
 import re
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
-from typing import IO, Protocol
+from typing import Protocol
 
 from webhook import jsontext, shipped, yamltext
 from webhook.attributes import JSON
 from webhook.errors import InputError, Problem
+from webhook.input_files import MAX_BYTES, AnyFile, FoundFile, InputFile, Listed, read_start, walk_folder
 from webhook.paths import FieldPath, path_as_text
 from webhook.source_line import SourceLine
 from webhook.yamltext import dump
@@ -37,6 +35,7 @@ __all__ = [
     "read",
     "read_parts",
     "read_parts_of_text",
+    "required_files",
     "shown",
     "text",
 ]
@@ -45,10 +44,6 @@ _LINES = (".ndjson", ".jsonl")
 _JSON = (".json", *_LINES)
 _ENDINGS = (".yaml", ".yml", *_JSON)
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
-
-_PIECE_BYTES = 1024 * 1024
-MAX_BYTES = 128 * 1024 * 1024
-"""Largest file: room for a dump of a large cluster, bounded so that a device file ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +113,7 @@ def _read_parts_of_text(text: str, file: str) -> FileParts:
         return _read_pieces(pieces, file) if len(pieces) > 1 else FileParts(problems=error.problems)
 
 
-def read(path: str | Path) -> tuple[Document, ...]:
+def read(path: AnyFile) -> tuple[Document, ...]:
     """Return the objects of a file; `-` is standard input.
 
     Raises:
@@ -127,7 +122,7 @@ def read(path: str | Path) -> tuple[Document, ...]:
     return _documents_or_error(read_parts(path))
 
 
-def read_parts(path: str | Path) -> FileParts:
+def read_parts(path: AnyFile) -> FileParts:
     """Return the objects of a file, and where one piece cannot be read, those of the others; `-` is standard input."""
     try:
         return read_parts_of_text(text(path), shown(path))
@@ -143,7 +138,7 @@ def documents_of(text: str) -> tuple[str, ...]:
     return () if is_json else yamltext.split_documents(text)
 
 
-def text(path: str | Path) -> str:
+def text(path: AnyFile, max_bytes: int = MAX_BYTES) -> str:
     """Return the text of a file; `-` is standard input.
 
     Raises:
@@ -151,10 +146,10 @@ def text(path: str | Path) -> str:
     """
     file = shown(path)
     try:
-        data = first_bytes(path)
-        if len(data) <= MAX_BYTES:
+        data = read_start(path, max_bytes=max_bytes)
+        if len(data) <= max_bytes:
             return data.decode()
-        problem = Problem(message=f"the file is larger than {MAX_BYTES >> 20} MiB; split it", file=file)
+        problem = Problem(message=f"the file is larger than {max_bytes >> 20} MiB; split it", file=file)
     except OSError as error:
         reason = (error.strerror or "unknown cause").lower()
         problem = Problem(message=f"cannot be read: {reason}", file=file)
@@ -164,27 +159,9 @@ def text(path: str | Path) -> str:
     raise InputError(problem)
 
 
-def shown(path: str | Path) -> str:
+def shown(path: AnyFile) -> str:
     """Return the name of a file as messages have it."""
     return "<stdin>" if str(path) == "-" else str(path)
-
-
-def open_local_file(path: str | Path) -> IO[bytes]:
-    """Open a file of this machine for reading."""
-    return Path(path).open("rb")
-
-
-def first_bytes(path: str | Path, open_file: Callable[[str], IO[bytes]] = open_local_file) -> bytes:
-    """Return the beginning of a file, a byte more than may be read of one; `-` is standard input.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
-    if str(path) == "-":
-        return sys.stdin.buffer.read(MAX_BYTES + 1)
-    with open_file(str(path)) as stream:
-        # read() makes room for as much as it is asked for, which is more than a worker process may take
-        return b"".join(islice(iter(partial(stream.read, _PIECE_BYTES), b""), MAX_BYTES // _PIECE_BYTES + 1))
 
 
 def _documents_or_error(parts: FileParts) -> tuple[Document, ...]:
@@ -197,32 +174,57 @@ def _documents_or_error(parts: FileParts) -> tuple[Document, ...]:
 
 
 def discover(places: Iterable[str | Path]) -> tuple[Path, ...]:
+    """List the paths of the files in files and folders. Raises as `required_files`."""
+    return tuple(each.path for each in required_files(places))
+
+
+def required_files(places: Iterable[str | Path], root: str = "") -> tuple[InputFile, ...]:
+    """List the files in files and folders, all of which are needed.
+
+    Args:
+        places: files and folders.
+        root: the folder that they have to stay in, where somebody else named them; "" for each folder itself.
+
+    Raises:
+        InputError: a path does not exist, a folder cannot be listed, or something in a folder is not read.
+    """
+    listed = listing(places, root)
+    if problems := (*listed.problems, *map(problem_of_file_not_read, listed.not_read)):
+        raise InputError(*problems)
+    return listed.files
+
+
+def listing(places: Iterable[str | Path], root: str = "") -> Listed:
     """List the files in files and folders: folders give their YAML and JSON files, sorted.
 
     Those are *.yaml, *.yml, *.json, *.ndjson and *.jsonl. Hidden files and folders are left out, and with them the
     `..data` folder of a mounted ConfigMap, whose files its links name already. Each file comes once; `-` stays `-`.
 
-    Raises:
-        InputError: a path does not exist, or a folder cannot be listed.
+    Args:
+        places: files and folders.
+        root: the folder that they have to stay in, where somebody else named them; "" for each folder itself.
     """
-    files, problems = listing(places)
-    if problems:
-        raise InputError(*problems)
-    return files
-
-
-def listing(places: Iterable[str | Path]) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
-    """List the files in files and folders, and which places do not exist or cannot be listed."""
-    files: dict[Path, None] = {}
+    files: dict[str, InputFile] = {}
     problems: list[Problem] = []
+    not_read: list[FoundFile] = []
     for place in map(Path, places):
         if place.is_dir():
-            files.update(dict.fromkeys(sorted(_files(place, problems))))
+            walked = sorted(_files(place, root, problems), key=lambda each: each.file.path)
+            not_read += [each for each in walked if each.reason]
+            for each in walked:
+                if not each.reason:
+                    files.setdefault(each.file.name, each.file)
         elif str(place) == "-" or place.exists():
-            files[place] = None
+            files[str(place)] = InputFile(str(place), root)
         else:
             problems.append(problem_of_absent_file(place))
-    return tuple(files), tuple(problems)
+    return Listed(files=tuple(files.values()), problems=tuple(problems), not_read=tuple(not_read))
+
+
+def problem_of_file_not_read(file: FoundFile) -> Problem:
+    """Return the problem that something in a folder is not read."""
+    fix = "; name a folder that holds both" if "outside" in file.reason else ""
+    return Problem(message=f"is not read: {file.reason}{fix}", file=file.file.name)
 
 
 def is_manifest_name(name: str) -> bool:
@@ -237,18 +239,12 @@ def problem_of_absent_file(place: str | Path) -> Problem:
     return Problem(message="no such file or folder", file=str(place))
 
 
-def _files(folder: Path, problems: list[Problem]) -> Iterator[Path]:
+def _files(folder: Path, root: str, problems: list[Problem]) -> Iterator[FoundFile]:
     def unlisted(error: OSError) -> None:
         reason = (error.strerror or "unknown cause").lower()
         problems.append(Problem(message=f"cannot be listed: {reason}", file=str(error.filename)))
 
-    for root, folders, names in os.walk(folder, onerror=unlisted):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in names:
-            path = Path(root, name)
-            # a pipe would be waited for; a link that leads nowhere is said when it is read
-            if is_manifest_name(name) and (path.is_file() or path.is_symlink()):
-                yield path
+    return walk_folder(folder, is_manifest_name, lambda name: not name.startswith("."), root=root, on_error=unlisted)
 
 
 # --- texts ---

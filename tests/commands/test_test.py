@@ -121,7 +121,7 @@ def test_a_policy_that_is_a_link_out_of_the_folder_of_the_run_is_not_read(suite,
     (tmp_path / "policy" / "policy.yaml").symlink_to("../policies.yaml")
     assert run_command_line(["test", str(tmp_path)]) == 0
     assert run_command_line(["test", folder]) == 2
-    assert "policy.yaml` is outside" in capsys.readouterr().err
+    assert "policy.yaml` is not read: the file behind its links is outside" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("folder", "file"), [("kyverno/with-params", "kyverno-test.yaml"), ("gator", "suite.yaml")])

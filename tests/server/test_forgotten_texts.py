@@ -16,7 +16,7 @@ from typing import Any
 from tests.growth import LISTS, review
 from tests.literals import shipped_policies
 from tests.server.asgi import Running, review_of
-from webhook import assembly
+from webhook import assembly, yamlfile
 from webhook.admission.decode import decode_review_bytes
 from webhook.admission.review import answer_request as answer
 from webhook.attributes import JSON, Phase
@@ -66,7 +66,7 @@ def _texts(holder: Any) -> Iterator[str]:
 
 def test_nothing_that_policies_saw_is_kept() -> None:
     chance, numbers, policies = random.Random(7), count(), shipped_policies()
-    cluster = ClusterWithAssumedNamespaces(FilesCluster(assembly.read_objects([CLUSTER])))
+    cluster = ClusterWithAssumedNamespaces(FilesCluster(assembly.objects_of_files(yamlfile.required_files([CLUSTER]))))
 
     def ask() -> None:
         for make in LISTS.values():

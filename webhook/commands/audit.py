@@ -98,8 +98,9 @@ def command(
     it; names and namespaces are as kustomizations set them. What several of these files define differently is unknown.
     That an object does not exist is said only with --context-is-whole. Exits with 0 when nothing was found, 1 when
     something was, 2 when an input or a policy cannot be read, and 3 when nothing was found but a policy that may deny
-    could not decide; --fail-on changes what ends with 1. What .claimgateignore in a named folder lists, a pattern a
-    line, is left out. After Ctrl-C the report has what was audited by then, and the exit code is 130.
+    could not decide, or a file of a folder was not read because it is a link out of the folder; --fail-on changes what
+    ends with 1. What .claimgateignore in a named folder lists, a pattern a line, is left out. After Ctrl-C the report
+    has what was audited by then, and the exit code is 130.
     """
     flags = live_options.LiveFlags(
         live=live,

@@ -84,6 +84,7 @@ class FilesAudit:
         """Report what a person should know about the files."""
         if not is_interrupted:
             totals.report_lack_of_objects(self._named, self._stream)
+            totals.add_files_not_read(self._stream.not_read)
         notes = submitted.notes_on_context(self._assembled.files, self._settings)
         totals.finish(self._named, notes, is_interrupted=is_interrupted)
 
@@ -112,5 +113,5 @@ def assemble_policies_and_files(
         loaded,
         objects=looked_up.objects,
         files=looked_up.files,
-        is_complete=looked_up.is_complete and not stream.problems,
+        is_complete=looked_up.is_complete and not stream.problems and not stream.not_read,
     )

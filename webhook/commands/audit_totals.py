@@ -13,6 +13,7 @@ from webhook.configuration.model import FailOn
 from webhook.configuration.read import NO_FILE, ConfigurationFile
 from webhook.document_stream import DocumentStream
 from webhook.errors import Problem
+from webhook.input_files import FoundFile
 from webhook.report.filters import ALL, Filters, FindingFilter
 from webhook.report.finding import Finding, Result
 from webhook.report.queued_jobs import Demand, QueueKey, QueueTrees
@@ -50,6 +51,7 @@ class AuditTotals:
         self._exceptions: set[str] = set()
         self._files = 0
         self._results: Counter[Result] = Counter()
+        self._not_read: Sequence[FoundFile] = ()
         self._is_undecided = False
         self._lacks_input = False
         self._skipped: list[SkippedDocument] = []
@@ -90,6 +92,15 @@ class AuditTotals:
         """Count and report problems of input that cannot be read."""
         self._problems += problems
         self._print_to_stderr(f"error: {problem}" for problem in problems)
+
+    def add_files_not_read(self, files: Sequence[FoundFile]) -> None:
+        """Count and report what is in folders and is not read; whether a file of it is good is not known."""
+        self._not_read = files
+        self._is_undecided |= any(not each.is_folder for each in files)
+        if files:
+            some = counted(len(files), "file or folder is", "files or folders are")
+            fix = ": name a folder that holds both" if "outside" in files[0].reason else ""
+            self._print_to_stderr([f"note: {some} not read, first {files[0].file}: {files[0].reason}{fix}"])
 
     def report_lack_of_objects(self, named: Sequence[str], stream: DocumentStream) -> None:
         """Report that the files had no objects, or nothing but templates, if that is so and is not wanted."""
@@ -152,6 +163,7 @@ class AuditTotals:
             skipped=tuple(self._skipped),
             unreadable=tuple(self._problems),
             templates=len(self._templates),
+            not_read=len(self._not_read),
             unasked=dict(sorted(self._unasked.items())),
             is_verbose=is_verbose,
             queues=tuple(queues),

@@ -20,9 +20,11 @@ from webhook.commands.ordered_work import results_in_order
 from webhook.commands.progress import Progress
 from webhook.commands.ray_work import count_logs_on_ray
 from webhook.errors import Problem
+from webhook.input_files import InputFile
 from webhook.log_lines import LogPart
 from webhook.settings.shared import Settings
 from webhook.wording import counted
+from webhook.yamlfile import problem_of_file_not_read
 
 FORMATS: Final = ("text", "json")
 _UNREADABLE: Final = 2
@@ -78,9 +80,10 @@ def command(
     """
     outputs = output.parse_outputs(chosen, FORMATS)
     ray_audit.refuse_other_options(ray, named=log)
-    files, problems = (
+    listed = (
         object_store.list_log_files_of_places(log, log_lines.list_log_files) if ray else log_lines.list_log_files(log)
     )
+    files, problems = listed.files, (*listed.problems, *map(problem_of_file_not_read, listed.not_read))
     sets = _policy_sets_to_compare(settings, against or (), unbound=unbound)
     backtest = PartBacktester(sets)
     total = backtest.count_part(LogPart(""))
@@ -123,17 +126,17 @@ def _policy_sets_to_compare(
     return sets
 
 
-def _count_parts(backtest: PartBacktester, files: Sequence[str], jobs: int) -> Iterator[PartCounts]:
+def _count_parts(backtest: PartBacktester, files: Sequence[InputFile], jobs: int) -> Iterator[PartCounts]:
     parts = (part for file in files for part in log_lines.read_log_parts(file))
     return map(backtest.count_part, parts) if jobs == 1 else results_in_order(backtest.count_part, parts, jobs)
 
 
-def _problem_of_nothing_reviewed(files: Sequence[str], total: PartCounts) -> tuple[Problem, ...]:
+def _problem_of_nothing_reviewed(files: Sequence[InputFile], total: PartCounts) -> tuple[Problem, ...]:
     """Return the problem that there was nothing to review; () if there was something."""
     if total.requests or total.problems or total.broken or not files:
         return ()
     message = "no request with an object was found; expected an audit log of level Request or RequestResponse"
-    return (Problem(message=message, file=" ".join(files)),)
+    return (Problem(message=message, file=" ".join(map(str, files))),)
 
 
 def _exit_code_of_counts(total: PartCounts) -> int:
@@ -142,8 +145,8 @@ def _exit_code_of_counts(total: PartCounts) -> int:
     return 3 if any(each.undecided for each in total.sides.values()) else 0
 
 
-def _size_of_files(files: Sequence[str]) -> int:
-    return sum(Path(file).stat().st_size for file in files if file != "-" and Path(file).is_file())
+def _size_of_files(files: Sequence[InputFile]) -> int:
+    return sum(file.path.stat().st_size for file in files if file.path.is_file())
 
 
 def _print_problems(problems: Sequence[Problem]) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from types import TracebackType
 from typing import Final, Generic, TextIO, TypeAlias, TypeVar, cast
@@ -70,7 +71,8 @@ def write_to_outputs(outputs: Sequence[Output], texts: Mapping[str, Text]) -> No
         # made now and not before: a text that nobody chose may be long
         text = texts[output.format]()
         if output.file:
-            Path(output.file).write_text(text, encoding="utf-8")
+            with _open_for_writing(output.file) as stream:
+                stream.write(text)
         else:
             sys.stdout.write(text)
 
@@ -183,10 +185,28 @@ class _Stream(Generic[Entry]):
     def _open_text_file(self) -> TextIO:
         """Return the file for the text; the report closes it."""
         if self._file:
-            return Path(self._file).open("w", encoding="utf-8")
+            return _open_for_writing(self._file)
         if self._waits:
             return cast("TextIO", SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", newline=""))
         return sys.stdout
+
+
+def _open_for_writing(file: str) -> TextIO:
+    """Open a file of a report, new or emptied.
+
+    A folder that is audited may have a link of that name, which leads anywhere.
+
+    Raises:
+        ConfigurationError: it is a link, and none of the system, such as /dev/stdout.
+    """
+    follows = 0 if file.startswith(("/dev/", "/proc/")) else os.O_NOFOLLOW
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | follows, 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ConfigurationError(f"`{file}` is a link, and a report is written to no link: name a file") from None
+        raise
+    return os.fdopen(descriptor, "w", encoding="utf-8")
 
 
 def _outputs_with_files_first(outputs: Sequence[Output]) -> list[Output]:

@@ -13,7 +13,7 @@ from webhook.commands.audit_files import Index, Results
 from webhook.commands.audit_index import AuditIndex, Indexer
 from webhook.commands.audit_part import PartResult, StopSignal
 from webhook.commands.ray_cluster import RayCluster, connect_to_ray
-from webhook.commands.ray_work import AuditWork, IndexWork, input_files
+from webhook.commands.ray_work import AuditWork, IndexWork
 from webhook.document_stream import DocumentStream
 from webhook.documents import Listing
 from webhook.errors import ConfigurationError
@@ -74,7 +74,7 @@ def create_ray_indexer(cluster: RayCluster, stream: DocumentStream) -> Index:
 
     def index(indexer: Indexer) -> AuditIndex:
         whole = AuditIndex()
-        for each in cluster.results_in_order(IndexWork(indexer), input_files(stream)):
+        for each in cluster.results_in_order(IndexWork(indexer), stream.input_files()):
             whole.add(each)
         return whole
 
@@ -85,6 +85,6 @@ def create_ray_auditor(cluster: RayCluster, work: AuditWork, stream: DocumentStr
     """Return a function that audits the files of a stream in the cluster."""
 
     def results(_stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
-        return ((each, each.findings) for each in cluster.results_in_order(work, input_files(stream)))
+        return ((each, each.findings) for each in cluster.results_in_order(work, stream.input_files()))
 
     return results

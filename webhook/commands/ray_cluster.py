@@ -14,12 +14,12 @@ import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from webhook import __version__
 from webhook.errors import ClaimgateError, ConfigurationError
+from webhook.input_files import InputFile
 
 LOCAL: Final = "local"
 """The address that starts Ray on this machine alone."""
@@ -34,14 +34,6 @@ _LOOPBACK_ONLY: Final = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """With this Ray listens on the loopback address alone, as on Windows and macOS (ray/_private/ray_constants.py)."""
 _Result_co = TypeVar("_Result_co", covariant=True)
 _Result = TypeVar("_Result")
-
-
-@dataclass(frozen=True, slots=True)
-class InputFile:
-    """A file by its name; `is_named` if somebody named the file itself, and no folder above it."""
-
-    name: str
-    is_named: bool
 
 
 class FileWork(Protocol[_Result_co]):

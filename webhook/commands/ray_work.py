@@ -11,9 +11,10 @@ from webhook.assembly import ReviewAssembly
 from webhook.commands.audit_index import AuditIndex, Indexer
 from webhook.commands.audit_part import PartAudit, PartOptions, PartResult
 from webhook.commands.backtest_part import PartBacktester, PartCounts, Side
-from webhook.commands.ray_cluster import InputFile, PreparedFileWork, RayCluster
-from webhook.document_stream import DocumentStream, SourcePart, parts_of_file
+from webhook.commands.ray_cluster import PreparedFileWork, RayCluster
+from webhook.document_stream import SourcePart, parts_of_file
 from webhook.file_parts import RereadableFiles
+from webhook.input_files import InputFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +50,16 @@ class BacktestWork:
     def prepare_worker(self) -> PreparedFileWork[PartCounts]:
         """Return a function that counts the parts of a log."""
         backtest = PartBacktester(self.sets)
-        return lambda file: map(backtest.count_part, log_lines.read_log_parts(file.name, object_store.open_file))
+        return lambda file: map(backtest.count_part, log_lines.read_log_parts(file, object_store.open_file))
 
 
 def _parts_of_input_file(file: InputFile) -> Iterator[SourcePart]:
     with closing(RereadableFiles(object_store.open_file)) as files:
-        yield from parts_of_file(files, file.name, is_named=file.is_named)
-
-
-def input_files(stream: DocumentStream) -> Sequence[InputFile]:
-    """Return the files of a stream."""
-    return [InputFile(source, stream.is_named(source)) for source in stream.sources]
+        yield from parts_of_file(files, file)
 
 
 def count_logs_on_ray(
-    cluster: RayCluster, sets: Mapping[Side, ReviewAssembly], files: Sequence[str]
+    cluster: RayCluster, sets: Mapping[Side, ReviewAssembly], files: Sequence[InputFile]
 ) -> Iterator[PartCounts]:
     """Yield the counts of the parts of logs, in their order."""
-    named = [InputFile(file, is_named=True) for file in files]
-    return cluster.results_in_order(BacktestWork(sets), named)
+    return cluster.results_in_order(BacktestWork(sets), files)

@@ -18,6 +18,7 @@ from webhook import yamlfile
 from webhook.cluster import kustomizations
 from webhook.document_stream import DocumentStream
 from webhook.errors import Problem
+from webhook.input_files import InputFile
 
 _TIMEOUT_S: Final = 120.0
 _CHART: Final = "Chart.yaml"
@@ -47,7 +48,7 @@ def find_renderables(named: Sequence[str]) -> list[RenderableFolder]:
             if file.name == _CHART and not any(file.is_relative_to(chart) for chart in chart_folders):
                 chart_folders.append(str(file.parent))
             elif file.name in kustomizations.FILES:
-                kustomized += _kustomization_of_file(file)
+                kustomized += _kustomization_of_file(InputFile(str(file), str(name)))
     made = [RenderableFolder(each, ("helm", "template", "release", each), frozenset((each,))) for each in chart_folders]
     by_folder = {each.folder: each for each in kustomized}
     taken = {path for each in kustomized for path in each.taken}
@@ -70,9 +71,9 @@ def _parts_of_kustomization(root: str, by_folder: Mapping[str, kustomizations.Ku
     return parts
 
 
-def _kustomization_of_file(file: Path) -> Iterator[kustomizations.Kustomization]:
+def _kustomization_of_file(file: InputFile) -> Iterator[kustomizations.Kustomization]:
     """Yield the kustomization of a file; one that cannot be read is reported when it is rendered."""
-    path = posixpath.normpath(file.as_posix())
+    path = posixpath.normpath(file.path.as_posix())
     for document in yamlfile.read_parts(file).documents[:1]:
         if (read := kustomizations.read_kustomization(path, document.value)) and document.value.get(
             "kind"

@@ -25,6 +25,7 @@ from webhook.errors import ConfigurationError, InputError, LookupFailed, Problem
 from webhook.export.cluster_role import cluster_role
 from webhook.export.registrations import Webhook, WebhooksOfPhase, webhook_registrations
 from webhook.export.webhook_rules import WebhookRule
+from webhook.input_files import read_whole
 from webhook.logs import Log
 from webhook.names import dns1123_subdomain_errors
 from webhook.policy.policy_set import PolicySet
@@ -317,7 +318,7 @@ def _check_names(flag: str, *names: str) -> None:
 
 def _read_ca_bundle(path: Path) -> bytes:
     try:
-        content = path.read_bytes()
+        content = read_whole(path)
     except OSError as error:
         raise ConfigurationError(f"--ca-bundle: {path}: {str(error.strerror).lower()}") from None
     if b"-----BEGIN CERTIFICATE-----" not in content:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from webhook import yamlfile
 from webhook.configuration.model import EMPTY, FileConfiguration
 from webhook.errors import InputError, Problem
+from webhook.input_files import AnyFile, as_input_file
 from webhook.model_errors import describe_model_error, is_unknown_field_error
 from webhook.paths import FieldPath
 
@@ -22,10 +24,14 @@ NAME: Final = "claimgate.yaml"
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationFile:
-    """A configuration, and the document that it was read of; None where there is no file."""
+    """A configuration, and the document that it was read of; None where there is no file.
+
+    root: the folder that files which it names have to stay in; "" where a person named the configuration.
+    """
 
     value: FileConfiguration = EMPTY
     document: yamlfile.Document | None = None
+    root: str = ""
 
     @property
     def path(self) -> Path | None:
@@ -33,8 +39,16 @@ class ConfigurationFile:
         return Path(self.document.file) if self.document else None
 
     def resolve_relative_path(self, name: str) -> Path:
-        """Return the path of a file or folder that the configuration names, from where the file is."""
-        return (self.path.parent if self.path else Path()) / name
+        """Return the path of a file or folder that the configuration names, from where the file is.
+
+        Raises:
+            InputError: nobody named the configuration, and the path is outside of its folder.
+        """
+        path = (self.path.parent if self.path else Path()) / name
+        if self.root and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root)):
+            told = f"`{name}` is outside of the working directory, so it is not read; name the file with --config"
+            raise InputError(Problem(message=told, file=str(self.path)))
+        return path
 
     def problem(self, path: FieldPath, message: str) -> Problem:
         """Return what is wrong with a field, as a problem with its place."""
@@ -44,7 +58,7 @@ class ConfigurationFile:
 NO_FILE: Final = ConfigurationFile()
 
 
-def read_configuration(file: Path) -> ConfigurationFile:
+def read_configuration(file: AnyFile) -> ConfigurationFile:
     """Read the configuration of a file.
 
     Raises:
@@ -59,7 +73,7 @@ def read_configuration(file: Path) -> ConfigurationFile:
         value = FileConfiguration.model_validate_json(json.dumps(document.value))
     except ValidationError as error:
         raise InputError(*_problems_of_error(document, error)) from None
-    return ConfigurationFile(value, document)
+    return ConfigurationFile(value, document, as_input_file(file).root)
 
 
 def _problems_of_error(document: yamlfile.Document, error: ValidationError) -> Iterator[Problem]:

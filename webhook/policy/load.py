@@ -87,21 +87,22 @@ class PolicyDocuments:
     problems: tuple[Problem, ...]
 
 
-def load_policy_set(places: Sequence[Path | str], options: Options) -> PolicySet:
+def load_policy_set(places: Sequence[Path | str], options: Options, root: str = "") -> PolicySet:
     """Read, verify and compile the policies of files and folders; `-` is standard input.
 
     Args:
         places: files and folders.
         options: how policies are compiled.
+        root: the folder that links may lead to; "" for each folder itself.
 
     Raises:
         PolicyError: every problem of every file, or that there is no policy, for then everything would be admitted.
     """
-    return compile_policy_documents(read_policy_documents(places), options)
+    return compile_policy_documents(read_policy_documents(places, root), options)
 
 
-def read_policy_documents(places: Sequence[Path | str]) -> PolicyDocuments:
-    """Read the documents of files and folders; `-` is standard input.
+def read_policy_documents(places: Sequence[Path | str], root: str = "") -> PolicyDocuments:
+    """Read the documents of files and folders; `-` is standard input. Args: as of `load_policy_set`.
 
     Raises:
         PolicyError: a file or folder does not exist or cannot be listed.
@@ -110,15 +111,15 @@ def read_policy_documents(places: Sequence[Path | str]) -> PolicyDocuments:
     rules: list[yamlfile.Document] = []
     problems: list[Problem] = []
     try:
-        files = yamlfile.discover(places)
+        files = yamlfile.required_files(places, root)
     except InputError as error:
         raise PolicyError(error.problems) from None
     roots = [Path(place) for place in places]
     for file in files:
-        if _is_test_or_kustomization_file(file, roots):
+        if _is_test_or_kustomization_file(file.path, roots):
             continue
         try:
-            (rules if file.name == policy_rules.FILE else documents).extend(yamlfile.read(file))
+            (rules if file.path.name == policy_rules.FILE else documents).extend(yamlfile.read(file))
         except InputError as error:
             problems.extend(error.problems)
     return PolicyDocuments(

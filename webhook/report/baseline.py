@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from webhook.errors import InputError, Problem
+from webhook.input_files import read_whole
 from webhook.report.finding import Finding, Result
 from webhook.report.fingerprint import Fingerprints
 from webhook.report.rule import Rules
@@ -58,7 +59,7 @@ def read_baseline(file: Path) -> Mapping[str, str]:
         InputError: the file cannot be read, or is no baseline.
     """
     try:
-        value = json.loads(file.read_text(encoding="utf-8"))
+        value = json.loads(read_whole(file))
         listed = {VERSION: value["findings"]}[value["version"]]
         return {each["fingerprint"]: f"{each['rule']} of {each['object']} in {each['file']}" for each in listed}
     except OSError as error:

@@ -44,6 +44,7 @@ class JsonFindingsWriter:
             ],
             "unasked": dict(totals.unasked),
             "templates": totals.templates,
+            "notRead": totals.not_read,
             "objects": totals.entries,
             "files": totals.files,
             # last, since it is known last: findings are let go as they are written

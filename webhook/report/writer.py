@@ -39,7 +39,8 @@ class Totals:
     entries: objects that were audited, reviews that were answered, or cases of suites. failures: reviews that were
     denied, or cases that failed. results: how many findings an audit made, or cases a test has, of each kind, every
     kind named. unreadable: what could not be read; a suite that could not is an entry instead. templates: files that
-    are no manifests before they are rendered. unasked: objects that no policy is about, by their kind. is_verbose:
+    are no manifests before they are rendered. not_read: files and folders that are not read, because they are links out
+    of the named folder or no regular files. unasked: objects that no policy is about, by their kind. is_verbose:
     whether a person wants everything named that is only counted otherwise. left_out: cases that somebody did not ask
     for. coverage: of the rules of suites, whether a case breaks them, where a person wants to know. queues: the queues
     of the cluster with what jobs would take, where the format draws them.
@@ -52,6 +53,7 @@ class Totals:
     skipped: tuple[SkippedDocument, ...] = ()
     unreadable: tuple[Problem, ...] = ()
     templates: int = 0
+    not_read: int = 0
     unasked: Mapping[str, int] = field(default_factory=dict)
     is_verbose: bool = False
     left_out: int = 0

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from webhook.errors import ConfigurationError
+from webhook.input_files import read_whole
 from webhook.server.tls_records import RecordwiseTlsContext
 
 Mark: TypeAlias = tuple[tuple[int, int, int], ...]
@@ -92,7 +93,7 @@ class Certificates:
         self.files = files
         self._mark = self._read_file_states()
         self.context = create_server_context(files)
-        self.shown = files.certificate.read_bytes()
+        self.shown = read_whole(files.certificate)
         self.trusted = self._authority()
 
     def reload(self) -> bool:
@@ -109,7 +110,7 @@ class Certificates:
             return False
         trusted = self._authority()
         self.context = create_server_context(self.files)
-        self.shown = self.files.certificate.read_bytes()
+        self.shown = read_whole(self.files.certificate)
         if trusted != self.trusted:
             self.trusted = trusted
         self._mark = mark
@@ -123,7 +124,7 @@ class Certificates:
 
     def _authority(self) -> bytes:
         try:
-            return self.files.client_ca.read_bytes() if self.files.client_ca else b""
+            return read_whole(self.files.client_ca) if self.files.client_ca else b""
         except OSError as error:
             raise ConfigurationError(f"--client-ca: `{self.files.client_ca}`: {_reason(error)}") from None
 

@@ -5,6 +5,7 @@ Of what may have several values, such as folders of policies, those of flags and
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from webhook import releases
 from webhook.configuration.read import NAME, ConfigurationFile, read_configuration
+from webhook.input_files import InputFile
 from webhook.settings import setting
 from webhook.settings.shared import Settings
 
@@ -27,15 +29,18 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
         InputError: every mistake of the configuration file.
     """
     chosen = setting.read_settings(kind, flags, environment)
-    if chosen.config is None and Path(NAME).is_file():
+    if chosen.config is None and os.path.lexists(NAME) and not Path(NAME).is_dir():
         chosen = replace(chosen, config=Path(NAME), origins={**chosen.origins, "config": _FOUND})
+        return settings_under_configuration(chosen, read_configuration(InputFile(NAME, root=".")))
     return settings_under_configuration(chosen, read_configuration(chosen.config)) if chosen.config else chosen
 
 
 def settings_from_changed_file(chosen: S) -> S:
     """Return the same settings, with the file as it is now; `chosen` must be as flags and variables gave it."""
     path = chosen.configuration.path
-    return chosen if path is None else replace(chosen, configuration=read_configuration(path))
+    if path is None:
+        return chosen
+    return replace(chosen, configuration=read_configuration(InputFile(str(path), chosen.configuration.root)))
 
 
 def settings_under_configuration(chosen: S, file: ConfigurationFile) -> S:

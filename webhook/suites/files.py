@@ -15,19 +15,29 @@ from pathlib import Path
 from webhook import assembly, yamlfile
 from webhook.attributes import JSON
 from webhook.errors import InputError, Problem
+from webhook.input_files import FoundFile, InputFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """A suite file; `root` is the folder that the command line named, or the folder of the named file."""
+    """A suite file; `root` is the folder that the command line named, or the folder of the named file.
+
+    is_named: whether the command line named the file itself, so that it may be a link or a pipe.
+    """
 
     file: Path
     root: Path
+    is_named: bool = False
 
     @property
     def folder(self) -> Path:
         """Return the folder that names of files are relative to."""
         return self.file.parent
+
+    @property
+    def input(self) -> InputFile:
+        """Return the suite file as it is read."""
+        return InputFile(str(self.file), "" if self.is_named else str(self.root))
 
     def objects(self, names: Sequence[str]) -> tuple[JSON, ...]:
         """Return the objects of files and folders that the suite names.
@@ -35,7 +45,7 @@ class Suite:
         Raises:
             InputError: one of them is outside the root, or cannot be read.
         """
-        return assembly.read_objects([file for name in names for file in self._files(self.folder / name, name)])
+        return assembly.objects_of_files([file for name in names for file in self._files(self.folder / name, name)])
 
     def policies_folder(self) -> Path:
         """Return the folder of the suite, which holds its policies, after checking that no file in it leads out.
@@ -46,15 +56,23 @@ class Suite:
         list(self._files(self.folder, str(self.folder)))
         return self.folder
 
-    def _files(self, place: Path, name: str) -> Iterator[Path]:
+    def _files(self, place: Path, name: str) -> Iterator[InputFile]:
         self._check_is_inside_root(place, name)
-        for file in yamlfile.discover([place]) if place.is_dir() else (place,):
-            self._check_is_inside_root(file, str(file))
-            yield file
+        if not place.exists():
+            raise InputError(yamlfile.problem_of_absent_file(place))
+        if not place.is_dir():
+            yield InputFile(str(place), str(self.root))
+            return
+        listed = yamlfile.listing([place], str(self.root))
+        if problems := (*listed.problems, *map(self._problem_of_file_not_read, listed.not_read)):
+            raise InputError(*problems)
+        yield from listed.files
 
     def _check_is_inside_root(self, path: Path, name: str) -> None:
         if "\0" not in name and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root)):
             return
-        reason = f"is outside `{self.root}`, so it is not read"
+        raise InputError(self._problem_of_file_not_read(FoundFile(InputFile(name), f"it is outside `{self.root}`")))
+
+    def _problem_of_file_not_read(self, file: FoundFile) -> Problem:
         fix = "name the folder that holds both on the command line, or copy the file into the folder of the suite"
-        raise InputError(Problem(message=f"`{name}` {reason}; {fix}", file=str(self.file)))
+        return Problem(message=f"`{file.file}` is not read: {file.reason}; {fix}", file=str(self.file))

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 from webhook import yamlfile
 from webhook.errors import InputError
+from webhook.input_files import NotReadError, read_start, reason_not_read
 from webhook.policy.load import Options
 from webhook.suites import golden
 from webhook.suites.case import Entry, SkippedCase
@@ -32,21 +33,32 @@ def find_suites(named: Sequence[Path]) -> Iterator[Suite]:
         if not place.exists():
             raise InputError(yamlfile.problem_of_absent_file(place))
         if place.is_file():
-            yield Suite(file=place, root=place.parent)
+            yield Suite(file=place, root=place.parent, is_named=True)
             continue
         for root, folders, names in os.walk(place):
             folders[:] = sorted(folder for folder in folders if not folder.startswith(".") or folder == _KYVERNO)
-            files = (Path(root, name) for name in sorted(names))
-            yield from (Suite(file=file, root=place) for file in files if _is_suite(file))
+            suites = (Suite(file=Path(root, name), root=place) for name in sorted(names))
+            yield from filter(_is_suite, suites)
 
 
-def _is_suite(file: Path) -> bool:
+def _is_suite(suite: Suite) -> bool:
     """Return whether a file is a suite by its name; gator's are recognized by their content, as `gator verify` does."""
-    if golden.is_golden(file):
+    file = suite.file
+    if _is_named_like_suite(file):
         return True
-    if file.name in {"suite.yaml", "kyverno-test.yaml", "kyverno-test.yml"} or file.name.endswith("cases.jsonl"):
-        return True
-    return file.suffix in {".yaml", ".yml"} and file.is_file() and _GATOR.search(file.read_bytes()) is not None
+    if file.suffix not in {".yaml", ".yml"}:
+        return False
+    try:
+        return _GATOR.search(read_start(suite.input)) is not None
+    except NotReadError:
+        return True  # perhaps: it is named as a skipped one
+    except OSError:
+        return False
+
+
+def _is_named_like_suite(file: Path) -> bool:
+    names = {"suite.yaml", "kyverno-test.yaml", "kyverno-test.yml"}
+    return golden.is_golden(file) or file.name in names or file.name.endswith("cases.jsonl")
 
 
 def read_suite(suite: Suite, how: Options) -> Iterator[Entry]:
@@ -55,7 +67,10 @@ def read_suite(suite: Suite, how: Options) -> Iterator[Entry]:
     Raises:
         InputError: the file is no suite, or has mistakes.
     """
-    entries = iter(_reader(suite.file)(suite, how))
+    if not _is_named_like_suite(suite.file) and (reason := reason_not_read(suite.input)):
+        yield SkippedCase(id=str(suite.file), suite=str(suite.file), why=f"it is not read: {reason}")
+        return
+    entries = iter(_reader(suite)(suite, how))
     first = next(entries, None)
     if first is None:
         yield SkippedCase(id=str(suite.file), suite=str(suite.file), why="the file names no case")
@@ -68,16 +83,16 @@ def has_own_format(suite: Suite) -> bool:
     """Return whether a suite has this project's own format."""
     from webhook.suites import own
 
-    return _reader(suite.file) is own.read_own_cases
+    return _reader(suite) is own.read_own_cases
 
 
-def _reader(file: Path) -> Reader:
+def _reader(suite: Suite) -> Reader:
     """Return the reader of a file by its name, and for YAML by its kind: gator suites are also called suite.yaml."""
-    if file.suffix == ".jsonl":
+    if suite.file.suffix == ".jsonl":
         from webhook.suites import recorded
 
         return recorded.read_recorded_file
-    first = next(iter(yamlfile.read(file)), None)
+    first = next(iter(yamlfile.read(suite.input)), None)
     kind = first.value.get("kind") if first and isinstance(first.value, dict) else None
     if kind == "Test":
         from webhook.suites import kyverno

@@ -43,7 +43,7 @@ def read_gator_cases(suite: Suite, how: Options) -> Iterator[Entry]:
     Raises:
         InputError: the file cannot be read.
     """
-    for document in yamlfile.read(suite.file):
+    for document in yamlfile.read(suite.input):
         value = document.value
         if not isinstance(value, dict) or value.get("kind") != "Suite":
             line = document.position()[0]

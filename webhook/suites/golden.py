@@ -26,6 +26,7 @@ from webhook.attributes import JSON, Attributes
 from webhook.cluster.recording import RecordingCluster
 from webhook.confidential import without_confidential
 from webhook.errors import CallError, InputError, Problem
+from webhook.input_files import write_file_of_folder
 from webhook.policy.load import Options
 from webhook.policy.policy_set import PolicySet
 from webhook.suites.case import Case, Entry, Request, answer_of_case
@@ -78,7 +79,7 @@ def _mismatches(suite: Suite, how: Options, policies: Policies, updates: bool) -
     if actual == expected:
         return ()
     if updates:
-        suite.file.write_text(yamlfile.dump(actual), encoding="utf-8")
+        write_file_of_folder(suite.file, yamlfile.dump(actual))
         return ()
     return (f"the answer differs:\n{diff_as_yaml(expected, actual)}",)
 
@@ -192,4 +193,4 @@ def _by_kind(objects: Sequence[JSON]) -> Mapping[str, Sequence[JSON]]:
 
 def _write(file: Path, values: Sequence[JSON]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("---\n".join(map(yamlfile.dump, values)), encoding="utf-8")
+    write_file_of_folder(file, "---\n".join(map(yamlfile.dump, values)))

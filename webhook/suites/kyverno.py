@@ -53,7 +53,7 @@ def read_kyverno_cases(suite: Suite, how: Options) -> Iterator[Entry]:
         InputError: the file cannot be read.
     """
     file = suite.file
-    for document in yamlfile.read(file):
+    for document in yamlfile.read(suite.input):
         test = document.value
         if not isinstance(test, dict) or test.get("kind") != "Test":
             raise InputError(Problem(message="expected kind `Test`", file=str(file), line=document.position()[0]))

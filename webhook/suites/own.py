@@ -98,7 +98,7 @@ def read_own_cases(suite: Suite, how: Options) -> Iterator[Entry]:
     Raises:
         InputError: every mistake of the file, with line and column, where it has no list of cases.
     """
-    policies = cache(lambda: load_policy_set([suite.policies_folder()], how))
+    policies = cache(lambda: load_policy_set([suite.policies_folder()], how, str(suite.root)))
     try:
         policies()
     except (PolicyError, InputError) as error:  # once, and not for each case
@@ -139,7 +139,7 @@ def cases(suite: Suite) -> Iterator[CaseModel]:
 
 def _read_cases_with_lines(suite: Suite) -> Iterator[tuple[CaseModel | UnreadableCase, int]]:
     """Yield each case, or its mistakes, with its line."""
-    documents = yamlfile.read(suite.file)
+    documents = yamlfile.read(suite.input)
     if len(documents) != 1:
         message = f"expected one document with cases, found {len(documents)}"
         raise InputError(Problem(message=message, file=str(suite.file)))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from webhook import yamlfile
 from webhook.attributes import JSON
 from webhook.errors import InputError, Problem
 from webhook.policy.load import Options
@@ -20,7 +21,7 @@ _NEEDED = ("id", "policies", "expect")
 def read_recorded_file(suite: Suite, how: Options) -> Iterator[Entry]:
     """Yield the cases of one file; a line that is not a case does not affect the others."""
     file = suite.file
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(yamlfile.text(suite.input).split("\n"), 1):
         if not line.strip():
             continue
         try:

@@ -14,7 +14,7 @@ import yaml
 
 from tests.fuzz.differential.epochs import Epochs
 from tests.literals import TABLE
-from webhook import assembly, shipped
+from webhook import assembly, shipped, yamlfile
 from webhook.admission import fixtures
 from webhook.admission.envelope import review_of_attributes
 from webhook.attributes import JSON, Operation, Phase
@@ -60,7 +60,7 @@ def groups(reviews: int, seed: int, folder: Path) -> Iterator[Group]:
 
 
 def _recorded() -> Iterator[Group]:
-    samples = assembly.read_objects([_ROOT / "deploy/samples/context"])
+    samples = assembly.objects_of_files(yamlfile.required_files([_ROOT / "deploy/samples/context"]))
     for files in ("tests/data/reviews", "deploy/samples/reviews"):
         found = [json.loads(file.read_text()) for file in sorted((_ROOT / files).glob("*.json"))]
         for start in range(0, len(found), 10):

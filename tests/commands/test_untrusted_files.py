@@ -1,0 +1,251 @@
+"""What files of an audited folder name or link to outside of it is in no report, and nothing in it is waited for."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.commands.test_backtest import event
+from tests.commands.test_backtest import pod as pod_of_event
+from webhook import log_lines
+from webhook.cli import run_command_line
+from webhook.input_files import InputFile
+
+HERE = Path(__file__).parents[1] / "data" / "commands"
+POLICIES = ["--only", str(HERE / "policies")]
+SECRET = "tok-5f1e"
+POD = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {0}\n  labels: {{{1}: x}}\nspec: {{containers: []}}\n"
+UNREADABLE = f'kind: "{SECRET}\n  token: {SECRET}: x\n'
+"""A text whose mistake would be shown with its line."""
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A folder with one good object, beside a secret."""
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    (folder / "good.yaml").write_text(POD.format("good", "ok"))
+    (tmp_path / "secret.yaml").write_text(UNREADABLE)
+    (tmp_path / "denied.yaml").write_text(POD.format(SECRET, "deny"))
+    return folder
+
+
+def audit(capsys, *arguments, only=True):
+    code = run_command_line(["audit", *(POLICIES if only else ()), *map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+LINKS = ["../secret.yaml", "../denied.yaml", "/proc/self/environ", "/dev/zero", "/dev/full", "/dev/stdin"]
+
+
+@pytest.mark.parametrize("target", LINKS)
+@pytest.mark.parametrize("output", ["text", "json", "sarif"])
+def test_a_link_out_of_an_audited_folder_is_not_read_and_told(tree, capsys, monkeypatch, target, output):
+    monkeypatch.setenv("CI_TOKEN", SECRET)
+    (tree / "linked.yaml").symlink_to(target)
+    code, out, err = audit(capsys, tree, "-o", output)
+    assert SECRET not in out + err
+    assert code == 3  # of what is not read it is not known whether it is good
+    assert f"note: 1 file or folder is not read, first {tree}/linked.yaml: the file behind its links is outside" in err
+    if output == "json":
+        assert json.loads(out)["notRead"] == 1
+    if output == "text":
+        assert "1 not read" in out
+
+
+def test_a_link_inside_of_an_audited_folder_is_read(tree, capsys):
+    (tree / "sub").mkdir()
+    (tree / "sub" / "linked.yaml").symlink_to("../denied.yaml")
+    (tree / "denied.yaml").write_text(POD.format("inside", "deny"))
+    code, out, err = audit(capsys, tree)
+    assert code == 1
+    assert "sub/linked.yaml" in out
+    assert "not read" not in out + err
+
+
+def test_a_named_link_is_read(tree, capsys):
+    """A control: what a person names is read, wherever it is."""
+    (tree / "linked.yaml").symlink_to("../denied.yaml")
+    code, out, _ = audit(capsys, tree / "linked.yaml")
+    assert (code, SECRET in out) == (1, True)
+
+
+def test_a_link_to_a_folder_outside_is_told(tree, capsys):
+    (tree.parent / "other").mkdir()
+    (tree / "away").symlink_to("../other")
+    code, out, err = audit(capsys, tree)
+    assert (code, "1 not read" in out, f"first {tree}/away" in err) == (0, True, True)
+
+
+def test_an_object_behind_a_link_is_not_said_to_be_absent(tree, capsys):
+    """What is not read may be what seems to be missing."""
+    (tree / "linked.yaml").symlink_to("../secret.yaml")
+    _, _, err = audit(capsys, tree, "--context-is-whole")
+    assert "--context-is-whole: is ignored because files are not read" in err
+
+
+SPECIAL = {
+    "a pipe": os.mkfifo,
+    "a link to a pipe": lambda path: (os.mkfifo(path.with_name("pipe")), path.symlink_to("pipe")),
+    "a full device": lambda path: path.symlink_to("/dev/full"),
+    "zeros": lambda path: path.symlink_to("/dev/zero"),
+    "standard input": lambda path: path.symlink_to("/dev/stdin"),
+    "a file outside": lambda path: path.symlink_to("../secret.yaml"),
+}
+
+
+@pytest.mark.parametrize("made", SPECIAL.values(), ids=SPECIAL)
+@pytest.mark.parametrize("name", ["manifest.yaml", "kustomization.yaml"])
+def test_special_files_of_a_folder_are_counted_as_not_read(tree, capsys, made, name):
+    made(tree / name)
+    code, out, err = audit(capsys, tree)
+    assert (code, "1 not read" in out, SECRET in out + err) == (3, True, False)
+
+
+@pytest.mark.parametrize("made", SPECIAL.values(), ids=SPECIAL)
+def test_a_special_ignore_file_is_refused(tree, capsys, made):
+    made(tree / ".claimgateignore")
+    code, out, err = audit(capsys, tree)
+    assert (code, SECRET in out + err) == (2, False)
+    assert ".claimgateignore: cannot be read: " in err
+
+
+@pytest.mark.parametrize("made", SPECIAL.values(), ids=SPECIAL)
+def test_a_special_configuration_that_is_found_is_refused(tree, capsys, monkeypatch, made):
+    made(tree / "claimgate.yaml")
+    monkeypatch.chdir(tree)
+    code, out, err = audit(capsys, ".")
+    assert (code, SECRET in out + err) == (2, False)
+    assert "claimgate.yaml: cannot be read: " in err
+
+
+@pytest.mark.parametrize("made", SPECIAL.values(), ids=SPECIAL)
+@pytest.mark.parametrize("flag", ["--context", "--only"])
+def test_special_files_in_folders_that_are_needed_are_refused(tree, capsys, made, flag):
+    needed = tree / "needed"
+    needed.mkdir()
+    (needed / "binding.yaml").write_text("")
+    (tree / "secret.yaml").write_text(UNREADABLE)
+    (tree / "secret.yaml").rename(needed.parent / "secret.yaml")
+    made(needed / "special.yaml")
+    code, out, err = audit(capsys, tree / "good.yaml", flag, needed, only=flag == "--context")
+    assert (code, SECRET in out + err) == (2, False)
+    assert "special.yaml: is not read: " in err
+
+
+@pytest.mark.parametrize("field", ["policies", "context", "workloads"])
+@pytest.mark.parametrize("name", ["../secret.yaml", "/proc/self/environ", "linked/secret.yaml"])
+def test_a_configuration_that_is_found_names_nothing_outside(tree, capsys, monkeypatch, field, name):
+    monkeypatch.setenv("CI_TOKEN", SECRET)
+    (tree / "linked").symlink_to("..")
+    (tree / "claimgate.yaml").write_text(f"{field}: [{name}]\n")
+    monkeypatch.chdir(tree)
+    code, out, err = audit(capsys, "good.yaml", only=False)
+    assert (code, SECRET in out + err) == (2, False)
+    assert f"`{name}` is outside of the working directory, so it is not read; name the file with --config" in err
+
+
+def test_a_named_configuration_may_name_files_outside(tree, capsys, monkeypatch):
+    """A control: a person has named this file."""
+    (tree / "claimgate.yaml").write_text(f"shipped: false\npolicies: [{HERE / 'policies'}]\n")
+    monkeypatch.chdir(tree)
+    assert audit(capsys, "good.yaml", "--config", "claimgate.yaml", only=False)[0] == 0
+
+
+@pytest.mark.parametrize("made", SPECIAL.values(), ids=SPECIAL)
+@pytest.mark.parametrize("name", ["suite.yaml", "kyverno-test.yaml", "cases.jsonl"])
+def test_special_suites_are_not_read(tree, capsys, made, name):
+    (tree / "policy").mkdir()
+    (tree / "secret.yaml").write_text(UNREADABLE)
+    made(tree / "policy" / name)
+    code = run_command_line(["test", str(tree / "policy")])
+    captured = capsys.readouterr()
+    assert (code, SECRET in captured.out + captured.err) == (2, False)
+
+
+@pytest.mark.parametrize("made", SPECIAL.values(), ids=SPECIAL)
+def test_a_special_file_that_may_be_a_suite_of_gator_is_a_skipped_case(tree, capsys, made):
+    (tree / "policy").mkdir()
+    (tree / "secret.yaml").write_text(UNREADABLE)
+    made(tree / "policy" / "gator.yaml")
+    code = run_command_line(["test", str(tree / "policy")])
+    captured = capsys.readouterr()
+    assert (code, SECRET in captured.out + captured.err) == (0, False)
+    assert "gator.yaml" in captured.out
+    assert "it is not read: " in captured.out
+
+
+@pytest.mark.parametrize("output", ["json", "sarif", "text"])
+def test_a_report_is_not_written_through_a_link_of_the_tree(tree, capsys, monkeypatch, output):
+    (tree.parent / "profile").write_text("what stands here stays\n")
+    (tree / "report.out").symlink_to("../profile")
+    monkeypatch.chdir(tree)
+    code, _, err = audit(capsys, ".", "-o", f"{output}=report.out")
+    assert (code, "`report.out` is a link" in err) == (2, True)
+    assert (tree.parent / "profile").read_text() == "what stands here stays\n"
+    assert audit(capsys, ".", "-o", f"{output}=/dev/null")[0] == 0
+    (tree / "report.out").unlink()
+    assert audit(capsys, ".", "-o", f"{output}=report.out")[0] == 0
+    assert (tree / "report.out").read_text()
+
+
+def test_a_golden_answer_that_is_a_link_is_replaced_and_not_followed(tmp_path, capsys):
+    target = tmp_path / "profile"
+    target.write_text("what stands here stays\n")
+    review = tmp_path / "recorded" / "review.yaml"
+    pod = POD.format("good", "ok")
+    (tmp_path / "one.yaml").write_text(pod)
+    assert (
+        run_command_line(["replay", *POLICIES, str(tmp_path / "one.yaml"), "--record", str(tmp_path / "golden")]) == 0
+    )
+    [expected] = (tmp_path / "golden").glob("*/expected.yaml")
+    written = expected.read_text().replace("allowed: true", "allowed: false")
+    expected.unlink()
+    inside = expected.with_name("answer.txt")
+    inside.write_text(written)
+    expected.symlink_to("answer.txt")
+    assert run_command_line(["test", *POLICIES, "--update-golden", str(tmp_path / "golden")]) == 0
+    assert not expected.is_symlink()
+    assert inside.read_text() == written
+    assert not review.exists()
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("made", SPECIAL.values(), ids=SPECIAL)
+def test_a_special_log_in_a_folder_is_a_problem(tree, capsys, made):
+    logs = tree / "logs"
+    logs.mkdir()
+    (tree / "secret.yaml").write_text(SECRET)
+    (logs / "audit.log").write_text(json.dumps(event("create", pod_of_event("fine"))) + "\n")
+    made(logs / "special.log")
+    code = run_command_line(["backtest", *POLICIES, str(logs)])
+    captured = capsys.readouterr()
+    assert (code, SECRET in captured.out + captured.err) == (2, False)
+    assert "special.log: is not read: " in captured.err
+
+
+def packed(tmp_path, name, text):
+    file = tmp_path / name
+    file.write_bytes(gzip.compress(text))
+    return InputFile(str(file))
+
+
+def test_a_log_that_unpacks_to_far_more_than_a_log_does_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr(log_lines, "_UNPACKED_ANYHOW", 1 << 20)
+    parts = list(log_lines.read_log_parts(packed(tmp_path, "bomb.log.gz", b"\n" * (64 << 20))))
+    assert "unpacks to more than 200 times its size" in str(parts[-1].problem)
+    assert sum(len(part.lines) for part in parts) < 24 << 20
+    ordinary = b"".join(b'{"auditID": "%d", "x": "%s"}\n' % (at, os.urandom(20).hex().encode()) for at in range(50_000))
+    parts = list(log_lines.read_log_parts(packed(tmp_path, "ordinary.log.gz", ordinary)))
+    assert [part.problem for part in parts if part.problem] == []
+    assert sum(len(part.lines) for part in parts) == 50_000
+
+
+def test_a_long_line_is_joined_once(tmp_path):
+    """Of a line in many blocks no prefix is copied again for each block."""
+    line = os.urandom(3 << 20).hex().encode()
+    parts = list(log_lines.read_log_parts(packed(tmp_path, "long.log.gz", b"a\n" + line + b"\nb\n" + line)))
+    assert [each for part in parts for each in part.lines] == [b"a", line, b"b", line]
