@@ -58,6 +58,8 @@ class ApiServer(ThreadingHTTPServer):
         self.asked = []
         self.written = []
         self.refuses_writes = False
+        self.refused_writes = {}
+        self.is_silent_to_writes = False
         self.new_watch = threading.Event()
         self.is_silent = False
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
@@ -109,8 +111,14 @@ class _Handler(BaseHTTPRequestHandler):
         """Server-side apply, as far as it replaces the whole object."""
         collection, name = self.written()
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if self.server.is_silent_to_writes:
+            self.close_connection = True
+            return
         if self.server.refuses_writes:
             self.answer(403, {"message": f"{collection.rpartition('/')[2]}.openreports.io is forbidden"})
+            return
+        if name in self.server.refused_writes:
+            self.answer(*self.server.refused_writes[name])
             return
         kept = [each for each in self.server.objects[collection] if each["metadata"]["name"] != name]
         self.server.objects[collection] = [*kept, body]
@@ -118,6 +126,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_DELETE(self):
         collection, name = self.written()
+        if name in self.server.refused_writes:
+            self.answer(*self.server.refused_writes[name])
+            return
         kept = [each for each in self.server.objects[collection] if each["metadata"]["name"] != name]
         is_gone = len(kept) == len(self.server.objects[collection])
         self.server.objects[collection] = kept

@@ -134,13 +134,55 @@ def test_without_the_kinds_of_reports_nothing_is_audited(publish, server):
     assert "--publish: Report.openreports.io: not served by the API server" in told
 
 
-def test_a_write_that_is_refused_is_an_error_and_the_last(publish, server):
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (403, "reports.openreports.io is forbidden: namespace a is being terminated"),
+        (413, "Request entity too large: limit is 3145728"),
+        (422, "the object is invalid"),
+        (500, "etcdserver: request is too large"),
+    ],
+)
+def test_a_report_that_is_refused_keeps_no_other_from_being_written(publish, server, code, message):
+    server.refused_writes["uid-bad"] = code, {"message": message}
+    exit_code, written, told = publish()
+    assert (exit_code, sorted(written)) == (2, ["PATCH uid-bad", "PATCH uid-good", "PATCH uid-other"])
+    assert set(reports(server)) == {"uid-good", "uid-other"}
+    assert "error: the cluster: --publish: /apis/openreports.io/v1alpha1/namespaces/a/reports/uid-bad: " in told
+    assert message in told
+    assert "note: reports in the cluster: 2 written, 0 unchanged, 0 removed, 1 refused" in told
+    server.refused_writes.clear()
+    assert publish()[1] == ["PATCH uid-bad"]  # a run later the report is written, and the others are as they were
+
+
+def test_a_removal_that_is_refused_keeps_no_other_from_being_done(publish, server):
+    publish()
+    server.objects[PODS] = []
+    server.refused_writes["uid-bad"] = 403, {"message": "no"}
+    exit_code, written, told = publish()
+    assert (exit_code, sorted(written)) == (2, ["DELETE uid-bad", "DELETE uid-good", "DELETE uid-other"])
+    assert "0 written, 0 unchanged, 2 removed, 1 refused" in told
+
+
+def test_where_every_write_is_refused_some_are_named_and_all_are_counted(publish, server):
     server.objects[REPORTS] = []
+    server.objects[PODS] = [pod(f"pod-{number:02}") for number in range(15)]
     server.refuses_writes = True
     code, written, told = publish()
-    assert (code, len(written)) == (2, 1)
-    assert "error: the cluster: --publish: " in told
+    assert (code, len(written)) == (2, 15)
+    assert told.count("error: the cluster: --publish: ") == 11
+    assert "5 further reports not written or removed" in told
+    assert "15 refused" in told
     assert "reports.openreports.io is forbidden" in told
+
+
+def test_a_server_that_answers_no_more_is_not_waited_for_again_and_again(publish, server):
+    server.objects[PODS] = [pod(f"pod-{number:02}") for number in range(9)]
+    server.is_silent_to_writes = True
+    code, written, told = publish()
+    assert (code, len(written)) == (2, 5)
+    assert "the API server does not answer: 4 reports not tried" in told
+    assert "5 unanswered, 4 not tried" in told
 
 
 def test_of_very_many_results_the_worst_are_written(publish, server, monkeypatch):

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import quote
 
 from webhook.attributes import JSON, GroupVersionKind
-from webhook.cluster.connection import Connection
+from webhook.cluster.connection import Connection, ServerRefused
 from webhook.cluster.discovery import ServedResource, discover_resource
 from webhook.cluster.live_objects import ServedKind, objects_of_kind
 from webhook.commands.audit_live import CLUSTER, LiveScope
@@ -22,6 +22,7 @@ from webhook.errors import ConfigurationError, LookupFailed, Problem
 from webhook.report.finding import Finding, Result
 from webhook.report.object_report import DIGEST, MANAGED_BY, object_report
 from webhook.report.policyreport import NAME, OPEN_REPORTS, POLICY_REPORT, ReportApi
+from webhook.wording import counted
 
 Reports: TypeAlias = Literal["policyreport", "openreports"]
 APIS: Final[Mapping[Reports, ReportApi]] = {"policyreport": POLICY_REPORT, "openreports": OPEN_REPORTS}
@@ -29,10 +30,14 @@ WRITES_PER_S: Final = 20.0
 """Writes a second of one run: as many as client-go's QPS of a busy controller."""
 WRITE_S: Final = 10.0
 """Seconds that one write may take."""
+_MOST_NAMED: Final = 10
+"""Reports that were not written, of which each is named."""
+_MOST_UNANSWERED: Final = 5
+"""Writes without an answer in a row, after which the API server counts as away."""
 
 
 class ReportPublisher:
-    """Writes the reports of a run; stops after a write that fails."""
+    """Writes the reports of a run. A report that the API server refuses keeps no other from being written."""
 
     def __init__(
         self,
@@ -72,13 +77,17 @@ class ReportPublisher:
             raise ConfigurationError(f"--publish: {error}") from None
         self._object: list[Finding] = []
         self._published: set[str] = set()
-        self._failure = ""
+        self._failures: list[str] = []
+        self._unanswered = 0
         self._counts: Counter[str] = Counter()
 
     @property
     def summary(self) -> str:
-        """Return a sentence with the numbers of written, unchanged and removed reports."""
+        """Return a sentence with the numbers of written, unchanged and removed reports, and of those that failed."""
         counts = [f"{self._counts[what]} {what}" for what in ("written", "unchanged", "removed")]
+        counts += [
+            f"{self._counts[what]} {what}" for what in ("refused", "unanswered", "not tried") if self._counts[what]
+        ]
         return f"reports in the cluster: {', '.join(counts)}"
 
     def add_finding(self, finding: Finding) -> None:
@@ -96,8 +105,13 @@ class ReportPublisher:
         if not is_interrupted and not self._scope.selector:
             for name, (path, owner, _) in self._before.items():
                 if name not in self._published and owner in self._read:
-                    self._run_write_and_count("removed", partial(self._connection.delete, path, WRITE_S))
-        return [Problem(message=f"--publish: {self._failure}", file=CLUSTER)] if self._failure else []
+                    self._run_write_and_count("removed", path, partial(self._connection.delete, path, WRITE_S))
+        told = list(self._failures)
+        if more := self._counts["refused"] + self._counts["unanswered"] - len(told):
+            told.append(f"{counted(more, 'further report')} not written or removed")
+        if self._counts["not tried"]:
+            told.append(f"the API server does not answer: {counted(self._counts['not tried'], 'report')} not tried")
+        return [Problem(message=f"--publish: {each}", file=CLUSTER) for each in told]
 
     def _publish_report_of_object(self) -> None:
         told, self._object = [each for each in self._object if self._includes_finding(each)], []
@@ -109,19 +123,30 @@ class ReportPublisher:
         if name in self._before and self._before[name][2] == digest:
             self._counts["unchanged"] += 1
         else:
-            self._run_write_and_count(
-                "written", partial(self._connection.apply, self._path_of_report(report), report, NAME, WRITE_S)
-            )
+            path = self._path_of_report(report)
+            self._run_write_and_count("written", path, partial(self._connection.apply, path, report, NAME, WRITE_S))
 
-    def _run_write_and_count(self, what: str, write: Callable[[], object]) -> None:
-        if self._failure:
+    def _run_write_and_count(self, what: str, path: str, write: Callable[[], object]) -> None:
+        if self._unanswered >= _MOST_UNANSWERED:
+            self._counts["not tried"] += 1
             return
         self._wait(1 / WRITES_PER_S)
         try:
             write()
-            self._counts[what] += 1
+        except ServerRefused as error:
+            self._add_failure("refused", path, error)
         except LookupFailed as error:
-            self._failure = str(error)
+            self._unanswered += 1
+            self._add_failure("unanswered", path, error)
+            return
+        else:
+            self._counts[what] += 1
+        self._unanswered = 0
+
+    def _add_failure(self, what: str, path: str, error: LookupFailed) -> None:
+        self._counts[what] += 1
+        if len(self._failures) < _MOST_NAMED:
+            self._failures.append(f"{path}: {str(error).removeprefix(f'{path}: ')}")
 
     def _includes_finding(self, finding: Finding) -> bool:
         return not (self._fails_only and finding.result is Result.PASS)
