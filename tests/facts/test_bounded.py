@@ -154,7 +154,7 @@ def test_what_is_listed_once_is_not_listed_again():
     cluster = Counting()
     view = ClusterView(cluster, "team")
     for _ in range(3):
-        assert not view.list_json_in_all_namespaces(GroupVersionKind("", "v1", "Namespace"))
+        assert not view.list_visible_json(GroupVersionKind("", "v1", "Namespace"))
         assert not view.is_whole()
     assert cluster.lists == 1
 

@@ -121,7 +121,7 @@ def command(
         return AuditTotals(filters, settings.configuration, fail_on=fail_on, requires_input=require_input)
 
     if flags.is_live:
-        details, scope = ReviewOptions(advice=advice, is_stored=as_ != "create"), flags.scope()
+        details, scope = _review_options(is_stored=as_ != "create", advice=advice), flags.scope()
         assembled = assembly.assemble_policies_and_context(settings, unbound=unbound)
         totals = totals_of(assembled.policies)
         with live_options.open_live_cluster(assembled.policies, kubeconfig) as cluster:
@@ -151,7 +151,7 @@ def command(
         totals = totals_of(assembled.policies)
         how = PartOptions(
             reviewed=as_ or "create",
-            details=ReviewOptions(advice=advice, is_stored=as_ == "stored"),
+            details=_review_options(is_stored=as_ == "stored", advice=advice),
             address=settings.docs_address,
             contents=report.required_contents,
             encoder=report.encoder(report_options.report_filters(given, settings, assembled.policies)),
@@ -166,3 +166,8 @@ def command(
         return report.audit_and_report(
             FilesAudit(audit, assembled, stream, named, settings=settings, results=results), totals
         )
+
+
+def _review_options(*, is_stored: bool, advice: bool) -> ReviewOptions:
+    """Return the options of an audit, which an administrator reads."""
+    return ReviewOptions(advice=advice, is_stored=is_stored, sees_all_namespaces=True)

@@ -22,6 +22,7 @@ from webhook.commands import options, output
 from webhook.commands.completion import complete_output
 from webhook.commands.live_options import open_live_cluster
 from webhook.errors import CallError, ConfigurationError, InputError, Problem
+from webhook.evaluation.review_options import ReviewOptions
 from webhook.report.finding import findings_of_object, subject_of_request
 from webhook.report.records import indented_json
 from webhook.report.rule import rules
@@ -163,7 +164,9 @@ def _simulate_job(
     when: Moments,
 ) -> Simulation:
     """Run one job through both phases, and return the result."""
-    outcome = run_phases(attributes, "auto", LocalAnswerer(policies=assembled.policies, cluster=cluster))
+    admin = ReviewOptions(sees_all_namespaces=True)
+    door = LocalAnswerer(policies=assembled.policies, cluster=cluster, options=admin)
+    outcome = run_phases(attributes, "auto", door)
     about = subject_of_request(attributes)
     told = findings_of_object(
         (*outcome.decisions, *outcome.further),

@@ -95,7 +95,7 @@ def request_context(
     """Return the context of a request, with the cluster as it is before the request."""
     before = cluster if options.is_stored else view_before_request(cluster, attributes)
     until = deadline or Deadline()
-    view = ClusterView(before, attributes.namespace, until)
+    view = ClusterView(before, attributes.namespace, until, sees_all_namespaces=options.sees_all_namespaces)
     return RequestContext(
         attributes=attributes,
         policies=policies,

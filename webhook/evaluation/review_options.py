@@ -17,6 +17,7 @@ class ReviewOptions:
 
     `is_stored`: the object is in the cluster, as the view has it, although it is reviewed as if it were created.
     `enforcement_action`: the most that a failure does; with `audit`, nothing is changed either.
+    `sees_all_namespaces`: messages may name objects of other namespaces, because an administrator reads them.
     `docs_address`: where the documentation is published; denials and warnings then link to the pages of rules.
     """
 
@@ -25,6 +26,7 @@ class ReviewOptions:
     is_stored: bool = False
     enforcement_action: EnforcementAction = "deny"
     docs_address: str = ""
+    sees_all_namespaces: bool = False
 
 
 DEFAULT: Final = ReviewOptions()

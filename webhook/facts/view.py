@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from webhook.attributes import JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster import Cluster
+from webhook.cluster.cluster_scoped import is_cluster_scoped
 from webhook.cluster.interest import interest_in_fields
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
@@ -49,6 +50,10 @@ class ClusterView:
     """Lookups in the cluster, as seen from one namespace, until a deadline.
 
     `noted` collects what was not there by the fields of the fact that needed it, of which `fields` is asked now.
+
+    A message tells its reader only what the reader may see. So whatever a message may name is found by `list_visible`.
+    `list_json` and `list_typed` list all namespaces where none is given, for sums alone.
+    `sees_all_namespaces`: the reader is an administrator, as of an audit.
     """
 
     cluster: Cluster
@@ -57,16 +62,21 @@ class ClusterView:
     fields: tuple[str, ...] = ("",)
     noted: dict[str, dict[MissingObject, None]] = field(default_factory=dict)
     _seen: _SeenObjects = field(default_factory=_SeenObjects)
+    sees_all_namespaces: bool = False
 
     def copy_without_missing_objects(self) -> ClusterView:
         """Return a copy of the view that has noted no missing objects. for a fact of its own, or for what no fact is to
         say.
         """
-        return ClusterView(self.cluster, self.namespace, self.deadline, _seen=self._seen)
+        return ClusterView(
+            self.cluster, self.namespace, self.deadline, _seen=self._seen, sees_all_namespaces=self.sees_all_namespaces
+        )
 
     def for_fields(self, *fields: str) -> ClusterView:
         """Return the same view for lookups that only some fields need."""
-        return ClusterView(self.cluster, self.namespace, self.deadline, fields, self.noted, self._seen)
+        return ClusterView(
+            self.cluster, self.namespace, self.deadline, fields, self.noted, self._seen, self.sees_all_namespaces
+        )
 
     def missing_objects_by_field(self) -> Missing:
         """Return the objects that were not there, by field."""
@@ -102,14 +112,11 @@ class ClusterView:
         obj = self.get(kind.gvk, name, namespaced=namespaced, namespace=namespace)
         return kind.of(obj, (), ReadingContext(self.deadline))
 
-    def list_typed_in_all_namespaces(self, kind: type[Whole]) -> Items[Whole]:
-        """List objects as `objects` does, with typed fields."""
+    def list_visible(self, kind: type[Whole]) -> Items[Whole]:
+        """List objects as `list_visible_json` does, with typed fields."""
         reading = ReadingContext(self.deadline)
         return Items(
-            [
-                kind(obj, (), reading)
-                for obj in self.deadline.charge_for_items(self.list_json_in_all_namespaces(kind.gvk))
-            ],
+            [kind(obj, (), reading) for obj in self.deadline.charge_for_items(self.list_visible_json(kind.gvk))],
             self.deadline,
         )
 
@@ -160,12 +167,19 @@ class ClusterView:
             self._seen.failed.add(gvk)
             return False
 
-    def list_json_in_all_namespaces(self, gvk: GroupVersionKind) -> Sequence[JSON]:
-        """List all objects of a kind in every namespace, none where nobody can say: for what is near, or elsewhere."""
+    def list_visible_json(self, gvk: GroupVersionKind) -> Sequence[JSON]:
+        """List the objects of a kind that a message may name; none where nobody can say.
+
+        Those are cluster-scoped objects and the objects of the request's namespace. For administrators they are the
+        objects of all namespaces.
+        """
         listed = self._seen.lists.get(gvk)
         if listed is None:
             try:
-                listed = self.cluster.list(gvk, None)
+                is_wide = self.sees_all_namespaces or is_cluster_scoped(gvk) or self.cluster.is_namespaced(gvk) is False
+                listed = (
+                    self.cluster.list(gvk, None if is_wide else self.namespace) if is_wide or self.namespace else ()
+                )
             except LookupFailed:
                 self._seen.failed.add(gvk)
                 listed = ()

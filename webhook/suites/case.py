@@ -118,11 +118,11 @@ class Request:
     authorizer: Sequence[JSON] = ()
 
 
-def answer_of_case(request: Request) -> PhasesOutcome:
-    """Return the answer to a request."""
+def answer_of_case(request: Request, options: ReviewOptions = _ADVICE) -> PhasesOutcome:
+    """Return the answer to a request, as an admission gives it unless other options are given."""
     cluster = ClusterWithAssumedNamespaces(FilesCluster(request.context, is_whole=request.context_is_whole))
     door = LocalAnswerer(
-        policies=request.policies, cluster=cluster, authorizer=ListedAuthorizer(request.authorizer), options=_ADVICE
+        policies=request.policies, cluster=cluster, authorizer=ListedAuthorizer(request.authorizer), options=options
     )
     return run_phases(request.attributes, request.phase, door)
 

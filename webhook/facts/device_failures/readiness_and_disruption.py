@@ -142,7 +142,7 @@ def _check_disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Pro
 
 def _disruption_budget_selectors(subject: Subject) -> Items[LabelSelector]:
     """Return the selectors of the PodDisruptionBudgets of the namespace."""
-    budgets = subject.cluster_view().list_typed_in_all_namespaces(PodDisruptionBudget)
+    budgets = subject.cluster_view().list_visible(PodDisruptionBudget)
     return budgets.of([budget.spec.selector for budget in budgets if budget.namespace == subject.namespace])
 
 

@@ -131,7 +131,7 @@ def templates_of_compute_domains(view: ClusterView) -> frozenset[str]:
 
 
 def _list_objects_of_kind(view: ClusterView, kind: GroupVersionKind) -> _ObjectsOfKind:
-    return _ObjectsOfKind(IdentityKey(view.list_json_in_all_namespaces(kind)), view.deadline)
+    return _ObjectsOfKind(IdentityKey(view.list_visible_json(kind)), view.deadline)
 
 
 def _name_and_namespace(obj: JSON) -> tuple[str, str]:

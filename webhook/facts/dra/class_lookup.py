@@ -54,7 +54,7 @@ class DeviceClasses:
     def names(self) -> list[str]:
         """Return the names of all classes of the view."""
         if self._names is None:
-            self._names = [device_class.name for device_class in self._view.list_typed_in_all_namespaces(DeviceClass)]
+            self._names = [device_class.name for device_class in self._view.list_visible(DeviceClass)]
         return self._names
 
     def state(self, name: str) -> DeviceClassState:

@@ -88,7 +88,7 @@ def counter_values_in_thousandths(counters: Entries[CounterValue]) -> dict[str, 
 def read_pools(view: ClusterView) -> list[DevicePool]:
     """Return the pools of a view, each in its newest generation."""
     newest: dict[tuple[str, str], DevicePool] = {}
-    for spec in [published.spec for published in view.list_typed_in_all_namespaces(ResourceSlice) if published.spec]:
+    for spec in [published.spec for published in view.list_visible(ResourceSlice) if published.spec]:
         pool = DevicePool(spec.driver, spec.pool.name, spec.pool.generation)
         known = newest.setdefault((pool.driver, pool.name), pool)
         if pool.generation > known.generation:

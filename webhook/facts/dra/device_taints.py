@@ -25,7 +25,7 @@ TaintRules: TypeAlias = Mapping[tuple[str, str, str], Sequence[JSON]]
 def read_taint_rules(view: ClusterView) -> TaintRules:
     """Return the taints that DeviceTaintRules add; v1alpha3 rules that select by class or expression are left out."""
     taints: dict[tuple[str, str, str], list[JSON]] = {}
-    for rule in view.list_typed_in_all_namespaces(DeviceTaintRule):
+    for rule in view.list_visible(DeviceTaintRule):
         selector = rule.spec.device_selector
         if selector.json.keys() <= _PARTS:
             taints.setdefault((selector.driver, selector.pool, selector.device), []).append(rule.spec.taint.json)

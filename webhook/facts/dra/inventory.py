@@ -100,7 +100,7 @@ def find_matching_devices(subject: Subject) -> DeviceInventory:
     devices = Items([*_devices_with_json(view)], view.deadline)
     if not devices or not view.is_whole(device_pools.LOOKUP.gvk):
         return DeviceInventory(0, Items((), view.deadline))
-    classes = {known.name: known for known in reversed(view.list_typed_in_all_namespaces(DeviceClass))}
+    classes = {known.name: known for known in reversed(view.list_visible(DeviceClass))}
     cluster = _ClusterDevices(devices, classes, read_taint_rules(view), view.deadline)
     selections = [*_create_selections(subject)]
     for selection in selections:

@@ -172,9 +172,7 @@ def allows_admin_access(view: ClusterView) -> bool | None:
     k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go AuthorizedForAdmin.
     """
     name = view.namespace or DEFAULT
-    namespace = next(
-        (namespace for namespace in view.list_typed_in_all_namespaces(Namespace) if namespace.name == name), None
-    )
+    namespace = next((namespace for namespace in view.list_visible(Namespace) if namespace.name == name), None)
     if namespace is None:
         view.note_missing(MissingObject(kind=NAMESPACE.kind, name=name))
         return None

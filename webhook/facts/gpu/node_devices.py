@@ -69,7 +69,7 @@ def validate_node_devices(subject: Subject) -> Iterator[Problem]:
     """Yield devices that no node of a whole cluster has, or not so many."""
     using = [each for each in subject.once(read_device_workload).device_pods if each.devices]
     view = subject.cluster_view()
-    nodes = view.list_json_in_all_namespaces(Node.gvk) if using and view.is_whole(Node.gvk) else ()
+    nodes = view.list_visible_json(Node.gvk) if using and view.is_whole(Node.gvk) else ()
     if nodes:
         subject.deadline.spend(len(nodes))
         largest, shapes = _largest_amounts(IdentityKey(nodes)).amounts, _distinct_node_shapes(IdentityKey(nodes))
@@ -119,7 +119,7 @@ def _check_cpu_and_memory(pods: DevicePods, shapes: Sequence[_NodeShape], subjec
 
 def _files_of_nodes(view: ClusterView) -> str:
     """Return the files of the nodes that are counted, if they come from files."""
-    origins = view.files_of_objects_as_text(view.list_json_in_all_namespaces(Node.gvk))
+    origins = view.files_of_objects_as_text(view.list_visible_json(Node.gvk))
     return f" (nodes{origins})" if origins else ""
 
 

@@ -161,7 +161,7 @@ def is_integrated_by_other_configuration(framework: str, subject: Subject) -> bo
 
 def _configuration_of_file(subject: Subject) -> str:
     """Return the Configuration that a file holds as an object of its own; "" for none, or several."""
-    listed = subject.cluster.list_json_in_all_namespaces(_CONFIGURATION)
+    listed = subject.cluster.list_visible_json(_CONFIGURATION)
     return yamlfile.dump(listed[0]) if len(listed) == 1 else ""
 
 

@@ -134,7 +134,7 @@ def selects_namespace(selector: Mapping[str, JSON] | None, name: str, view: Clus
     labels = {NAME_LABEL: name, **namespace.labels}
     if selector_json_matches(selector, labels, view.deadline):
         return True
-    is_listed = any(listed.name == name for listed in view.list_typed_in_all_namespaces(Namespace))
+    is_listed = any(listed.name == name for listed in view.list_visible(Namespace))
     return (
         None
         if not is_listed

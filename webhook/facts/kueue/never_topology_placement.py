@@ -101,7 +101,7 @@ def _check_short_of_nodes(fitting: JobInClusterQueue, placed: Mapping[str, PodPl
 def _flavor_with_topology_as_text(flavor: FlavorFields, view: ClusterView) -> str:
     """Return a flavor with its topology, the nodes that are counted, and their files, as a text."""
     topology_place = view.file_of_object_as_text(view.get_without_noting(Topology.gvk, "", flavor.topology))
-    nodes = view.files_of_objects_as_text(view.list_json_in_all_namespaces(Node.gvk))
+    nodes = view.files_of_objects_as_text(view.list_visible_json(Node.gvk))
     flavor_place = view.file_of_object_as_text(view.get_without_noting(ResourceFlavor.gvk, "", flavor.name))
     of = f"flavor `{flavor.name}`{flavor_place}"
     return f"topology `{flavor.topology}`{topology_place} of {of}{f' with the nodes{nodes}' if nodes else ''}"

@@ -138,7 +138,7 @@ def _are_all_nodes_tainted(nodes: SpotNodeRow, subject: Subject) -> bool:
 def _spot_rows_with_all_nodes_tainted(subject: Subject) -> frozenset[SpotNodeRow]:
     """Return the rows of which a whole cluster has nodes, all with the taint; what is not in the view may have none."""
     view, tainted, untainted = subject.cluster_view(), set[SpotNodeRow](), set[SpotNodeRow]()
-    for node in view.list_typed_in_all_namespaces(Node) if view.is_whole(Node.gvk) else ():
+    for node in view.list_visible(Node) if view.is_whole(Node.gvk) else ():
         for row in read_spot_nodes():
             if node.metadata.labels.get(row.key) == row.value:
                 (tainted if _has_spot_taint(node, row) else untainted).add(row)

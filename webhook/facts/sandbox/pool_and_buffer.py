@@ -127,7 +127,7 @@ def check_any_pool_fits_template(batch: BatchSandbox, view: ClusterView) -> Iter
         yield POOL_CHOICE.problem(path, missing=(missing,))
         return
     lacking: list[str] = []
-    for pool in view.list_typed_in_all_namespaces(Pool):
+    for pool in view.list_visible(Pool):
         if (pool.namespace or view.namespace) != view.namespace:
             continue
         lacks = " and ".join(_reasons_not_to_choose_pool(batch.spec.template.spec, pool))

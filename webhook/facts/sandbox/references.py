@@ -95,6 +95,4 @@ def _check_reference_exists(path: FieldPath, kind: type[Object], name: str, view
 
 def _objects_in_namespace(kind: type[Whole], view: ClusterView) -> list[Whole]:
     """List all objects of a kind in the namespace of the request."""
-    return [
-        obj for obj in view.list_typed_in_all_namespaces(kind) if (obj.namespace or view.namespace) == view.namespace
-    ]
+    return [obj for obj in view.list_visible(kind) if (obj.namespace or view.namespace) == view.namespace]

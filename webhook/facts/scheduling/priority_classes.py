@@ -50,11 +50,7 @@ def _priority_classes_as_json(podsets: Iterable[PodSet], subject: Subject, view:
         if not name:
             continue
         is_there = name in ALWAYS_THERE or bool(view.find(PriorityClass, name, namespaced=False))
-        near = (
-            ""
-            if is_there
-            else view.nearest(name, (known.name for known in view.list_typed_in_all_namespaces(PriorityClass)))
-        )
+        near = "" if is_there else view.nearest(name, (known.name for known in view.list_visible(PriorityClass)))
         yield {
             "podSet": podset.name,
             "path": path_as_text(podset.locate(("spec", "priorityClassName"))),

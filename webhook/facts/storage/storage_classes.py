@@ -28,7 +28,7 @@ def missing_storage_class_problem(
     """Return the problem of a StorageClass that does not exist; of a claim that is created already, the class cannot be
     changed.
     """
-    near = view.nearest(wanted, (known.name for known in view.list_typed_in_all_namespaces(StorageClass)))
+    near = view.nearest(wanted, (known.name for known in view.list_visible(StorageClass)))
     message = f"{who} asks for StorageClass `{wanted}`, which does not exist, so no volume is created for it"
     fix = f"write `{near}` if that is meant" if near else "name a StorageClass that exists"
     if is_created:

@@ -62,7 +62,7 @@ def _missing_claim_problem(name: str, path: FieldPath, subject: Subject) -> Prob
 
 
 def _claims_of_the_namespace(subject: Subject) -> tuple[str, ...]:
-    claims = subject.cluster_view().list_typed_in_all_namespaces(PersistentVolumeClaim)
+    claims = subject.cluster_view().list_visible(PersistentVolumeClaim)
     return tuple(claim.name for claim in claims if claim.namespace == subject.namespace)
 
 

@@ -52,7 +52,7 @@ class HyperNodeTiers:
 def read_hyper_node_tiers(subject: Subject) -> HyperNodeTiers:
     """Return the tiers of the cluster; call it through `Subject.once`."""
     view = subject.cluster_view()
-    nodes = view.list_typed_in_all_namespaces(HyperNode)
+    nodes = view.list_visible(HyperNode)
     numbers = [node.spec.tier for node in nodes if node.spec.tier is not None]
     names = frozenset(node.spec.tier_name for node in nodes if node.spec.tier_name)
     is_unknown = not (view.is_whole(HyperNode.gvk) or (nodes and subject.once(read_queues).is_whole))

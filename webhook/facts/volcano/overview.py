@@ -18,7 +18,7 @@ from webhook.typed.collections import Items
 
 def read_volcano_overview(view: ClusterView) -> QueueOverview:
     """Return the queues of Volcano in a cluster, below those that they name as parents."""
-    queues = {queue.name: queue for queue in view.list_typed_in_all_namespaces(Queue) if queue.name}
+    queues = {queue.name: queue for queue in view.list_visible(Queue) if queue.name}
     children: dict[str, list[str]] = {}
     for name in Items(sorted(queues), view.deadline):
         parent = queues[name].parent

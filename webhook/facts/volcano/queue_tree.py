@@ -99,7 +99,7 @@ class QueueTree:
 def read_queues(subject: Subject) -> QueueTree:
     """Return the queues of the cluster; call it through `Subject.once`."""
     view, deadline = subject.cluster_view(), subject.deadline
-    queues = Entries({queue.name: queue for queue in view.list_typed_in_all_namespaces(Queue) if queue.name}, deadline)
+    queues = Entries({queue.name: queue for queue in view.list_visible(Queue) if queue.name}, deadline)
     children: dict[str, list[str]] = {}
     for queue in queues.values():
         if queue.parent:
