@@ -11,7 +11,7 @@ from webhook.cel.cost import CostMeter
 from webhook.cel.estimate.estimate import estimate_cost
 from webhook.cel.estimate.sizes import UNBOUNDED, UNKNOWN, Range, is_bounded, range_of_value, uniform_size_bound
 from webhook.cel.types import DYN, STRING, list_of
-from webhook.errors import CompileError
+from webhook.errors import CompileError, EvaluationError
 
 DATA = Path(__file__).parent.parent / "data" / "cel"
 OVER = {
@@ -103,3 +103,46 @@ def test_arithmetic_stops_at_the_bound():
     assert UNKNOWN.multiplied_by(2) == UNKNOWN
     assert not is_bounded(UNKNOWN.multiplied_by(0.1).most)
     assert is_bounded(10**12)
+
+
+GUARDED = {
+    "a list whose size was compared": ("x.size() > 5 || x.all(y, y > 0)", 30),
+    "a list whose size was compared from the other side": ("5 < x.size() || x.all(y, y > 0)", 30),
+    "by >=, which leaves one less": ("x.size() >= 6 || x.all(y, y > 0)", 30),
+    "where it is true that it is short": ("x.size() <= 5 && x.all(y, y > 0)", 30),
+    "where it is not true that it is long": ("!(x.size() > 5 || x.size() > 9) && x.all(y, y > 0)", 34),
+    "size as a function": ("size(x) > 5 || x.all(y, y > 0)", 30),
+    "a text in a loop": ("x.size() > 5 || x.exists(y, y.size() > 9 || y.matches('a'))", 50),
+    "an optional": ("x.?a.orValue([]).size() > 5 || x.?a.orValue([]).all(y, y > 0)", 54),
+}
+UNGUARDED = {
+    "another list": "x.size() > 5 || z.all(y, y > 0)",
+    "the comparison behind": "x.all(y, y > 0) || x.size() > 5",
+    "a comparison that says that it is long": "x.size() > 5 && x.all(y, y > 0)",
+    "one of two comparisons": "(x.size() > 5 && z.size() > 5) || x.all(y, y > 0)",
+    "another element of the list": "x.exists(y, y.size() > 9 || x.exists(z, z.matches('a')))",
+    "a variable of the same name": "z.size() > 5 || x.exists(z, z.all(y, y > 0))",
+    "another default": "x.?a.orValue([1]).size() > 5 || x.?a.orValue([]).all(y, y > 0)",
+    "what is no number": "x.size() > z.size() || x.all(y, y > 0)",
+}
+
+
+@pytest.mark.parametrize(("text", "most"), GUARDED.values(), ids=GUARDED.keys())
+def test_the_worst_case_knows_sizes_that_were_compared_before(text, most):
+    program = compiled_engine().compile(text, Environment(variables={"x": DYN, "z": DYN}))
+    assert program.estimated_cost(worst=True)[1] == most
+    assert not is_bounded(program.estimated_cost()[1])
+    for size in (0, 1, 5, 6, 50):
+        for values in ([1] * size, ["b" * size] * size, {"a": [1] * size}):
+            meter = CostMeter()
+            try:
+                program.evaluate({"x": values, "z": []}, meter)
+            except EvaluationError:
+                continue
+            assert meter.cost <= most
+
+
+@pytest.mark.parametrize("text", UNGUARDED.values(), ids=UNGUARDED.keys())
+def test_the_worst_case_takes_nothing_for_compared_that_was_not(text):
+    program = compiled_engine().compile(text, Environment(variables={"x": DYN, "z": DYN}))
+    assert not is_bounded(program.estimated_cost(worst=True)[1])

@@ -7,8 +7,10 @@ is not asked about passes. A condition that failed would be refused as Forbidden
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 
@@ -16,7 +18,8 @@ from tests.e2e import apiserver
 from tests.e2e.apiserver import ApiServer
 from tests.e2e.conftest import claimgate
 from tests.export.asked import asked
-from tests.literals import request
+from tests.export.large_objects import BYTES, SHAPES, kinds_with
+from tests.literals import TABLE, request
 from webhook.attributes import Phase
 
 pytestmark = pytest.mark.e2e
@@ -126,3 +129,38 @@ def test_a_namespace_may_opt_out(server: ApiServer) -> None:
         if not done.returncode:
             break
     assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def client(server: ApiServer) -> Iterator[httpx.Client]:
+    user = yaml.safe_load(server.kubeconfig.read_text())["users"][0]["user"]
+    headers = {"authorization": f"Bearer {user['token']}"}
+    with httpx.Client(verify=apiserver.trust(server), headers=headers, base_url=server.url, timeout=60) as made:
+        yield made
+
+
+def created(obj: dict[str, Any], client: httpx.Client) -> httpx.Response:
+    group, _, version = obj["apiVersion"].rpartition("/")
+    row = TABLE.row(group, obj["kind"])
+    assert row
+    root = f"/apis/{group}/{version}" if group else f"/api/{version}"
+    return client.post(f"{root}/namespaces/default/{row.resource}", params={"dryRun": "All"}, json=obj)
+
+
+def with_portable_gpu(spec: dict[str, Any]) -> dict[str, Any]:
+    """The spec with `gpu`, of which the mutating phase is told, which comes before the API server's validation."""
+    changed = deepcopy(spec)
+    changed["containers"][-1]["resources"] = {"limits": {"gpu": "1"}}
+    return changed
+
+
+@pytest.mark.parametrize("make", SHAPES.values(), ids=SHAPES.keys())
+def test_no_large_object_exhausts_a_condition(make: Any, client: httpx.Client) -> None:
+    spec, metadata = make(BYTES)
+    for obj in kinds_with(with_portable_gpu(spec), metadata):
+        answer = created(obj, client).text
+        assert "failed calling webhook" in answer, (obj["kind"], answer[:500])
+        assert "mutate.claimgate.dev" in answer, (obj["kind"], answer[:500])
+    for obj in kinds_with(spec, metadata):
+        answer = created(obj, client)
+        assert answer.status_code == 422 or "failed calling webhook" in answer.text, (obj["kind"], answer.text[:500])

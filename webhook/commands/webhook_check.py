@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from webhook import documents, terminal
+from webhook.cel.library.declaration import Version
 from webhook.errors import InputError, LookupFailed, Problem
+from webhook.export.condition_costs import costly_conditions
 from webhook.export.lockout import Namespaces, lockout_dangers
 from webhook.manifests.label_selectors import labels_of
 from webhook.manifests.webhook_configurations import (
@@ -23,8 +25,12 @@ from webhook.policy.policy_set import PolicySet
 _FINE: Final = "nothing can block the cluster"
 
 
-def check_files(named: Sequence[str]) -> int:
-    """Print how the configurations of files can block a cluster; return 1 when one can.
+def check_files(named: Sequence[str], version: Version) -> int:
+    """Print how the configurations of files can block a cluster, or not be asked; return 1 when there is anything.
+
+    Args:
+        named: files.
+        version: the Kubernetes version of the API server.
 
     Raises:
         InputError: nothing can be read, or there is no configuration.
@@ -38,11 +44,17 @@ def check_files(named: Sequence[str]) -> int:
     ]
     if not configurations:
         raise InputError(*(Problem(message="there is no webhook configuration", file=name) for name in named))
-    return _print_and_return_exit_code([str(danger) for each in configurations for danger in lockout_dangers(each, {})])
+    dangers = [str(danger) for each in configurations for danger in lockout_dangers(each, {})]
+    costs = [told for each in configurations for told in costly_conditions(each, version)]
+    return _print_and_return_exit_code([*dangers, *costs])
 
 
-def check_live(kubeconfig: Path | None, name: str, role: Mapping[str, Any], phases: int, loaded: PolicySet) -> int:
+def check_live(
+    kubeconfig: Path | None, name: str, role: Mapping[str, Any], phases: int, loaded: PolicySet, version: Version
+) -> int:
     """Print how any configuration of a cluster can block it, ours as if it failed closed, and what ours lacks for that.
+
+    Of ours it prints also which matchConditions may cost too much; those of others are others' business.
 
     Args:
         kubeconfig: of the cluster; None for kubectl's.
@@ -50,6 +62,7 @@ def check_live(kubeconfig: Path | None, name: str, role: Mapping[str, Any], phas
         role: the ClusterRole that the loaded policies need.
         phases: in how many phases there is something to register.
         loaded: the policies.
+        version: the Kubernetes version of the API server.
     """
     from webhook.cluster.connection import connect_to_cluster
     from webhook.commands.answering import check_answer_to_dry_run_pod, translates_gpu_in_empty_cluster
@@ -67,6 +80,7 @@ def check_live(kubeconfig: Path | None, name: str, role: Mapping[str, Any], phas
         ]
     except LookupFailed as error:
         raise InputError(Problem(message=f"the cluster cannot be asked: {error}")) from None
+    costs = [told for each in configurations if each.metadata.name == name for told in costly_conditions(each, version)]
     ours = [_with_failure_policy_fail(each) for each in configurations if each.metadata.name == name]
     others = [each for each in configurations if each.metadata.name != name]
     lines = [str(danger) for each in (*ours, *others) for danger in lockout_dangers(each, namespaces)]
@@ -76,7 +90,7 @@ def check_live(kubeconfig: Path | None, name: str, role: Mapping[str, Any], phas
             cluster.connection, ours, namespaces, is_changed=translates_gpu_in_empty_cluster(loaded)
         )
         lacks = list(prefix_lines_with_name("answer to a dry run", answers))
-    return _print_and_return_exit_code([*lacks, *lines])
+    return _print_and_return_exit_code([*lacks, *lines, *costs])
 
 
 def _with_failure_policy_fail(configuration: WebhookConfiguration) -> WebhookConfiguration:

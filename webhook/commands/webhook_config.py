@@ -112,7 +112,11 @@ def command(
         bool, typer.Option("--rbac", help="Print the ClusterRole for what the policies look up, named --name, instead.")
     ] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Say how configurations could block a cluster, instead: PATH or --live.")
+        bool, typer.Option(
+            "--check",
+            help="Say how configurations could block a cluster, and which matchConditions a large object could "
+            "exhaust, instead: PATH or --live.",
+        ),
     ] = False,
     live: Annotated[
         bool,
@@ -151,7 +155,7 @@ def command(
     if watch and (check or rbac or not is_live):
         raise ConfigurationError("webhook-config: --watch needs --live, and neither --check nor --rbac")
     if check and path:
-        return check_files(path)
+        return check_files(path, settings.kubernetes_version)
     client, own = _client_config(service, url)
     _check_names("--name", name)
     _check_names("--exclude-namespace", *(exclude_namespace or ()))
@@ -179,7 +183,7 @@ def command(
     wanted = {phase: webhook_registrations(loaded, phase, any_pod=any_pod) for phase in Phase}
     manifests = webhook_configurations(wanted, registration)
     if check:
-        return check_live(kubeconfig, name, role, len(manifests), loaded)
+        return check_live(kubeconfig, name, role, len(manifests), loaded, settings.kubernetes_version)
     if not manifests:
         raise ConfigurationError(_NEVER)
     sys.stderr.write(terminal.lines(_note_of_rules_skipped_for_pods(wanted)))

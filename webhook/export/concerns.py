@@ -3,8 +3,12 @@
 A policy names it in its annotation `concerns`. The expressions become matchConditions of webhooks, so that an object
 without any of it never leaves the API server. They are about kinds of Kubernetes with pods, which API servers send in
 their types: absent fields are looked at by `?`, and the lists and maps of Go that may be null are compared with null,
-so that no expression can fail. What is longer than a few hundred steps concerns every policy: the cost limit of an
-expression (k8s.io/apiserver v0.36 pkg/cel, PerCallLimit: a million) is far above what is left.
+so that no expression can fail.
+
+Nor may one be stopped for its cost: under failurePolicy Ignore the API server then skips the webhook, and a user could
+make an object that no policy sees. So each part asks first whether something is large, which concerns every policy,
+and reads a text or walks a list only behind that. `tests/export/test_condition_costs.py` holds that the estimate for
+any request stays inside the limits (k8s.io/apiserver v0.36 pkg/apis/cel/config.go): a million for an expression.
 """
 
 from __future__ import annotations
@@ -15,15 +19,26 @@ from typing import Final
 _CONTAINERS: Final = 8
 _WORDS: Final = 16
 _WORD: Final = 256
+_IMAGE: Final = 256
 _ENTRIES: Final = 64
-"""The most containers of a list, words of a command, characters of a word, and variables, labels or annotations that
-are walked: an ordinary Pod has fewer."""
+_NAME: Final = 64
+_KEY: Final = 317
+_QUANTITY: Final = 64
+"""The most that is walked or read: containers of a list, words of a command, characters of a word and of an image,
+variables, labels or annotations, characters of a variable's name, of a label's key (253 of its domain, a slash, 63), and
+of a quantity. An ordinary Pod has fewer."""
 _AMOUNTS: Final = '["cpu", "memory", "ephemeral-storage"]'
+_NUMBER_OF_AMOUNTS: Final = 3
 _LAUNCHERS: Final = "torch|accelerate|deepspeed|\\\\bds\\\\b|[$`]"
 """As `mentions_launcher` of webhook/facts/launch."""
 _VARIABLES: Final = "RANK|TF_CONFIG|MASTER_ADDR|WORLD_SIZE|VISIBLE_DEVICES"
 _IMAGES: Final = "cuda|nvidia|-gpu|rocm"
 """Wider than `images` of webhook/facts/gpu/devices.yaml."""
+
+
+def _is_no_short_quantity(value: str) -> str:
+    return f"type({value}) != string || {value}.size() > {_QUANTITY} || !isQuantity({value})"
+
 
 _SPEC: Final = {
     "claims": "s.?resourceClaims.hasValue()",
@@ -35,23 +50,23 @@ _SPEC: Final = {
 _CONTAINER: Final = {
     "devices": (
         "[c.?resources.?limits, c.?resources.?requests].exists(m, "
-        f"m.orValue(null) != null && !m.value().all(k, k in {_AMOUNTS}))"
+        f"m.orValue(null) != null && (m.value().size() > {_NUMBER_OF_AMOUNTS} || "
+        f"!m.value().all(k, k in {_AMOUNTS})))"
     ),
     "portable-gpu": (
-        '[c.?resources.?limits, c.?resources.?requests].exists(m, m.orValue(null) != null && "gpu" in m.value())'
+        '[c.?resources.?limits, c.?resources.?requests].exists(m, m.orValue(null) != null && m.value()[?"gpu"].hasValue())'
     ),
     "claims": "c.?resources.?claims.hasValue()",
     "amounts": (
         f"{_AMOUNTS}.exists(k, c.?resources.?limits[?k].hasValue() && c.?resources.?requests[?k].hasValue() && "
-        "!(type(c.resources.limits[k]) == string && isQuantity(c.resources.limits[k]) && "
-        "type(c.resources.requests[k]) == string && isQuantity(c.resources.requests[k]) && "
-        "quantity(c.resources.requests[k]).compareTo(quantity(c.resources.limits[k])) <= 0))"
+        f"({_is_no_short_quantity('c.resources.limits[k]')} || {_is_no_short_quantity('c.resources.requests[k]')} || "
+        "quantity(c.resources.requests[k]).compareTo(quantity(c.resources.limits[k])) > 0))"
     ),
     "launchers": (
         f"[c.?command, c.?args].exists(w, w.orValue(null) != null && (w.value().size() > {_WORDS} || "
         f'w.value().exists(a, a.size() > {_WORD} || a.matches("{_LAUNCHERS}"))))'
     ),
-    "gpu-images": f'c.?image.orValue("").matches("{_IMAGES}")',
+    "gpu-images": f'c.?image.orValue("").size() > {_IMAGE} || c.?image.orValue("").matches("{_IMAGES}")',
 }
 """Of a container `c`."""
 _VARIABLE: Final = frozenset(("launchers", "gpu-images"))
@@ -87,7 +102,7 @@ def concerns_condition(words: Iterable[str], spec: str, metadata: Iterable[str])
     if wanted & _VARIABLE:
         of_containers.append(
             f"c.?env.orValue(null) != null && (c.env.size() > {_ENTRIES} || "
-            f'c.env.exists(e, e.?name.orValue("").matches("{_VARIABLES}")))'
+            f'c.env.exists(e, e.?name.orValue("").size() > {_NAME} || e.?name.orValue("").matches("{_VARIABLES}")))'
         )
     if of_containers:
         lists = "[s.?containers, s.?initContainers, s.?ephemeralContainers]"
@@ -101,6 +116,6 @@ def concerns_condition(words: Iterable[str], spec: str, metadata: Iterable[str])
         maps = ", ".join(f"{place}.?{name}" for place in metadata for name in ("labels", "annotations"))
         alternatives.append(
             f"[{maps}].exists(m, m.orValue(null) != null && "
-            f'(m.value().size() > {_ENTRIES} || m.value().exists(k, k.matches("{_KEYS}"))))'
+            f'(m.value().size() > {_ENTRIES} || m.value().exists(k, k.size() > {_KEY} || k.matches("{_KEYS}"))))'
         )
     return f"[object, oldObject].exists(o, o != null && ({' || '.join(alternatives)}))" if alternatives else "false"

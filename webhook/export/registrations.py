@@ -25,8 +25,9 @@ from webhook.policy.policy_set import PolicySet
 NOT_A_MIRROR: Final = (
     "not-a-mirror-pod",
     (
-        '!("system:nodes" in request.userInfo.?groups.orValue([])) || '
-        '!(object.?metadata.?annotations[?"kubernetes.io/config.mirror"].hasValue())'
+        '!(object.?metadata.?annotations[?"kubernetes.io/config.mirror"].hasValue()) || '
+        "request.userInfo.?groups.orValue([]).size() > 1000 || "
+        '!("system:nodes" in request.userInfo.?groups.orValue([]))'
     ),
 )
 """A kubelet shows its static Pods to the API server as mirror Pods: they run already."""

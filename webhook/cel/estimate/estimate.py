@@ -6,7 +6,8 @@ schema; for admission policies it has no sizes, as every object is dyn, and only
 without sizes most loops are UNBOUNDED. Two things are ours: results that have no known size are not taken to be small
 where Go's arithmetic wraps around; and `worst` gives what an evaluation counts where cel-go's estimate is below it:
 1 for each field of a dyn value, the text of startsWith, the longest pattern of formats, the elements of what is walked
-through. Elements of elements are taken in one level deep.
+through. Elements of elements are taken in one level deep. Comparisons of a size bound the operands behind them
+(guards.py).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from webhook.cel.estimate.calls import OverloadCall, estimate_call
+from webhook.cel.estimate.guards import SizeGuards
 from webhook.cel.estimate.macros import estimate_macro
 from webhook.cel.estimate.results import with_result_size
 from webhook.cel.estimate.sizes import (
@@ -69,10 +71,26 @@ class CostEstimator:
         self.sizes = sizes
         self.worst = worst
         self.scope: dict[str, NodeEstimate] = {}
+        self.guards = SizeGuards()
 
     def estimate_node(self, node: Node) -> NodeEstimate:
         """Return the estimated cost of a node and what is known of its value."""
-        return _HANDLERS[type(node)](self, node)
+        estimated: NodeEstimate = _HANDLERS[type(node)](self, node)
+        most = self.guards.bound_of(node)
+        if most is None or estimated.size_range.most <= most:
+            return estimated
+        return replace(estimated, size=Range(min(estimated.size_range.least, most), most))
+
+    def estimate_operands(self, operands: Sequence[Node], *, is_true: bool) -> list[NodeEstimate]:
+        """Return the estimates of operands of which each is evaluated where those before it are true, or false."""
+        if not self.worst:
+            return [self.estimate_node(each) for each in operands]
+        before, estimated = self.guards, []
+        for each in operands:
+            estimated.append(self.estimate_node(each))
+            self.guards = self.guards.with_operand_decided(each, is_true=is_true)
+        self.guards = before
+        return estimated
 
     def with_known_size(self, part: NodeEstimate) -> NodeEstimate:
         """Return the part with its size, if the sizes of inputs or its type tell it."""
@@ -128,8 +146,9 @@ class CostEstimator:
     def estimate_with_variables(self, node: Node, variables: Mapping[str, NodeEstimate]) -> NodeEstimate:
         """Return the estimate of a node that sees more variables."""
         before, self.scope = self.scope, {**self.scope, **variables}
+        guards, self.guards = self.guards, self.guards.without_names(variables)
         estimated = self.estimate_node(node)
-        self.scope = before
+        self.scope, self.guards = before, guards
         return estimated
 
     def estimate_of_macro_variable(self, name: str) -> NodeEstimate | None:
@@ -200,11 +219,12 @@ def _estimate_has(estimator: CostEstimator, node: Has) -> NodeEstimate:
 def _estimate_call_node(estimator: CostEstimator, node: Call) -> NodeEstimate:
     static = estimator.checked.type_of(node)
     reference = estimator.checked.name_referred_to(node)
+    if node.function in ("_&&_", "_||_"):
+        operands = estimator.estimate_operands(node.arguments, is_true=node.function == "_&&_")
+        most = sum((each.cost for each in operands), NOTHING).most
+        return NodeEstimate(BOOL, Range(operands[0].cost.least, most), ONE)
     arguments = [estimator.estimate_node(each) for each in node.arguments]
     target = estimator.estimate_node(node.target) if node.target is not None and reference is None else None
-    if node.function in ("_&&_", "_||_"):
-        most = sum((each.cost for each in arguments), NOTHING).most
-        return NodeEstimate(BOOL, Range(arguments[0].cost.least, most), ONE)
     if node.function == "_?_:_":
         return estimator.estimate_conditional(static, *arguments)
     if node.function == "dyn" and target is None:

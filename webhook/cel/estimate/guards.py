@@ -1,0 +1,115 @@
+"""Finds what a comparison of a size says of the operands behind it: in `x.size() > 8 || …`, x has 8 at most.
+
+An evaluation goes from left to right and stops at the first operand that decides, so an operand of `||` is evaluated
+only where all before it are false, or fail. One whose size() fails has no size. Knows trees, no costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from webhook.cel.syntax.tree import Call, Has, Ident, ListNode, Literal, Macro, Node, Select, children
+
+_MOST_IF_FALSE: Final[Mapping[str, int]] = {"_>_": 0, "_>=_": -1}
+_MOST_IF_TRUE: Final[Mapping[str, int]] = {"_<=_": 0, "_<_": -1}
+"""What is added to the number that a size is compared with, to have the greatest size."""
+_MIRRORED: Final[Mapping[str, str]] = {"_>_": "_<_", "_>=_": "_<=_", "_<_": "_>_", "_<=_": "_>=_"}
+
+
+@dataclass(slots=True)
+class SizeGuards:
+    """The greatest sizes of some parts of an expression, by what is written there, wherever it stands.
+
+    `names` are the identifiers in each part: a macro that declares one of them means another value by it.
+    """
+
+    most: dict[int, int] = field(default_factory=dict)
+    names: dict[int, frozenset[str]] = field(default_factory=dict)
+    _numbers: dict[object, int] = field(default_factory=dict)
+    _number_of_node: dict[int, int] = field(default_factory=dict)
+
+    def bound_of(self, node: Node) -> int | None:
+        """Return the greatest size of a part, or None where nothing is said of it."""
+        return self.most.get(self._number(node)) if self.most else None
+
+    def with_operand_decided(self, operand: Node, *, is_true: bool) -> SizeGuards:
+        """Return the guards where an operand is known to be true, or false."""
+        most, names = dict(self.most), dict(self.names)
+        for part, size in _sizes_known(operand, is_true=is_true):
+            number = self._number(part)
+            most[number] = min(size, most.get(number, size))
+            names[number] = _identifiers(part)
+        return SizeGuards(most, names, self._numbers, self._number_of_node)
+
+    def without_names(self, declared: Collection[str]) -> SizeGuards:
+        """Return the guards inside a macro that declares some variables."""
+        most = {number: size for number, size in self.most.items() if self.names[number].isdisjoint(declared)}
+        return SizeGuards(most, self.names, self._numbers, self._number_of_node)
+
+    def _number(self, node: Node) -> int:
+        """Return a number that parts have in common which are written alike; each node is looked at once."""
+        known = self._number_of_node.get(id(node))
+        if known is None:
+            what = (type(node), _own_text(node), *[self._number(each) for each in children(node)])
+            known = self._number_of_node[id(node)] = self._numbers.setdefault(what, len(self._numbers))
+        return known
+
+
+def _own_text(node: Node) -> object:
+    """Return what a node says itself; a map, a structure or a list with optional elements is like no other one."""
+    match node:
+        case Literal():
+            return type(node.value), repr(node.value)
+        case Ident():
+            return node.name
+        case Select() | Has():
+            return node.field, isinstance(node, Select) and node.optional
+        case Call():
+            return node.function, node.target is None
+        case Macro():
+            return node.name, node.variables
+        case ListNode() if not node.optional:
+            return len(node.elements)
+        case _:
+            return id(node)
+
+
+def _sizes_known(operand: Node, *, is_true: bool) -> Iterator[tuple[Node, int]]:
+    """Yield parts of an operand with their greatest sizes, where the operand is true, or false."""
+    if not isinstance(operand, Call):
+        return
+    if operand.function == "!_":
+        yield from _sizes_known(operand.arguments[0], is_true=not is_true)
+    elif operand.function == ("_&&_" if is_true else "_||_"):
+        for each in operand.arguments:
+            yield from _sizes_known(each, is_true=is_true)
+    elif operand.function in _MIRRORED:
+        left, right = operand.arguments
+        function = operand.function
+        if isinstance(left, Literal):
+            left, right, function = right, left, _MIRRORED[function]
+        measured = _measured_part(left)
+        added = (_MOST_IF_TRUE if is_true else _MOST_IF_FALSE).get(function)
+        if measured is not None and added is not None and isinstance(right, Literal) and type(right.value) is int:
+            yield measured, max(right.value + added, 0)
+
+
+def _measured_part(node: Node) -> Node | None:
+    """Return x of `x.size()` or `size(x)`."""
+    if not isinstance(node, Call) or node.function != "size":
+        return None
+    measured = node.arguments if node.target is None else (node.target, *node.arguments)
+    return measured[0] if len(measured) == 1 else None
+
+
+def _identifiers(node: Node) -> frozenset[str]:
+    names: set[str] = set()
+    waiting = [node]
+    while waiting:
+        each = waiting.pop()
+        waiting.extend(children(each))
+        if isinstance(each, Ident):
+            names.add(each.name.removeprefix("."))
+    return frozenset(names)

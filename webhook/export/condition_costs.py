@@ -1,0 +1,90 @@
+"""What the matchConditions of a webhook may cost an API server, which stops at a limit.
+
+Where a condition is stopped, `failurePolicy: Ignore` skips the webhook, so that a user makes an object that no policy
+sees, and `Fail` refuses the object without a reason. Knows expressions and sizes, no objects. Limits: k8s.io/apiserver
+v0.36 pkg/apis/cel/config.go, for each condition and for all of a webhook; sizes: a request has at most 3 MiB
+(pkg/server/config.go MaxRequestBodyBytes), and its headers, from which the user comes, 1 MiB (net/http
+DefaultMaxHeaderBytes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.cel import compiled_engine
+from webhook.cel.cost import MATCH_CONDITIONS_BUDGET, PER_CALL_LIMIT
+from webhook.cel.estimate.sizes import Range, uniform_size_bound
+from webhook.cel.library.declaration import Version
+from webhook.cel.types import BOOL, Type
+from webhook.errors import CompileError
+from webhook.manifests.webhook_configurations import Webhook, WebhookConfiguration
+from webhook.policy.declarations import create_expression_environment
+from webhook.policy.worst_case import REQUEST_SIZE
+
+_HEADERS: Final = 1 << 20
+_LEAST_OF_GROUP: Final = len("Impersonate-Group: a\r\n")
+_OF_OBJECTS: Final = uniform_size_bound(REQUEST_SIZE)
+_OF_REQUEST: Final = uniform_size_bound(_HEADERS)
+_LISTS_OF_REQUEST: Final = Range(0, _HEADERS // _LEAST_OF_GROUP)
+
+
+def costly_conditions(configuration: WebhookConfiguration, version: Version) -> Iterator[str]:
+    """Yield a sentence about each webhook whose matchConditions may cost more than an API server spends on them.
+
+    The cost is the most that a request of any shape may have, so a webhook about which nothing is said stays inside.
+
+    Args:
+        configuration: ours or any other.
+        version: the Kubernetes version of the API server.
+    """
+    for webhook in configuration.webhooks:
+        for what, fix in _reasons(webhook, version):
+            yield f"{configuration.kind} {configuration.metadata.name}: {webhook.name}: {what}; {fix}"
+
+
+def most_cost_of_condition(expression: str, version: Version) -> int:
+    """Return the most that a matchCondition may cost.
+
+    Raises:
+        CompileError: no API server takes the expression.
+    """
+    environment = create_expression_environment(version, params=False, authorizer=True, mutation=False)
+    program = compiled_engine().compile(expression.strip(), environment, expects=(BOOL,))
+    return program.estimated_cost(_size_of_input, worst=True)[1]
+
+
+def _size_of_input(path: tuple[str, ...], static: Type) -> Range | None:
+    if path[:1] != ("request",):
+        return _OF_OBJECTS(path, static)
+    return _LISTS_OF_REQUEST if static.name in ("list", "map") else _OF_REQUEST(path, static)
+
+
+def _reasons(webhook: Webhook, version: Version) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the costs of a webhook, and what to do."""
+    effect = (
+        "the webhook is then not asked" if webhook.failure_policy == "Ignore" else "the object is then refused for that"
+    )
+    total = 0
+    for condition in webhook.match_conditions:
+        named = f"its matchCondition `{condition.name}`"
+        try:
+            cost = most_cost_of_condition(condition.expression, version)
+        except CompileError as error:
+            first = str(error).partition("\n")[0]
+            yield f"the cost of {named} is not known, because it does not compile: {first}", "correct the expression"
+            continue
+        total += cost
+        if cost > PER_CALL_LIMIT:
+            yield (
+                f"{named} may cost more on a large object than the {PER_CALL_LIMIT:,} at which an API server stops, "
+                f"and {effect}",
+                "compare sizes before a text is read or a list is walked, as in `x.size() > 64 || x.exists(…)`",
+            )
+            return
+    if total > MATCH_CONDITIONS_BUDGET:
+        yield (
+            f"its matchConditions may together cost more on a large object than the {MATCH_CONDITIONS_BUDGET:,} at "
+            f"which an API server stops, and {effect}",
+            "write fewer or cheaper ones",
+        )
