@@ -45,6 +45,12 @@ class GroupVersionKind(NamedTuple):
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
+def parse_group_kind(text: str) -> tuple[str, str]:
+    """Return group and kind of `Job.batch`, or of `Pod`, which is of the core group."""
+    kind, _, group = text.partition(".")
+    return group, kind
+
+
 NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
 POD: Final = GroupVersionKind("", "v1", "Pod")
 CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")

@@ -6,7 +6,6 @@ from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.quantity import parse_quantity
 from webhook.typed import fields
-from webhook.typed.objects import Metadata
 from webhook.typed.view import ReadingContext, Typed
 
 
@@ -113,12 +112,6 @@ def test_a_field_counts_as_set_where_its_value_is_still_to_be_filled_in():
 def test_objects_differ_in_some_fields_or_at_all():
     one, other = sample(text="a", number=1), sample(text="a", number=2)
     assert (one.differs(other), one.differs(other, "text"), one.differs(other, "text", "number")) == (True, False, True)
-
-
-def test_a_controller_is_an_owner_that_says_so():
-    owners = [{"kind": "Job"}, {"kind": "ReplicaSet", "controller": True}]
-    read = [Metadata({"ownerReferences": owners[:count]}, (), ReadingContext()) for count in (1, 2)]
-    assert [metadata.is_controlled for metadata in read] == [False, True]
 
 
 MAPS = ("part_map", "labels", "amounts", "quantities", "text_lists", "number_map", "truths")

@@ -8,7 +8,6 @@ from webhook.typed.pod_parts import (
     DEVICE_CLASSES,
     DEVICES,
     EPHEMERAL_CONTAINERS,
-    NO_CONTROLLER,
     POD_RESOURCES,
     RESOURCES,
     RUNTIME_CLASS,
@@ -63,12 +62,11 @@ def test_names_stand_for_every_place_of_a_pod():
     ],
 )
 def test_a_part_is_seen(spec, parts):
-    assert has(**spec).present == {*parts, NO_CONTROLLER}
+    assert has(**spec).present == set(parts)
 
 
-def test_the_metadata_says_who_made_a_pod_and_what_is_noted_on_it():
-    owners = [{"controller": None}, {"controller": True}]
-    made = Pod.of({"metadata": {"annotations": {"a": "b", "c": None}, "ownerReferences": owners}})
+def test_the_metadata_says_what_is_noted_on_a_pod():
+    made = Pod.of({"metadata": {"annotations": {"a": "b", "c": None}}})
     assert made.parts.present == {"a"}
 
 
@@ -79,7 +77,7 @@ def test_images_are_those_of_all_containers():
 
 @pytest.mark.parametrize("pod", [{"spec": "x"}, {"metadata": [], "spec": {}}])
 def test_what_no_api_server_has_decoded_is_an_error(pod):
-    assert Pod.of(pod).parts.present == {NO_CONTROLLER}
+    assert Pod.of(pod).parts.present == set()
     with pytest.raises(TypeError):
         assert Pod.of(pod, (), ReadingContext(is_decoded=True)).parts
 

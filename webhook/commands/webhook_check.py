@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,18 +50,23 @@ def check_files(named: Sequence[str], version: Version) -> int:
     return _print_and_return_exit_code([*dangers, *costs])
 
 
-def check_live(
-    kubeconfig: Path | None, name: str, role: Mapping[str, Any], phases: int, loaded: PolicySet, version: Version
-) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedInstallation:
+    """What an installation needs: the name of its configurations, a ClusterRole, and in how many phases it is asked."""
+
+    name: str
+    role: Mapping[str, Any]
+    phases: int
+
+
+def check_live(kubeconfig: Path | None, wanted: WantedInstallation, loaded: PolicySet, version: Version) -> int:
     """Print how any configuration of a cluster can block it, ours as if it failed closed, and what ours lacks for that.
 
     Of ours it prints also which matchConditions may cost too much; those of others are others' business.
 
     Args:
         kubeconfig: of the cluster; None for kubectl's.
-        name: of our own configurations.
-        role: the ClusterRole that the loaded policies need.
-        phases: in how many phases there is something to register.
+        wanted: what the loaded policies need.
         loaded: the policies.
         version: the Kubernetes version of the API server.
     """
@@ -80,11 +86,16 @@ def check_live(
         ]
     except LookupFailed as error:
         raise InputError(Problem(message=f"the cluster cannot be asked: {error}")) from None
-    costs = [told for each in configurations if each.metadata.name == name for told in costly_conditions(each, version)]
-    ours = [_with_failure_policy_fail(each) for each in configurations if each.metadata.name == name]
-    others = [each for each in configurations if each.metadata.name != name]
+    costs = [
+        told
+        for each in configurations
+        if each.metadata.name == wanted.name
+        for told in costly_conditions(each, version)
+    ]
+    ours = [_with_failure_policy_fail(each) for each in configurations if each.metadata.name == wanted.name]
+    others = [each for each in configurations if each.metadata.name != wanted.name]
     lines = [str(danger) for each in (*ours, *others) for danger in lockout_dangers(each, namespaces)]
-    lacks = list(steps_before_enforcing(cluster, ours, role, phases))
+    lacks = list(steps_before_enforcing(cluster, ours, wanted.role, wanted.phases))
     if not lacks:  # else that would be why no answer comes
         answers = check_answer_to_dry_run_pod(
             cluster.connection, ours, namespaces, is_changed=translates_gpu_in_empty_cluster(loaded)

@@ -20,7 +20,7 @@ import typer
 from webhook import assembly, terminal
 from webhook.attributes import NAME_LABEL, Phase
 from webhook.commands import options
-from webhook.commands.webhook_check import check_files, check_live
+from webhook.commands.webhook_check import WantedInstallation, check_files, check_live
 from webhook.errors import ConfigurationError, InputError, LookupFailed, Problem
 from webhook.export.cluster_role import cluster_role
 from webhook.export.registrations import Webhook, WebhooksOfPhase, webhook_registrations
@@ -112,7 +112,8 @@ def command(
         bool, typer.Option("--rbac", help="Print the ClusterRole for what the policies look up, named --name, instead.")
     ] = False,
     check: Annotated[
-        bool, typer.Option(
+        bool,
+        typer.Option(
             "--check",
             help="Say how configurations could block a cluster, and which matchConditions a large object could "
             "exhaust, instead: PATH or --live.",
@@ -183,7 +184,8 @@ def command(
     wanted = {phase: webhook_registrations(loaded, phase, any_pod=any_pod) for phase in Phase}
     manifests = webhook_configurations(wanted, registration)
     if check:
-        return check_live(kubeconfig, name, role, len(manifests), loaded, settings.kubernetes_version)
+        needed = WantedInstallation(name=name, role=role, phases=len(manifests))
+        return check_live(kubeconfig, needed, loaded, settings.kubernetes_version)
     if not manifests:
         raise ConfigurationError(_NEVER)
     sys.stderr.write(terminal.lines(_note_of_rules_skipped_for_pods(wanted)))

@@ -25,8 +25,8 @@ _NAME: Final = 64
 _KEY: Final = 317
 _QUANTITY: Final = 64
 """The most that is walked or read: containers of a list, words of a command, characters of a word and of an image,
-variables, labels or annotations, characters of a variable's name, of a label's key (253 of its domain, a slash, 63), and
-of a quantity. An ordinary Pod has fewer."""
+variables, labels or annotations, characters of a variable's name, of a label's key (253 of its domain, a slash, 63),
+and of a quantity. An ordinary Pod has fewer."""
 _AMOUNTS: Final = '["cpu", "memory", "ephemeral-storage"]'
 _NUMBER_OF_AMOUNTS: Final = 3
 _LAUNCHERS: Final = "torch|accelerate|deepspeed|\\\\bds\\\\b|[$`]"
@@ -54,7 +54,8 @@ _CONTAINER: Final = {
         f"!m.value().all(k, k in {_AMOUNTS})))"
     ),
     "portable-gpu": (
-        '[c.?resources.?limits, c.?resources.?requests].exists(m, m.orValue(null) != null && m.value()[?"gpu"].hasValue())'
+        "[c.?resources.?limits, c.?resources.?requests].exists(m, "
+        'm.orValue(null) != null && m.value()[?"gpu"].hasValue())'
     ),
     "claims": "c.?resources.?claims.hasValue()",
     "amounts": (

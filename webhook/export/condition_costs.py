@@ -76,15 +76,10 @@ def _reasons(webhook: Webhook, version: Version) -> Iterator[tuple[str, str]]:
             continue
         total += cost
         if cost > PER_CALL_LIMIT:
-            yield (
-                f"{named} may cost more on a large object than the {PER_CALL_LIMIT:,} at which an API server stops, "
-                f"and {effect}",
-                "compare sizes before a text is read or a list is walked, as in `x.size() > 64 || x.exists(…)`",
-            )
+            over = f"{named} may cost more on a large object than the {PER_CALL_LIMIT:,} at which an API server stops"
+            fix = "compare sizes before a text is read or a list is walked, as in `x.size() > 64 || x.exists(…)`"
+            yield f"{over}, and {effect}", fix
             return
     if total > MATCH_CONDITIONS_BUDGET:
-        yield (
-            f"its matchConditions may together cost more on a large object than the {MATCH_CONDITIONS_BUDGET:,} at "
-            f"which an API server stops, and {effect}",
-            "write fewer or cheaper ones",
-        )
+        over = f"cost more on a large object than the {MATCH_CONDITIONS_BUDGET:,} at which an API server stops"
+        yield f"its matchConditions may together {over}, and {effect}", "write fewer or cheaper ones"

@@ -35,6 +35,8 @@ class Check:
         run: walks the object and gives what is wrong, charging what it walks to the subject's deadline.
         kinds: the objects that it is about, as pairs of group and kind; () for every object.
         other_than: those of `kinds` that it is not about.
+        of_made_objects: whether it is about objects that the controller of another object made. Where it is not, it
+            was asked about that object.
         of_deletions: whether it is about objects that are being deleted, which no other check is asked about.
         of_pods_with: what a Pod must have any of, to be asked about (typed/pod_parts.py); () for every Pod.
         when: whether it may have something to say at all, to be asked for with `Subject.once`; None if always.
@@ -49,6 +51,7 @@ class Check:
     kinds: frozenset[tuple[str, str]] = field(default=frozenset())
     other_than: frozenset[tuple[str, str]] = field(default=frozenset())
     lookups: tuple[Interest, ...] = ()
+    of_made_objects: bool = True
     of_deletions: bool = False
     of_pods_with: frozenset[str] = frozenset()
     when: Callable[[Subject], bool] | None = None
@@ -112,6 +115,8 @@ def _run_checks_of_group(group: str, checks: Iterable[Check], subject: Subject) 
         for each in checks:
             if each.of_pods_with and _is_pod_with_none_of_parts(each.of_pods_with, subject):
                 continue
+            if not each.of_made_objects and subject.once(is_made_by_controller):
+                continue
             if each.when is not None:
                 is_about = subject.results.get(each.when)  # as `once`, without a call: groups share what they ask
                 if not (subject.once(each.when) if is_about is None else is_about):
@@ -133,6 +138,16 @@ def _run_checks_of_group(group: str, checks: Iterable[Check], subject: Subject) 
     return CheckResults(
         tuple(each for each in problems if not each.missing), tuple(each for each in problems if each.missing)
     )
+
+
+def is_made_by_controller(subject: Subject) -> bool:
+    """Return whether the controller of another object made an object, to be asked for with `Subject.once`.
+
+    A user may write any owner. One is believed only where the workload table says that its kind makes such objects; it
+    is not looked up, because a view of the cluster is behind what controllers make.
+    """
+    owners = subject.metadata.owner_references
+    return any(each.controller and subject.table.does_kind_make(each.group_kind, subject.group_kind) for each in owners)
 
 
 def _is_pod_with_none_of_parts(parts: frozenset[str], subject: Subject) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from webhook.attributes import NAMESPACE, GroupVersionKind
@@ -29,21 +28,6 @@ _MOST_OF_PREFIX: Final = 58
 _SUFFIX: Final = "xxxxx"
 
 
-class _IsControlled(Field[bool]):
-    """Whether one of the owners is a controller; asked of every pod, and so without an object for each owner."""
-
-    def read(self, value: Any, owner: Typed) -> bool:
-        """Return whether one of the owners in the list `value` is a controller."""
-        listed = value if isinstance(value, list) else []
-        owner.reading.deadline.spend(len(listed))
-        return has_controller(listed)
-
-
-def has_controller(owners: Sequence[Any]) -> bool:
-    """Return whether one of the ownerReferences of an object is its controller; the caller charges for walking them."""
-    return True in [isinstance(owner, dict) and owner.get("controller") is True for owner in owners]
-
-
 class _LabelAndAnnotationKeys(Field[str]):
     """The keys of labels and annotations as one text, in which a name is looked for."""
 
@@ -56,11 +40,7 @@ class _LabelAndAnnotationKeys(Field[str]):
 
 
 class Metadata(Typed):
-    """meta/v1 ObjectMeta.
-
-    `is_controlled`: a controller made the object, of another one. `keys` are those of labels and annotations, one a
-    line.
-    """
+    """meta/v1 ObjectMeta. `keys` are those of labels and annotations, one a line."""
 
     name = Text()
     generate_name = Text()
@@ -70,7 +50,6 @@ class Metadata(Typed):
     creation_timestamp = Text()
     deletion_timestamp = Text()
     owner_references = Parts(OwnerReference)
-    is_controlled = _IsControlled(name="ownerReferences")
     keys = _LabelAndAnnotationKeys(name="labels")
 
     @property

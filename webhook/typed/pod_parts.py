@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple
 from webhook.typed.collections import Items
 from webhook.typed.environment import first_value
 from webhook.typed.fields import Field
-from webhook.typed.objects import has_controller
 from webhook.typed.view import ReadingContext, Typed
 
 CLAIMS: Final = "claims"
@@ -22,8 +21,6 @@ DEVICES: Final = "devices"
 DEVICE_CLASSES: Final = "device classes"
 """Something is requested by the name of a DeviceClass (KEP-5004)."""
 EPHEMERAL_CONTAINERS: Final = "ephemeral containers"
-NO_CONTROLLER: Final = "no controller"
-"""No other object made the pod."""
 PATCH: Final = "patch"
 """It is no pod, but what is merged into the template of one."""
 POD_RESOURCES: Final = "pod-level resources"
@@ -70,17 +67,13 @@ class PodPartsField(Field[PodParts]):
         images: list[str] = []
         keys = [key for name in _MAPS for key in _keys_with_text(metadata.get(name))]
         parts.update(_keys_with_text(metadata.get("annotations")))
-        listed = metadata.get("ownerReferences")
-        owners = listed if isinstance(listed, list) else []
-        if not has_controller(owners):
-            parts.add(NO_CONTROLLER)
         _add_of_spec(spec, parts, reading)
         _add_parts_of_resources(spec, parts, names)
         for container in reading.deadline.charge_for_items(_containers(spec)):
             if isinstance(container, dict):
                 _add_parts_of_resources(container, parts, names)
                 _add_image(container, parts, images, reading)
-        reading.deadline.spend(len(names) + len(keys) + len(owners))
+        reading.deadline.spend(len(names) + len(keys))
         extended = tuple([name for name in names if "/" in name])
         if extended or PORTABLE in names:
             parts.add(DEVICES)

@@ -119,11 +119,20 @@ class PodSourceReference(_StrictModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MadeKind(_StrictModel):
+    """A kind between a row's and what it makes in the end: its controller makes these, as `Kind.group`."""
+
+    kind: str
+    makes: tuple[str, ...] = ("Pod",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row(_StrictModel):
     """One kind that carries pods.
 
     templates: what becomes of a changed pod template. suspend: the field that suspends the object. conversion: how the
-    API server makes one version into another.
+    API server makes one version into another. makes: kinds of the objects that its controller owns, as `Kind.group`.
+    between: objects of other kinds that it makes, which make others.
     """
 
     group: str
@@ -133,6 +142,8 @@ class Row(_StrictModel):
     namespaced: bool = True
     templates: Change = "mutable"
     suspend: str = ""
+    makes: tuple[str, ...] = ("Pod",)
+    between: tuple[MadeKind, ...] = ()
     conversion: Literal["none", "webhook"] = "none"
     podSets: tuple[PodSetRule, ...] = ()  # noqa: N815  the file's own spelling
     fragments: tuple[PartialTemplateRule, ...] = ()

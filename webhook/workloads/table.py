@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from webhook import yamlfile
-from webhook.attributes import JSON
+from webhook.attributes import JSON, parse_group_kind
 from webhook.errors import InputError, Problem
 from webhook.workloads import mistakes
 from webhook.workloads.rows import Row
 
+_POD_GROUP = ("scheduling.volcano.sh", "PodGroup")
+"""Volcano makes one for pods, and operators for theirs, owned by what owns the pods: pkg/controllers/podgroup."""
 SHIPPED = Path(__file__).with_name("kinds.yaml")
 
 _FACTORS = {"count", "groups"}
@@ -28,13 +30,24 @@ class Table:
 
     rows: tuple[Row, ...]
     _index: Mapping[tuple[str, str], Row] = field(init=False, repr=False, compare=False)
+    _made: Mapping[tuple[str, str], frozenset[tuple[str, str]]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_index", {(row.group, row.kind): row for row in self.rows})
+        between = [(each.kind, each.makes) for row in self.rows for each in row.between]
+        made = {parse_group_kind(kind): frozenset(map(parse_group_kind, makes)) for kind, makes in between}
+        for row in self.rows:
+            grouped = (_POD_GROUP,) if row.makes and (row.podSets or row.fragments) else ()
+            made[row.group, row.kind] = frozenset((*map(parse_group_kind, row.makes), *grouped))
+        object.__setattr__(self, "_made", made)
 
     def row(self, group: str, kind: str) -> Row | None:
         """Return the row of a kind, or None: the table keys by group and kind, whatever the version."""
         return self._index.get((group, kind))
+
+    def does_kind_make(self, owner: tuple[str, str], made: tuple[str, str]) -> bool:
+        """Return whether the controller of one group and kind makes objects of another, which it then owns."""
+        return made in self._made.get(owner, ())
 
 
 def load_table(extra: Sequence[Path] = ()) -> Table:

@@ -24,6 +24,10 @@ class Watched(FilesCluster):
         return super().list(gvk, namespace, labels)
 
 
+REPLICA_SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "controller": True}
+CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "controller": True}
+
+
 def pod(name: str, group: JSON, **spec: JSON) -> JSON:
     annotations = {"scheduling.k8s.io/group-name": group}
     metadata = {"name": name, "namespace": "team", "annotations": annotations}
@@ -61,7 +65,8 @@ def test_pods_are_counted_wherever_they_are_made() -> None:
         "a job of Volcano, which gets a group of its own": (told(2, made("VolcanoJob", 4)), ["members?"]),
         "a command that is no text": (told(1, pod("a", "gang", containers=[{"command": [1], "env": [None]}])), []),
         "one pod is nothing to wait for": (told(1), []),
-        "a group that a controller made": (told(4, ownerReferences=[{"controller": True}]), []),
+        "a group that a controller made": (told(4, ownerReferences=[REPLICA_SET]), []),
+        "a group with an owner that makes no pods": (told(4, ownerReferences=[CONFIG_MAP]), ["members?"]),
         "a group that is named later": (told(4, name="${GROUP}"), []),
     }
     assert {name: pair for name, pair in rows.items() if pair[0] != pair[1]} == {}

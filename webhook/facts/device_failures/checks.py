@@ -20,7 +20,7 @@ from webhook.facts.gpu.device_pods import WORKLOADS, check_advice_without_repeti
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
 from webhook.problem import Problem
-from webhook.typed.pod_parts import CLAIMS, DEVICES, NO_CONTROLLER
+from webhook.typed.pod_parts import CLAIMS, DEVICES
 from webhook.typed.pods import Pod
 
 _ADVICE: Final = (
@@ -44,12 +44,10 @@ def advise_device_failures(subject: Subject) -> Iterator[Problem]:
 
 
 def _needs_device_failure_advice(subject: Subject) -> bool:
-    """Return whether an object is neither made from another object, which was looked at, nor a Pod without devices."""
+    """Return whether an object is not a Pod without devices."""
     if subject.group_kind != ("", "Pod"):
-        return not subject.metadata.is_controlled
+        return True
     pod = subject.typed(Pod)
-    if NO_CONTROLLER not in pod.parts.present:
-        return False
     limits = (container.resources.limits for container in pod.spec.all_containers())
     return bool(pod.spec.resource_claims) or any("/" in name for named in limits for name in named)
 
@@ -61,6 +59,7 @@ CHECKS: Final = (
         kinds=WORKLOADS | readiness_and_disruption.SERVICES,
         lookups=_LOOKUPS,
         when=_needs_device_failure_advice,
+        of_made_objects=False,
         of_pods_with=frozenset((CLAIMS, DEVICES)),
     ),
     Check(group="device-failures", run=node_taints_and_tolerations.advise_device_tolerations, kinds=_CLAIMS),

@@ -33,7 +33,7 @@ def check_job_set_of_runtime(subject: Subject) -> Iterator[Problem]:
 
 
 CHECKS: Final = (
-    Check(group="job-set", run=check_job_set, kinds=group_kinds_of_types(JobSet)),
+    Check(group="job-set", run=check_job_set, kinds=group_kinds_of_types(JobSet), of_made_objects=False),
     Check(group="job-set", run=check_job_set_of_runtime, kinds=TRAINING_RUNTIMES),
     Check(group="job-set", run=validate_generated_job_set, kinds=frozenset((TRAIN_JOB,))),
 )

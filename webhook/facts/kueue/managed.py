@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from webhook.attributes import JSON, NAME_LABEL
+from webhook.facts.check import is_made_by_controller
 from webhook.facts.kinds import POD
 from webhook.facts.kueue.configuration import KINDS, manages_jobs_without_queue_name, read_kueue_configuration
 from webhook.facts.kueue.feature_gates import SELECTOR_RESPECTED, is_gate_on
@@ -101,12 +102,9 @@ def _has_managed_owner(subject: Subject) -> bool:
     """Return whether the controller of an object has an integrated kind, so that Kueue manages the owner."""
     frameworks = subject.once(read_kueue_configuration).frameworks
     owners = subject.metadata.owner_references
-    return any(owner.controller and KINDS.get(owner.group_kind) in frameworks for owner in owners)
-
-
-def is_owned_by_other(subject: Subject) -> bool:
-    """Return whether another object owns this one, so that Kueue may treat it as a part of the owner."""
-    return len(subject.metadata.owner_references) > 0
+    return subject.once(is_made_by_controller) and any(
+        owner.controller and KINDS.get(owner.group_kind) in frameworks for owner in owners
+    )
 
 
 def is_namespace_known(subject: Subject) -> bool:

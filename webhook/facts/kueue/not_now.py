@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.facts.check import is_made_by_controller
 from webhook.facts.kueue.configuration import read_kueue_configuration
 from webhook.facts.kueue.groups import KUEUE_NOT_NOW
 from webhook.facts.kueue.managed import (
@@ -16,7 +17,6 @@ from webhook.facts.kueue.managed import (
     KueueManagement,
     how_kueue_manages,
     is_namespace_known,
-    is_owned_by_other,
     local_queue_names,
 )
 from webhook.facts.kueue.not_now_inactive import WAIT, causes_of_inactivity, inactive_queue_problem
@@ -74,7 +74,7 @@ def check_queue_required(subject: Subject) -> Iterator[Problem]:
     how = subject.once(how_kueue_manages)
     if how.why_not != "no-queue" or how.framework in SERVING or not subject.once(read_kueue_configuration).manages_all:
         return
-    if is_owned_by_other(subject) or not is_namespace_known(subject):
+    if subject.once(is_made_by_controller) or not is_namespace_known(subject):
         return
     queues = local_queue_names(subject)
     message = "the object names no queue, so it stays suspended because Kueue runs with manageJobsWithoutQueueName"

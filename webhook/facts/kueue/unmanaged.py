@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
+from webhook.facts.check import is_made_by_controller
 from webhook.facts.kueue.configuration import (
     UNSEEN_CONFIGURATION,
     default_integrations,
@@ -21,7 +22,6 @@ from webhook.facts.kueue.managed import (
     KueueManagement,
     how_kueue_manages,
     is_namespace_known,
-    is_owned_by_other,
     local_queue_names,
 )
 from webhook.facts.kueue.objects import QUEUE_NAME
@@ -220,7 +220,7 @@ def _is_scaled_by_ray(subject: Subject) -> bool:
 
 
 def _check_missing_queue_name(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
-    if how.framework in SERVING or is_owned_by_other(subject) or not is_namespace_known(subject):
+    if how.framework in SERVING or subject.once(is_made_by_controller) or not is_namespace_known(subject):
         return
     queues = local_queue_names(subject)
     if queues and not subject.once(read_kueue_configuration).manages_all:

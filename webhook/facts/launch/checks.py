@@ -29,7 +29,6 @@ from webhook.facts.volcano_objects.types import JobSpec
 from webhook.paths import get
 from webhook.problem import Problem
 from webhook.typed.collections import Items
-from webhook.typed.pod_parts import NO_CONTROLLER
 
 _KUBEFLOW: Final = "kubeflow.org"
 _LWS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
@@ -50,8 +49,6 @@ _OPERATORS: Final = frozenset(
 
 def warn_of_launch_commands(subject: Subject) -> Iterator[Problem]:
     """Yield every warning about what the containers of an object start."""
-    if subject.metadata.is_controlled:
-        return
     if subject.group_kind in _OTHERS and not may_run_launcher(subject):
         return
     listed = subject.once(read_launched_containers)
@@ -144,7 +141,7 @@ CHECKS: Final = (
         run=warn_of_launch_commands,
         kinds=frozenset((*_OTHERS, *_INDEXED, *_OPERATORS, *kinds.SPECS, _LWS)),
         lookups=LOOKUPS,
-        of_pods_with=frozenset((NO_CONTROLLER,)),
+        of_made_objects=False,
     ),
     Check(group="launch", run=check_launch_of_train_job, kinds=frozenset((TRAIN_JOB,))),
 )

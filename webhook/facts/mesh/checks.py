@@ -8,4 +8,4 @@ from webhook.facts.check import Check
 from webhook.facts.mesh.sidecars import advise_sidecar
 from webhook.facts.train_job_pods.lookups import RUNTIMES
 
-CHECKS: Final = (Check(group="mesh", run=advise_sidecar, lookups=RUNTIMES),)
+CHECKS: Final = (Check(group="mesh", run=advise_sidecar, lookups=RUNTIMES, of_made_objects=False),)

@@ -29,4 +29,6 @@ def advise_preemption(subject: Subject) -> Iterator[Problem]:
     yield from check_advice_without_repetitions(_ADVICE, spot.SPOT_TOLERATION.id, subject)
 
 
-CHECKS: Final = (Check(group="preemption", run=advise_preemption, kinds=WORKLOADS, lookups=_LOOKUPS),)
+CHECKS: Final = (
+    Check(group="preemption", run=advise_preemption, kinds=WORKLOADS, lookups=_LOOKUPS, of_made_objects=False),
+)

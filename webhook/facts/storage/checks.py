@@ -41,5 +41,6 @@ CHECKS: Final = (
         run=advise_storage,
         kinds=WORKLOADS,
         lookups=(*volume_claims.LOOKUPS, NAMESPACES),
+        of_made_objects=False,
     ),
 )

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from webhook.facts.check import is_made_by_controller
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.gang_resources import amounts_in_thousandths, is_unknown_resource
 from webhook.facts.volcano.groups import VOLCANO_POD_GROUP_ADVICE
@@ -150,7 +151,7 @@ def _check_min_sub_groups(policy: SubGroupPolicy) -> Iterator[Problem]:
 def warn_of_group_size(group: PodGroup, subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the size of a PodGroup that no controller owns."""
     least = group.spec.min_member
-    if not group.name or is_placeholder(group.name) or not least or group.metadata.is_controlled:
+    if not group.name or is_placeholder(group.name) or not least or subject.once(is_made_by_controller):
         return
     pods, missing = pods_of_group(subject, group.name)
     yield from _check_enough_pods_for_group(least, pods, missing)

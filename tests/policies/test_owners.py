@@ -1,0 +1,103 @@
+"""An owner that a user wrote takes no rule away: it counts only where its kind makes such objects."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.literals import TABLE
+from webhook.admission import phases
+from webhook.attributes import Operation, parse_group_kind
+from webhook.cli import run_command_line
+
+ROOT = Path(__file__).parents[2]
+OWNERS = {
+    "a kind that makes nothing": {"apiVersion": "v1", "kind": "ConfigMap"},
+    "a kind that nobody knows": {"apiVersion": "example.com/v1", "kind": "Owner"},
+    "a kind that makes other objects": {"apiVersion": "tekton.dev/v1", "kind": "PipelineRun"},
+}
+"""Whom no object of the suites could come from."""
+
+
+def _told(verdict):
+    return [(each.policy, each.rule, each.path, each.action, each.message) for each in verdict.decisions]
+
+
+@pytest.fixture(scope="module")
+def differences():
+    """What the answers to objects of all suites differ in, once they name an owner; and how many were asked."""
+    found, asked = [], 0
+    ask = phases.LocalAnswerer.answer
+
+    def answer(door, attributes, phase):
+        nonlocal asked
+        verdict = ask(door, attributes, phase)
+        obj = attributes.object
+        metadata = obj.get("metadata") if isinstance(obj, dict) else None
+        if attributes.operation != Operation.CREATE or not isinstance(metadata, dict) or "ownerReferences" in metadata:
+            return verdict
+        for name, owner in OWNERS.items():
+            reference = {**owner, "name": "o", "uid": "u", "controller": True}
+            owned = replace(attributes, object={**obj, "metadata": {**metadata, "ownerReferences": [reference]}})
+            asked += 1
+            if _told(ask(door, owned, phase)) != _told(verdict):
+                found.append((name, attributes.kind.kind, _told(verdict)))
+        return verdict
+
+    with pytest.MonkeyPatch.context() as patch, contextlib.chdir(ROOT):
+        patch.setattr(phases.LocalAnswerer, "answer", answer)
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            run_command_line(["test", "policies"])
+    return found, asked
+
+
+def test_no_rule_is_skipped_for_an_owner_that_makes_no_such_objects(differences):
+    found, asked = differences
+    assert asked > 3_000
+    assert found == []
+
+
+def test_the_table_names_kinds_that_can_be_made():
+    named = {
+        kind for row in TABLE.rows for kind in (*row.makes, *(made for each in row.between for made in each.makes))
+    }
+    unknown = [kind for kind in named if TABLE.row(*parse_group_kind(kind)) is None]
+    assert unknown == []
+
+
+@pytest.mark.parametrize(
+    ("owner", "made"),
+    [
+        ("ReplicaSet.apps", "Pod"),
+        ("Deployment.apps", "ReplicaSet.apps"),
+        ("CronJob.batch", "Job.batch"),
+        ("JobSet.jobset.x-k8s.io", "Job.batch"),
+        ("TrainJob.trainer.kubeflow.org", "JobSet.jobset.x-k8s.io"),
+        ("PyTorchJob.kubeflow.org", "Pod"),
+        ("RayJob.ray.io", "RayCluster.ray.io"),
+        ("CronJob.batch.volcano.sh", "Job.batch.volcano.sh"),
+        ("PodClique.grove.io", "Pod"),
+        ("Job.batch.volcano.sh", "PodGroup.scheduling.volcano.sh"),
+    ],
+)
+def test_what_controllers_make_is_known(owner, made):
+    assert TABLE.does_kind_make(parse_group_kind(owner), parse_group_kind(made))
+
+
+@pytest.mark.parametrize(
+    ("owner", "made"),
+    [
+        ("ConfigMap", "Job.batch"),
+        ("Pod", "Pod"),
+        ("Deployment.apps", "Pod"),
+        ("CronJob.batch", "Job.batch.volcano.sh"),
+        ("TrainingRuntime.trainer.kubeflow.org", "JobSet.jobset.x-k8s.io"),
+        ("ConfigMap", "PodGroup.scheduling.volcano.sh"),
+    ],
+)
+def test_what_no_controller_makes_is_not_believed(owner, made):
+    assert not TABLE.does_kind_make(parse_group_kind(owner), parse_group_kind(made))
