@@ -45,10 +45,14 @@ class GroupVersionKind(NamedTuple):
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
+CORE_GROUP: Final = "core"
+"""How the core group is written where it has to be named, as in `Service.core`."""
+
+
 def parse_group_kind(text: str) -> tuple[str, str]:
-    """Return group and kind of `Job.batch`, or of `Pod`, which is of the core group."""
+    """Return group and kind of `Job.batch`, or of `Pod` or `Pod.core`, which is of the core group."""
     kind, _, group = text.partition(".")
-    return group, kind
+    return "" if group == CORE_GROUP else group, kind
 
 
 NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")

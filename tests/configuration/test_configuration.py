@@ -130,6 +130,47 @@ def test_an_exception_lets_pass_and_is_reported(folder, capsys):
     assert NUMBER not in json.loads(capsys.readouterr().out)["message"]
 
 
+POD_SPEC = "{restartPolicy: Never, containers: [{name: a, image: x, resources: {limits: {nvidia.com/gpu: '0.5'}}}]}"
+JOBS = {
+    "batch/v1": f"template: {{spec: {POD_SPEC}}}",
+    "batch.volcano.sh/v1alpha1": f"tasks: [{{name: a, replicas: 1, template: {{spec: {POD_SPEC}}}}}]",
+}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "excepted"),
+    [
+        ("Job.batch", {"batch/v1"}),
+        ("Job.batch.volcano.sh", {"batch.volcano.sh/v1alpha1"}),
+        ("Job.batch, Job.batch.volcano.sh", set(JOBS)),
+        ("Job.core", set()),
+    ],
+)
+def test_an_exception_is_about_the_kind_of_the_group_that_it_names(kinds, excepted, folder, capsys):
+    write(folder, EXCEPTION.replace("PyTorchJob", kinds))
+    for version, spec in JOBS.items():
+        text = f"{{apiVersion: {version}, kind: Job, metadata: {{name: v, namespace: default}}, spec: {{{spec}}}}}"
+        run_command_line(["audit", str(write(folder, text, "job.yaml")), "-o", "json"])
+        results = {each["result"] for each in json.loads(capsys.readouterr().out)["findings"] if each["rule"] == NUMBER}
+        assert (results == {"skip"}) is (version in excepted), (version, results)
+
+
+@pytest.mark.parametrize("verb", [["config", "check"], ["audit", str(JOB)], ["webhook-config"]])
+def test_a_kind_that_several_groups_have_is_told(verb, folder, capsys):
+    write(folder, EXCEPTION.replace("PyTorchJob", "PyTorchJob, Job, Service"))
+    assert run_command_line(verb) == 2
+    told = capsys.readouterr().err
+    assert "`Job` is a kind of 2 groups: write `Job.batch` or `Job.batch.volcano.sh`, or several of them" in told
+    assert "claimgate.yaml:4:23" in told
+    assert "write `Service.core` or `Service.serving.knative.dev`" in told
+    assert "PyTorchJob` is" not in told
+
+
+def test_a_kind_of_one_group_needs_none(folder):
+    write(folder, EXCEPTION.replace("PyTorchJob", "PyTorchJob, Deployment, Event, Queue, Mine, Mine.example.com"))
+    assert run_command_line(["config", "check"]) == 0
+
+
 def test_an_exception_that_has_expired_has_no_effect_and_is_told(folder, capsys):
     write(folder, EXCEPTION.replace("2999", "2020"))
     _, now, err = found(capsys)

@@ -165,7 +165,7 @@ def with_portable_gpu(spec: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_no_large_object_exhausts_a_condition(shape: str, client: httpx.Client) -> None:
     # of very many items the API server itself takes more than its own time limit; a condition looks at their number
-    spec, metadata = SHAPES[shape](BYTES // 10 if shape.startswith("as many") else BYTES)
+    spec, metadata = SHAPES[shape](BYTES // 20 if shape.startswith("as many") else BYTES)
     pod = next(iter(kinds_with(with_portable_gpu(spec), metadata)))
     answer = created(pod, client).text
     assert "failed calling webhook" in answer, answer[:500]

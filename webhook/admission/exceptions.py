@@ -50,7 +50,11 @@ def with_exceptions_applied(
         return tuple(decisions)
     obj = attributes.object if attributes.object is not None else attributes.old_object
     exceptions = ObjectExceptions(
-        configuration, attributes.kind.kind, attributes.namespace, _name_of_object(attributes), obj
+        configuration,
+        (attributes.kind.group, attributes.kind.kind),
+        attributes.namespace,
+        _name_of_object(attributes),
+        obj,
     )
     if not exceptions:
         return tuple(decisions)

@@ -11,7 +11,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from webhook import yamlfile
-from webhook.attributes import JSON
+from webhook.attributes import JSON, parse_group_kind
 from webhook.configuration.model import ExceptionRecord, FileConfiguration, IgnoredObjects, RuleException
 from webhook.errors import InputError
 from webhook.manifests.label_selectors import Labels, compile_selector, labels_of
@@ -38,7 +38,9 @@ def current_day() -> dt.date:
 class ObjectExceptions:
     """What an object may break on a day: exceptions of the configuration, and those of its own annotation."""
 
-    def __init__(self, configuration: FileConfiguration, kind: str, namespace: str, name: str, obj: JSON) -> None:
+    def __init__(
+        self, configuration: FileConfiguration, kind: tuple[str, str], namespace: str, name: str, obj: JSON
+    ) -> None:
         named = [each for each in configuration.exceptions if _is_about_object(each, kind, namespace, name)]
         own, self.mistake = _exceptions_of_annotation(configuration, namespace, obj)
         self._valid: Sequence[ExceptionRecord] = [each for each in (*named, *own) if current_day() <= each.expires]
@@ -51,12 +53,17 @@ class ObjectExceptions:
         return bool(self._valid) or bool(self.mistake)
 
 
-def _is_about_object(exception: RuleException, kind: str, namespace: str, name: str) -> bool:
+def _is_about_object(exception: RuleException, kind: tuple[str, str], namespace: str, name: str) -> bool:
     return (
-        (not exception.kinds or kind in exception.kinds)
+        (not exception.kinds or any(_names_kind(text, kind) for text in exception.kinds))
         and _matches_any_pattern(exception.namespaces, namespace)
         and _matches_any_pattern(exception.names, name)
     )
+
+
+def _names_kind(text: str, kind: tuple[str, str]) -> bool:
+    """Return whether `Job.batch`, or a kind of whatever group it is, names a group and kind."""
+    return text == kind[1] or ("." in text and parse_group_kind(text) == kind)
 
 
 def _matches_any_pattern(patterns: Iterable[str], name: str) -> bool:

@@ -76,7 +76,11 @@ class ExceptionRecord(CamelCaseModel):
 class RuleException(ExceptionRecord):
     """An exception: objects that may break rules. What it does not name, it does not ask for."""
 
-    kinds: tuple[str, ...] = Field(default=(), description="Kinds of objects, such as PyTorchJob.")
+    kinds: tuple[str, ...] = Field(
+        default=(),
+        description="Kinds of objects, such as PyTorchJob; with their group where several groups have such a kind, as "
+        "Job.batch and Job.batch.volcano.sh, and Service.core for a kind of the core group.",
+    )
     namespaces: tuple[str, ...] = Field(default=(), description="Their namespaces; `*` stands for any characters.")
     names: tuple[str, ...] = Field(default=(), description="Their names; `*` stands for any characters.")
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from difflib import get_close_matches
+from typing import Final
 
+from webhook.attributes import CORE_GROUP
+from webhook.cluster.known_kinds import KNOWN
 from webhook.configuration.read import ConfigurationFile
 from webhook.errors import InputError, Problem
 from webhook.paths import FieldPath
 from webhook.policy.policy_set import PolicySet
 from webhook.problems.actions import EFFECTS, Action
+
+_SAME_UNDER_OTHER_GROUPS: Final = frozenset(("extensions", "events.k8s.io"))
+"""Groups whose kinds other groups have, too: former ones, and another name of Events."""
 
 
 def rule_ids(policies: PolicySet) -> frozenset[str]:
@@ -35,12 +41,12 @@ def apply_configuration_to_policies(policies: PolicySet, file: ConfigurationFile
     """Return the same policies with a configuration.
 
     Raises:
-        InputError: every rule and group that the file names and nobody has.
+        InputError: every rule and group that the file names and nobody has, and every kind that several groups have.
     """
     if file.document is None:
         return policies
     known = rule_ids(policies)
-    if problems := tuple(_problems_of_unknown_names(file, known)):
+    if problems := (*_problems_of_unknown_names(file, known), *_problems_of_ambiguous_kinds(file, policies)):
         raise InputError(*problems)
     levels = file.value.levels
     groups = {group: EFFECTS[level].action for group, level in levels.groups.items()}
@@ -57,6 +63,30 @@ def _problems_of_unknown_names(file: ConfigurationFile, known: Collection[str]) 
         is_group = path[:2] == ("levels", "groups")
         if told := describe_unknown_id(name, groups if is_group else known, "group" if is_group else "rule"):
             yield file.problem(path, told)
+
+
+def _problems_of_ambiguous_kinds(file: ConfigurationFile, policies: PolicySet) -> Iterator[Problem]:
+    """Yield a problem of each kind of an exception that several groups have and that names none of them."""
+    named = [
+        (("exceptions", number, "kinds", at), kind)
+        for number, exception in enumerate(file.value.exceptions)
+        for at, kind in enumerate(exception.kinds)
+    ]
+    known = _known_kinds(policies) if named else frozenset()
+    for path, kind in named:
+        groups = sorted(group or CORE_GROUP for group, name in known if name == kind)
+        if len(groups) > 1:
+            written = [f"`{kind}.{group}`" for group in groups]
+            listed = f"{', '.join(written[:-1])} or {written[-1]}"
+            yield file.problem(path, f"`{kind}` is a kind of {len(groups)} groups: write {listed}, or several of them")
+
+
+def _known_kinds(policies: PolicySet) -> frozenset[tuple[str, str]]:
+    """Return group and name of the kinds of Kubernetes, of the workload table, and of those that checks are about."""
+    registry = policies.registry
+    checked = (kind for group in registry.check_groups for check in registry.checks(group) for kind in check.kinds)
+    of_rows = ((row.group, row.kind) for row in policies.table.rows)
+    return frozenset(each for each in (*KNOWN, *of_rows, *checked) if each[0] not in _SAME_UNDER_OTHER_GROUPS)
 
 
 def _rules_and_groups_in_file(file: ConfigurationFile) -> Iterator[tuple[FieldPath, str]]:
