@@ -18,9 +18,20 @@ from tests.rows import all_rows
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "webhook"
 LAYERS = (
-    {"log_writer", "names", "releases", "same", "similar_names", "terminal", "user_cache", "verbs", "wording"},
+    {
+        "json_depth",
+        "log_writer",
+        "names",
+        "releases",
+        "same",
+        "similar_names",
+        "terminal",
+        "user_cache",
+        "verbs",
+        "wording",
+    },
     {"attributes", "errors", "explanation", "extras", "log_text", "name_faults", "problem", "short_texts"},
-    {"confidential", "input_files", "manifest_text", "decisions", "deadline", "paths", "logs", "shipped"},
+    {"confidential", "input_files", "manifest_text", "decisions", "deadline", "paths", "logs", "shipped", "unread"},
     {
         "charts",
         "quantity",

@@ -116,7 +116,7 @@ def test_texts_become_objects(text, values):
         ("a: b: c", "f:1:5: not YAML: mapping values are not allowed in this context"),
         ("a: 1\nb: \x01", "f:2: not YAML: a character that text cannot hold"),
         ("- " * 201, "f:1:401: nested more than 200 levels deep"),
-        ("[" * 50_000, "f:1:1: nested too many levels deep"),
+        ("[" * 50_000, "f:1:201: nested more than 200 levels deep"),
     ],
 )
 def test_unreadable_text_is_reported_with_its_place(text, message):

@@ -10,6 +10,7 @@
     │   ├── CompileError      every issue of one expression, collected       -> the policy's failurePolicy
     │   └── EvaluationError   a failed expression                            -> the policy's failurePolicy
     │       ├── NoSuchOverload    a function got values that none of its signatures takes
+    │       ├── UnreadPartError   asks for a part of an object that was not decoded (unread.py)
     │       ├── EvaluationPanic   upstream's evaluator breaks off: cannot be absorbed by CEL's || and && either
     │       └── BudgetExceeded    cost or deadline: cannot be absorbed by CEL's || and &&
     │           └── TooLargeToCompile      what is too large to be compiled here, and which the API server may take
@@ -148,6 +149,13 @@ class NoSuchOverload(EvaluationError):
 
     def __init__(self, message: str = "no such overload") -> None:
         super().__init__(message)
+
+
+class UnreadPartError(EvaluationError):
+    """An expression or a check asks for a part of an object that was not decoded, for a reason such as its depth."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(f"a part of the object was not read{reason and ': '}{reason}")
 
 
 class EvaluationPanic(EvaluationError):

@@ -1,23 +1,37 @@
-"""JSON text with places: one value, several in a row, or one a line.
+"""JSON as an API server reads it: one value of some bytes; of a text one, several in a row, or one a line, with places.
 
-Knows no files. Stricter than the standard library's reader where Kubernetes is: NaN and Infinity are refused, numbers
-outside int64 become doubles (k8s.io/apimachinery v0.36.1 pkg/util/json). Of a key that stands twice in an object the
-last counts, and it is told.
+Knows no files. Other than the standard library's reader, as Go's and Kubernetes' have it: NaN and Infinity are refused,
+numbers outside int64 become doubles (k8s.io/apimachinery v0.36.1 pkg/util/json), and each byte that is not UTF-8, or
+half of a surrogate pair, becomes U+FFFD (encoding/json unquote). Of a key that stands twice in an object the last
+counts, and it is told. What is nested deeper than the walks over objects go is an `Unread`, and so is a number that no
+double holds: Go reads 10,000 levels, and keeps the text of fields that it does not look into.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
+import math
 import re
 from collections.abc import Iterator
-from typing import NoReturn
+from functools import partial
+from typing import Final
 
 from webhook.attributes import JSON
-from webhook.paths import FieldPath
+from webhook.deadline import Deadline
+from webhook.json_depth import is_deeper_than
+from webhook.paths import MAX_DEPTH, FieldPath
+from webhook.unread import Unread, cut_deep_parts
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+', re.DOTALL)
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_HALF_PAIR: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_HIGH, _LOW = "u[dD][89abAB][0-9a-fA-F]{2}", "u[dD][c-fC-F][0-9a-fA-F]{2}"
+_ESCAPE: Final = re.compile(rf"\\(?:{_HIGH}\\{_LOW}|(?P<half>{_HIGH}|{_LOW})|.)", re.DOTALL)
+_TOO_DEEP: Final = f"it is nested deeper than {MAX_DEPTH} levels"
+_NO_DOUBLE: Final = "no double can hold the number"
+_INVALID_BYTES: Final = "claimgate: U+FFFD for each invalid byte"
+_LONGEST_INT: Final = 30
 _INT64 = range(-(2**63), 2**63)
 _KEYS = json.JSONDecoder(strict=False)
 
@@ -42,22 +56,76 @@ def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[
         JsonError: NaN or Infinity, or nesting beyond the decoder's limit.
     """
     objects = _ObjectBuilder()
-    decoder = json.JSONDecoder(
-        object_pairs_hook=objects.build_object, parse_int=_int_or_float, parse_constant=_refuse_nan_and_infinity
-    )
+    readable, parts = _readable_text(text, Deadline())
+    decoder = _Decoder(parts, objects)
     offset = _skip_white_space(text, 0)
     while offset < len(text):
         try:
-            value, end = decoder.raw_decode(text, offset)
+            value, end = decoder.raw_decode(readable, offset)
         except JsonError as error:
             raise JsonError(str(error), offset) from None
-        except RecursionError:
-            raise JsonError("nested too many levels deep", offset) from None
         if objects.repeated:
             repeated.append(_error_of_repeated_key(text, offset, objects.repeated))
             objects.repeated = set()
-        yield (_without_surrogates(value) if "\\u" in text[offset:end] else value), offset
+        yield value, offset
         offset = _skip_white_space(text, end)
+
+
+def decode_any_json(body: bytes, deadline: Deadline) -> JSON:
+    """Return the value of any JSON that an API server reads or keeps.
+
+    It takes about ten times as long as msgspec, which refuses some of that.
+
+    Raises:
+        ValueError: not JSON.
+    """
+    text, parts = _readable_text(body.decode(errors=_INVALID_BYTES), deadline)
+    deadline.check_clock()  # the decoder cannot be interrupted
+    return _Decoder(parts).decode(text)
+
+
+def _replace_invalid_bytes(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return "\ufffd" * (error.end - error.start), error.end
+
+
+codecs.register_error(_INVALID_BYTES, _replace_invalid_bytes)
+
+
+def _readable_text(text: str, deadline: Deadline) -> tuple[str, Iterator[Unread]]:
+    """Return the text as the decoder below can read it, with all values at their places, and what is not read of it.
+
+    Raises:
+        json.JSONDecodeError: NaN or Infinity.
+    """
+    if _HALF_PAIR.search(text):
+        deadline.spend(len(text))
+        text = _ESCAPE.sub(_whole_escape, text)
+    if not is_deeper_than(MAX_DEPTH, text.encode(errors="replace")):
+        return text, iter(())
+    return cut_deep_parts(text, MAX_DEPTH, _TOO_DEEP, deadline)
+
+
+def _whole_escape(match: re.Match[str]) -> str:
+    return r"\ufffd" if match["half"] else match[0]
+
+
+class _Decoder(json.JSONDecoder):
+    """Decodes text in which NaN stands for each of some parts that are not read."""
+
+    def __init__(self, parts: Iterator[Unread], objects: _ObjectBuilder | None = None) -> None:
+        super().__init__(
+            object_pairs_hook=None if objects is None else objects.build_object,
+            parse_int=_int_or_float,
+            parse_float=_float_or_unread,
+            parse_constant=partial(_next_unread_part, parts),
+        )
+
+
+def _next_unread_part(parts: Iterator[Unread], constant: str) -> Unread:
+    for part in parts:
+        return part
+    raise JsonError(f"`{constant}` is not a number that JSON can hold")
 
 
 class _ObjectBuilder:
@@ -94,24 +162,14 @@ def _skip_white_space(text: str, offset: int) -> int:
     return match.end()
 
 
-def _int_or_float(text: str) -> int | float:
-    value = int(text) if len(text) < 30 else None
-    return value if value is not None and value in _INT64 else float(text)
+def _int_or_float(text: str) -> int | float | Unread:
+    value = int(text) if len(text) < _LONGEST_INT else None
+    return value if value is not None and value in _INT64 else _float_or_unread(text)
 
 
-def _refuse_nan_and_infinity(text: str) -> NoReturn:
-    raise JsonError(f"`{text}` is not a number that JSON can hold")
-
-
-def _without_surrogates(value: JSON) -> JSON:
-    """Return the value with each half of a surrogate pair replaced by U+FFFD, as in Go."""
-    if isinstance(value, str):
-        return _SURROGATE.sub("\ufffd", value)
-    if isinstance(value, list):
-        return [_without_surrogates(item) for item in value]
-    if isinstance(value, dict):
-        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
-    return value
+def _float_or_unread(text: str) -> float | Unread:
+    value = float(text)
+    return Unread(text, _NO_DOUBLE) if math.isinf(value) else value
 
 
 def offset_at_path(text: str, offset: int, path: FieldPath, *, has_repeated: bool = False) -> int:
@@ -131,10 +189,13 @@ def offset_at_path(text: str, offset: int, path: FieldPath, *, has_repeated: boo
 
 def end_of_value(text: str, offset: int, longest: int) -> int:
     """Return where the value at `offset` ends, which was read already; 0 where it has more characters than
-    `longest`.
+    `longest`, or is nested too deeply.
     """
+    shown = text[offset : offset + longest]
+    if is_deeper_than(MAX_DEPTH, shown.encode(errors="replace")):
+        return 0
     try:
-        return offset + _KEYS.raw_decode(text[offset : offset + longest])[1]
+        return offset + _KEYS.raw_decode(shown)[1]
     except json.JSONDecodeError:
         return 0
 
@@ -156,6 +217,8 @@ def _error_of_repeated_key(text: str, offset: int, keys: set[str]) -> JsonError:
     """Return the error for the first one of some keys that comes twice in one object of the value."""
     seen: set[tuple[str | int, ...]] = set()
     for steps, place in _keys_with_offsets(text, offset):
+        if len(steps) > MAX_DEPTH:  # which was not read
+            continue
         path = tuple(steps)
         if path in seen and path[-1] in keys:
             message = f"key `{path[-1]}` appears twice in one object, and kubectl takes the last; expected it once"

@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from tests.rows import all_rows
+from tests.test_charged_walks import Looks
 from webhook.admission.decode import decode_request, decode_request_without_objects, decode_review, decode_review_bytes
 from webhook.admission.json_bounds import takes_long_to_decode
 from webhook.attributes import GroupVersionKind, GroupVersionResource, Operation, UserInfo
-from webhook.errors import CallError
+from webhook.deadline import Deadline
+from webhook.errors import BudgetExceeded, CallError
 from webhook.paths import MAX_DEPTH
+from webhook.unread import Unread
 
 REVIEWS = sorted((Path(__file__).parents[1] / "data" / "reviews").glob("*.json"))
 
@@ -43,11 +46,11 @@ def nested(levels: int) -> str:
 
 
 REFUSED = {
-    "empty body": (b"", "the body is not JSON: input data was truncated; expected apiVersion `admission.k8s.io/v1`"),
-    "text": (b"hello", "the body is not JSON: invalid character (byte 0)"),
+    "empty body": (b"", "the body is not JSON: expecting value: line 1 column 1 (char 0); expected apiVersion"),
+    "text": (b"hello", "the body is not JSON: expecting value: line 1 column 1"),
     "half a body": (b'{"apiVersion":"admission.k8s.io/v1"', "the body is not JSON: "),
     "two values": (b"{}{}", "the body is not JSON: "),
-    "bytes that are no UTF-8": (b'{"kind":"\xff"}', "the body is not JSON: "),
+    "bytes that are no UTF-8": (b'{"kind":"\xff"}', "found apiVersion `` and kind `\ufffd`"),
     "a list": (b"[]", "the body: expected an object, found a list"),
     "an empty object": (
         b"{}",
@@ -94,18 +97,19 @@ REFUSED = {
         "request.userInfo.extra[...]: expected a list, found",
     ),
     "string for dryRun": (body(review(dryRun="no")), "request.dryRun: expected true or false, found a string"),
-    "number too large": (
-        body(review()).replace(b'"name"', b'"n": 1e999, "name"'),
-        "number out of range - at `$.request.object",
+    "a number that JSON does not have": (
+        body(review()).replace(b'"name"', b'"n": NaN, "name"'),
+        "the body is not JSON: ",
     ),
-    "nested too deep": (
-        body(review(object={"x": json.loads(nested(MAX_DEPTH))})),
-        f"the body is nested deeper than {MAX_DEPTH} levels",
+    "the same in a deep body": (
+        body(review(object={"x": "deep"})).replace(b'"deep"', b"[" * 300 + b"NaN" + b"]" * 300),
+        "the body is not JSON: ",
     ),
-    "a tower of brackets": (b"[" * 100_000, f"the body is nested deeper than {MAX_DEPTH} levels"),
+    "a control character": (body(review()).replace(b'"name"', b'"n\x01": 1, "name"'), "the body is not JSON: "),
+    "a tower of brackets": (b"[" * 100_000, "the body is not JSON: "),
     "brackets that do not match": (
         b'{"a":' + b"[]," * 300 + b"]]",
-        "the body is not JSON: its brackets do not match",
+        "the body is not JSON: expecting property name",
     ),
 }
 
@@ -130,8 +134,8 @@ def test_a_body_of_many_shallow_objects_is_no_deep_one() -> None:
 
 
 def test_nesting_up_to_the_bound_is_read() -> None:
-    inner = nested(MAX_DEPTH - 3)
-    assert decode_review_bytes(body(review(object={"x": json.loads(inner)}))).uid
+    held = json.loads(nested(MAX_DEPTH - 3))
+    assert decode_review_bytes(body(review(object={"x": held}))).object["x"] == held
 
 
 @all_rows("path", REVIEWS, ids=lambda path: path.name)
@@ -225,9 +229,79 @@ def test_a_long_number_is_seen_whatever_stands_before_it(before: str) -> None:
     assert type(found[-1] if isinstance(found, list) else found) is float
 
 
-def test_a_number_that_no_double_holds_is_refused() -> None:
-    with pytest.raises(CallError, match="a number that no double can"):
-        decode_review_bytes(body(review(object={"n": 10**400})))
+STORED = {
+    "deep": (b"[" * 300 + b"1" + b"]" * 300, None),
+    "as deep as an API server reads": (b'{"a":' * 9_990 + b"1" + b"}" * 9_990, None),
+    "a byte that is not UTF-8": (b'"\xff"', "\ufffd"),
+    "such a byte in a key": (b'{"\xff":1}', {"\ufffd": 1}),
+    "half a character": (b'"\xe2\x82"', "\ufffd\ufffd"),
+    "a surrogate in UTF-8": (b'"\xed\xa0\x80"', "\ufffd\ufffd\ufffd"),
+    "half of a pair": (rb'"\ud800"', "\ufffd"),
+    "its other half": (rb'"\udc00x"', "\ufffdx"),
+    "half of a pair before a letter": (rb'"\ud800\u0041"', "\ufffdA"),
+    "two halves that are no pair": (rb'"\ud800\ud83d\ude00"', "\ufffd\U0001f600"),
+    "an escaped backslash before u": (rb'"\\ud800\ud800"', "\\ud800\ufffd"),
+    "keys that become one": (rb'{"\ud800":1,"\udfff":2}', {"\ufffd": 2}),
+    "a key twice": (b'["\xff",{"a":1,"a":2}]', ["\ufffd", {"a": 2}]),
+    "minus zero": (b'["\xff",-0,-0.0]', ["\ufffd", 0, -0.0]),
+    "numbers": (
+        b'["\xff",1e3,0.5,9223372036854775807,9223372036854775808]',
+        ["\ufffd", 1000.0, 0.5, 2**63 - 1, 2.0**63],
+    ),
+    "a number beyond all doubles": (b"1e999", None),
+    "an integer beyond all doubles": (b"1" + b"0" * 400, None),
+    "an integer with thousands of digits": (b"1" * 5_000, None),
+    "a deep number beyond all doubles": (b"[" * 300 + b"1e999" + b"]" * 300, None),
+}
+"""What an API server stores in a field that it does not look into, and what becomes of it; None: a part is not read."""
+
+
+def unread_parts(value: Any) -> list[Unread]:
+    """The parts of a value that were not read."""
+    if isinstance(value, dict | list):
+        held = value.values() if isinstance(value, dict) else value
+        return [part for each in held for part in unread_parts(each)]
+    return [value] if isinstance(value, Unread) else []
+
+
+@all_rows(("stored", "read"), STORED.values(), ids=STORED.keys())
+def test_whatever_an_api_server_stores_is_read_as_it_reads_it(stored: bytes, read: Any) -> None:
+    sent = body(review(object={"spec": "here", "name": "p"}, oldObject={"spec": "here"})).replace(b'"here"', stored)
+    found = decode_review_bytes(sent)
+    assert (found.uid, found.object["name"]) == (request()["uid"], "p")
+    if read is None:
+        (part,) = unread_parts(found.object)
+        assert part.text.encode() in stored
+        assert found.object["spec"] == found.old_object["spec"]
+    else:
+        assert unread_parts(found.object) == []
+        assert repr(found.object["spec"]) == repr(found.old_object["spec"]) == repr(read)
+
+
+def test_only_what_is_too_deep_is_not_read() -> None:
+    deep = "[" * 500 + "]" * 500
+    held = json.dumps({"before": [1, {"a": "["}], "deep": "here", "after": {"b": [2]}}).replace('"here"', deep)
+    found = decode_review_bytes(body(review(object={"spec": "here"})).replace(b'"here"', held.encode())).object["spec"]
+    assert (found["before"], found["after"]) == ([1, {"a": "["}], {"b": [2]})
+    (part,) = unread_parts(found)
+    assert part.text == "[" * (500 - MAX_DEPTH + 4) + "]" * (500 - MAX_DEPTH + 4)
+    assert part.reason == f"it is nested deeper than {MAX_DEPTH} levels"
+
+
+def test_reading_a_deep_body_grows_with_its_length_alone() -> None:
+    def looks(levels: int) -> int:
+        counting = Looks()
+        held = b"[" * levels + b"]" * levels
+        decode_review_bytes(body(review(object={"x": "here"})).replace(b'"here"', held), counting)
+        return counting.count
+
+    assert looks(400_000) < 4.5 * looks(100_000)
+
+
+def test_a_deep_body_is_given_up_at_the_deadline() -> None:
+    held = body(review(object={"x": "here"})).replace(b'"here"', b"[" * 50_000 + b"]" * 50_000)
+    with pytest.raises(BudgetExceeded):
+        decode_review_bytes(held, Deadline(at=0))
 
 
 def test_user_is_read_whole() -> None:
@@ -289,11 +363,21 @@ def test_the_head_of_a_review_names_its_user_alone() -> None:
     [
         b"",
         b"{}",
+        body({**review(), "apiVersion": "admission.k8s.io/v1beta1"}),
+        body({**review(), "kind": "Pod"}),
         b'{"request":{}}',
         b'{"request":{"operation":"CREATE"}}',
         json.dumps({"request": {"object": "x" * (1 << 20), **HEAD}}).encode(),
     ],
-    ids=["nothing", "no request", "an empty request", "no uid", "a large object first"],
+    ids=[
+        "nothing",
+        "no request",
+        "another version",
+        "another kind",
+        "an empty request",
+        "no uid",
+        "a large object first",
+    ],
 )
 def test_a_head_that_cannot_be_had_cheaply_is_none(sent: bytes) -> None:
     assert decode_request_without_objects(sent) is None

@@ -14,7 +14,11 @@ import msgspec
 
 from webhook.admission.decode import decode_request
 from webhook.attributes import JSON, Attributes
+from webhook.deadline import Deadline
 from webhook.errors import CallError
+from webhook.json_depth import is_deeper_than
+from webhook.jsontext import decode_any_json
+from webhook.paths import MAX_DEPTH
 
 _OPERATIONS: Final = {"create": "CREATE", "update": "UPDATE", "patch": "UPDATE"}
 _READS: Final = frozenset(("get", "list", "watch", "head", "proxy"))
@@ -62,6 +66,13 @@ class _AuditEvent(msgspec.Struct, rename="camel"):
     response_object: msgspec.Raw = msgspec.Raw()
 
 
+class _EventWithValues(_AuditEvent, rename="camel"):
+    """An event that msgspec cannot decode, with its objects as values."""
+
+    request_object: Any = None
+    response_object: Any = None
+
+
 _EVENT: Final = msgspec.json.Decoder(_AuditEvent)
 
 
@@ -72,10 +83,19 @@ def request_of_audit_event(line: bytes) -> Attributes:
         EventWithoutRequest: it is a read, has no object, or was refused by the API server.
         ValueError: it is no event of audit.k8s.io.
     """
-    event = _EVENT.decode(line)
+    event = _decode_event(line)
     if event.kind != "Event" or not event.api_version.startswith("audit.k8s.io/"):
         raise ValueError(f"expected an Event of audit.k8s.io, found kind `{event.kind[:80]}`")
     return _attributes_of_event(event, _admitted_object(event))
+
+
+def _decode_event(line: bytes) -> _AuditEvent:
+    if not is_deeper_than(MAX_DEPTH, line):
+        try:
+            return _EVENT.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            pass  # read below, or refused
+    return msgspec.convert(decode_any_json(line, Deadline()), _EventWithValues)
 
 
 def _attributes_of_event(event: _AuditEvent, obj: dict[str, Any]) -> Attributes:
@@ -105,6 +125,17 @@ def _attributes_of_event(event: _AuditEvent, obj: dict[str, Any]) -> Attributes:
     )
 
 
+def _decode_object(written: Any) -> JSON:
+    """Return the object of an event, None where it has none."""
+    if not isinstance(written, msgspec.Raw):
+        return written
+    text = bytes(written)
+    try:
+        return msgspec.json.decode(text) if text else None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return decode_any_json(text, Deadline())
+
+
 def _decode_request_of_event(review: JSON) -> Attributes:
     try:
         return decode_request(review)
@@ -127,12 +158,12 @@ def _admitted_object(event: _AuditEvent) -> dict[str, Any]:
     if event.response_status is not None and event.response_status.code >= _REFUSED:
         raise EventWithoutRequest("refused by the API server")
     written = event.response_object if event.verb == "patch" else event.request_object
-    if not bytes(written) or bytes(written) == b"null":
+    value = _decode_object(written)
+    if value is None:
         needed = "RequestResponse" if event.verb == "patch" else "Request or RequestResponse"
         raise EventWithoutRequest(
             f"{event.verb} at level {event.level[:20] or 'unknown'}; the object needs level {needed}"
         )
-    value = msgspec.json.decode(written)
     if not isinstance(value, dict) or not isinstance(value.get("kind"), str) or value["kind"] == "Status":
         raise EventWithoutRequest(f"{event.verb} without a whole object")
     return value

@@ -12,9 +12,14 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from webhook.admission import json_bounds, wire
+from webhook.admission import wire
+from webhook.admission.json_bounds import convert_large_integers_to_doubles, has_long_number
 from webhook.attributes import JSON, NOBODY, Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo
+from webhook.deadline import Deadline
 from webhook.errors import CallError
+from webhook.json_depth import is_deeper_than
+from webhook.jsontext import decode_any_json
+from webhook.paths import MAX_DEPTH
 from webhook.problems.text import shorten_text
 
 _REVIEW: Final = msgspec.json.Decoder(wire.Review)
@@ -25,34 +30,46 @@ _OBJECT_KEY: Final = re.compile(rb'"object"\s*:')
 """The key before the object. A name may end in the same letters, but no colon follows it."""
 _WHOLE_BYTES: Final = 1024 * 1024
 """The largest body that is skimmed as a whole if its objects come first, which takes some milliseconds."""
+_SLOW_S_PER_BYTE: Final = 5e-7
+"""Seconds for each byte that msgspec does not take, at most: brackets alone, or escaped characters."""
 Names = TypeVar("Names", bound=tuple[str, ...])
 _LONGEST_NAME: Final = 253
 """The most characters of a name: no API server serves a group, kind, resource or namespace with a longer one."""
 _OPERATIONS: Final = {operation.value: operation for operation in Operation}
 
 
-def decode_review_bytes(body: bytes) -> Attributes:
+def decode_review_bytes(body: bytes, deadline: Deadline | None = None) -> Attributes:
     """Return the request of one AdmissionReview from its bytes.
+
+    msgspec decodes nearly all of them. It refuses bytes that are not UTF-8, halves of surrogate pairs and numbers that
+    no double holds; an API server stores all three, and sends them. Nothing may recurse into 10,000 levels.
 
     Raises:
         CallError: 400 when the body is not JSON, not an AdmissionReview of a known version, or lacks what every
             request has.
+        Exception: the deadline's, when it would pass while the body is read slowly.
     """
-    json_bounds.refuse_deep_json(body)
+    if is_deeper_than(MAX_DEPTH, body):
+        return _decode_slowly(body, deadline)
     try:
         review = _REVIEW.decode(body)
-    except msgspec.ValidationError as error:
-        raise _bad_request_error(wire.explain_parse_error(error)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _bad_request_error(f"the body is not JSON: {_error_in_lower_case(error)}; {wire.EXPECTED}") from None
-    if review.request is not None and json_bounds.has_long_number(body):
-        try:
-            json_bounds.convert_large_integers_to_doubles(
+        if review.request is not None and has_long_number(body):
+            convert_large_integers_to_doubles(
                 (review.request.object, review.request.old_object, review.request.options)
             )
-        except OverflowError:
-            raise _bad_request_error("the body holds a number that no double can") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, OverflowError):
+        return _decode_slowly(body, deadline)
     return _attributes_of_review(review)
+
+
+def _decode_slowly(body: bytes, deadline: Deadline | None) -> Attributes:
+    until = deadline or Deadline()
+    until.require_time_for_call(len(body) * _SLOW_S_PER_BYTE)
+    try:
+        value = decode_any_json(body, until)
+    except ValueError as error:
+        raise _bad_request_error(f"the body is not JSON: {_error_in_lower_case(error)}; {wire.EXPECTED}") from None
+    return decode_review(value)
 
 
 def decode_request_without_objects(body: bytes) -> Attributes | None:
@@ -73,7 +90,7 @@ def decode_request_without_objects(body: bytes) -> Attributes | None:
 def _decode_head_or_none(text: bytes) -> Attributes | None:
     try:
         review = _HEAD.decode(text)
-        if review.request is None or not review.request.operation:
+        if review.request is None or not review.request.operation or not _is_answered(review):
             return None
         fields = {name: getattr(review.request, name) for name in wire.RequestHead.__struct_fields__}
         named = fields.pop("user_info")
@@ -81,6 +98,11 @@ def _decode_head_or_none(text: bytes) -> Attributes | None:
         return _attributes_of_request(wire.Request(**fields, user_info=user))
     except (CallError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None  # whoever decodes the whole body says what is wrong with it
+
+
+def _is_answered(review: wire.ReviewHead) -> bool:
+    """Return whether a review is of the version that is answered, as far as its beginning says."""
+    return review.kind in (None, wire.KIND) and review.api_version in (None, wire.API_VERSION)
 
 
 def decode_review(review: JSON) -> Attributes:
@@ -210,5 +232,5 @@ def _bad_request_error(message: str) -> CallError:
 
 
 def _error_in_lower_case(error: Exception) -> str:
-    text = str(error).removeprefix("JSON is malformed: ")
+    text = str(error)
     return text[:1].lower() + text[1:]

@@ -1,20 +1,16 @@
-"""Limits how deeply JSON is nested, how large its integers are, and how many numbers take long to read.
+"""Finds integers outside int64, and bodies with many numbers that take long to read.
 
-Brackets and runs of digits are looked for in the bytes, at a nanosecond each: nothing recurses into a body that is
-nested too deeply, and only objects that may hold an integer outside int64 are walked.
+Runs of digits are looked for in the bytes, at a nanosecond each: only objects that may hold such an integer are walked.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from itertools import accumulate, islice
+from itertools import islice
 from typing import Final
 
-from webhook.admission import wire
 from webhook.attributes import JSON
-from webhook.errors import CallError
-from webhook.paths import MAX_DEPTH
 
 _BLOCK: Final = 1 << 16
 
@@ -79,65 +75,3 @@ def convert_large_integers_to_doubles(values: Iterable[JSON]) -> None:
                     holder[key] = float(held)
                 elif isinstance(held, dict | list):
                     pending.append(held)
-
-
-_STEPS: Final = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")
-"""An opening bracket is one level more, a closing one is one less: -1 as a signed byte."""
-_NO_OPENING_BRACKET: Final = bytes(byte for byte in range(256) if byte not in b"{[")
-_NO_BRACKET: Final = bytes(byte for byte in range(256) if byte not in b'{}[]"')
-_STRETCH: Final = 32
-_ROUNDS: Final = 8
-
-
-def refuse_deep_json(body: bytes) -> None:
-    """Refuse JSON nested deeper than MAX_DEPTH before anything recurses into it.
-
-    Bodies with few brackets, nearly all of them, are settled by counting: an object that follows another one in a list
-    is no deeper, and those in strings are counted on both sides. Of the others only the brackets are kept, as
-    steps down and up, and those are added up: stretch by stretch, one by one only where a stretch comes near the bound.
-    A bracket that closes nothing is the decoder's to refuse, which reads no further.
-
-    Raises:
-        CallError: 400 when it is nested too deeply, or when its brackets do not match.
-    """
-    opening = len(body.translate(None, _NO_OPENING_BRACKET))
-    if opening <= MAX_DEPTH or opening - body.count(b"},{") <= MAX_DEPTH:
-        return
-    unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    # the quotes between two strings, or of an empty one, say nothing: without them, no text makes many pieces below
-    steps = unescaped.translate(_STEPS, _NO_BRACKET).replace(b'""', b"")
-    depth, in_string = 0, 0
-    for start in range(0, len(steps), _BLOCK):
-        pieces = steps[start : start + _BLOCK].split(b'"')
-        depth = _depth_after_brackets(b"".join(pieces[in_string::2]), depth)
-        in_string = (in_string + len(pieces) - 1) % 2
-    if depth:
-        raise CallError(400, "BadRequest", f"the body is not JSON: its brackets do not match; {wire.EXPECTED}")
-
-
-def _depth_after_brackets(steps: bytes, depth: int) -> int:
-    """Return the depth after some brackets that begin at a depth."""
-    rest, rounds = _remove_innermost_bracket_pairs(steps)
-    down = rest.count(b"\x01")
-    if depth + down + rounds <= MAX_DEPTH:
-        return depth + 2 * down - len(rest)
-    signed = memoryview(steps).cast("b")
-    for start in range(0, len(steps), _STRETCH):
-        down = steps.count(b"\x01", start, start + _STRETCH)
-        if depth + down > MAX_DEPTH and max(accumulate(signed[start : start + _STRETCH], initial=depth)) > MAX_DEPTH:
-            text = f"the body is nested deeper than {MAX_DEPTH} levels; {wire.EXPECTED}"
-            raise CallError(400, "BadRequest", text)
-        depth += 2 * down - min(_STRETCH, len(steps) - start)
-    return depth
-
-
-def _remove_innermost_bracket_pairs(steps: bytes) -> tuple[bytes, int]:
-    """Return the brackets without innermost pairs, and the number of rounds, which is how much deeper they were at
-    most.
-    """
-    for rounds in range(_ROUNDS):
-        shorter = steps.replace(b"\x01\xff", b"")
-        if len(shorter) * 4 > len(steps) * 3:
-            return steps, rounds
-        steps = shorter
-    return steps, _ROUNDS

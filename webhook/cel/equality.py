@@ -25,6 +25,7 @@ from webhook.cel.values import (
 )
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError, NoSuchOverload
+from webhook.unread import Unread
 
 _EVERY_MAP = MAPS | {DictWithEmptyMaps}
 
@@ -39,11 +40,14 @@ def are_equal(left: Any, right: Any, deadline: Deadline | None = None) -> bool:
 
     Raises:
         NoSuchOverload: an opaque value is compared with one of another type.
+        UnreadPartError: an object or a list is compared with a part that was not read.
     """
     kind = type(left)
     other = type(right)
     if kind is str:
         return kind is other and bool(left == right)
+    if kind is Unread or other is Unread:
+        return bool(left == right)
     if kind is dict and other is dict:
         return left.keys() == right.keys() and _all_pairs_equal(left.values(), map(right.__getitem__, left), deadline)
     if kind is list:

@@ -25,6 +25,7 @@ from webhook.attributes import JSON
 from webhook.cel.structures import JSONPatch, Struct
 from webhook.cel.types import DURATION, TIMESTAMP, Type
 from webhook.errors import EvaluationError, EvaluationPanic, NoSuchOverload
+from webhook.unread import Unread
 
 INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 NANOSECONDS = 1_000_000_000
@@ -340,7 +341,7 @@ def to_json(value: Any) -> JSON:
         EvaluationError: the value has no JSON form (a type, an absent optional, a NaN).
     """
     kind = type(value)
-    if kind in (str, bool, int) or value is None:
+    if kind in (str, bool, int) or value is None or kind is Unread:
         return value
     if kind is UInt:
         return int(value)

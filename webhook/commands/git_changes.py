@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from hashlib import sha256
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
@@ -87,4 +88,4 @@ def _git_output(folder: Path, *arguments: str) -> bytes | None:
 
 
 def _digest_of_value(value: JSON) -> bytes:
-    return sha256(json.dumps(value, sort_keys=True).encode()).digest()
+    return sha256(json.dumps(value, sort_keys=True, default=attrgetter("text")).encode()).digest()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
 import ssl
 from collections.abc import Mapping
@@ -15,13 +14,18 @@ from pathlib import Path
 from typing import Any, Final
 
 import httpx
+import msgspec
 
 from webhook.admission.envelope import review_of_attributes
+from webhook.admission.respond import json_of_unread_part
 from webhook.attributes import JSON, Attributes, Phase
+from webhook.deadline import Deadline
 from webhook.decisions import DenialCause, DenialDetails, DenialStatus, Verdict
 from webhook.errors import CallError, ConfigurationError, PatchError
+from webhook.jsontext import decode_any_json
 from webhook.patch import jsonpatch
 
+_ENCODER: Final = msgspec.json.Encoder(enc_hook=json_of_unread_part)
 TIMEOUT_S: Final = 10
 """Seconds that an API server waits for a webhook by default (admissionregistration/v1, timeoutSeconds)."""
 
@@ -63,7 +67,10 @@ class RemoteWebhook:
         """
         try:
             got = self._client.post(
-                f"/{phase}", params={"timeout": f"{TIMEOUT_S}s"}, json=review_of_attributes(attributes)
+                f"/{phase}",
+                params={"timeout": f"{TIMEOUT_S}s"},
+                content=_ENCODER.encode(review_of_attributes(attributes)),
+                headers={"content-type": "application/json"},
             )
         except httpx.HTTPError as error:
             where = f"{str(self._client.base_url).rstrip('/')}/{phase}"
@@ -117,7 +124,7 @@ def _verdict_of_answer(attributes: Attributes, got: httpx.Response) -> Verdict:
 def _patch_of_response(response: Mapping[str, Any]) -> tuple[Mapping[str, JSON], ...]:
     if not response.get("patch"):
         return ()
-    return tuple(json.loads(base64.b64decode(response["patch"], validate=True)))
+    return tuple(decode_any_json(base64.b64decode(response["patch"], validate=True), Deadline()))
 
 
 def _status_of_answer(status: Mapping[str, Any]) -> DenialStatus:

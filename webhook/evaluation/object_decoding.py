@@ -45,7 +45,7 @@ def decode_patched_object(
         Undecodable: no object of a kind, a value of the wrong type, or unknown fields.
     """
     if not isinstance(patched, dict) or not patched.get("kind"):
-        text = json.dumps(patched, separators=(",", ":"), sort_keys=True)
+        text = json.dumps(patched, separators=(",", ":"), sort_keys=True, default=str)
         raise UndecodableObject(f"Object 'Kind' is missing in '{text}'")
     node = schema_of_kind(kind)
     if not isinstance(node, str):
@@ -192,7 +192,7 @@ def _go_struct_of_node(node: Node) -> str:
 
 def _value_in_error(value: JSON) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return _WORDS[type(value)]
+        return _WORDS.get(type(value), "object")
     return f"number {json.dumps(value)}" if isinstance(value, float) else "number"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from webhook.errors import BudgetExceeded
+from webhook.errors import BudgetExceeded, UnreadPartError
 from webhook.evaluation.request_context import RequestContext
 from webhook.manifests.annotations import RESOURCE_CONCERNS
 from webhook.policy.candidates import Candidate
@@ -54,10 +54,12 @@ def _concerns_of_request(context: RequestContext) -> frozenset[str]:
 
 
 def _concerns_of_request_or_all(context: RequestContext) -> frozenset[str]:
-    """Return the words that apply to the Pod; all words if there is no time, so that each failurePolicy decides."""
+    """Return the words that apply to the Pod; all words if there is no time, or a part of the Pod has another type or
+    was not read, so that each failurePolicy decides.
+    """
     try:
         return _concerns_of_request(context)
-    except BudgetExceeded:
+    except (BudgetExceeded, TypeError, UnreadPartError):
         return RESOURCE_CONCERNS
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
+from webhook.deadline import Deadline
 from webhook.errors import CallError
+from webhook.jsontext import decode_any_json
 
 MOST_BYTES: Final = 4 << 20
 """Of one question: an object of an API server has at most 3 MiB (apiserver limits), and policies are small."""
@@ -41,8 +42,8 @@ def read_question(body: bytes) -> Question:
         CallError: 400 where it is not one.
     """
     try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
+        value = decode_any_json(body, Deadline())
+    except ValueError:
         raise _bad_question_error("the body is not JSON") from None
     if not isinstance(value, dict):
         raise _bad_question_error("the body must be an object")

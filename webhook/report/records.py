@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from webhook import terminal
+from webhook.admission.respond import json_of_unread_part
 from webhook.attributes import JSON, Phase
 from webhook.decisions import Decision
 from webhook.explanation import Explanation
@@ -19,12 +20,12 @@ from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
 from webhook.report.finding import Finding, Place, Result
 
-_JSON: Final = msgspec.json.Encoder()
+_JSON: Final = msgspec.json.Encoder(enc_hook=json_of_unread_part)
 
 
 def json_on_one_line(value: JSON) -> str:
     """Return the JSON text of a value on one line, with control characters escaped, for terminals and CI systems."""
-    return terminal.escape_json_text(json.dumps(value, ensure_ascii=False))
+    return terminal.escape_json_text(json.dumps(value, ensure_ascii=False, default=str))
 
 
 def compact_json(value: JSON) -> str:
@@ -32,7 +33,7 @@ def compact_json(value: JSON) -> str:
     try:
         text = _JSON.encode(value).decode()
     except UnicodeEncodeError:  # half of a surrogate pair, which JSON input may have, is written as an escape
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
     return terminal.escape_json_text(text)
 
 

@@ -25,7 +25,7 @@ def has_no_null_or_dollar_key(value: JSON, deadline: Deadline) -> bool:
     deadline.check_clock()  # msgspec cannot be interrupted
     try:
         written = _encode(value)
-    except (ValueError, OverflowError, RecursionError):  # numbers of any length, halves of characters
+    except (ValueError, OverflowError, TypeError):  # numbers of any length, halves of characters, what was not read
         return False
     deadline.spend_text(written)
     return _NIL not in written and not (b"$" in written and _DIRECTIVE.search(written))

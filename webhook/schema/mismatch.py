@@ -9,6 +9,7 @@ from typing import Final
 
 from webhook.attributes import JSON
 from webhook.paths import FieldPath, path_as_text
+from webhook.unread import Unread
 from webhook.wording import shown
 
 
@@ -62,6 +63,8 @@ def described(value: JSON) -> str:
     """Return a description of a value: ``an object``, ``the string `2 GPUs` ``, ``the number 4``."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
+    if isinstance(value, Unread):
+        return str(value)
     if isinstance(value, str):
         return f"the string `{shown(value)}`"
     if value is None or isinstance(value, bool):

@@ -45,7 +45,7 @@ def groups(reviews: int, seed: int, folder: Path) -> Iterator[Group]:
 
     """
     random, drawn = Random(seed), 0
-    kept = [*chain(_recorded(), _of_suites())]
+    kept = [*chain(recorded_groups(), _of_suites())]
     random.shuffle(kept)
     for group in kept:
         if drawn >= reviews // 2:
@@ -59,7 +59,8 @@ def groups(reviews: int, seed: int, folder: Path) -> Iterator[Group]:
         yield group
 
 
-def _recorded() -> Iterator[Group]:
+def recorded_groups() -> Iterator[Group]:
+    """The recorded reviews and those of the samples, in both phases."""
     samples = assembly.objects_of_files(yamlfile.required_files([_ROOT / "deploy/samples/context"]))
     for files in ("tests/data/reviews", "deploy/samples/reviews"):
         found = [json.loads(file.read_text()) for file in sorted((_ROOT / files).glob("*.json"))]

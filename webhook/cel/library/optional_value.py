@@ -16,6 +16,7 @@ from webhook.cel.types import DYN, Type, optional_of
 from webhook.cel.values import ABSENT, MAPS, UInt, map_find
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
+from webhook.unread import refuse_unread_part
 
 _KEYS = frozenset((str, int, UInt, bool, float))
 """The classes of values that can be a key or an index (interpreter/attributes.go newQualifier)."""
@@ -95,6 +96,7 @@ def value_or_absent_at(value: Any, key: Any) -> Any:
         return value[key] if value.is_field_set(key) else ABSENT
     if isinstance(value, dict) and kind is not Struct:  # the API server's Object{…} gives nothing to optional selection
         return value[key] if is_field_present(value, key) else ABSENT
+    refuse_unread_part(value)
     return ABSENT
 
 
@@ -121,6 +123,7 @@ def is_field_present(value: Any, field: str) -> bool:
     if isinstance(value, dict):
         # a map that fills itself says what it has by giving it
         return field in value or (hasattr(kind, "__missing__") and _has_key(value, field))
+    refuse_unread_part(value)
     return False
 
 

@@ -50,6 +50,7 @@ from webhook.cel.values import (
 )
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError, NoSuchOverload
+from webhook.unread import refuse_unread_part
 
 _NUMBERS = {"int64": INT, "uint64": UINT, "double": DOUBLE}
 
@@ -134,6 +135,7 @@ def element_at(container: Any, key: Any) -> Any:
         value_found = map_find(container, key)
         if value_found is not ABSENT:
             return value_found
+    refuse_unread_part(container)
     raise EvaluationError(f"no such key: {conversions.format_key_for_message(key)}")
 
 

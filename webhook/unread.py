@@ -1,0 +1,173 @@
+"""Parts of JSON that are not decoded: an API server stores what nothing here may recurse into.
+
+An `Unread` stands in the object in place of the part and keeps its text, so that it is written as it was. Whatever asks
+for what is in it gets an error and never an empty answer. Two of them can be compared. Knows JSON alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
+
+from webhook.errors import UnreadPartError
+
+if TYPE_CHECKING:
+    from webhook.deadline import Deadline
+
+_TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]]|NaN|Infinity', re.DOTALL)
+"""Whatever opens or closes a level; a constant that JSON does not have stands for a part that is cut out."""
+_VALUE: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]]|[^\s"{}\[\]:,]+', re.DOTALL)
+_CUT: Final = "NaN"
+_TEXT: Final = json.JSONDecoder(strict=False)
+_CONTAINERS: Final = {"{": "}", "[": "]"}
+
+
+class _UnreadType(type):
+    @property
+    def cel_type(cls) -> NoReturn:
+        raise UnreadPartError
+
+
+class Unread(metaclass=_UnreadType):  # noqa: PLW1641 - it has one, which refuses
+    """A part of an object that was not decoded.
+
+    Attributes:
+        text: its JSON.
+        reason: why it was not decoded, as `it is nested deeper than 200 levels`.
+    """
+
+    __slots__ = ("_digest", "reason", "text")
+    cel_size: ClassVar[int] = 1
+    """What the part counts in the costs of CEL, as every value without a size."""
+
+    def __init__(self, text: str, reason: str) -> None:
+        self.text = text
+        self.reason = reason
+        self._digest = b""
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the parts are equal; nothing but another such part can be compared with one.
+
+        Raises:
+            UnreadPartError: the other value is an object or a list, which may be equal.
+        """
+        if isinstance(other, Unread):
+            return self.text == other.text or self._value_digest() == other._value_digest()
+        return self._refuse() if isinstance(other, dict | list) else False
+
+    def _value_digest(self) -> bytes:
+        """Return a digest that equal values share, computed once; without recursion, from the innermost part."""
+        if not self._digest:
+            self._digest = _digest_of_json(self.text)
+        return self._digest
+
+    def __repr__(self) -> str:
+        return f"Unread({self})"
+
+    def __str__(self) -> str:
+        return f"(not read: {self.reason})"
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise UnreadPartError(self.reason)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # copying and pickling ask for methods that there are not
+            raise AttributeError(name)
+        self._refuse()
+
+    def __reduce__(self) -> tuple[type[Unread], tuple[str, str]]:
+        return Unread, (self.text, self.reason)
+
+    def __bool__(self) -> bool:
+        """Return true: an empty object or list, and 0, are always read."""
+        return True
+
+    __hash__ = __len__ = __iter__ = __getitem__ = __contains__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __int__ = __float__ = _refuse
+
+
+def refuse_unread_part(value: object) -> None:
+    """Refuse a part that was not read where others would say that it has no such field.
+
+    Raises:
+        UnreadPartError: the value is such a part.
+    """
+    if type(value) is Unread:
+        raise UnreadPartError(value.reason)
+
+
+def cut_deep_parts(text: str, deepest: int, reason: str, deadline: Deadline) -> tuple[str, Iterator[Unread]]:
+    """Return JSON text in which NaN stands for every part below `deepest` levels, and those parts in their order.
+
+    All other values stand where they stood.
+
+    Raises:
+        json.JSONDecodeError: the text itself has such a constant, which JSON does not have.
+    """
+    pieces: list[str] = []
+    parts: list[Unread] = []
+    depth, since, begun = 0, 0, 0
+    for token in deadline.items_with_clock_checks(_TOKEN.finditer(text)):
+        mark = token[0]
+        if mark in _CONTAINERS:
+            depth += 1
+            if depth == deepest + 1:
+                begun = token.start()
+        elif mark in ("}", "]"):
+            end = token.end()
+            if depth == deepest + 1 and text[begun + 1 : end - 1].strip():
+                parts.append(Unread(text[begun:end], reason))
+                pieces += (text[since:begun], _CUT.ljust(end - begun))
+                since = end
+            depth -= 1
+        elif mark[0] != '"':
+            raise json.JSONDecodeError("Expecting value", text, token.start())
+    pieces.append(text[since : begun if depth > deepest else len(text)])
+    return "".join(pieces), iter(parts)
+
+
+def _digest_of_json(text: str) -> bytes:
+    """Return a digest of a value: the order of keys, the form of numbers and how texts are escaped do not matter."""
+    opened: list[tuple[str, list[bytes]]] = [("[", [])]
+    for token in _VALUE.finditer(text):
+        mark = token[0]
+        if mark in _CONTAINERS:
+            opened.append((mark, []))
+            continue
+        if mark in ("}", "]"):
+            bracket, held = opened.pop()
+            digest = _digest_of_parts(bracket, _entries_by_key(held) if bracket == "{" else held)
+        else:
+            digest = _digest_of_parts("", [_plain_value(mark).encode()])
+        opened[-1][1].append(digest)
+    return opened[0][1][0]
+
+
+def _plain_value(mark: str) -> str:
+    """Return a text, a number or a word in its one form; an integer of any size is compared by its digits."""
+    if mark[0] == '"':
+        return f'"{_TEXT.decode(mark)}'
+    if mark in ("true", "false", "null"):
+        return mark
+    number = float(mark)
+    return mark if number in (float("inf"), float("-inf")) or mark.lstrip("-").isdigit() else _as_integer(number)
+
+
+def _as_integer(number: float) -> str:
+    return str(int(number)) if number.is_integer() else repr(number)
+
+
+def _entries_by_key(held: list[bytes]) -> Iterable[bytes]:
+    """Return the entries of an object, of which `held` has keys and values in turn; the last value of a key counts."""
+    entries = dict(zip(held[::2], held[1::2], strict=True))
+    return (key + entries[key] for key in sorted(entries))
+
+
+def _digest_of_parts(bracket: str, parts: Iterable[bytes]) -> bytes:
+    digest = hashlib.sha256(bracket.encode())
+    for part in parts:
+        digest.update(part)
+    return digest.digest()
