@@ -10,7 +10,7 @@ from tests.admission.test_enforce import ADMITTED, AUDIT, DENY, WARN, attributes
 from webhook import assembly
 from webhook.admission.enforce import FAILURE_KEY, verdict_of_decisions
 from webhook.admission.enforcement_action import limit_actions
-from webhook.admission.interrupt import answer_unevaluated_request
+from webhook.admission.interrupt import NotEvaluated, answer_unevaluated_request
 from webhook.admission.review import answer_request
 from webhook.attributes import POD, GroupVersionResource, Phase
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
@@ -84,7 +84,7 @@ def test_nothing_is_changed_by_what_only_audits(most):
 @pytest.mark.parametrize("most", ["deny", "warn", "audit"])
 def test_what_was_not_evaluated_is_told_as_far_as_allowed(most):
     verdict = answer_unevaluated_request(
-        asked({}), POLICIES, CLUSTER, phase=Phase.VALIDATE, because="it took too long", most=most
+        asked({}), POLICIES, CLUSTER, phase=Phase.VALIDATE, why=NotEvaluated("it took too long"), most=most
     )
     assert verdict.allowed is (most != "deny")
     assert bool(verdict.warnings) is (most == "warn")

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.literals import PODS, mutating, namespace, pod, policies, request, validating
-from webhook.admission.interrupt import answer_unevaluated_request
+from webhook.admission.interrupt import NotEvaluated, answer_unevaluated_request
 from webhook.attributes import Attributes, Operation, Phase
 from webhook.cluster.files import FilesCluster
 
@@ -15,7 +15,9 @@ ONLY_GPU = {"namespaceSelector": {"matchLabels": {"gpu": "yes"}}}
 def stopped(*lists, phase=Phase.VALIDATE, context=(), **changes):
     """The verdict on a Pod whose object is not known."""
     asked: Attributes = replace(request(pod()), object=None, **changes)
-    return answer_unevaluated_request(asked, policies(*lists), FilesCluster(context), phase=phase, because=LATE)
+    return answer_unevaluated_request(
+        asked, policies(*lists), FilesCluster(context), phase=phase, why=NotEvaluated(LATE)
+    )
 
 
 def test_fail_denies_and_says_what_to_do():
@@ -64,6 +66,8 @@ def test_policies_are_exempt():
     asked = request({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy"})
     wild = validating("true", rule={**PODS, "apiGroups": ["*"], "resources": ["*"]})
     assert (
-        answer_unevaluated_request(asked, policies(wild), FilesCluster(), phase=Phase.VALIDATE, because=LATE).decisions
+        answer_unevaluated_request(
+            asked, policies(wild), FilesCluster(), phase=Phase.VALIDATE, why=NotEvaluated(LATE)
+        ).decisions
         == ()
     )

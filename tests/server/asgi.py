@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 
+from webhook.admission.interrupt import NotEvaluated
 from webhook.attributes import Attributes, Phase
 from webhook.cel.library.authorizer import Authorizer
 from webhook.deadline import Deadline
@@ -49,9 +50,9 @@ class Given:
         """Another one each time: what the function answers may change."""
         return object()
 
-    def answer_unevaluated(self, _attributes: Attributes, _phase: Phase, because: str) -> Verdict:
+    def answer_unevaluated(self, _attributes: Attributes, _phase: Phase, why: NotEvaluated) -> Verdict:
         return Verdict(
-            allowed=False, status=DenialStatus(code=422, reason="Invalid", message=f"not evaluated, {because}")
+            allowed=False, status=DenialStatus(code=422, reason="Invalid", message=f"not evaluated, {why.because}")
         )
 
 

@@ -191,6 +191,36 @@ def test_a_large_body_that_cannot_be_read_is_refused(body: bytes, code: int):
     assert running.lines()[-1]["message"] == "call refused"
 
 
+@pytest.mark.parametrize("size", [1, FREE_BYTES], ids=["on the loop", "in a worker"])
+@pytest.mark.parametrize(
+    ("field", "held", "told"),
+    [
+        ("object", b'"pod"', "request.object: expected an object, found a string"),
+        ("object", b'{"metadata":{"name":', "the body is not JSON"),
+        ("oldObject", b"[]", "request.oldObject: expected an object, found a list"),
+        ("userInfo", b'{"extra":{"k":"v"}}', "request.userInfo.extra"),
+        ("options", b"5", "request.options: expected an object, found an integer"),
+    ],
+    ids=["another type", "cut off", "old object", "user", "options"],
+)
+def test_a_review_whose_head_alone_can_be_read_is_left_to_the_policies(field: str, held: bytes, told: str, size: int):
+    request = {**review_of()["request"], "object": {"x": "y" * size}}
+    head = {key: value for key, value in request.items() if key != "object"}
+    body = json.dumps({**review_of(), "request": {**head, "object": request["object"], field: "here"}}).encode()
+    if field == "object":
+        held = held if size == 1 else held[:-1] + b" " * size + held[-1:]
+    running = Running()
+    answer = running.post("/validate", body.replace(b'"here"', held))
+    assert answer.status_code == 200
+    response = answer.json()["response"]
+    assert (response["uid"], response["allowed"]) == ("U", False)
+    assert told in response["status"]["message"]
+    assert running.counters.lanes["unreadable",] == 1
+    line = running.lines()[-1]
+    assert (line["message"], line["allowed"]) == ("review not evaluated", False)
+    assert told in line["reason"]
+
+
 def test_without_a_uid_a_late_answer_is_an_http_error():
     body = b'{"request":{"x":"' + b"y" * (2 << 20)  # where the uid stands, only a worker can find out
     running = Running(in_worker(lambda _: None), limits=Limits(timeout_s=0.0))

@@ -1,4 +1,4 @@
-"""The verdict on a request that could not be evaluated in time, by the failurePolicies.
+"""The verdict on a request that could not be read or evaluated in time, by the failurePolicies.
 
 Evaluates nothing. Knows the request without its object. Under attack the event loop writes many of these answers at one
 moment, so no sentence is made here that is not told.
@@ -7,6 +7,7 @@ moment, so no sentence is made here that is not told.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from webhook.admission.enforcement_action import limit_actions
 from webhook.attributes import Attributes, Phase
@@ -17,7 +18,15 @@ from webhook.evaluation.review_options import EnforcementAction
 from webhook.policy.policy_set import PolicySet
 
 _NAMED = 5
-_FIX = "make the object smaller, or raise timeoutSeconds of the webhook"
+MAKE_SMALLER: Final = "make the object smaller, or raise timeoutSeconds of the webhook"
+REPORT_IT: Final = "report this as a bug of claimgate, or of what sent the review"
+
+
+class NotEvaluated(NamedTuple):
+    """Why a request was not evaluated, such as `it took longer than 9 s`, and what to do about it."""
+
+    because: str
+    fix: str = MAKE_SMALLER
 
 
 def answer_unevaluated_request(
@@ -26,20 +35,20 @@ def answer_unevaluated_request(
     cluster: Cluster,
     *,
     phase: Phase,
-    because: str,
+    why: NotEvaluated,
     most: EnforcementAction = "deny",
 ) -> Verdict:
-    """Answer one request that was not evaluated; `because` says why, such as `it took longer than 9 s`."""
+    """Answer one request that was not evaluated."""
     decisions = limit_actions(errors_of_interrupted_policies(attributes, policies, cluster, phase), most)
     if not decisions:
         return Verdict(allowed=True, decisions=decisions, patched_object=attributes.object)
     denying = [each for each in decisions if each.action == "deny" and each.is_enforced]
     if not denying:
-        said = f"claimgate did not evaluate this object, {because}; {_FIX}"
+        said = f"claimgate did not evaluate this object, {why.because}; {why.fix}"
         told = () if most == "audit" else (said,)
         return Verdict(allowed=True, decisions=decisions, warnings=told, patched_object=attributes.object)
     names = _policy_names_as_text(denying)
-    text = f"not evaluated, {because}, and failurePolicy Fail denies what {names} did not evaluate; {_FIX}"
+    text = f"not evaluated, {why.because}, and failurePolicy Fail denies what {names} did not evaluate; {why.fix}"
     status = DenialStatus(code=denying[0].code, reason=denying[0].reason, message=text)
     return Verdict(allowed=False, decisions=decisions, status=status)
 

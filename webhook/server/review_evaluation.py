@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 
 from webhook.admission.decode import decode_review_bytes
 from webhook.admission.enforce import fit_warnings_to_api_server_limits
+from webhook.admission.interrupt import NotEvaluated
 from webhook.admission.respond import encode_response
 from webhook.attributes import Attributes, Phase
 from webhook.cel.library.authorizer import (
@@ -72,10 +73,10 @@ class ReviewEvaluation:
         return self._encode_and_count(attributes, phase, verdict, started, counters)
 
     def answer_unevaluated(
-        self, attributes: Attributes, phase: Phase, because: str, started: float, counters: Counters
+        self, attributes: Attributes, phase: Phase, why: NotEvaluated, started: float, counters: Counters
     ) -> WorkerResult:
         """Answer by the policies' failurePolicy a review that began at a moment of the performance counter."""
-        verdict = self._reviewer.answer_unevaluated(attributes, phase, because)
+        verdict = self._reviewer.answer_unevaluated(attributes, phase, why)
         return self._encode_and_count(attributes, phase, verdict, started, counters)
 
     def _encode_and_count(
@@ -94,7 +95,7 @@ class ReviewEvaluation:
             instructions, body = receive(channel)
             phase, end, known = pickle.loads(instructions)  # noqa: S301 - the server wrote it, from which this was forked
             deadline = Deadline(end, BudgetExceeded)
-            attributes = decode_review_bytes(body)
+            attributes = decode_review_bytes(body, deadline)
             try:
                 return self.evaluate_and_encode(attributes, phase, deadline, counters, known).packed(counters)
             except UnansweredQuestion as open_question:

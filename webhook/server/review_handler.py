@@ -13,6 +13,7 @@ from time import monotonic, perf_counter, thread_time
 from typing import Final
 
 from webhook.admission.decode import decode_review_bytes
+from webhook.admission.interrupt import MAKE_SMALLER, REPORT_IT, NotEvaluated
 from webhook.admission.json_bounds import takes_long_to_decode
 from webhook.attributes import Attributes, Phase, UserInfo
 from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQuestion, UnansweredQuestion
@@ -82,7 +83,12 @@ class ReviewHandler:
                 await scheduler.wait_for_turn(tenant, call.evaluation_end)
             except TimeoutError:
                 return await self._answer_unevaluated_in_turn(head, call, call.timeout_reason)
-        head, answer = self._inline(body, call, {})
+        try:
+            head, answer = self._inline(body, call, {})
+        except CallError as error:
+            return await self._answer_unreadable(self._read_head(body, address), call, error)
+        except InlineBudgetSpent:
+            return await self._by_worker(body, self._read_head(body, address), call)
         if isinstance(answer, AuthorizationQuestion):
             return await self._answer_with_authorizer(body, call, head=head, asks=answer)
         if answer is not None:
@@ -156,19 +162,24 @@ class ReviewHandler:
     ) -> tuple[Attributes, bytes | AuthorizationQuestion | None]:
         """Evaluate on the loop; return the request without its objects, which take up to 44 times as much memory as
         their bytes, and with it the answer, an open question, or None when it takes too long.
+
+        Raises:
+            CallError: it cannot be read.
+            InlineBudgetSpent: reading it takes too long.
         """
         used = InlineTimeSlice()
         tenant = call.tenant_of(None)
         try:
-            attributes = decode_review_bytes(body)
+            attributes = decode_review_bytes(body, used)
             tenant = call.tenant_of(attributes)
             used.limit_evaluation(self._scheduler.slice_s(tenant), call.evaluation_end_from_now)
-            result = self._evaluation.evaluate_and_encode(attributes, call.phase, used, self._counters, known)
-        except InlineBudgetSpent:
-            self._counters.lanes["inline_overrun",] += 1
-            return attributes.without_objects(), None
-        except UnansweredQuestion as open_question:
-            return attributes.without_objects(), open_question.question
+            try:
+                result = self._evaluation.evaluate_and_encode(attributes, call.phase, used, self._counters, known)
+            except InlineBudgetSpent:
+                self._counters.lanes["inline_overrun",] += 1
+                return attributes.without_objects(), None
+            except UnansweredQuestion as open_question:
+                return attributes.without_objects(), open_question.question
         finally:
             self._scheduler.worked(tenant, used.spent())
         self._counters.lanes["inline",] += 1
@@ -208,6 +219,10 @@ class ReviewHandler:
             question, user = question_from_json(result.fields)
             answer = await self._ask(question, user, tenant, call.asking_end)
             return await self._by_worker(given, head, call, known={**known, question: answer})
+        if result.outcome == "refused":
+            told = result.fields
+            refusal = CallError(int(str(told["code"])), str(told["reason"]), str(told["message"]))
+            return await self._answer_unreadable(head or self._read_head(given, call.address), call, refusal)
         self._scheduler.overruns.record_worker_time(tenant, result.seconds)
         return self._log_and_return_answer(result, call.started)
 
@@ -215,18 +230,32 @@ class ReviewHandler:
         """Log a child's result, and return its answer.
 
         Raises:
-            CallError: the child could not read the review, or failed on it.
+            WorkerFault: the child failed on the review.
         """
         fields = result.fields
-        if result.outcome == "refused":
-            raise CallError(int(str(fields["code"])), str(fields["reason"]), str(fields["message"]))
         if result.outcome == "failed":
             raise WorkerFault(fields)
         took_ms = round((monotonic() - started) * 1000, 3)
         self._note_review("info", "review", {**fields, "lane": "worker", "total_ms": took_ms})
         return result.body
 
-    async def _answer_unevaluated_in_turn(self, head: Attributes | None, call: ReviewCall, because: str) -> bytes:
+    async def _answer_unreadable(self, head: Attributes | None, call: ReviewCall, error: CallError) -> bytes:
+        """Answer by the policies' failurePolicy a review of which the head alone can be read.
+
+        An HTTP error would leave it to the failurePolicy of the webhook, which an installation may have on Ignore.
+
+        Raises:
+            CallError: the head cannot be read either.
+        """
+        if head is None:
+            raise error
+        self._counters.lanes["unreadable",] += 1
+        because = f"it cannot be read: {error.message}"
+        return await self._answer_unevaluated_in_turn(head, call, because, fix=REPORT_IT)
+
+    async def _answer_unevaluated_in_turn(
+        self, head: Attributes | None, call: ReviewCall, because: str, *, fix: str = MAKE_SMALLER
+    ) -> bytes:
         """Answer by the policies' failurePolicy, only a few times between two looks at the sockets.
 
         Reviews that came together run out of time together, and all their answers at once, with the ends of as many
@@ -238,9 +267,9 @@ class ReviewHandler:
         async with self._giving_up:
             if not self._scheduler.has_time:
                 await asyncio.sleep(0)
-            return self._answer_unevaluated(head, call, because)
+            return self._answer_unevaluated(head, call, because, fix)
 
-    def _answer_unevaluated(self, head: Attributes | None, call: ReviewCall, because: str) -> bytes:
+    def _answer_unevaluated(self, head: Attributes | None, call: ReviewCall, because: str, fix: str) -> bytes:
         """Answer by the policies' failurePolicy and log why the review was not evaluated.
 
         Raises:
@@ -250,7 +279,9 @@ class ReviewHandler:
             raise CallError(503, "ServiceUnavailable", f"the review was not read, {because}")
         begun = thread_time()
         since = perf_counter() - (monotonic() - call.started)
-        result = self._evaluation.answer_unevaluated(head, call.phase, because, since, self._counters)
+        result = self._evaluation.answer_unevaluated(
+            head, call.phase, NotEvaluated(because, fix), since, self._counters
+        )
         self._note_review("warning", "review not evaluated", {**result.fields, "lane": "worker", "reason": because})
         self._scheduler.worked(call.tenant_of(head), thread_time() - begun)
         return result.body

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from webhook.admission.interrupt import NotEvaluated
 from webhook.attributes import Attributes, Phase, UserInfo
 from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQuestion, Authorizer
 from webhook.deadline import Deadline
@@ -27,7 +28,7 @@ class Reviewer(Protocol):
         """Return what says by `==` whether verdicts still depend on the same; None while that changes."""
         ...
 
-    def answer_unevaluated(self, attributes: Attributes, phase: Phase, because: str) -> Verdict:
+    def answer_unevaluated(self, attributes: Attributes, phase: Phase, why: NotEvaluated) -> Verdict:
         """Return the verdict on a request whose evaluation was given up."""
         ...
 

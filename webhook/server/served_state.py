@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from webhook import assembly
-from webhook.admission.interrupt import answer_unevaluated_request
+from webhook.admission.interrupt import NotEvaluated, answer_unevaluated_request
 from webhook.admission.review import answer_request
 from webhook.attributes import Attributes, Phase
 from webhook.cel.library.authorizer import Authorizer
@@ -119,9 +119,9 @@ class ServedState:
             ),
         )
 
-    def answer_unevaluated(self, attributes: Attributes, phase: Phase, because: str) -> Verdict:
+    def answer_unevaluated(self, attributes: Attributes, phase: Phase, why: NotEvaluated) -> Verdict:
         """Return the verdict on a request whose evaluation was given up."""
         most = self.settings.enforcement_action
         return answer_unevaluated_request(
-            attributes, self.policies.current, self.cluster(), phase=phase, because=because, most=most
+            attributes, self.policies.current, self.cluster(), phase=phase, why=why, most=most
         )
