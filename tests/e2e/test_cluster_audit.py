@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,3 +92,20 @@ def test_reports_are_stored_and_go_with_their_objects(cluster: ApiServer, api: s
     assert version == before
     audit(cluster, "--publish", api, "--fails-only", "--skip", "gpu-requests/vendors", code=0)
     assert cluster.kubectl("get", reports, "-n", "audited", "-o", "name").stdout == ""
+
+
+def test_a_namespace_that_is_being_deleted_keeps_no_other_report_from_being_written(cluster: ApiServer) -> None:
+    reports = APIS["openreports"][0]
+    cluster.kubectl("create", "namespace", "a-leaving")  # it comes before the other one
+    leaving = job("portable", limits={"nvidia.com/gpu": 1, "amd.com/gpu": 1})
+    leaving["metadata"]["namespace"] = "a-leaving"
+    cluster.kubectl("create", "-f", "-", given=json.dumps(leaving))
+    cluster.kubectl("delete", "namespace", "a-leaving", "--wait=false")
+    command = [sys.executable, "-m", "webhook", "audit", "--kubeconfig", str(cluster.kubeconfig), "--fails-only"]
+    command += ["-n", "a-leaving", "-n", "audited", "--publish", "openreports"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=apiserver.PATIENCE_S, check=False)
+    assert done.returncode == 2, done.stderr
+    assert "because it is being terminated" in done.stderr
+    assert "1 refused" in done.stderr
+    uid = cluster.kubectl("get", "job", "-n", "audited", "portable", "-o", "jsonpath={.metadata.uid}").stdout
+    assert cluster.kubectl("get", reports, "-n", "audited", uid, "-o", "name").stdout
