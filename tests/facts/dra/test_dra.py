@@ -28,10 +28,16 @@ MANIFESTS = Path(__file__).parents[2] / "data" / "manifests" / "dra"
 
 
 def of(
-    obj: dict, *context: dict, namespace: str = "team", cluster: Cluster | None = None, is_whole: bool = False
+    obj: dict,
+    *context: dict,
+    namespace: str = "team",
+    cluster: Cluster | None = None,
+    is_whole: bool = False,
+    sees_all: bool = False,
 ) -> dict:
     """The fact, as expressions see it."""
-    asked = replace(subject(obj), cluster=ClusterView(cluster or FilesCluster(context, is_whole=is_whole), namespace))
+    held = cluster or FilesCluster(context, is_whole=is_whole)
+    asked = replace(subject(obj), cluster=ClusterView(held, namespace, sees_all_namespaces=sees_all))
     result = asked.fact_result("dra")
     return {**result.value, "missing": [str(each) for each in result.missing_objects_of_fields()]}
 
@@ -177,15 +183,17 @@ def test_what_is_not_there_is_named_and_not_guessed() -> None:
     assert fact["missing"] == ["ResourceClaimTemplate big not found"]
 
 
-def test_absent_among_others_is_known_to_be_absent() -> None:
+@pytest.mark.parametrize(("sees_all", "elsewhere"), [(False, []), (True, ["other"])])
+def test_absent_among_others_is_known_to_be_absent(sees_all: bool, elsewhere: list[str]) -> None:
     fact = of(
         pod([{"name": "gpu", "resourceClaimTemplateName": "bigg"}], user("gpu")),
         template("big", exactly("r")),
         template("bigg", namespace="other"),
         is_whole=True,
+        sees_all=sees_all,
     )
     (claim,) = fact["claims"]
-    assert (claim["found"], claim["absent"], claim["nearest"], claim["elsewhere"]) == (False, True, "big", ["other"])
+    assert (claim["found"], claim["absent"], claim["nearest"], claim["elsewhere"]) == (False, True, "big", elsewhere)
 
 
 @pytest.mark.parametrize(
@@ -249,6 +257,9 @@ def test_a_view_that_cannot_say_is_missing_too() -> None:
             raise LookupFailed("watch not synced")
 
         def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> list:
+            raise LookupFailed("watch not synced")
+
+        def is_namespaced(self, gvk: GroupVersionKind) -> bool:
             raise LookupFailed("watch not synced")
 
         def is_synced(self, gvk: GroupVersionKind) -> bool:
