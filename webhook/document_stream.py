@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from webhook import documents, yamlfile
 from webhook.errors import InputError, Problem
 from webhook.file_parts import FilePart, RereadableFiles
-from webhook.input_files import InputFile
+from webhook.input_files import FoundFile, InputFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +63,11 @@ class DocumentStream:
         self.sources = tuple(self._inputs)
         self._files = RereadableFiles()
 
-    def replace_with_rendered(self, folder: str, data: bytes, replaced: Callable[[str], bool]) -> None:
-        """Replace the files of a folder by the text that the folder was rendered to."""
+    def replace_with_rendered(
+        self, folder: str, data: bytes, replaced: Callable[[str], bool], not_read: Iterable[FoundFile] = ()
+    ) -> None:
+        """Replace the files of a folder by the text that the folder was rendered to, without those not read."""
+        self.not_read = tuple({each.file.name: each for each in (*self.not_read, *not_read)}.values())
         gone = {each for each in self.sources if replaced(each)}
         at = next((number for number, each in enumerate(self.sources) if each in gone), len(self.sources))
         before, after = ([each for each in part if each not in gone] for part in (self.sources[:at], self.sources[at:]))

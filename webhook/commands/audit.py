@@ -57,8 +57,16 @@ def command(
         bool,
         typer.Option(
             "--render",
-            help="Audit what charts and kustomizations make, by the installed helm and kubectl kustomize, which may "
-            "fetch what they name.",
+            help="Audit what charts and kustomizations make, by the installed helm and kubectl kustomize. Neither "
+            "fetches anything.",
+        ),
+    ] = False,
+    may_fetch: Annotated[
+        bool,
+        typer.Option(
+            "--render-remote",
+            help="Like --render, and fetch what charts and kustomizations take from addresses. Use it for files that "
+            "you trust.",
         ),
     ] = False,
     changed_since: Annotated[
@@ -136,6 +144,7 @@ def command(
             )
             return report.audit_and_report(live_audit, totals, flags.publisher(cluster, live_audit.read))
     named = path or []
+    is_rendered |= may_fetch
     ray_audit.refuse_other_options(ray, named=named, render=is_rendered, changed_since=changed_since)
     changes = GitChanges(changed_since, named) if changed_since else None
     listing = ray_audit.listing_function_for(ray)
@@ -143,7 +152,8 @@ def command(
         closing(DocumentStream(named, exclude or (), include or (), listing=listing)) as stream,
         ray_audit.connect_to_ray_if_given(ray if stream.sources else "", jobs) as workers,
     ):
-        problems = (*stream.problems, *(replace_by_rendered_objects(stream, named) if is_rendered else ()))
+        failed = replace_by_rendered_objects(stream, named, may_fetch=may_fetch) if is_rendered else ()
+        problems = (*stream.problems, *failed)
         index = (
             ray_audit.create_ray_indexer(workers, stream) if workers else lambda each: each.index_parts(stream.parts())
         )
