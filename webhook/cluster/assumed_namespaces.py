@@ -15,12 +15,19 @@ from webhook.cluster import Cluster
 _NAMESPACE: Final = ("", "Namespace")
 
 
+class AssumedNamespace(dict[str, JSON]):
+    """A Namespace of which only the name is known."""
+
+    __slots__ = ()
+
+
 class ClusterWithAssumedNamespaces:
     """A view of the cluster that has every namespace, and everything else from another view."""
 
     def __init__(self, view: Cluster) -> None:
         self._view = view
         self.list = view.list  # nobody can list what is assumed
+        self.list_indexed = view.list_indexed
         self.is_namespaced = view.is_namespaced
         self.is_synced = view.is_synced
         self.revision = view.revision
@@ -33,5 +40,5 @@ class ClusterWithAssumedNamespaces:
         held = self._view.get(gvk, namespace, name)
         if held is None and (gvk.group, gvk.kind) == _NAMESPACE:
             labels = {NAME_LABEL: name}
-            return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+            return AssumedNamespace(apiVersion="v1", kind="Namespace", metadata={"name": name, "labels": labels})
         return held

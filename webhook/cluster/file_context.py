@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 from webhook.attributes import CRD, JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster.candidates import NAMELESS, UNSAID, FileObject, FileObjects
 from webhook.cluster.controllers import DEPLOYMENT
+from webhook.cluster.interest import Index, objects_by_key
 from webhook.cluster.lookup import describe_lookup
 from webhook.errors import AmbiguousObject, UnknownNamespaceOrName
 
@@ -56,6 +57,7 @@ class ClusterViewFromFile:
         self._configurations: Final = configurations
         self._tell: Final = tell
         self._listed: Final[dict[tuple[GroupVersionKind, str | None], Sequence[JSON]]] = {}
+        self._indexed: Final[dict[tuple[GroupVersionKind, str | None, Index], Mapping[str, Sequence[JSON]]]] = {}
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> JSON | None:
         """Return the object, or None if none of the files has it.
@@ -88,6 +90,17 @@ class ClusterViewFromFile:
         if known is None:
             known = self._listed[gvk, namespace] = self._objects_of_namespace(gvk, namespace)
         return known
+
+    def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
+        """Return the objects of `list` that an index has under a key.
+
+        Raises:
+            Ambiguous: one of the objects of `list` may be one of several that differ.
+        """
+        known = self._indexed.get((gvk, namespace, index))
+        if known is None:
+            known = self._indexed[gvk, namespace, index] = objects_by_key(self.list(gvk, namespace), index)
+        return known.get(key, ())
 
     def _objects_of_namespace(self, gvk: GroupVersionKind, namespace: str | None) -> Sequence[JSON]:
         listed: dict[Place, FileObject] = {}

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from webhook import yamlfile
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.cluster_scoped import CLUSTER_SCOPED
+from webhook.cluster.interest import Index, objects_by_key
 from webhook.object_lists import objects_of_list
 from webhook.paths import get as at
 
@@ -27,6 +28,7 @@ class FilesCluster:
         self._files: dict[int, str] = {}
         self._objects: dict[tuple[str, str], dict[tuple[str, str], JSON]] = {}
         self._listed: dict[tuple[str, str], Mapping[str | None, Sequence[JSON]]] = {}
+        self._indexed: dict[tuple[tuple[str, str], str | None, Index], Mapping[str, Sequence[JSON]]] = {}
         for item in objects:
             for _, obj in objects_of_list(item.value if isinstance(item, yamlfile.Document) else item):
                 if not isinstance(obj, dict):
@@ -47,6 +49,13 @@ class FilesCluster:
         if kind not in self._listed:
             self._listed[kind] = _objects_by_namespace(self._objects.get(kind, {}))
         return self._listed[kind].get(None if namespace is None else namespace or "default", ())
+
+    def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
+        """Return the objects of a namespace, or of all, that an index has under a key."""
+        asked = (gvk.group, gvk.kind), namespace, index
+        if asked not in self._indexed:
+            self._indexed[asked] = objects_by_key(self.list(gvk, namespace), index)
+        return self._indexed[asked].get(key, ())
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
         """Return whether an object of the kind in the files has a namespace."""

@@ -6,11 +6,12 @@ nothing else. Knows objects by kind, namespace, name and labels, and nothing of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from webhook.attributes import GroupVersionKind
+from webhook.attributes import JSON, GroupVersionKind
+from webhook.paths import get as at
 
 Fields: TypeAlias = frozenset[str] | None
 """Paths such as `spec.devices.requests` or `metadata.annotations["volcano.sh/hierarchy"]`, with all that is below them
@@ -42,13 +43,44 @@ EVERY: Final = ObjectScope()
 
 
 @dataclass(frozen=True, slots=True)
+class Index:
+    """Finds objects of a namespace by a key, where the users of a namespace may make very many.
+
+    Args:
+        name: what the index goes by.
+        keys: returns the few keys of an object, from fields that its kind is held with.
+    """
+
+    name: str
+    keys: Callable[[JSON], Sequence[str]]
+
+
+def _name_of_object(obj: JSON) -> Sequence[str]:
+    name = at(obj, ("metadata", "name"), "")
+    return (name,) if isinstance(name, str) else ()  # a file may have anything there
+
+
+BY_NAME: Final = Index("name", _name_of_object)
+"""The index that every view has."""
+
+
+@dataclass(frozen=True, slots=True)
 class Interest:
-    """Objects of a kind and the fields that are read. `only`: the scopes inside this one that are kept."""
+    """Objects of a kind and the fields that are read.
+
+    Attributes:
+        gvk: the kind.
+        fields: what is read.
+        scope: which objects.
+        only: the scopes inside this one that are kept; () is all.
+        indexes: what objects are found by, beside their names.
+    """
 
     gvk: GroupVersionKind
     fields: Fields = None
     scope: ObjectScope = field(default=EVERY, kw_only=True)
     only: frozenset[ObjectScope] = field(default=frozenset(), kw_only=True)
+    indexes: frozenset[Index] = field(default=frozenset(), kw_only=True)
 
     @property
     def kind(self) -> tuple[str, str]:
@@ -76,9 +108,9 @@ class Interest:
         )
 
 
-def interest_in_fields(gvk: GroupVersionKind, *fields: str) -> Interest:
+def interest_in_fields(gvk: GroupVersionKind, *fields: str, indexes: Iterable[Index] = ()) -> Interest:
     """Return an interest in some fields of every object of a kind; name and namespace are always included."""
-    return Interest(gvk, frozenset(fields))
+    return Interest(gvk, frozenset(fields), indexes=frozenset(indexes))
 
 
 def includes_all_fields(fields: Fields, wanted: Fields) -> bool:
@@ -94,15 +126,29 @@ def _includes_field(fields: Iterable[str], path: str) -> bool:
 
 def combine_interests(interests: Iterable[Interest]) -> tuple[Interest, ...]:
     """Return the interests without duplicates, in a stable order, the narrowest of a kind first."""
+    interests = tuple(interests)
     joined: dict[tuple[tuple[str, str], ObjectScope, frozenset[ObjectScope]], Interest] = {}
     for each in sorted(interests, key=_sort_key):
         key = each.kind, each.scope, each.only
         known = joined.get(key)
         joined[key] = replace(known, fields=_union_of_fields(known.fields, each.fields)) if known else each
     kinds: dict[tuple[str, str], list[Interest]] = {}
+    indexes: dict[tuple[str, str], frozenset[Index]] = {}
+    for each in interests:
+        indexes[each.kind] = indexes.get(each.kind, frozenset()) | each.indexes
     for each in joined.values():
         kinds.setdefault(each.kind, []).append(each)
-    return tuple(each for of_kind in kinds.values() for each in _merge_named_interests(_without_covered(of_kind)))
+    combined = (each for of_kind in kinds.values() for each in _merge_named_interests(_without_covered(of_kind)))
+    return tuple(replace(each, indexes=indexes[each.kind]) for each in combined)
+
+
+def objects_by_key(objects: Iterable[JSON], index: Index) -> Mapping[str, Sequence[JSON]]:
+    """Return objects by the keys of an index, for a view that never changes."""
+    keys: dict[str, list[JSON]] = {}
+    for obj in objects:
+        for key in index.keys(obj):
+            keys.setdefault(key, []).append(obj)
+    return keys
 
 
 def _sort_key(interest: Interest) -> tuple[object, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster.interest import Index
 from webhook.cluster.lookup import Cluster, namespace_and_name
 
 
@@ -35,6 +36,18 @@ class LayeredCluster:
             return above or below
         merged = {namespace_and_name(obj): obj for obj in (*below, *above)}
         return [obj for _, obj in sorted(merged.items(), key=lambda item: item[0])]
+
+    def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
+        """Return the objects of both views that an index has under a key.
+
+        Raises:
+            LookupFailed: one of the views cannot say.
+        """
+        below = self._then.list_indexed(gvk, namespace, index, key)
+        above = self._first.list_indexed(gvk, namespace, index, key)
+        hidden = {namespace_and_name(obj) for obj in self._first.list(gvk, namespace)} if below else None
+        kept = [obj for obj in below if namespace_and_name(obj) not in hidden] if hidden else below
+        return (*above, *kept) if above else kept
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
         """Return whether objects of a kind have namespaces in either view; None if neither knows.

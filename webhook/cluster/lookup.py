@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster.interest import Index
 from webhook.paths import get as at
 
 
@@ -29,6 +30,14 @@ class Cluster(Protocol):
 
         labels is a labelSelector as the API server reads it: the caller needs those that it selects and picks them out
         itself, for a view may give more.
+
+        Raises:
+            LookupFailed: nobody can say.
+        """
+        ...
+
+    def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
+        """Return the objects of a namespace, or of all with None, that an index has under a key.
 
         Raises:
             LookupFailed: nobody can say.

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.attributes import JSON, GroupVersionKind
+from webhook.cluster.interest import Index
 from webhook.cluster.lookup import Cluster, namespace_and_name
 from webhook.errors import LookupFailed
 
@@ -58,6 +59,22 @@ class RecordingCluster:
         self.counts[gvk] = max(len(listed), self.counts.get(gvk, 0))
         self._lists[gvk, namespace] = listed
         return listed
+
+    def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
+        """Return the objects of the other view that an index has under a key.
+
+        Raises:
+            LookupFailed: the other view cannot say.
+        """
+        try:
+            matching = self._view.list_indexed(gvk, namespace, index, key)
+        except LookupFailed as failure:
+            self.failures[gvk] = str(failure)
+            raise
+        for obj in matching:
+            where, name = namespace_and_name(obj)
+            self.objects[gvk, where or namespace or "", name] = obj
+        return matching
 
     def recorded_objects(self) -> Iterator[tuple[GroupVersionKind, str, JSON]]:
         """Yield every object that was found or listed, once, with its namespace, by kind, namespace and name."""

@@ -22,7 +22,7 @@ from webhook.cluster.connection import METADATA, METADATA_LIST, WHOLE, Connectio
 from webhook.cluster.decoding import decode_value_at
 from webhook.cluster.discovery import KindNotServed, ServedResource, discover_resource
 from webhook.cluster.freshness import DEFAULT_TIMES, WatchTimes
-from webhook.cluster.interest import Interest
+from webhook.cluster.interest import BY_NAME, Index, Interest
 from webhook.cluster.projection import TooDeepObject, projection_of_fields
 from webhook.cluster.store import ObjectStore, Place, UnreadableObject
 from webhook.cluster.unreachable import OutageLog, ServerUnreachable
@@ -85,7 +85,8 @@ class Reflector:
 
     def __post_init__(self) -> None:
         self._project = projection_of_fields(self.interest.fields)
-        self._store = ObjectStore(self.memory, are_namespaces=self.interest.gvk == NAMESPACE)
+        are_namespaces = self.interest.gvk == NAMESPACE
+        self._store = ObjectStore(self.memory, self.interest.indexes, are_namespaces=are_namespaces)
 
     def start(self) -> None:
         """Start the thread that lists the objects and watches them."""
@@ -143,14 +144,20 @@ class Reflector:
     def list(self, namespace: str | None) -> Sequence[JSON]:
         """Return the objects of a namespace or of all. Raises LookupFailed, also where one of them cannot be read."""
         answering = self._answering_reflector
-        if not answering._store.is_listed:  # noqa: SLF001 - of the same class
-            raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
         where = namespace if answering.is_namespaced else None
         listed = answering._store.list(where)  # noqa: SLF001 - of the same class
-        answering._require_complete_namespace(where)  # noqa: SLF001 - of the same class
-        for place, unreadable in answering._store.unreadable_objects(where):  # noqa: SLF001 - of the same class
-            raise answering._unreadable_object_error(place, unreadable)  # noqa: SLF001 - of the same class
+        answering._require_complete_list(where)  # noqa: SLF001 - of the same class
         return listed
+
+    def list_indexed(self, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
+        """Return the objects of a namespace or of all that an index has under a key, in no order. Raises as `list`."""
+        answering = self._answering_reflector
+        if index != BY_NAME and index not in answering.interest.indexes:
+            raise LookupFailed(f"{self.interest.gvk.kind} list: not indexed by {index.name}")
+        where = namespace if answering.is_namespaced else None
+        matching = answering._store.list_indexed(where, index, key)  # noqa: SLF001 - of the same class
+        answering._require_complete_list(where)  # noqa: SLF001 - of the same class
+        return matching
 
     @property
     def dropped_namespaces(self) -> frozenset[str]:
@@ -166,6 +173,14 @@ class Reflector:
     def unreadable_count(self) -> int:
         """Return how many objects exist and are not held by themselves."""
         return self._answering_reflector._store.unreadable_count  # noqa: SLF001 - of the same class
+
+    def _require_complete_list(self, namespace: str | None) -> None:
+        """Raise LookupFailed where an object of a namespace, or with None of any, may exist and is not held."""
+        if not self._store.is_listed:
+            raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
+        self._require_complete_namespace(namespace)
+        for place, unreadable in self._store.unreadable_objects(namespace):
+            raise self._unreadable_object_error(place, unreadable)
 
     def _require_complete_namespace(self, namespace: str | None) -> None:
         """Raise LookupFailed where the objects of a namespace, or with None of any, exist and are not held."""

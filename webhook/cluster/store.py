@@ -11,17 +11,23 @@ from __future__ import annotations
 import json
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import is_
 from typing import Final, TypeAlias
 
 from webhook.attributes import JSON
+from webhook.cluster.interest import BY_NAME, Index
 from webhook.cluster.view_memory import ViewMemory, bytes_of_object
 
 Place: TypeAlias = tuple[str, str]
 """Namespace, "" for a cluster-scoped object, and name."""
+
+
+_Key: TypeAlias = tuple[Index, str]
+_KEY_BYTES: Final = 500
+"""Bytes of a key of an index beside its text: a dict of its own, and a place in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +41,17 @@ _TOO_LARGE: Final = UnreadableObject("is too large for --view-memory")
 
 
 class _NamespaceObjects:
-    """The objects of one namespace by name. Its lists are in the order of the names, which change in place.
+    """The objects of one namespace by name. Its lists are in the order of the names, and change in place.
 
-    Readers use `by_name` and `objects` alone: each is right at any moment, the lists together only for the writer.
+    Readers use `by_name`, `objects` and `by_key` alone: each is right at any moment, the lists together only for the
+    writer.
     """
 
-    __slots__ = ("_listed", "by_name", "changes", "names", "objects", "sizes", "unreadable")
+    __slots__ = ("_listed", "by_key", "by_name", "changes", "names", "objects", "sizes", "unreadable")
 
     def __init__(self) -> None:
         self.by_name: dict[str, JSON | UnreadableObject] = {}
+        self.by_key: dict[tuple[Index, str], dict[str, JSON]] = {}
         self.names: list[str] = []
         self.objects: list[JSON | UnreadableObject] = []
         self.sizes = array("q")
@@ -51,9 +59,11 @@ class _NamespaceObjects:
         self.changes = 0
         self._listed: tuple[int, Sequence[JSON]] | None = None
 
-    def put(self, name: str, obj: JSON | UnreadableObject, size: int) -> int:
+    def put(self, name: str, obj: JSON | UnreadableObject, size: int, keys: Iterable[_Key] = ()) -> int:
         """Add or replace an object, and return how many bytes more there are."""
         place, before = self._place_of_name(name), 0
+        for key in keys:
+            self.by_key.setdefault(key, {})[name] = obj
         is_held = place < len(self.names) and self.names[place] == name
         self.unreadable += isinstance(obj, UnreadableObject)  # first: no list may lack an object that is not counted
         self.by_name[name] = obj
@@ -67,6 +77,14 @@ class _NamespaceObjects:
             self.sizes.insert(place, size)
         self.changes += 1
         return size - before
+
+    def drop_keys(self, name: str, keys: Iterable[_Key]) -> None:
+        """Remove an object from indexes."""
+        for key in keys:
+            held = self.by_key.get(key, {})
+            held.pop(name, None)
+            if not held:
+                self.by_key.pop(key, None)
 
     def drop(self, name: str) -> int:
         """Remove an object, and return how many bytes it took."""
@@ -87,6 +105,13 @@ class _NamespaceObjects:
     def size_of_name(self, name: str) -> int:
         """Return the bytes of a held object."""
         return self.sizes[self._place_of_name(name)]
+
+    def list_indexed(self, index: Index, key: str) -> Sequence[JSON]:
+        """Return the objects that an index has under a key."""
+        if index == BY_NAME:
+            obj = self.by_name.get(key)
+            return () if obj is None else (obj,)
+        return tuple(self.by_key.get((index, key), {}).values())
 
     def list(self) -> Sequence[JSON]:
         """Return the objects by name; the same tuple until the next change."""
@@ -111,20 +136,24 @@ class ObjectStore:
 
     __slots__ = (
         *("_are_namespaces", "_listed", "_listing", "_listing_bytes", "_listing_not_held", "_memory"),
-        *("_namespaces", "changes", "not_held", "unreadable_count"),
+        *("_indexes", "_namespaces", "changes", "not_held", "unreadable_count"),
     )
 
-    def __init__(self, memory: ViewMemory | None = None, *, are_namespaces: bool = False) -> None:
+    def __init__(
+        self, memory: ViewMemory | None = None, indexes: Iterable[Index] = (), *, are_namespaces: bool = False
+    ) -> None:
         """Begin without objects.
 
         Args:
             memory: counts the bytes of all watches of the view.
+            indexes: what objects are found by, beside their names.
             are_namespaces: whether the objects are Namespaces, each of which counts as an object of its own namespace.
         """
         self.not_held: frozenset[str] = frozenset()
         self.changes = 0
         self.unreadable_count = 0
         self._are_namespaces = are_namespaces
+        self._indexes = tuple(indexes)
         self._memory = memory or ViewMemory()
         self._namespaces: dict[str, _NamespaceObjects] | None = None
         self._listed: tuple[int, Sequence[JSON]] | None = None
@@ -155,6 +184,13 @@ class ObjectStore:
             listed = self._listed = version, every
         return listed[1]
 
+    def list_indexed(self, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
+        """Return the objects of a namespace or of all that an index has under a key, in no order."""
+        namespaces = self._namespaces or {}
+        if namespace is not None:
+            return namespaces.get(namespace, _NONE).list_indexed(index, key)
+        return [obj for held in tuple(namespaces.values()) for obj in held.list_indexed(index, key)]
+
     def unreadable_objects(self, namespace: str | None = None) -> Sequence[tuple[Place, UnreadableObject]]:
         """Return the objects of a namespace, or of all, that exist and are not held."""
         if not self.unreadable_count:
@@ -183,8 +219,7 @@ class ObjectStore:
         namespace, name = place
         if self._owner(place) in self._listing_not_held and not self._are_namespaces:
             return
-        kept = self.reuse_equal_object(place, obj)
-        size = bytes_of_object(kept)
+        kept, keys, size = self._measure(place, obj)
         with self._memory.lock:
             held = self._listing.setdefault(namespace, _NamespaceObjects())
             is_new = kept is not self.get(place)  # else it is counted already
@@ -192,7 +227,8 @@ class ObjectStore:
                 place
             )  # of a page that was read twice
             before = held.size_of_name(name) if was_new else 0
-            held.put(name, kept, size)
+            held.drop_keys(name, self._keys(held.by_name.get(name)))
+            held.put(name, kept, size, keys)
             self._count_listed(self._owner(place), (size if is_new else 0) - before)
 
     def end_list(self) -> None:
@@ -241,10 +277,9 @@ class ObjectStore:
     def put(self, place: Place, obj: JSON | UnreadableObject) -> None:
         """Add an object, or replace the one of its name."""
         assert self._namespaces is not None
-        kept = self.reuse_equal_object(place, obj)
+        kept, keys, size = self._measure(place, obj)
         if kept is self.get(place):
             return
-        size = bytes_of_object(kept)
         with self._memory.lock:
             namespace, name = place
             if self._owner(place) in self.not_held and not self._are_namespaces:
@@ -254,7 +289,9 @@ class ObjectStore:
             held = self._namespaces[namespace]
             was_unreadable = isinstance(held.by_name.get(name), UnreadableObject)
             self.unreadable_count += isinstance(kept, UnreadableObject)
-            more = held.put(name, kept, size)
+            gone = set(self._keys(held.by_name.get(name))).difference(keys)
+            more = held.put(name, kept, size, keys)
+            held.drop_keys(name, gone)
             self.unreadable_count -= was_unreadable
             self.changes += 1
             self._memory.add_bytes(self, self._owner(place), more)
@@ -267,12 +304,29 @@ class ObjectStore:
             if held is None or place[1] not in held.by_name:
                 return
             was_unreadable = isinstance(held.by_name[place[1]], UnreadableObject)
+            held.drop_keys(place[1], self._keys(held.by_name[place[1]]))
             size = held.drop(place[1])
             self.unreadable_count -= was_unreadable
             if not held.names:
                 del self._namespaces[place[0]]
             self.changes += 1
             self._memory.add_bytes(self, self._owner(place), -size)
+
+    def _measure(
+        self, place: Place, obj: JSON | UnreadableObject
+    ) -> tuple[JSON | UnreadableObject, Sequence[_Key], int]:
+        """Return what is kept of an object, the stored one if it is equal, with its keys and its bytes."""
+        kept = self.reuse_equal_object(place, obj)
+        try:
+            keys = self._keys(kept)
+        except Exception as error:  # noqa: BLE001 - whoever writes the object chooses what is in it
+            kept, keys = UnreadableObject(f"cannot be indexed: {error!r}"), ()
+        return kept, keys, bytes_of_object(kept) + sum(_KEY_BYTES + len(key) for _, key in keys)
+
+    def _keys(self, obj: JSON | UnreadableObject | None) -> Sequence[_Key]:
+        if obj is None or isinstance(obj, UnreadableObject):
+            return ()
+        return [(index, key) for index in self._indexes for key in index.keys(obj)]
 
     def reuse_equal_object(self, place: Place, obj: JSON | UnreadableObject) -> JSON | UnreadableObject:
         """Return the stored object if it equals this one, else this one."""

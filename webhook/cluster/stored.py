@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from webhook.attributes import JSON, NAMESPACE, Attributes, GroupVersionKind, Operation
+from webhook.cluster.interest import Index
 from webhook.cluster.lookup import Cluster, namespace_and_name
 from webhook.errors import LookupFailed
 
@@ -67,6 +68,18 @@ class ClusterBeforeChange:
             return listed
         kept = [obj for obj in listed if obj is not self._held]
         return kept if self._old is None else sorted((*kept, self._old), key=namespace_and_name)
+
+    def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
+        """Return the objects of the view that an index has under a key, with the one as it was before.
+
+        Raises:
+            LookupFailed: the view cannot say.
+        """
+        matching = self._view.list_indexed(gvk, namespace, index, key)
+        if (gvk.group, gvk.kind) != self._kind or namespace not in (None, self._place[0]):
+            return matching
+        kept = [obj for obj in matching if obj is not self._held]
+        return kept if self._old is None or key not in index.keys(self._old) else [*kept, self._old]
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:
         """Return the view's answer.

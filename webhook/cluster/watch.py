@@ -14,7 +14,7 @@ from typing import Final
 from webhook.attributes import JSON, GroupVersionKind
 from webhook.cluster.connection import Connection
 from webhook.cluster.freshness import DEFAULT_TIMES, WatchTimes, describe_staleness
-from webhook.cluster.interest import Interest, combine_interests, includes_all_fields
+from webhook.cluster.interest import Index, Interest, combine_interests, includes_all_fields
 from webhook.cluster.lookup import describe_lookup, namespace_and_name
 from webhook.cluster.reflector import Reflector
 from webhook.cluster.unreachable import OutageLog
@@ -180,6 +180,18 @@ class WatchCluster:
                     return _add_objects_watched_by_name(listed, reflectors, namespace) if wanted else listed
         raise LookupFailed(f"{gvk.kind} list: {_UNWATCHED}")
 
+    def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
+        """Return the objects of a namespace, or of all, that an index has under a key, in no order.
+
+        Raises:
+            LookupFailed: not all objects are watched, the kind is not served, or not synced yet.
+        """
+        for each in self._reflectors_of_kind(gvk):
+            scope = each.interest.scope
+            if not (scope.name or scope.labels or each.interest.only) and scope.namespace in ("", namespace):
+                return each.list_indexed(namespace, index, key)
+        raise LookupFailed(f"{gvk.kind} list: {_UNWATCHED}")
+
     def is_namespaced(self, gvk: GroupVersionKind) -> bool:
         """Return whether objects of a kind have namespaces.
 
@@ -239,7 +251,7 @@ def _some_of(texts: Collection[str]) -> str:
 def _covers_interest(known: Interest, wanted: Interest) -> bool:
     """Return whether the objects of one interest answer another: the same objects, with no fewer fields."""
     same = (known.kind, known.scope, known.only) == (wanted.kind, wanted.scope, wanted.only)
-    return same and includes_all_fields(known.fields, wanted.fields)
+    return same and includes_all_fields(known.fields, wanted.fields) and known.indexes >= wanted.indexes
 
 
 def _add_objects_watched_by_name(

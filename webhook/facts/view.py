@@ -6,15 +6,17 @@ without. What was looked up once in a request is not looked up again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final, TypeVar
 
 from webhook.attributes import JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster import Cluster
+from webhook.cluster.assumed_namespaces import AssumedNamespace
 from webhook.cluster.cluster_scoped import is_cluster_scoped
-from webhook.cluster.interest import interest_in_fields
+from webhook.cluster.interest import BY_NAME, Index, interest_in_fields
+from webhook.cluster.lookup import namespace_and_name
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
 from webhook.facts.fact import Missing
@@ -185,6 +187,56 @@ class ClusterView:
                 listed = ()
             self._seen.lists[gvk] = listed
         return listed
+
+    def list_json_here(self, gvk: GroupVersionKind) -> Sequence[JSON]:
+        """List the objects of the request's namespace, none where nobody can say, which `is_whole` of the kind then
+        knows; what other namespaces have makes no difference.
+        """
+        try:
+            return self.cluster.list(gvk, None if is_cluster_scoped(gvk) else self.namespace)
+        except LookupFailed:
+            self._seen.failed.add(gvk)
+            return ()
+
+    def typed_here(self, kind: type[Whole]) -> Iterator[Whole]:
+        """Yield objects as `list_json_here` lists them, with typed fields, one after the other."""
+        reading = ReadingContext(self.deadline)
+        for obj in self.deadline.charge_for_items(self.list_json_here(kind.gvk)):
+            yield kind(obj, (), reading)
+
+    def nearest_here(self, name: str, gvk: GroupVersionKind) -> str:
+        """Return the object of the request's namespace that an unknown name was probably meant to be, "" for none."""
+        names = (namespace_and_name(obj)[1] for obj in self.list_json_here(gvk))
+        return self.nearest(name, (each for each in names if isinstance(each, str)))  # a file may have anything there
+
+    def typed_under_key(self, kind: type[Whole], index: Index, key: str) -> Iterator[Whole]:
+        """Yield the objects of the request's namespace that an index has under a key; see `list_json_here`."""
+        reading = ReadingContext(self.deadline)
+        try:
+            matching = self.cluster.list_indexed(kind.gvk, self.namespace, index, key)
+        except LookupFailed:
+            self._seen.failed.add(kind.gvk)
+            return
+        for obj in self.deadline.charge_for_items(matching):
+            yield kind(obj, (), reading)
+
+    def namespaces_with(self, gvk: GroupVersionKind, name: str) -> Sequence[str]:
+        """Return the namespaces that have an object of a name, "" for one whose file names none, to administrators; ()
+        if nobody knows.
+        """
+        if not self.sees_all_namespaces:
+            return ()
+        try:
+            matching = self.cluster.list_indexed(gvk, None, BY_NAME, name)
+        except LookupFailed:
+            return ()
+        namespaces = [namespace_and_name(obj)[0] for obj in self.deadline.charge_for_items(matching)]
+        return [each for each in namespaces if isinstance(each, str)]
+
+    def find_namespace(self, name: str) -> JSON | None:
+        """Return a Namespace of which more than the name is known, None where there is none; nothing is noted."""
+        namespace = self.get_without_noting(NAMESPACE, "", name)
+        return None if isinstance(namespace, AssumedNamespace) else namespace
 
     def is_whole(self, kind: GroupVersionKind | None = None) -> bool:
         """Return whether an object that was not found does not exist: in a live cluster, or where somebody says so of

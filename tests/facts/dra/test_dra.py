@@ -12,6 +12,7 @@ from tests.yamldata import documents
 from webhook.attributes import GroupVersionKind
 from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.interest import Index
 from webhook.errors import LookupFailed
 from webhook.facts.dra.pod_claims import allows_admin_access, claims_of_pod_sets
 from webhook.facts.dra.requested_devices import ClaimContents
@@ -260,6 +261,9 @@ def test_a_view_that_cannot_say_is_missing_too() -> None:
             raise LookupFailed("watch not synced")
 
         def is_namespaced(self, gvk: GroupVersionKind) -> bool:
+            raise LookupFailed("watch not synced")
+
+        def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> list:
             raise LookupFailed("watch not synced")
 
         def is_synced(self, gvk: GroupVersionKind) -> bool:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from webhook.cluster.interest import interest_in_fields
+from webhook.attributes import JSON
+from webhook.cluster.interest import Index, interest_in_fields
 from webhook.facts.device_failures.groups import DEVICE_FAILURES
 from webhook.facts.device_failures.liveness import read_model_server_patterns
 from webhook.facts.device_failures.types import PodDisruptionBudget
 from webhook.facts.gpu.device_pods import SERVING, DevicePods, read_device_workload
 from webhook.facts.subject import Subject
+from webhook.facts.view import ClusterView
 from webhook.paths import path_as_text
-from webhook.problem import Problem
-from webhook.typed.collections import Items
+from webhook.problem import MissingObject, Problem
 from webhook.typed.objects import Object
 from webhook.typed.pods import Container, LabelSelector
 
@@ -35,7 +36,20 @@ DISRUPTION_BUDGET: Final = DEVICE_FAILURES.rule(
     source="https://kubernetes.io/docs/tasks/run-application/configure-pdb/",
     severity="low",
 )
-LOOKUPS: Final = (interest_in_fields(PodDisruptionBudget.gvk, "spec.selector"),)
+
+
+def _label_that_selects(budget: JSON) -> Sequence[str]:
+    """Return one label that the pods of a budget have, "" where its selector asks for none, or for more than labels."""
+    selector = PodDisruptionBudget.of(budget).spec.selector
+    return (min("=".join(each) for each in selector.match_labels.items()) if _asks_for_labels(selector) else "",)
+
+
+def _asks_for_labels(selector: LabelSelector) -> bool:
+    return bool(selector.match_labels) and not selector.match_expressions
+
+
+_BY_LABEL: Final = Index("a label that it selects", _label_that_selects)
+LOOKUPS: Final = (interest_in_fields(PodDisruptionBudget.gvk, "spec.selector", indexes=(_BY_LABEL,)),)
 SERVICES: Final = frozenset((("ray.io", "RayService"), ("serving.kserve.io", "InferenceService")))
 """Kinds whose controllers add labels and probes to the pods that answer requests."""
 _SEVERAL: Final = 2
@@ -127,23 +141,31 @@ def _pretends(container: Container, subject: Subject) -> bool:
 
 
 def _check_disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
-    if pods.pod_count < _SEVERAL or not subject.cluster_view().is_whole(PodDisruptionBudget.gvk):
+    view, kind = subject.cluster_view(), PodDisruptionBudget.gvk
+    if pods.pod_count < _SEVERAL or not view.is_whole():
         return
     labels, has_more = pods.template.metadata.labels, subject.group_kind in SERVICES
-    if not any(
-        _may_select_pods(selector, labels, has_more=has_more) for selector in subject.once(_disruption_budget_selectors)
-    ):
-        message = (
-            f"no PodDisruptionBudget selects the {pods.pod_count} pods, so node drains may stop all of them at once"
-        )
-        at = path_as_text(pods.podset.path) if has_more else "spec.replicas"
-        yield DISRUPTION_BUDGET.problem(at, message, "create a PodDisruptionBudget with maxUnavailable: 1")
+    budgets = _budgets_that_may_select(labels, view, has_more=has_more)
+    if any(_may_select_pods(budget.spec.selector, labels, has_more=has_more) for budget in budgets):
+        return
+    at = path_as_text(pods.podset.path) if has_more else "spec.replicas"
+    if not view.is_whole(kind):
+        missing = MissingObject(kind=kind.kind, name="", namespace=subject.namespace, why="not looked up")
+        yield DISRUPTION_BUDGET.problem(at, missing=(missing,))
+        return
+    message = f"no PodDisruptionBudget selects the {pods.pod_count} pods, so node drains may stop all of them at once"
+    yield DISRUPTION_BUDGET.problem(at, message, "create a PodDisruptionBudget with maxUnavailable: 1")
 
 
-def _disruption_budget_selectors(subject: Subject) -> Items[LabelSelector]:
-    """Return the selectors of the PodDisruptionBudgets of the namespace."""
-    budgets = subject.cluster_view().list_visible(PodDisruptionBudget)
-    return budgets.of([budget.spec.selector for budget in budgets if budget.namespace == subject.namespace])
+def _budgets_that_may_select(
+    labels: Mapping[str, str], view: ClusterView, *, has_more: bool
+) -> Iterator[PodDisruptionBudget]:
+    """Yield the budgets of the namespace that may select pods with labels; of pods with more labels, any may."""
+    if has_more:
+        yield from view.typed_here(PodDisruptionBudget)
+        return
+    for key in ("", *map("=".join, labels.items())):
+        yield from view.typed_under_key(PodDisruptionBudget, _BY_LABEL, key)
 
 
 def _may_select_pods(selector: LabelSelector, labels: Mapping[str, str], *, has_more: bool) -> bool:

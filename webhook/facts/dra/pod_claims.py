@@ -172,11 +172,11 @@ def allows_admin_access(view: ClusterView) -> bool | None:
     k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go AuthorizedForAdmin.
     """
     name = view.namespace or DEFAULT
-    namespace = next((namespace for namespace in view.list_visible(Namespace) if namespace.name == name), None)
+    namespace = view.find_namespace(name)
     if namespace is None:
         view.note_missing(MissingObject(kind=NAMESPACE.kind, name=name))
         return None
-    return namespace.metadata.labels.get(_ADMIN_ACCESS) == "true"
+    return Namespace.of(namespace).metadata.labels.get(_ADMIN_ACCESS) == "true"
 
 
 class _ClaimResolver:

@@ -132,7 +132,7 @@ def selects_namespace(selector: Mapping[str, JSON] | None, name: str, view: Clus
     labels = {NAME_LABEL: name, **namespace.labels}
     if selector_json_matches(selector, labels, view.deadline):
         return True
-    is_listed = any(listed.name == name for listed in view.list_visible(Namespace))
+    is_listed = view.find_namespace(name) is not None
     return (
         None
         if not is_listed

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.dra.absent_claims import templates_of_compute_domains
+from webhook.facts.dra.absent_claims import is_promised_by_compute_domain
 from webhook.facts.dra.pod_claims import TEMPLATE
 from webhook.facts.kueue.groups import KUEUE_NOT_NOW
 from webhook.facts.kueue.managed import KueueManagement
@@ -39,7 +39,7 @@ def validate_claims(subject: Subject, how: KueueManagement, place: QueuePlace) -
 
 def _check_missing_templates(pod_set: PodSetRequests, subject: Subject, place: QueuePlace) -> Iterator[Problem]:
     for path, missing in pod_set.devices.missing:
-        if missing.name in subject.once(_promised_claim_templates):
+        if is_promised_by_compute_domain(subject.cluster_view(), missing.name):
             continue  # the controller of its ComputeDomain makes it, and Kueue tries again
         if subject.cluster_view().is_whole(TEMPLATE):
             yield _claim_template_missing_problem(path, missing.name)
@@ -51,7 +51,3 @@ def _claim_template_missing_problem(path: FieldPath, name: str) -> Problem:
     message = f"uses ResourceClaimTemplate `{name}`, which does not exist, so Kueue cannot count its devices"
     fix = "create the template in this namespace, or correct the name"
     return CLAIM_TEMPLATE_MISSING.problem(path, message, fix)
-
-
-def _promised_claim_templates(subject: Subject) -> frozenset[str]:
-    return templates_of_compute_domains(subject.cluster_view())

@@ -122,19 +122,18 @@ def check_pool_size(batch: BatchSandbox, pool: Pool, pool_name: str) -> Iterator
 def check_any_pool_fits_template(batch: BatchSandbox, view: ClusterView) -> Iterator[Problem]:
     """Report that no Pool fits the template, by the default profile of the controller."""
     path = batch.spec.path("poolRef")
+    lacking: list[str] = []
+    for pool in view.typed_here(Pool) if view.is_whole(Pool.gvk) else ():
+        lacks = " and ".join(_reasons_not_to_choose_pool(batch.spec.template.spec, pool))
+        if not lacks:
+            return
+        if len(lacking) < _MOST_POOLS:
+            lacking.append(f"Pool `{pool.name}` lacks {lacks}")
     if not view.is_whole(Pool.gvk):
         missing = MissingObject(kind=Pool.gvk.kind, namespace=view.namespace, name="", why="not listed")
         yield POOL_CHOICE.problem(path, missing=(missing,))
         return
-    lacking: list[str] = []
-    for pool in view.list_visible(Pool):
-        if (pool.namespace or view.namespace) != view.namespace:
-            continue
-        lacks = " and ".join(_reasons_not_to_choose_pool(batch.spec.template.spec, pool))
-        if not lacks:
-            return
-        lacking.append(f"Pool `{pool.name}` lacks {lacks}")
-    why = f" that fits the template ({'; '.join(lacking[:_MOST_POOLS])})" if lacking else ""
+    why = f" that fits the template ({'; '.join(lacking)})" if lacking else ""
     fix = "create a Pool that fits, or change the template" if lacking else "create a Pool"
     yield POOL_CHOICE.problem(path, f"finds no Pool in the namespace{why}", fix, ANY_POOL)
 

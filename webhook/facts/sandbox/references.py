@@ -85,14 +85,9 @@ def _check_reference_exists(path: FieldPath, kind: type[Object], name: str, view
     if not view.is_whole(kind.gvk):
         yield REFERENCE_EXISTS.problem(path, missing=view.missing_objects_by_field()[""])
         return
-    close = view.nearest(name, (other.name for other in _objects_in_namespace(kind, view)))
+    close = view.nearest_here(name, kind.gvk)
     message = (
         f"names a {kind.gvk.kind} that does not exist in the namespace, so there are no pods until somebody creates it"
     )
     fix = did_you_mean(close, f"create the {kind.gvk.kind}, or correct the name")
     yield REFERENCE_EXISTS.problem(path, message, fix, name)
-
-
-def _objects_in_namespace(kind: type[Whole], view: ClusterView) -> list[Whole]:
-    """List all objects of a kind in the namespace of the request."""
-    return [obj for obj in view.list_visible(kind) if (obj.namespace or view.namespace) == view.namespace]

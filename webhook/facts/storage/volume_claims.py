@@ -55,15 +55,10 @@ def _missing_claim_problem(name: str, path: FieldPath, subject: Subject) -> Prob
     if not view.is_whole(PersistentVolumeClaim.gvk):
         missing = MissingObject(kind=PersistentVolumeClaim.gvk.kind, namespace=subject.namespace, name=name)
         return CLAIM_EXISTS.problem(path, missing=(missing,))
-    near = view.nearest(name, subject.once(_claims_of_the_namespace))
+    near = view.nearest_here(name, PersistentVolumeClaim.gvk)
     fix = f"write `{near}` if that is meant, or create the claim" if near else "create the claim, or correct the name"
     message = f"PersistentVolumeClaim `{name}` does not exist in this namespace, so the pods stay Pending"
     return CLAIM_EXISTS.problem(path, message, fix)
-
-
-def _claims_of_the_namespace(subject: Subject) -> tuple[str, ...]:
-    claims = subject.cluster_view().list_visible(PersistentVolumeClaim)
-    return tuple(claim.name for claim in claims if claim.namespace == subject.namespace)
 
 
 def _check_class_of_pending_claim(

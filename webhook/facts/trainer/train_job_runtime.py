@@ -48,7 +48,7 @@ def validate_runtime_exists(job: MergedTrainJob, subject: Subject) -> Iterator[P
     view = subject.cluster_view()
     kind = type(job.runtime.object)
     if view.is_whole(kind.gvk):
-        near = view.nearest(job.runtime.name, (runtime.name for runtime in view.list_visible(kind)))
+        near = view.nearest_here(job.runtime.name, kind.gvk)
         message = f"names {job.runtime}, which does not exist, so Trainer refuses the job"
         fix = (
             f"write `{near}`, or create the runtime first" if near else "correct the name, or create the runtime first"

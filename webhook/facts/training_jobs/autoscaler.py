@@ -135,6 +135,6 @@ def _is_amount_placeholder(name: str, container: Container) -> bool:
 
 def _has_default_request(name: str, subject: Subject) -> bool:
     """Return whether a LimitRange of the namespace gives containers a default request or limit."""
-    ranges = (each for each in subject.cluster_view().list_visible(LimitRange) if each.namespace == subject.namespace)
+    ranges = subject.cluster_view().typed_here(LimitRange)
     items = (item for each in ranges for item in each.spec.limits if item.type == "Container")
     return any(name in item.default or name in item.default_request for item in items)
