@@ -55,6 +55,13 @@ def flags() -> argparse.Namespace:
         help="write there what held the event loop for 10 ms and more, by row; the server then runs asyncio's loop, whose "
         f"times and memory are others, or uvloop if the name ends in {UVLOOP}",
     )
+    parser.add_argument(
+        "--tree",
+        type=Path,
+        metavar="FOLDER",
+        default=ROOT,
+        help="the checkout whose server the section `live` measures, as a control",
+    )
     return parser.parse_args()
 
 
@@ -128,10 +135,11 @@ def viewed(folder: Path, chosen: argparse.Namespace, report: Report) -> list[tup
 
 
 def _viewed(folder: Path, name: str, chosen: argparse.Namespace, report: Report) -> tuple[str, Sample]:
-    with live_view.cluster(folder / "cluster") as held:
+    tree = chosen.tree
+    with live_view.cluster(folder / "cluster", name) as held:
         flags = "--kubeconfig", str(held.kubeconfig)
         with (
-            serving(folder / "live", [ROOT / "policies"], [], *flags, stalls=chosen.stalls) as server,
+            serving(folder / "live", [tree / "policies"], [], *flags, tree=tree, stalls=chosen.stalls) as server,
             Sampler(server.pid) as sampler,
         ):
             live_view.measure(server, held, name, sampler, report)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 
-from tests.bench.bounds import rows
+from tests.bench.bounds import large_view, rows
 from tests.bench.bounds.calls import GET_METRICS, Connection, Prepared, uid
 from tests.bench.bounds.connections import Behaviour, Running
 from tests.bench.bounds.counting import counted
@@ -43,6 +43,8 @@ KINDS = {
         ("resourceclaimtemplates", "ResourceClaimTemplate", True),
         ("deviceclasses", "DeviceClass", False),
     ),
+    "/apis/policy/v1": (("poddisruptionbudgets", "PodDisruptionBudget", True),),
+    "/apis/sandbox.opensandbox.io/v1alpha1": (("pools", "Pool", True),),
     "/apis/trainer.kubeflow.org/v1alpha1": (
         ("trainingruntimes", "TrainingRuntime", True),
         ("clustertrainingruntimes", "ClusterTrainingRuntime", False),
@@ -116,11 +118,12 @@ FILLS: dict[str, Fill] = {
     "live: a user makes 300 runtimes of 0.1 MB": fill_with_runtimes,
     "live: a runtime of 1 MB changes 5 times a second": change_a_large_one,
     "live: a user makes 1,000 claims of 32 requests": fill_with_claims,
+    **{name: view.change for name, view in large_view.VIEWS.items()},
 }
 
 
-def _serve(pipe: Pipe, folder: Path) -> None:
-    """Serve, and fill the view as the pipe says."""
+def _serve(pipe: Pipe, folder: Path, row: str) -> None:
+    """Serve what a row needs, and fill the view as the pipe says."""
     server, stop, filling = ApiServer(), threading.Event(), None
     for root, kinds in KINDS.items():
         server.answers[root] = resources(*kinds)
@@ -128,6 +131,8 @@ def _serve(pipe: Pipe, folder: Path) -> None:
             server.objects[f"{root}/{plural}"] = []
     names = (NAMESPACE, "honest", *(f"team-{number}" for number in range(20)))
     server.objects[NAMESPACES] = [{"metadata": {"name": name, "resourceVersion": "1"}} for name in names]
+    if row in large_view.VIEWS:
+        large_view.VIEWS[row].prepare(server)
     pipe.send(server.kubeconfig(folder))
     while (asked := pipe.recv()) != "end":
         stop.set()
@@ -152,11 +157,11 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[Cluster]:
-    """An API server for as long as the section needs it."""
+def cluster(folder: Path, row: str) -> Iterator[Cluster]:
+    """An API server for as long as a row needs it."""
     folder.mkdir(parents=True, exist_ok=True)
     ours, theirs = FORK.Pipe()
-    process = FORK.Process(target=_serve, args=(theirs, folder), daemon=True)
+    process = FORK.Process(target=_serve, args=(theirs, folder, row), daemon=True)
     process.start()
     try:
         yield Cluster(ours, ours.recv())
@@ -212,19 +217,25 @@ def begin(only: str, report: Report) -> list[str]:
 
 def measure(server: Server, held: Cluster, name: str, sampler: Sampler, report: Report) -> None:
     """One row, on a server and an API server of its own."""
-    rows.warm(server, questions())
+    is_large = name in large_view.VIEWS
+    missed = large_view.wait_until_ready(server) if is_large else []
+    asked = large_view.asked_by_victims() if is_large else questions()
+    rows.warm(server, asked)
     sampler.doing = name
     server.mark(name)
-    victims = Victims(server.address, questions())
+    victims = Victims(server.address, asked)
     held.fill(name)
-    counts = Running(server.address, Behaviour(name, ask, SECONDS)).counts()
+    counts = Counter[str]() if is_large else Running(server.address, Behaviour(name, ask, SECONDS)).counts()
+    time.sleep(SECONDS if is_large else 0)
     seen = victims.seen()
     held.fill("")
     view = _view_bytes(server)
-    missed = rows.victims_missed(seen)
+    missed += rows.victims_missed(seen)
     missed += [f"{counts['cut or refused']} reviews without an answer"] if counts["cut or refused"] else []
-    missed += rows.settle(server, questions(), sampler)
-    memory = sampler.peak(name)[1].pss / MB
+    missed += rows.settle(server, asked, sampler)
+    memory = sampler.peak()[1].pss / MB if is_large else sampler.peak(name)[1].pss / MB
+    if is_large and memory > large_view.MOST_MB:
+        missed.append(f"{memory:.0f} MB")
     text = f"{told(counts, 4)}; the view counts {view / MB:.0f} MB"
     report.row(name, f"{'':>6} {rows.victims_text(seen)}  {memory:>4.0f} | {text}", missed)
 

@@ -18,6 +18,7 @@ Maker: TypeAlias = Callable[[int], JSON]
 NAMESPACE = "attackers"
 RESOURCES = {
     "Pod": "pods",
+    "Deployment": "deployments",
     "BatchSandbox": "batchsandboxes",
     "RayCluster": "rayclusters",
     "AppWrapper": "appwrappers",
