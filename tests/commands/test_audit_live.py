@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.server import ApiServer
+from tests.cluster.server import ApiServer, AsText
 from webhook.cli import run_command_line
+from webhook.cluster.live_objects import PAGE
 
 POLICIES = ["--only", str(Path(__file__).parents[1] / "data" / "commands" / "policies")]
 PODS = "/api/v1/pods"
@@ -81,6 +82,17 @@ def test_a_kind_that_cannot_be_read_is_an_error_and_the_others_are_audited(audit
     assert code == 2
     assert "error: the cluster: Deployment.apps: /apis/apps/v1/deployments: deployments is forbidden" in told.err
     assert len(denied(told.out)) == 2
+
+
+@pytest.mark.parametrize("depth", [250, 700, 5_000])
+def test_an_object_that_is_too_deep_is_an_error_and_the_others_are_audited(audit, server, depth):
+    deep = pod("deep")
+    text = json.dumps({**deep, "status": "@"}).replace('"@"', "[" * depth + "]" * depth).encode()
+    server.objects[PODS] = [AsText(deep, text), *(pod(f"p{number}", deny="1") for number in range(2 * PAGE))]
+    code, told = audit("-o", "json")
+    assert len(denied(told.out)) == 2 * PAGE
+    assert code == 2
+    assert "Pod: a/deep is nested deeper than 200 levels, so it is not audited" in told.out
 
 
 def test_a_server_that_is_away_is_an_error(audit, server):

@@ -18,7 +18,9 @@ from webhook.admission import fixtures
 from webhook.attributes import JSON, NAMESPACE, Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.cluster.connection import Connection
+from webhook.cluster.decoding import DEEPEST, is_too_deep
 from webhook.cluster.live_objects import PAGE, ServedKind, objects_of_kind, served_kinds
+from webhook.cluster.lookup import namespace_and_name
 from webhook.commands.audit_part import PartResult, StopSignal
 from webhook.commands.audit_totals import AuditTotals
 from webhook.commands.audited_objects import ObjectAudit, Reviewed, decisions_of, qualified_kind
@@ -103,6 +105,7 @@ class LiveAudit:
         self._contents = contents
         self._table = assembled.table
         self.read: set[tuple[str, str]] = set()
+        self._is_list_cut = False
 
     def parts_with_findings(self, stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
         """Yield groups of objects of one kind with their findings, which have to be read before the next group."""
@@ -125,7 +128,7 @@ class LiveAudit:
         totals.finish((CLUSTER,), (), is_interrupted=is_interrupted)
 
     def _audit_kind(self, kind: ServedKind, stop: StopSignal) -> Iterator[tuple[PartResult, Iterable[Finding]]]:
-        read = self._list_objects_in_scope(kind)
+        read, has_problems, self._is_list_cut = self._list_objects_in_scope(kind), False, False
         while True:
             result = PartResult()
             try:
@@ -135,11 +138,13 @@ class LiveAudit:
                 yield result, ()
                 return
             if first is None:
-                self.read.add((kind.kind.group, kind.kind.kind))
+                if not has_problems:
+                    self.read.add((kind.kind.group, kind.kind.kind))
                 return
             page = chain((first,), islice(read, PAGE - 1))
             yield result, self._audit_page(kind, takewhile(lambda _: not stop.is_set, page), result)
-            if result.problems:
+            has_problems = has_problems or bool(result.problems)
+            if self._is_list_cut:
                 return
 
     def _list_objects_in_scope(self, kind: ServedKind) -> Iterator[JSON]:
@@ -158,8 +163,14 @@ class LiveAudit:
                 yield from self._audit_object(kind, obj, result)
         except LookupFailed as error:
             result.problems.append(_problem_of_unreadable_kind(kind, str(error)))
+            self._is_list_cut = True
 
     def _audit_object(self, kind: ServedKind, obj: JSON, result: PartResult) -> Iterator[Finding]:
+        if is_too_deep(obj):
+            namespace, name = namespace_and_name(obj)
+            told = f"{'/'.join(filter(None, (namespace, name)))} is nested deeper than {DEEPEST} levels"
+            result.problems.append(_problem_of_unreadable_kind(kind, f"{told}, so it is not audited"))
+            return
         try:
             attributes = _request_for_object(obj, kind)
         except CallError as error:
