@@ -4,7 +4,7 @@ import pytest
 
 from tests.cluster.server import CONFIG, CONFIGS, event, eventually, resources
 from webhook.attributes import GroupVersionKind
-from webhook.cluster import interest, reflector
+from webhook.cluster import interest, object_reader
 from webhook.cluster.decoding import DEEPEST
 from webhook.cluster.interest import Interest, ObjectScope, combine_interests, interest_in_fields
 from webhook.cluster.projection import TooDeepObject, projection_of_fields
@@ -257,7 +257,7 @@ def test_an_object_is_kept_as_deep_as_it_is_read_and_no_deeper(fields):
 
 
 def test_what_anybody_may_write_is_not_held_without_bound(filled, started):
-    large = {**held("limits", "a", tier="x"), "data": {"of": "x" * reflector.LARGEST_WHOLE}}
+    large = {**held("limits", "a", tier="x"), "data": {"of": "x" * object_reader.LARGEST_WHOLE}}
     filled.objects[CONFIGS] = [large, held("limits", "b")]
     view = started(named("limits"), labelled("tier in (x)"))
     assert view.wait_until_synced(5)
@@ -270,7 +270,7 @@ def test_what_anybody_may_write_is_not_held_without_bound(filled, started):
 
 
 def test_what_one_namespace_holds_is_its_owners_to_fill(filled, started):
-    large = {**held("limits", "a"), "data": {"of": "x" * reflector.LARGEST_WHOLE}}
+    large = {**held("limits", "a"), "data": {"of": "x" * object_reader.LARGEST_WHOLE}}
     filled.objects[CONFIGS] = [large]
     view = started(named("limits", "a"))
     assert view.wait_until_synced(5)

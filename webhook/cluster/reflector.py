@@ -7,10 +7,9 @@ read is noted by its name, and the others go on: whoever writes an object must n
 
 from __future__ import annotations
 
-import json
 import random
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -19,11 +18,10 @@ from typing import Final
 
 from webhook.attributes import JSON, NAMESPACE
 from webhook.cluster.connection import METADATA, METADATA_LIST, WHOLE, Connection, LineStream, ServerRefused
-from webhook.cluster.decoding import decode_value_at
 from webhook.cluster.discovery import KindNotServed, ServedResource, discover_resource
 from webhook.cluster.freshness import DEFAULT_TIMES, WatchTimes
 from webhook.cluster.interest import BY_NAME, Index, Interest
-from webhook.cluster.projection import TooDeepObject, projection_of_fields
+from webhook.cluster.object_reader import CHANGES, Event, ObjectReader
 from webhook.cluster.store import ObjectStore, Place, UnreadableObject
 from webhook.cluster.unreachable import OutageLog, ServerUnreachable
 from webhook.cluster.view_memory import ViewMemory
@@ -32,25 +30,6 @@ from webhook.logs import Log
 
 PAGE: Final = "500"
 """How many objects one page of a list has: client-go's default."""
-LARGEST_WHOLE: Final = 128 << 10
-"""Bytes of JSON of an object that is held whole and may be in any namespace: whoever may write to one could otherwise
-fill the memory of the server. Parameters that people write have some KB; etcd takes 1.5 MB."""
-
-
-_CHANGES: Final = frozenset(("ADDED", "MODIFIED", "DELETED"))
-_MOST_TOLD: Final = 200
-"""Characters of an error that is told of an object."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Event:
-    """What is read of an event: `place` and `kept` of a change, `status` of an error."""
-
-    type: str
-    version: str
-    place: Place = ("", "")
-    kept: JSON | UnreadableObject = None
-    status: JSON = None
 
 
 @dataclass(eq=False, slots=True)
@@ -78,13 +57,11 @@ class Reflector:
     settled: threading.Event = field(default_factory=threading.Event)
     _store: ObjectStore = field(init=False)
     _earlier: int = 0
-    _project: Callable[[JSON], JSON] = field(init=False)
     _stopped: threading.Event = field(default_factory=threading.Event)
     _lines: LineStream | None = None
     _wait_s: float = 0.0
 
     def __post_init__(self) -> None:
-        self._project = projection_of_fields(self.interest.fields)
         are_namespaces = self.interest.gvk == NAMESPACE
         self._store = ObjectStore(self.memory, self.interest.indexes, are_namespaces=are_namespaces)
 
@@ -198,11 +175,6 @@ class Reflector:
         return LookupFailed(f"{self.interest.gvk.kind} {'/'.join(filter(None, place))}: it {unreadable.why}")
 
     @property
-    def _keeps_objects_of_all_namespaces(self) -> bool:
-        """Return whether whole objects of all namespaces are kept, which anybody may have written."""
-        return self.interest.fields is None and not self.interest.scope.namespace
-
-    @property
     def is_namespaced(self) -> bool:
         """Return whether objects of the kind have namespaces; true until the API server was asked."""
         return self.resource is None or self.resource.is_namespaced
@@ -288,7 +260,7 @@ class Reflector:
         accept = METADATA_LIST if self.interest.reads_only_metadata else WHOLE
         query = selectors
         while True:
-            page = self.connection.page(path, query, accept, self._read_item)
+            page = self.connection.page(path, query, accept, self._reader(resource).read_item)
             for place, kept in page:
                 if self._is_in_scope(place):
                     self._store.add_listed(place, kept)
@@ -303,53 +275,8 @@ class Reflector:
         self._drop_previous_reflector()
         return str(version)
 
-    def _read_item(self, text: str, at: int) -> tuple[tuple[Place, JSON | UnreadableObject], int] | None:
-        """Read an item of a list, and return its place and what is kept of it."""
-        with self.memory.decoding:
-            read = decode_value_at(text, at)
-            return None if read is None else (self._place_and_kept_fields(read[0]), read[1])
-
-    def _read_event(self, text: str, at: int) -> tuple[_Event, int] | None:
-        """Read an event, and what is kept of its object. Raises LookupFailed if it has not the form of an event."""
-        with self.memory.decoding:
-            read = decode_value_at(text, at)
-            if read is None:
-                return None
-            try:
-                return self._event(read[0]), read[1]
-            except (TypeError, LookupError, AttributeError) as error:
-                raise LookupFailed(f"the API server sent an event that cannot be read: {error!r}") from None
-
-    def _event(self, event: JSON) -> _Event:
-        kind, obj = event["type"], event["object"]
-        if kind == "ERROR":
-            return _Event(kind, "", status=obj)
-        version = str(obj["metadata"]["resourceVersion"])
-        return _Event(kind, version, *self._place_and_kept_fields(obj)) if kind in _CHANGES else _Event(kind, version)
-
-    def _place_and_kept_fields(self, obj: JSON) -> tuple[Place, JSON | UnreadableObject]:
-        """Return the place of an object, and the fields of it that are read, with the right apiVersion and kind.
-
-        Of an object that cannot be read, only why is kept: no object may end the watch of the others.
-        """
-        place = _namespace_and_name_of_object(obj)
-        try:
-            return place, self._kept_fields_of_object(obj)
-        except TooDeepObject as error:
-            return place, UnreadableObject(str(error))
-        except Exception as error:  # noqa: BLE001 - whoever writes the object chooses what is in it
-            return place, UnreadableObject(f"cannot be read: {repr(error)[:_MOST_TOLD]}")
-
-    def _kept_fields_of_object(self, obj: JSON) -> JSON | UnreadableObject:
-        resource = self.resource
-        assert resource is not None
-        kept = self._project({**obj, "apiVersion": resource.api_version, "kind": self.interest.gvk.kind})
-        if self._keeps_objects_of_all_namespaces and resource.is_namespaced:
-            size_bytes = len(json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode(errors="replace"))
-            if size_bytes > LARGEST_WHOLE:
-                told = f"has {size_bytes} bytes and more than {LARGEST_WHOLE} are not held: make it smaller"
-                return UnreadableObject(told)
-        return kept
+    def _reader(self, resource: ServedResource) -> ObjectReader:
+        return ObjectReader(self.interest, resource, self.memory.decoding)
 
     def _is_in_scope(self, place: Place) -> bool:
         return not self.interest.only or self.interest.includes(*place)
@@ -375,7 +302,7 @@ class Reflector:
     def _should_retry_dropped_objects(self) -> bool:
         return self._store.has_dropped_objects and monotonic() - self.listed_at > self.times.retry_s
 
-    def _events_of_watch(self, resource: ServedResource, version: str) -> Iterator[_Event]:
+    def _events_of_watch(self, resource: ServedResource, version: str) -> Iterator[Event]:
         """Yield the events of one watch."""
         query = {
             **self._query_of_scope(),
@@ -386,7 +313,9 @@ class Reflector:
         }
         accept = METADATA if self.interest.reads_only_metadata else WHOLE
         path = resource.path(self.interest.scope.namespace)
-        self._lines = self.connection.stream(path, query, lasting_s + self.times.slack_s, accept, self._read_event)
+        self._lines = self.connection.stream(
+            path, query, lasting_s + self.times.slack_s, accept, self._reader(resource).read_event
+        )
         begun = self.heard_at = monotonic()
         count = -1
         try:
@@ -400,14 +329,10 @@ class Reflector:
         if count < 0 and monotonic() - begun < lasting_s / 2:
             self._wait_before_next_try()  # or a server that ends every watch at once would be asked without end
 
-    def _apply_event(self, event: _Event) -> None:
+    def _apply_event(self, event: Event) -> None:
         """Apply one event to the store."""
-        if event.type in _CHANGES and self._is_in_scope(event.place):
+        if event.type in CHANGES and self._is_in_scope(event.place):
             if event.type == "DELETED":
                 self._store.drop(event.place)
             else:
                 self._store.put(event.place, event.kept)
-
-
-def _namespace_and_name_of_object(obj: JSON) -> Place:
-    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]

@@ -1,0 +1,110 @@
+"""Reads one object after the other from lists and watches: where each stands, and what of it is kept.
+
+An object that cannot be read is noted by its name, with why. Knows one interest, and nothing of connections or of what
+is held already.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from webhook.attributes import JSON
+from webhook.cluster.decoding import decode_value_at
+from webhook.cluster.discovery import ServedResource
+from webhook.cluster.interest import Interest
+from webhook.cluster.projection import TooDeepObject, projection_of_fields
+from webhook.cluster.store import Place, UnreadableObject
+from webhook.errors import LookupFailed
+
+LARGEST_WHOLE: Final = 128 << 10
+"""Bytes of JSON of an object that is held whole and may be in any namespace: whoever may write to one could otherwise
+fill the memory of the server. Parameters that people write have some KB; etcd takes 1.5 MB."""
+CHANGES: Final = frozenset(("ADDED", "MODIFIED", "DELETED"))
+"""The types of events that say what has become of an object."""
+_MOST_TOLD: Final = 200
+"""Characters of an error that is told of an object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What is read of an event: `place` and `kept` of a change, `status` of an error."""
+
+    type: str
+    version: str
+    place: Place = ("", "")
+    kept: JSON | UnreadableObject = None
+    status: JSON = None
+
+
+@dataclass(slots=True)
+class ObjectReader:
+    """Reads the objects of one interest.
+
+    Attributes:
+        interest: what is kept.
+        resource: the kind as the API server serves it.
+        decoding: held while one object is decoded and reduced; see `ViewMemory`.
+    """
+
+    interest: Interest
+    resource: ServedResource
+    decoding: threading.Lock
+    _project: Callable[[JSON], JSON] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._project = projection_of_fields(self.interest.fields)
+
+    def read_item(self, text: str, at: int) -> tuple[tuple[Place, JSON | UnreadableObject], int] | None:
+        """Read an item of a list, and return its place and what is kept of it."""
+        with self.decoding:
+            read = decode_value_at(text, at)
+            return None if read is None else (self._place_and_kept_fields(read[0]), read[1])
+
+    def read_event(self, text: str, at: int) -> tuple[Event, int] | None:
+        """Read an event, and what is kept of its object. Raises LookupFailed if it has not the form of an event."""
+        with self.decoding:
+            read = decode_value_at(text, at)
+            if read is None:
+                return None
+            try:
+                return self._event(read[0]), read[1]
+            except (TypeError, LookupError, AttributeError) as error:
+                raise LookupFailed(f"the API server sent an event that cannot be read: {error!r}") from None
+
+    def _event(self, event: JSON) -> Event:
+        kind, obj = event["type"], event["object"]
+        if kind == "ERROR":
+            return Event(kind, "", status=obj)
+        version = str(obj["metadata"]["resourceVersion"])
+        return Event(kind, version, *self._place_and_kept_fields(obj)) if kind in CHANGES else Event(kind, version)
+
+    def _place_and_kept_fields(self, obj: JSON) -> tuple[Place, JSON | UnreadableObject]:
+        """Return the place of an object, and the fields of it that are read, with the right apiVersion and kind.
+
+        Of an object that cannot be read, only why is kept: no object may end the watch of the others.
+        """
+        place = _namespace_and_name_of_object(obj)
+        try:
+            return place, self._kept_fields_of_object(obj)
+        except TooDeepObject as error:
+            return place, UnreadableObject(str(error))
+        except Exception as error:  # noqa: BLE001 - whoever writes the object chooses what is in it
+            return place, UnreadableObject(f"cannot be read: {repr(error)[:_MOST_TOLD]}")
+
+    def _kept_fields_of_object(self, obj: JSON) -> JSON | UnreadableObject:
+        resource, interest = self.resource, self.interest
+        kept = self._project({**obj, "apiVersion": resource.api_version, "kind": interest.gvk.kind})
+        if interest.fields is None and not interest.scope.namespace and resource.is_namespaced:
+            size_bytes = len(json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode(errors="replace"))
+            if size_bytes > LARGEST_WHOLE:
+                told = f"has {size_bytes} bytes and more than {LARGEST_WHOLE} are not held: make it smaller"
+                return UnreadableObject(told)
+        return kept
+
+
+def _namespace_and_name_of_object(obj: JSON) -> Place:
+    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
