@@ -14,6 +14,7 @@ import httpx
 from webhook.admission.interrupt import NotEvaluated
 from webhook.attributes import Attributes, Phase
 from webhook.cel.library.authorizer import Authorizer
+from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.decisions import DenialStatus, Verdict
 from webhook.logs import Log
@@ -80,6 +81,7 @@ class Running:
     stream: io.StringIO = field(default_factory=io.StringIO)
     asks: Callable[[Authorizer], Verdict] | None = None
     authority: AuthorizationSource | None = None
+    view: Callable[[], Cluster] | None = None
 
     def __post_init__(self) -> None:
         self.log = Log(stream=self.stream, clock=lambda: 0.0)
@@ -96,6 +98,7 @@ class Running:
             about={"kubernetes": "1.36"},
             workers=self.workers,
             authority=self.authority,
+            view=self.view,
         )
         self.app = application.endpoint
         self.scheduler = application.scheduler

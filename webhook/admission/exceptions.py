@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from webhook.attributes import NAMESPACE, Attributes
 from webhook.cluster import Cluster
+from webhook.cluster.assumed_namespaces import AssumedNamespace
 from webhook.configuration.leave_alone import ANNOTATION, ObjectExceptions, is_ignored
 from webhook.configuration.model import EMPTY, FileConfiguration, IgnoredObjects
 from webhook.decisions import Decision, ValidationAction
@@ -34,12 +35,13 @@ def is_ignored_by_configuration(attributes: Attributes, configuration: FileConfi
     )
 
 
-def _labels_of_namespace(namespace: str, cluster: Cluster) -> Labels:
+def _labels_of_namespace(namespace: str, cluster: Cluster) -> Labels | None:
+    """Return the labels of a namespace, None where nobody knows them."""
     try:
         obj = cluster.get(NAMESPACE, "", namespace)
     except LookupFailed:
-        return {}
-    return labels_of(obj) if obj else {}
+        return None
+    return None if obj is None or isinstance(obj, AssumedNamespace) else labels_of(obj)
 
 
 def with_exceptions_applied(

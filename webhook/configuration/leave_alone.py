@@ -11,7 +11,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from webhook import yamlfile
-from webhook.attributes import JSON, parse_group_kind
+from webhook.attributes import JSON, NAME_LABEL, parse_group_kind
 from webhook.configuration.model import ExceptionRecord, FileConfiguration, IgnoredObjects, RuleException
 from webhook.errors import InputError
 from webhook.manifests.label_selectors import Labels, compile_selector, labels_of
@@ -20,14 +20,24 @@ from webhook.model_errors import describe_model_error
 ANNOTATION: Final = "claimgate.dev/ignore"
 
 
-def is_ignored(ignore: IgnoredObjects, namespace: str, obj: JSON, namespace_labels: Callable[[], Labels]) -> bool:
-    """Return whether no policy is asked about an object; the labels of its namespace are asked for where they count."""
+def is_ignored(
+    ignore: IgnoredObjects, namespace: str, obj: JSON, namespace_labels: Callable[[], Labels | None]
+) -> bool:
+    """Return whether no policy is asked about an object; the labels of its namespace are asked for where they count.
+
+    Where these are not known, which is None, the object is ignored by the name of its namespace alone: `NotIn` would
+    take labels that nobody knows for labels that are not there.
+    """
     if namespace and any(fnmatchcase(namespace, pattern) for pattern in ignore.namespaces):
         return True
     if ignore.object_selector is not None and compile_selector(ignore.object_selector).matches(labels_of(obj)):
         return True
-    chosen = ignore.namespace_selector
-    return chosen is not None and bool(namespace) and compile_selector(chosen).matches(namespace_labels())
+    if ignore.namespace_selector is None or not namespace:
+        return False
+    selector, labels = compile_selector(ignore.namespace_selector), namespace_labels()
+    if labels is None:
+        return selector.keys <= {NAME_LABEL} and selector.matches({NAME_LABEL: namespace})
+    return selector.matches(labels)
 
 
 def current_day() -> dt.date:

@@ -13,9 +13,11 @@ from time import thread_time
 from typing import Any
 
 from webhook import __version__
+from webhook.cluster import Cluster
 from webhook.logs import Log
 from webhook.server.counters import Counters
 from webhook.server.metrics import PAUSE, Exposition, Gauges
+from webhook.server.namespace_arrivals import NamespaceArrivals
 from webhook.server.readiness import Readiness
 from webhook.server.request_body import Receive, Scope, client_address
 from webhook.server.review_endpoint import AsgiApp, Limits, ReviewEndpoint, Send
@@ -117,6 +119,7 @@ def create_application(
     policies: Callable[[], Iterable[dict[str, Any]]] = tuple,
     logs_denials: bool = False,
     observer: ReviewObserver | None = None,
+    view: Callable[[], Cluster] | None = None,
 ) -> Application:
     """Create the review endpoint, the other pages and the scheduler of one process.
 
@@ -133,6 +136,7 @@ def create_application(
         policies: what /debug/policies lists.
         logs_denials: whether the log line of a refused review has the message.
         observer: is told what the log says of each review.
+        view: returns the view of the cluster, in which reviews wait for their namespace; None where they do not.
     """
     scheduler = Scheduler()
     evaluation = ReviewEvaluation(reviewer, logs_denials=logs_denials)
@@ -147,7 +151,10 @@ def create_application(
         return create_pages(readiness, Exposition(counters, shown, version=__version__).text, version, policies)
 
     pages = LazyPages(create, scheduler)
-    handler = ReviewHandler(evaluation, scheduler, lane, counters, log, authority=authority, observer=observer)
+    arrivals = None if view is None else NamespaceArrivals(view)
+    handler = ReviewHandler(
+        evaluation, scheduler, lane, counters, log, authority=authority, observer=observer, arrivals=arrivals
+    )
     endpoint = ReviewEndpoint(pages, handler, readiness, limits)
     return Application(endpoint=endpoint, pages=pages, scheduler=scheduler)
 

@@ -24,6 +24,7 @@ from webhook.server.counters import Counters
 from webhook.server.inline_slice import SMALL_BYTES, InlineTimeSlice
 from webhook.server.large_body import LargeBody
 from webhook.server.limited_log import LimitedLog
+from webhook.server.namespace_arrivals import WAIT_S, NamespaceArrivals
 from webhook.server.review_call import ReviewCall
 from webhook.server.review_evaluation import NOTHING_KNOWN, Known, ReviewEvaluation, instructions_for_worker
 from webhook.server.review_head import read_head
@@ -39,6 +40,10 @@ _READ_S_PER_BYTE: Final = 4e-9
 """Seconds of the loop that a byte of a larger body costs before it is looked at: decrypting, copying, parsing HTTP."""
 
 
+_AWAITS_NAMESPACE: Final = b""
+"""In the place of an answer: the namespace of the request is not in the view yet."""
+
+
 class ReviewHandler:
     """Answers reviews on the loop or in a worker, and keeps the counters."""
 
@@ -52,6 +57,7 @@ class ReviewHandler:
         *,
         authority: AuthorizationSource | None = None,
         observer: ReviewObserver | None = None,
+        arrivals: NamespaceArrivals | None = None,
     ) -> None:
         self._evaluation = evaluation
         self._scheduler = scheduler
@@ -60,6 +66,7 @@ class ReviewHandler:
         self._log = log
         self._authority = authority
         self._observer = observer
+        self._arrivals = arrivals
         self._giving_up = asyncio.Lock()
         self._refusals = LimitedLog(self._note, "call refused")
 
@@ -84,7 +91,13 @@ class ReviewHandler:
             except TimeoutError:
                 return await self._answer_unevaluated_in_turn(head, call, call.timeout_reason)
         try:
-            head, answer = self._inline(body, call, {})
+            head, answer = self._inline(body, call, {}, is_first=True)
+            if answer == _AWAITS_NAMESPACE:
+                await self._wait_for_namespace(head, call)
+                await scheduler.wait_for_turn(call.tenant_of(head), call.evaluation_end)
+                head, answer = self._inline(body, call, {})
+        except TimeoutError:
+            return await self._answer_unevaluated_in_turn(self._read_head(body, address), call, call.timeout_reason)
         except CallError as error:
             return await self._answer_unreadable(self._read_head(body, address), call, error)
         except InlineBudgetSpent:
@@ -148,6 +161,11 @@ class ReviewHandler:
             _, answer = self._inline(body, call, known)
         return answer or await self._by_worker(body, head, call, known=known)
 
+    async def _wait_for_namespace(self, head: Attributes | None, call: ReviewCall) -> None:
+        """Wait for the namespace of a request where the view does not have it yet (namespace_arrivals.py)."""
+        if self._arrivals is not None and head is not None and self._arrivals.is_awaited(head):
+            await self._arrivals.wait_for(head.namespace, min(call.started + WAIT_S, call.asking_end))
+
     async def _ask(
         self, question: AuthorizationQuestion, user: UserInfo, tenant: Tenant, until: float
     ) -> AuthorizationDecision | str:
@@ -158,10 +176,11 @@ class ReviewHandler:
         return answer
 
     def _inline(
-        self, body: bytes, call: ReviewCall, known: Known
+        self, body: bytes, call: ReviewCall, known: Known, *, is_first: bool = False
     ) -> tuple[Attributes, bytes | AuthorizationQuestion | None]:
         """Evaluate on the loop; return the request without its objects, which take up to 44 times as much memory as
-        their bytes, and with it the answer, an open question, or None when it takes too long.
+        their bytes, and with it the answer, an open question, or None when it takes too long. The first time it may be
+        _AWAITS_NAMESPACE, too.
 
         Raises:
             CallError: it cannot be read.
@@ -172,6 +191,8 @@ class ReviewHandler:
         try:
             attributes = decode_review_bytes(body, used)
             tenant = call.tenant_of(attributes)
+            if is_first and self._arrivals is not None and self._arrivals.is_awaited(attributes):
+                return attributes.without_objects(), _AWAITS_NAMESPACE
             used.limit_evaluation(self._scheduler.slice_s(tenant), call.evaluation_end_from_now)
             try:
                 result = self._evaluation.evaluate_and_encode(attributes, call.phase, used, self._counters, known)
@@ -201,6 +222,7 @@ class ReviewHandler:
         `given` is the body, which a worker decodes; `head` what is known of the request.
         """
         self._counters.lanes["worker",] += 1
+        await self._wait_for_namespace(head, call)
         job = Job(instructions_for_worker(call.phase, call.evaluation_end, known), given)
         tenant = call.tenant_of(head)
         try:

@@ -110,6 +110,7 @@ def serve(
         policies=lambda: policy_rows(held.policies.current),
         logs_denials=logs_denials,
         observer=tracing,
+        view=held.cluster if held.watched else None,
     )
     scheduler = application.scheduler
     scheduler.is_warm.clear()
