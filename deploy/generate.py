@@ -1,7 +1,7 @@
 """Write what follows from the policies and from deploy/base anew: `make deploy`.
 
 - deploy/base: webhooks.yaml, lookups.yaml and params.yaml, which follow from the shipped policies;
-- overlays enforce and namespaced: a patch that names every webhook of webhooks.yaml;
+- overlays enforce, namespaced and object-opt-out: a patch that names every webhook of webhooks.yaml;
 - overlay cluster-audit: a ClusterRole that may list what the shipped policies are about;
 - overlay live-policies: the CustomResourceDefinitions of claimgate.dev;
 - chart/files: copies of the manifests that the chart renders, since a chart cannot read what is outside of it.
@@ -28,6 +28,7 @@ from webhook.workloads import table
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
 OPT_IN = {"key": "claimgate.dev/admission", "operator": "In", "values": ["enabled"]}
+OPT_OUT = {"key": "claimgate.dev/admission", "operator": "NotIn", "values": ["disabled"]}
 COPIES = {
     **{f"{name}.yaml": f"base/{name}.yaml" for name in ("certificates", "deployment", "network", "priority", "rbac")},
     "service.yaml": "base/service.yaml",
@@ -59,6 +60,9 @@ def generated() -> dict[str, str]:
         configurations, lambda _: {"failurePolicy": "Fail", "timeoutSeconds": 10}
     )
     files["overlays/namespaced/opt-in.yaml"] = _patch(configurations, _opted_in)
+    files["overlays/object-opt-out/opt-out.yaml"] = _patch(
+        configurations, lambda _: {"objectSelector": {"matchExpressions": [OPT_OUT]}}
+    )
     files["overlays/cluster-audit/lists.yaml"] = yamlfile.dump(_lists())
     files["overlays/live-policies/definitions.yaml"] = "---\n".join(map(yamlfile.dump, custom_resource_definitions()))
     chart = {f"chart/files/{name}": (DEPLOY / origin).read_text() for name, origin in COPIES.items()}

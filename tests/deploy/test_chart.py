@@ -18,6 +18,7 @@ OVERLAPS = {
     "overlays/audit-only": ("enforcementAction=audit",),
     "overlays/warn-only": ("enforcementAction=warn",),
     "overlays/namespaced": ("webhooks.optIn=true",),
+    "overlays/object-opt-out": ("webhooks.objectOptOut=true",),
     "overlays/cert-manager": ("certificates.issuer=cert-manager",),
     "overlays/authorizer": ("authorizer=true",),
     "overlays/live-policies": ("livePolicies=true",),

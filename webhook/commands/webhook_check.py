@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -62,7 +62,8 @@ class WantedInstallation:
 def check_live(kubeconfig: Path | None, wanted: WantedInstallation, loaded: PolicySet, version: Version) -> int:
     """Print how any configuration of a cluster can block it, ours as if it failed closed, and what ours lacks for that.
 
-    Of ours it prints also which matchConditions may cost too much; those of others are others' business.
+    Notes tell what is left out by a label. Of ours it prints also which matchConditions may cost too much; those of
+    others are others' business.
 
     Args:
         kubeconfig: of the cluster; None for kubectl's.
@@ -73,6 +74,7 @@ def check_live(kubeconfig: Path | None, wanted: WantedInstallation, loaded: Poli
     from webhook.cluster.connection import connect_to_cluster
     from webhook.commands.answering import check_answer_to_dry_run_pod, translates_gpu_in_empty_cluster
     from webhook.commands.enforcing import ClusterReader, prefix_lines_with_name, steps_before_enforcing
+    from webhook.commands.opted_out import notes_about_opt_out
 
     cluster = ClusterReader(connect_to_cluster(kubeconfig))
     try:
@@ -101,7 +103,8 @@ def check_live(kubeconfig: Path | None, wanted: WantedInstallation, loaded: Poli
             cluster.connection, ours, namespaces, is_changed=translates_gpu_in_empty_cluster(loaded)
         )
         lacks = list(prefix_lines_with_name("answer to a dry run", answers))
-    return _print_and_return_exit_code([*lacks, *lines, *costs])
+    notes = notes_about_opt_out(cluster, ours, namespaces)
+    return _print_and_return_exit_code([*lacks, *lines, *costs], notes)
 
 
 def _with_failure_policy_fail(configuration: WebhookConfiguration) -> WebhookConfiguration:
@@ -109,6 +112,7 @@ def _with_failure_policy_fail(configuration: WebhookConfiguration) -> WebhookCon
     return configuration.model_copy(update={"webhooks": webhooks})
 
 
-def _print_and_return_exit_code(lines: Sequence[str]) -> int:
-    sys.stdout.write(terminal.lines(lines or [_FINE]))
+def _print_and_return_exit_code(lines: Sequence[str], notes: Iterable[str] = ()) -> int:
+    """Print what is wrong, or that nothing is, and notes, which do not count."""
+    sys.stdout.write(terminal.lines([*(lines or [_FINE]), *notes]))
     return int(bool(lines))

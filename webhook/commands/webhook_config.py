@@ -20,6 +20,7 @@ import typer
 from webhook import assembly, terminal
 from webhook.attributes import NAME_LABEL, Phase
 from webhook.commands import options
+from webhook.commands.opted_out import OPT_OUT
 from webhook.commands.webhook_check import WantedInstallation, check_files, check_live
 from webhook.errors import ConfigurationError, InputError, LookupFailed, Problem
 from webhook.export.cluster_role import cluster_role
@@ -37,10 +38,6 @@ if TYPE_CHECKING:
 
 DOMAIN: Final = "claimgate.dev"
 LABELS: Final = {"app.kubernetes.io/name": "claimgate", "app.kubernetes.io/part-of": "claimgate"}
-OPT_OUT: Final = (f"{DOMAIN}/admission", "disabled")
-"""The label of a namespace whose objects are not sent to claimgate; on objects it counts with --object-opt-out
-alone.
-"""
 _PATHS: Final = {Phase.VALIDATE: "/validate", Phase.MUTATE: "/mutate"}
 _PORTS: Final = 443
 _VALID_PORTS: Final = range(1, 1 << 16)
