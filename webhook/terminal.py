@@ -46,11 +46,26 @@ def escape_json_text(text: str) -> str:
     Args:
         text: as json.dumps writes it, so that control characters below U+0020 are escaped already.
     """
-    if "##" in text:
-        text = _COMMAND.sub(lambda match: rf"\u{ord(match[0]):04x}" if match[0] == "#" else match[0], text)
+    text = escape_ci_commands_in_quotes(text)
     if text.isascii() and "\x7f" not in text:
         return text
     return "".join(character if character in " \n" else _in_json(character) for character in text)
+
+
+def has_ci_command(text: str) -> bool:
+    """Return whether a CI system would obey a line of the text."""
+    return ("::" in text or "##" in text) and any(map(_COMMAND.search, text.split("\n")))
+
+
+def escape_ci_commands_in_quotes(text: str) -> str:
+    r"""Return JSON, or YAML, that means the same, with `\u0023` in commands that a CI system obeys anywhere in a line.
+
+    Args:
+        text: has such commands in double quotes alone, where no line begins.
+    """
+    if "##" not in text:
+        return text
+    return _COMMAND.sub(lambda match: rf"\u{ord(match[0]):04x}" if match[0] == "#" else match[0], text)
 
 
 def is_graphic(text: str) -> bool:

@@ -6,6 +6,8 @@ Every text door is asked, with a name that would clear the screen, turn the line
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +20,10 @@ from webhook import yamlfile
 from webhook.cli import run_command_line, run_with_traceback
 from webhook.commands import demo
 
-HOSTILE = "a\x1b[2J\x9b1m\u202e\u2028\u200b\n::error file=x::y\r\n  ::error::z\n##[error]w [bold]b[/]\ud800"
+WIDE = f"{'w' * 31} ::stop-commands::x {'w' * 71} ::stop-commands::x"
+HOSTILE = (
+    "a\x1b[2J\x9b1m\u202e\u2028\u200b\n::error file=x::y\r\n  ::error::z\n##[error]w [bold]b[/]\ud800" + f" {WIDE}"
+)
 IN_FILE = HOSTILE.replace("\ud800", "")  # a file name may hold all but this, "/" and null
 POLICY = """\
 apiVersion: admissionregistration.k8s.io/v1
@@ -63,6 +68,11 @@ spec: {policyName: labels}
 """
 
 
+@pytest.fixture(autouse=True, params=["", "1", "80"], ids=lambda width: f"COLUMNS={width}")
+def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", request.param)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Policies, and a Pod and a suite that hold the name wherever one can stand; JSON takes a lone surrogate."""
@@ -82,11 +92,11 @@ def pod() -> dict[str, Any]:
 
 
 def assert_harmless(text: str) -> None:
-    """Nothing unseen; no command that starts a line, nor one that stands anywhere but in YAML, which has no escape for #."""
+    """Nothing unseen; no command that starts a line, nor one that stands anywhere."""
     assert {each for each in text if unicodedata.category(each)[0] == "C" or each in "\u2028\u2029"} <= {"\n"}
     lines = text.split("\n")
     assert [line for line in lines if line.lstrip().startswith("::")] == []
-    assert "##[" not in text.replace(r"\x23#[", "") or text.startswith("apiVersion: ")
+    assert "##[" not in text.replace(r"\x23#[", "")
 
 
 def door(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
@@ -137,7 +147,7 @@ def test_replay(format_: str, folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert code == 2  # for what is no object
     if format_ == "text":
         assert r"warning: ::error::a" in said
-        assert r"* ::error::a\x1b[2J" in said  # which is no command, for it does not begin the line
+        assert re.search(r"\*\s+(::|\\x3a:)error::a", said)  # which is no command, for it does not begin the line
         assert not [line for line in said.split("\n") if line.lstrip().startswith("::")]
 
 
@@ -180,6 +190,54 @@ def test_policies(arguments: list[str], folder: Path, capsys: pytest.CaptureFixt
     code, said = door([*arguments, str(place)], capsys)
     assert code == 2
     assert "\n | " in said  # the place in the expression is still shown below
+
+
+def test_pages_of_the_rules_of_others(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = folder / IN_FILE.replace("/", "")
+    shutil.copytree(Path(__file__).parents[2] / "policies" / "served-versions", own)
+    suite = yamlfile.read(own / "suite.yaml")[0].value
+    for number, case in enumerate(suite["cases"][:2]):
+        case["name"] = f"{IN_FILE}{number}"
+        case["input"]["metadata"] = {"name": IN_FILE, "namespace": IN_FILE, IN_FILE: f"a\n{IN_FILE}"}
+    (own / "suite.yaml").write_text(json.dumps(suite))
+    code, said = door(["policies", "rules", str(own)], capsys)
+    assert code == 0
+    assert "stop-commands" in said
+
+
+def test_configuration(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(folder)
+    excepted = {"rules": ["pod-resources/whole-number"], "owner": IN_FILE, "reason": IN_FILE, "expires": "2020-01-01"}
+    file = {
+        "exceptions": [{**excepted, "names": [IN_FILE]}],
+        "context": ["objects"],
+        "ignore": {"namespaces": [IN_FILE]},
+    }
+    (folder / "objects").rename(folder / IN_FILE.replace("/", ""))
+    (folder / "claimgate.yaml").write_text(json.dumps({**file, "context": [IN_FILE.replace("/", "")]}))
+    assert door(["config", "show"], capsys)[0] == 0
+    assert door(["config", "check"], capsys)[0] == 0
+    (folder / "claimgate.yaml").write_text(json.dumps({IN_FILE: 1, "levels": {"rules": {IN_FILE: "warn"}}}))
+    assert door(["config", "show"], capsys)[0] == 2
+
+
+@pytest.mark.parametrize("format_", ["text", "json"])
+def test_backtest(format_: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    event = {
+        "kind": "Event",
+        "apiVersion": "audit.k8s.io/v1",
+        "stage": "ResponseComplete",
+        "verb": "create",
+        "user": {"username": HOSTILE},
+        "objectRef": {"resource": "pods", "namespace": HOSTILE, "apiVersion": "v1", "name": HOSTILE},
+        "responseStatus": {"code": 201},
+        "requestObject": pod(),
+    }
+    log = folder / f"{IN_FILE.replace('/', '')}.log"
+    log.write_text(f"{json.dumps(event)}\n{HOSTILE!a}\n")
+    code, said = door(["backtest", str(log), "--only", str(folder / "policies"), "-o", format_], capsys)
+    assert code == 2  # for the line that is no event
+    assert "stop-commands" in said
 
 
 REFUSED = {

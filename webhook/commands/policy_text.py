@@ -19,13 +19,13 @@ def policy_table(described: Sequence[dict[str, Any]]) -> str:
             one["kind"],
             ",".join(one["actions"]) or ("-" if one["bound"] else "unbound"),
             one["severity"] or "-",
-            terminal.one_line(one["file"]),
+            one["file"],
         )
         for one in described
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
-    return "".join(f"{line}\n" for line in lines)
+    return terminal.lines(lines)
 
 
 def check_report(described: Sequence[dict[str, Any]], *, verbose: bool) -> str:

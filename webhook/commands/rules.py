@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from webhook import assembly
+from webhook import assembly, terminal
 from webhook.commands import options, policy_folders
 from webhook.commands.completion import complete_rule
 from webhook.errors import ConfigurationError
@@ -53,13 +53,14 @@ def command(
     places, how = assembly.policy_folders_of_settings(chosen), assembly.create_compile_options(chosen)
     policies = load_policy_set(places, how).policies
     if late:
-        sys.stdout.write(
-            late_failures.late_failures_as_markdown(policies, () if folder else late_failures.read_uncovered_failures())
-        )
+        uncovered = () if folder else late_failures.read_uncovered_failures()
+        text = late_failures.late_failures_as_markdown(policies, uncovered)
+        sys.stdout.write(terminal.lines(text.removesuffix("\n").split("\n")))
     elif pages is not None:
         _write_pages(pages, rule_pages.rule_pages(policies, examples(places, how)))
     else:
-        sys.stdout.write(rule_pages.rules_as_text(policies, examples(places, how), rule or ()))
+        text = rule_pages.rules_as_text(policies, examples(places, how), rule or ())
+        sys.stdout.write(terminal.lines(text.removesuffix("\n").split("\n")))
     return 0
 
 

@@ -11,9 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TextIO, TypeAlias, runtime_checkable
 
+from webhook import terminal
 from webhook.report.finding import Result
 
 _LEAST_WIDTH: Final = 40
+_CONTINUATION: Final = "  "
+"""What stands before further lines of a text that has no indentation."""
 _SIMPLE: Final = ("dumb", "linux")
 """Terminals whose font has hardly more than ASCII; the first has no colours either."""
 Style: TypeAlias = Literal["", "bold", "dim", "red", "green", "yellow", "blue", "cyan"]
@@ -54,22 +57,24 @@ class Screen:
     def wrapped(self, text: str, indent: str, hanging: str = "") -> list[str]:
         """Return a text in lines that fit; words are never cut.
 
+        A word of the text never begins a line that a CI system obeys: further lines are indented, and each is escaped.
+
         Args:
             text: one line.
             indent: stands before each line.
             hanging: stands after it in all lines but the first.
         """
         if not self.width:
-            return [indent + text]
-        width = max(self.width, _LEAST_WIDTH)
-        return textwrap.wrap(
+            return [terminal.one_line(indent + text)]
+        lines = textwrap.wrap(
             text,
-            width,
+            max(self.width, _LEAST_WIDTH),
             initial_indent=indent,
-            subsequent_indent=indent + hanging,
+            subsequent_indent=indent + hanging or _CONTINUATION,
             break_long_words=False,
             break_on_hyphens=False,
         )
+        return [terminal.one_line(line) for line in lines]
 
 
 PLAIN: Final = Screen()

@@ -164,7 +164,7 @@ def _source_line_with_mark(line: SourceLine, number: int, screen: Screen) -> Ite
     before, meant, after = shown.text[: shown.column - 1], shown.text[shown.column - 1 : end], shown.text[end:]
     before, meant, after = (terminal.one_line(part) if part else "" for part in (before, meant, after))
     gutter = screen.styled(f"{number} | ", "dim")
-    yield f"{_INDENT}{gutter}{before}{meant}{after}"
+    yield f"{_INDENT}{gutter}{terminal.one_line(f'{before}{meant}{after}')}"
     empty = screen.styled(f"{' ' * len(str(number))} | ", "dim")
     mark = screen.styled("^" * max(_width_in_columns(meant), 1), "red" if screen.is_colored else "")
     yield f"{_INDENT}{empty}{' ' * _width_in_columns(before)}{mark}"

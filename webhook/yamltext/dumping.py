@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from webhook import yamlscalar
 from webhook.attributes import JSON
-from webhook.terminal import is_graphic
+from webhook.terminal import escape_ci_commands_in_quotes, has_ci_command, is_graphic
 
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_UNLIMITED: Final = 1 << 30
+"""A width that no line has, so that no text is continued on a line of its own."""
 
 
 def dump(value: JSON) -> str:
     """Return the YAML of a value: keys in order, no aliases, and quotes around texts that kubectl would read as another
     type.
 
-    One that holds characters which a terminal obeys, or nobody sees, has escapes for all that is not ASCII.
+    One that holds characters which a terminal obeys, or nobody sees, has escapes for all that is not ASCII. Where a CI
+    system would obey a line, texts are in double quotes on one line, with an escape in what it would obey.
     """
-    text = _dumped(value, is_ascii=False)
-    return text if is_graphic(text.replace("\n", "")) else _dumped(value, is_ascii=True)
+    text = _dumped(value, _Dumper)
+    is_ascii = not is_graphic(text.replace("\n", ""))
+    if has_ci_command(text):
+        return escape_ci_commands_in_quotes(_dumped(value, _QuotingDumper, is_ascii=is_ascii, width=_UNLIMITED))
+    return _dumped(value, _Dumper, is_ascii=True) if is_ascii else text
 
 
-def _dumped(value: JSON, *, is_ascii: bool) -> str:
-    return str(yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=not is_ascii, width=120))
+def _dumped(value: JSON, dumper: Any, *, is_ascii: bool = False, width: int = 120) -> str:
+    return str(yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=not is_ascii, width=width))
 
 
 class _Dumper(_DUMPER):  # type: ignore[misc]  # the base is C or Python, whichever is there
@@ -32,13 +38,27 @@ class _Dumper(_DUMPER):  # type: ignore[misc]  # the base is C or Python, whiche
         return True
 
 
+class _QuotingDumper(_Dumper):
+    """Puts texts with a line break, or with what a CI system may obey, in double quotes."""
+
+
 def _represent_text(dumper: Any, text: str) -> Any:
     style = "|" if "\n" in text.rstrip("\n") else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style if _stays_text(text) else '"')
+
+
+def _represent_text_in_quotes(dumper: Any, text: str) -> Any:
+    is_plain = _stays_text(text) and "\n" not in text and "::" not in text and "##" not in text
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if is_plain else '"')
+
+
+def _stays_text(text: str) -> bool:
+    """Return whether kubectl reads a text without quotes as a text."""
     try:
-        is_text = yamlscalar.resolve(text) is text
+        return yamlscalar.resolve(text) is text
     except ValueError:
-        is_text = False
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style if is_text else '"')
+        return False
 
 
 _Dumper.add_representer(str, _represent_text)
+_QuotingDumper.add_representer(str, _represent_text_in_quotes)
