@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from webhook import terminal
-from webhook.errors import ClaimgateError
+from webhook.errors import ClaimgateError, ConfigurationError
 from webhook.extras import install_hint_for_module
 
 _INTERRUPTED: Final = 130  # 128 + SIGINT, as shells report it
@@ -51,6 +51,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
 
 def _run_verb(arguments: Sequence[str]) -> int:
     """Run a verb with Typer, or print a text that was written ahead without it; return the exit code."""
+    refuse_options_that_are_files(arguments)
     text = text_written_ahead(arguments)
     if text is not None:
         sys.stdout.write(text)
@@ -58,6 +59,33 @@ def _run_verb(arguments: Sequence[str]) -> int:
     from webhook.typer_application import run_verb
 
     return run_verb(arguments)
+
+
+def refuse_options_that_are_files(arguments: Sequence[str]) -> None:
+    """Refuse options, `--` and `-` that are also the names of files in the current folder.
+
+    A shell writes the names of files in place of `*`, so that a file called `--config=x.yaml` would become an option.
+    After `--` no name is an option. `-` means standard input there, too.
+
+    Raises:
+        ConfigurationError: there is such a file.
+    """
+    is_option = True
+    for argument in arguments:
+        if (argument == "-" or (is_option and argument.startswith("-"))) and os.path.lexists(argument):
+            raise ConfigurationError(_why_ambiguous(terminal.one_line(argument)))
+        is_option = is_option and argument != "--"
+
+
+def _why_ambiguous(argument: str) -> str:
+    """Say what is wrong with an option that is also the name of a file, and what to write."""
+    meanings = {"--": "the end of the options", "-": "standard input"}
+    instead = {
+        "--": "leave out `--`, and put `./` before the names of files",
+        "-": "write the whole path of the file, or `/dev/stdin` for standard input",
+    }
+    mend = instead.get(argument, "put options first, then `--`, then files; or rename the file")
+    return f"`{argument}` is {meanings.get(argument, 'an option')} and also the name of a file in this folder: {mend}"
 
 
 def text_written_ahead(arguments: Sequence[str]) -> str | None:

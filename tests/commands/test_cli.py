@@ -206,3 +206,58 @@ def test_an_address_is_shown_as_it_was_written(arguments, capsys):
     assert run_command_line([*arguments, "https://example.org/a.yaml"]) == 2
     said = "https://example.org/a.yaml: is an address, and only files, folders and `-` are read: download it"
     assert said in capsys.readouterr().err
+
+
+POD = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}'
+
+
+@pytest.mark.parametrize(
+    ("file", "pattern"),
+    [
+        pytest.param("--kubeconfig=.k.yaml", "*.yaml", id="an option with its value"),
+        pytest.param("--config=c.yaml", "*", id="the configuration"),
+        pytest.param("-ojson=y.json", "*", id="a short option with its value"),
+        pytest.param("-v", "*", id="a short option"),
+        pytest.param("--publish", "*", id="an option of which the next file is the value"),
+        pytest.param("--config=a/c.yaml", "*/*.yaml", id="a folder and a file"),
+        pytest.param("--nothing", "*", id="a word that is no option"),
+        pytest.param("-", "*", id="standard input"),
+        pytest.param("--", "*", id="the end of options"),
+    ],
+)
+def test_the_name_of_a_file_is_never_an_option(file, pattern, tmp_path, monkeypatch, capsys):
+    """What a shell writes in place of a pattern, beside a file of that name."""
+    monkeypatch.chdir(tmp_path)
+    Path("z.yaml").write_text(POD)
+    Path(file).parent.mkdir(exist_ok=True)
+    Path(file).write_text("")
+    named = [*sorted(str(each) for each in Path().glob(pattern)), "z.yaml"]
+    for verb in VERBS:
+        code = run_command_line([verb, *named])
+        out, err = capsys.readouterr()
+        assert (code, out) == (2, ""), verb
+        assert err.startswith(f"error: `{file}` is ")
+        assert "and also the name of a file in this folder" in err
+    # what the message says to do
+    whole = [str(Path.cwd() / each) if each == "-" else f"./{each}" for each in named]
+    assert run_command_line(["audit", "--no-require-input", *whole]) == 0
+    if file not in ("-", "--"):
+        assert run_command_line(["audit", "--no-require-input", "--", *named]) == 0
+    capsys.readouterr()
+
+
+def test_options_beside_files_of_other_names_are_options(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("z.yaml").write_text(POD)
+    assert run_command_line(["audit", "--output=text", "-v", "--config", "z.yaml", "z.yaml"]) == 2  # it is read as one
+    assert "z.yaml" in capsys.readouterr().err
+    assert run_command_line(["audit", "--output=text", "-v", "z.yaml"]) == 0
+    assert run_command_line(["audit", "--", "--output=text"]) == 2
+    assert capsys.readouterr().err.startswith("error: --output=text: no such file")
+
+
+def test_a_dangling_link_is_a_name_too(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("--output=json").symlink_to("nowhere")
+    assert run_command_line(["audit", "--output=json", "z.yaml"]) == 2
+    assert "also the name of a file" in capsys.readouterr().err
