@@ -1,7 +1,8 @@
 """Builds what a release consists of into dist/, and checks it: `make release`. It publishes nothing.
 
-Wheel and source distribution, the Helm chart, the context of the container image, the bill of materials, the manifest of
-the kubectl plug-in with its checksum, and SHA256SUMS. The wheel is installed into an environment of its own from the locked packages, and
+Wheel and source distribution, the lock file of both the wheel and its dependencies, the Helm chart, the context of the
+container image, the bill of materials, the manifest of the kubectl plug-in with its checksum, and SHA256SUMS. The wheel
+is installed into an environment of its own by that lock file, and
 `version`, `explain`, `audit` and `demo` run there.
 """
 
@@ -40,7 +41,10 @@ def main() -> int:
     manifest = (ROOT / "deploy" / "kubectl" / "claimgate.yaml").read_text()
     (DIST / "krew-claimgate.yaml").write_text(manifest.replace("VERSION", VERSION).replace("SHA256", _sha256(plugin)))
     sbom.main()
-    check(next(DIST.glob("*.whl")))
+    wheel = next(DIST.glob("*.whl"))
+    lock = DIST / f"claimgate-{VERSION}.lock"
+    lock.write_text(lock_of_release(wheel))
+    check(lock)
     made = sorted(path for path in DIST.iterdir() if path.is_file())
     (DIST / "SHA256SUMS").write_text("".join(f"{_sha256(path)}  {path.name}\n" for path in made))
     sys.stdout.write("".join(f"{path.stat().st_size:>9,}  dist/{path.name}\n" for path in [*made, DIST / "SHA256SUMS"]))
@@ -53,13 +57,19 @@ def _python() -> None:
     subprocess.run([sys.executable, "-c", code, str(DIST)], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
-def check(wheel: Path) -> None:
-    """Install the wheel where nothing else is, and run it."""
+def lock_of_release(wheel: Path) -> str:
+    """The lock file for `pip install --no-deps --require-hashes -r`: all dependencies, and claimgate itself."""
+    dependencies = (ROOT / "requirements.lock").read_text()
+    return f"claimgate=={VERSION} \\\n    --hash=sha256:{_sha256(wheel)}\n{dependencies}"
+
+
+def check(lock: Path) -> None:
+    """Install what the lock file names where nothing else is, the wheel from beside it, and run it."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         pip = [f"{folder}/bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "--no-deps", "--require-hashes", "-r", str(ROOT / "requirements.lock")], check=True)
-        subprocess.run([*pip, "--no-deps", str(wheel)], check=True)
+        locked = ["--no-deps", "--require-hashes", "--find-links", str(lock.parent), "-r", str(lock)]
+        subprocess.run([*pip, *locked], check=True)
         for arguments in (["version"], ["explain", "gpu-portable/all"], ["policies", "check"], ["demo"]):
             done = subprocess.run(
                 [f"{folder}/bin/claimgate", *arguments], cwd=folder, capture_output=True, text=True, check=False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests import man_page, verbs_page
+from tests import hostile_folder as hostile_folder_files
+from tests import man_page, release, verbs_page
 from webhook.verbs import VERBS
 
 ROOT = Path(__file__).parents[1]
@@ -34,22 +36,23 @@ def shell(script, *, cwd=ROOT, **variables):
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 
-def audit_step(folder, **given):
+def audit_step(folder, cwd=ROOT, **given):
     """The step of the action that audits, with its inputs; its environment is the one that runs the tests."""
-    (folder / "claimgate").mkdir()
-    (folder / "claimgate" / "bin").symlink_to(BIN)
+    (folder / "claimgate").symlink_to(BIN.parent)
     inputs = {name: str(declared["default"]) for name, declared in ACTION["inputs"].items()} | given
     environment = {
         name: re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda match: inputs[match[1]], text)
         for name, text in STEPS["Audit"]["env"].items()
     }
     runner = {"RUNNER_TEMP": str(folder), "GITHUB_OUTPUT": str(folder / "outputs")}
-    return shell(STEPS["Audit"]["run"], **environment, **runner)
+    return shell(STEPS["Audit"]["run"], cwd=cwd, **environment, **runner)
 
 
 def test_the_action_annotates_and_writes_sarif(tmp_path):
     sarif = tmp_path / "found.sarif"
-    done = audit_step(tmp_path, paths=f"{BROKEN} {GOOD}", context="examples/research-team/cluster", sarif=str(sarif))
+    done = audit_step(
+        tmp_path, paths=f"{BROKEN}\n  {GOOD}  \n", context="examples/research-team/cluster", sarif=str(sarif)
+    )
     assert done.returncode == 1
     assert f"::error file={BROKEN}" in done.stdout or f"::warning file={BROKEN}" in done.stdout
     results = json.loads(sarif.read_text())["runs"][0]["results"]
@@ -62,6 +65,26 @@ def test_the_action_passes_where_all_is_well(tmp_path):
     assert (done.returncode, "::error" in done.stdout) == (0, False)
 
 
+def test_items_of_the_action_are_lines(tmp_path):
+    """A blank is a part of a path, and so is what a shell would expand."""
+    folder = tmp_path / "a checkout"
+    for name in ("my manifests", "the cluster", "no * at all"):
+        (folder / name).mkdir(parents=True)
+        shutil.copy(ROOT / BROKEN, folder / name)
+    context = "the cluster\nno * at all"
+    done = audit_step(tmp_path, cwd=folder, paths="my manifests\n\nno * at all\n", context=context, sarif="a report")
+    assert done.returncode == 1, done.stderr
+    results = json.loads((folder / "a report").read_text())["runs"][0]["results"]
+    places = {each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for each in results}
+    assert places == {"my%20manifests/mpijob-slots.yaml", "no%20%2A%20at%20all/mpijob-slots.yaml"}
+
+
+def test_paths_of_the_action_are_no_options(tmp_path):
+    done = audit_step(tmp_path, cwd=tmp_path, paths="--output=json", sarif=str(tmp_path / "s"))
+    assert done.returncode == 2
+    assert "--output=json: no such file or folder" in done.stderr
+
+
 def test_inputs_reach_the_shell_as_variables_alone():
     """An input that is put into a script would be run by it."""
     assert [name for name, step in STEPS.items() if "${{" in step.get("run", "")] == []
@@ -69,8 +92,23 @@ def test_inputs_reach_the_shell_as_variables_alone():
 
 @pytest.mark.parametrize(("file", "code"), [(BROKEN, 1), ("examples/research-team/cluster/namespace.yaml", 0)])
 def test_the_hook_speaks_of_the_files_of_a_commit(file, code):
-    done = shell(f"{HOOKS['claimgate-audit']['entry']} {file}")
+    done = shell(f"{entry_of_hook('claimgate-audit')} {file}")
     assert done.returncode == code, done.stdout
+
+
+def entry_of_hook(name, arguments=None):
+    """What pre-commit runs, before it appends files: `args` of a site replace those of the hook."""
+    args = HOOKS[name].get("args", []) if arguments is None else arguments
+    return shlex.join([*shlex.split(HOOKS[name]["entry"], comments=True), *args])
+
+
+@pytest.mark.parametrize("file", ["--config=x.yaml", "--kubeconfig=.k.yaml", "-ojson=y.yaml"])
+def test_the_hook_takes_no_file_for_an_option(file, tmp_path):
+    (tmp_path / file).write_text("{}")
+    done = shell(f"{entry_of_hook('claimgate-audit')} {file}", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = shell(f"{entry_of_hook('claimgate-audit', ['--context=.'])} {file}", cwd=tmp_path)
+    assert (done.returncode, "is an option and also the name of a file" in done.stderr) == (2, True)
 
 
 def test_the_hook_for_policies_runs_their_suites():
@@ -79,26 +117,145 @@ def test_the_hook_for_policies_runs_their_suites():
     assert pattern.search("policies/team/suite.yaml")
 
 
+def gitlab_audit(folder, tools, **given):
+    """The part of GitLab's job that audits; its environment is the one that runs the tests."""
+    (tools / "claimgate").symlink_to(BIN.parent)
+    return shell(GITLAB["script"][-1], cwd=folder, tools=str(tools), **{**GITLAB["variables"], **given})
+
+
 def test_the_job_of_gitlab_writes_its_report(tmp_path):
-    shutil.copy(ROOT / BROKEN, tmp_path)
-    (tmp_path / ".claimgate").mkdir()
-    (tmp_path / ".claimgate" / "bin").symlink_to(BIN)
-    *_, audit = GITLAB["script"]
-    done = shell(audit, cwd=tmp_path, **GITLAB["variables"])
+    (folder := tmp_path / "checkout" / "my manifests").mkdir(parents=True)
+    shutil.copy(ROOT / BROKEN, folder)
+    done = gitlab_audit(tmp_path / "checkout", tmp_path, CLAIMGATE_PATHS="my manifests\n")
     assert done.returncode == 1, done.stderr
-    report = json.loads((tmp_path / GITLAB["artifacts"]["reports"]["codequality"]).read_text())
+    report = json.loads((tmp_path / "checkout" / GITLAB["artifacts"]["reports"]["codequality"]).read_text())
     assert [each["check_name"] for each in report if each["check_name"] == "training-job/slots-for-ranks"]
+
+
+def test_the_job_of_gitlab_installs_nothing_without_hashes(tmp_path):
+    done = shell(GITLAB["script"][0], cwd=tmp_path, CLAIMGATE_LOCK="")
+    assert (done.returncode, "CLAIMGATE_LOCK is not set" in done.stderr) == (2, True)
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_the_plugin_of_kubectl_audits_what_kubectl_reads(tmp_path):
     kubectl = tmp_path / "kubectl"
-    kubectl.write_text(f'#!/bin/sh\n[ "$*" = "get mpijobs -A -o yaml" ] || exit 9\ncat {ROOT / BROKEN}\n')
+    kubectl.write_text(f'#!/bin/sh\n[ "$*" = "get -o yaml mpijobs -A" ] || exit 9\ncat {ROOT / BROKEN}\n')
     kubectl.chmod(0o755)
     plugin = ROOT / "deploy" / "kubectl" / "kubectl-claimgate"
     done = shell(f"{plugin} mpijobs -A", KUBECTL=str(kubectl))
     assert done.returncode == 1
     assert "training-job/slots-for-ranks" in done.stdout
     assert shell(f"{plugin} version").stdout.startswith("claimgate ")
+    (tmp_path / "--kubeconfig=.k").write_text("")
+    done = shell(f"{plugin} mpijobs *", cwd=tmp_path, KUBECTL=str(kubectl))
+    assert (done.returncode, done.stderr[:6]) == (2, "error:")
+
+
+def hostile_folder(tmp_path):
+    """A checkout full of files that leave a mark when they are run, and the mark."""
+    (folder := tmp_path / "checkout").mkdir()
+    hostile_folder_files.fill(folder, tmp_path / "mark")
+    shutil.copy(ROOT / BROKEN, folder)
+    return folder, tmp_path / "mark"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param("python -m venv x", id="what the action ran"),
+        pytest.param("python -m pip --version", id="pip"),
+        pytest.param("python -c 'import yaml'", id="an import"),
+        pytest.param("python -m webhook version", id="claimgate as a module"),
+        pytest.param(".claimgate/bin/pip", id="a program of a checkout"),
+        pytest.param(f"env PYTHONPATH=. {BIN}/claimgate version", id="a module path"),
+    ],
+)
+def test_files_of_the_folder_leave_a_mark(script, tmp_path):
+    """The control."""
+    folder, mark = hostile_folder(tmp_path)
+    shell(script, cwd=folder)
+    assert str(folder) in mark.read_text() or "./" in mark.read_text() or ".claimgate" in mark.read_text()
+
+
+NO_NETWORK = {"PIP_NO_INDEX": "1", "PIP_RETRIES": "0"}
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        pytest.param(
+            lambda folder, tools: shell(
+                STEPS["Install claimgate"]["run"],
+                cwd=folder,
+                RUNNER_TEMP=str(tools),
+                GITHUB_ACTION_PATH=str(ROOT),
+                **NO_NETWORK,
+            ),
+            id="the installation of the action, until its first package",
+        ),
+        pytest.param(
+            lambda folder, tools: shell(
+                GITLAB["script"][0], cwd=folder, CLAIMGATE_LOCK=str(ROOT / "requirements.lock"), **NO_NETWORK
+            ),
+            id="the installation of GitLab's job, until its first package",
+        ),
+        pytest.param(
+            lambda folder, tools: audit_step(tools, cwd=folder, sarif=str(tools / "s"), PYTHONPATH=str(folder)),
+            id="the audit of the action",
+        ),
+        pytest.param(
+            lambda folder, tools: gitlab_audit(folder, tools, PYTHONPATH=str(folder)), id="the audit of GitLab's job"
+        ),
+        pytest.param(
+            lambda folder, tools: shell(f"{entry_of_hook('claimgate-audit')} mpijob-slots.yaml", cwd=folder),
+            id="the hook for manifests",
+        ),
+        pytest.param(
+            lambda folder, tools: shell(f"{entry_of_hook('claimgate-policies')} .", cwd=folder),
+            id="the hook for policies",
+        ),
+        pytest.param(
+            lambda folder, tools: shell(
+                f"{ROOT}/deploy/kubectl/kubectl-claimgate explain gpu-portable/all", cwd=folder
+            ),
+            id="the plug-in of kubectl",
+        ),
+        *(
+            pytest.param(lambda folder, tools, line=line: shell(line, cwd=folder), id=line)
+            for line in (
+                "claimgate audit . --jobs 2",
+                "claimgate replay -- *.yaml",
+                "claimgate simulate -- mpijob-slots.yaml",
+                "claimgate test .",
+                "claimgate policies check ../nothing || claimgate config show",
+                "claimgate demo --dir ../demo",
+            )
+        ),
+    ],
+)
+def test_nothing_of_an_audited_folder_is_run(run, tmp_path):
+    folder, mark = hostile_folder(tmp_path)
+    (tools := tmp_path / "tools").mkdir()
+    done = run(folder, tools)
+    assert done.returncode in (0, 1, 2), done.stderr
+    assert not mark.exists(), mark.read_text()
+    assert "Traceback" not in done.stderr
+
+
+def test_no_page_tells_users_to_run_python_in_their_folder():
+    """`python -m` imports from the current folder, unless there is -I or -P: in an audited one that runs its code."""
+    pages = [ROOT / "README.md", ROOT / "action.yml", ROOT / ".pre-commit-hooks.yaml", *(ROOT / "deploy").rglob("*")]
+    pages += [*(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*")]
+    told = re.compile(r"python[0-9.]* +(?:-(?!I|P)\w+ +)*-m +(?!tests\.)\S+")
+    lines = [
+        f"{page.relative_to(ROOT)}: {line.strip()}"
+        for page in pages
+        if page.is_file()
+        for line in page.read_text(errors="replace").splitlines()
+        if told.search(line)
+    ]
+    assert lines == []
 
 
 def test_the_manual_is_up_to_date():
@@ -138,9 +295,28 @@ def test_completion_knows_verbs():
 
 @pytest.mark.nightly
 def test_the_action_installs_as_written(tmp_path):
-    done = shell(STEPS["Install claimgate"]["run"], RUNNER_TEMP=str(tmp_path), GITHUB_ACTION_PATH=str(ROOT), PACKAGE="")
+    folder, mark = hostile_folder(tmp_path)
+    done = shell(STEPS["Install claimgate"]["run"], cwd=folder, RUNNER_TEMP=str(tmp_path), GITHUB_ACTION_PATH=str(ROOT))
     assert done.returncode == 0, done.stderr
     assert shell(f"{tmp_path}/claimgate/bin/claimgate version").stdout.startswith("claimgate ")
+    assert not mark.exists()
+
+
+@pytest.mark.nightly
+def test_the_job_of_gitlab_installs_what_a_release_locks(tmp_path):
+    folder, mark = hostile_folder(tmp_path)
+    (dist := tmp_path / "dist").mkdir()
+    assert shell(f"python -m pip wheel -q --no-deps --no-build-isolation --no-index -w {dist} .").returncode == 0
+    (wheel,) = dist.glob("*.whl")
+    (lock := dist / "claimgate.lock").write_text(release.lock_of_release(wheel))
+    script = "\n".join(GITLAB["script"])
+    variables = {**GITLAB["variables"], "CLAIMGATE_LOCK": str(lock), "PIP_FIND_LINKS": str(dist)}
+    done = shell(script, cwd=folder, **variables)
+    assert done.returncode == 1, done.stderr
+    assert "training-job/slots-for-ranks" in done.stdout
+    assert not mark.exists()
+    lock.write_text(lock.read_text().replace("--hash=sha256:", "--hash=sha256:0", 1))
+    assert shell(script, cwd=folder, **variables).returncode != 0
 
 
 @pytest.mark.nightly

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 START_S: Final = 30
 """Seconds that the server may take until it answers; it takes about one second on a slow machine."""
 _STEPS: Final = 3
+_CLAIMGATE: Final = (sys.executable, "-P", "-m", "webhook")
+"""This program as another process; with -P, Python imports nothing from the folder where the demonstration runs."""
 
 
 def command(
@@ -98,7 +100,7 @@ def _replace_process_by_server(directory: Path, context: Path) -> int:
     trust = f"--server https://localhost:8443 --ca {directory / 'ca.crt'}"
     sys.stdout.write(f"In another terminal: claimgate replay {context.parent / 'reviews'} {trust}\n")
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "webhook", *arguments])  # noqa: S606 - this program itself
+    os.execv(sys.executable, [*_CLAIMGATE, *arguments])  # noqa: S606 - this program itself
 
 
 @contextmanager
@@ -108,7 +110,7 @@ def _serve_until_done(directory: Path, context: Path) -> Iterator[str]:
     _print_command(*arguments)
     log = directory / "server.log"
     with log.open("wb") as stream:
-        started = [sys.executable, "-m", "webhook", *arguments, "--drain", "0"]
+        started = [*_CLAIMGATE, *arguments, "--drain", "0"]
         process = subprocess.Popen(started, stderr=stream)  # noqa: S603 - this program itself
     try:
         port, elapsed_ms = _wait_for_port(process, log)
