@@ -41,7 +41,7 @@ def audit_step(folder, cwd=ROOT, **given):
     (folder / "claimgate").symlink_to(BIN.parent)
     inputs = {name: str(declared["default"]) for name, declared in ACTION["inputs"].items()} | given
     environment = {
-        name: re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda match: inputs[match[1]], text)
+        name: re.sub(r"\$\{\{ (?:inputs\.([\w-]+)|(.*)) \}\}", lambda match: inputs.get(match[1] or "event", ""), text)
         for name, text in STEPS["Audit"]["env"].items()
     }
     runner = {"RUNNER_TEMP": str(folder), "GITHUB_OUTPUT": str(folder / "outputs")}
@@ -83,6 +83,87 @@ def test_paths_of_the_action_are_no_options(tmp_path):
     done = audit_step(tmp_path, cwd=tmp_path, paths="--output=json", sarif=str(tmp_path / "s"))
     assert done.returncode == 2
     assert "--output=json: no such file or folder" in done.stderr
+
+
+@pytest.fixture
+def pull_request(tmp_path):
+    """A checkout whose last commit excuses itself, and its base commit."""
+    (folder := tmp_path / "checkout").mkdir()
+    (folder / "claimgate.yaml").write_text("{}")
+    (folder / "a").mkdir()
+    (folder / "a" / ".claimgateignore").write_text("left-out.yaml\n")
+    for name in ("job.yaml", "left-out.yaml"):
+        shutil.copy(ROOT / BROKEN, folder / "a" / name)
+    git = "git -c user.name=x -c user.email=x@example.com"
+    commit = f"{git} add -A && {git} commit -q -m x && git rev-parse HEAD"
+    base = shell(f"git init -q . && {commit}", cwd=folder).stdout.strip()
+    (folder / "claimgate.yaml").write_text("report: {skip: [training-job/slots-for-ranks], failOn: never}")
+    (folder / "a" / ".claimgateignore").write_text("*\n!kept.yaml\n")
+    (folder / "a" / "kept.yaml").write_text((ROOT / BROKEN).read_text())
+    assert shell(commit, cwd=folder).returncode == 0
+    return folder, base
+
+
+def audited_files(folder):
+    results = json.loads((folder / "claimgate.sarif").read_text())["runs"][0]["results"]
+    return sorted(each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for each in results)
+
+
+def test_a_pull_request_does_not_excuse_itself(pull_request, tmp_path):
+    """The configuration is that of the base branch, and the log says so."""
+    folder, base = pull_request
+    done = audit_step(tmp_path, cwd=folder, paths="a", event=base)
+    assert done.returncode == 1, done.stderr
+    assert f"configuration: that of the base branch, at {base}\n" in done.stdout
+    assert audited_files(folder) == ["a/job.yaml", "a/kept.yaml"]
+    assert "::notice title=left out by configuration::left out: 1 file by .claimgateignore\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "said", "code", "files"),
+    [
+        pytest.param(
+            {"event": "0123456789012345678901234567890123456789"},
+            "configuration: none, because the checkout does not have 0123",
+            1,
+            ["a/job.yaml", "a/kept.yaml", "a/left-out.yaml"],
+            id="a shallow checkout",
+        ),
+        pytest.param(
+            {"event": ""}, "configuration: that of the checkout, because this event has no base", 0, [], id="a push"
+        ),
+        pytest.param(
+            {"configuration": "checkout"}, "configuration: that of the checkout, as the input", 0, [], id="checkout"
+        ),
+        pytest.param(
+            {"configuration": "none"},
+            "configuration: none, as the input",
+            1,
+            ["a/job.yaml", "a/kept.yaml", "a/left-out.yaml"],
+            id="none",
+        ),
+        pytest.param({"configuration": "mine"}, "", 2, [], id="another word"),
+    ],
+)
+def test_the_action_says_whose_configuration_holds(given, said, code, files, pull_request, tmp_path):
+    folder, base = pull_request
+    done = audit_step(tmp_path, cwd=folder, paths="a", **{"event": base, **given})
+    assert (done.returncode, said in done.stdout) == (code, True), done.stdout + done.stderr
+    if code != 2:
+        assert audited_files(folder) == files
+
+
+def test_git_of_the_action_runs_nothing_of_the_checkout(pull_request, tmp_path):
+    folder, base = pull_request
+    hostile_folder_files.fill(folder, tmp_path / "mark")
+    shutil.move(folder / ".git", folder / "git")
+    for name in ("HEAD", "config", "objects", "refs"):  # a repository of plain files at the top of the checkout
+        shutil.move(folder / "git" / name, folder / name)
+    with (folder / "config").open("a") as config:
+        config.write(f"[core]\n\tfsmonitor = touch {tmp_path}/mark\n\tsshCommand = touch {tmp_path}/mark\n")
+    done = audit_step(tmp_path, cwd=folder, paths="a", event=base)
+    assert "configuration: none, because the checkout does not have" in done.stdout
+    assert not (tmp_path / "mark").exists()
 
 
 def test_inputs_reach_the_shell_as_variables_alone():

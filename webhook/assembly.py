@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -211,7 +211,7 @@ def assembly_with_files(
     Raises:
         InputError: every problem of the context.
     """
-    context = read_context_documents(chosen.context, loaded)
+    context = read_context_documents(chosen, loaded)
     tree = FileTree(
         objects,
         files=files,
@@ -233,13 +233,23 @@ def objects_of_files(files: Iterable[InputFile]) -> tuple[JSON, ...]:
     return tuple(each.value for each in inputs.documents)
 
 
-def read_context_documents(named: Sequence[Path], policies: PolicySet) -> documents.InputDocuments:
+def ignore_patterns_finder(chosen: Settings) -> documents.PatternsOfFolder:
+    """Return what finds the patterns of a named folder's `.claimgateignore`: its own, none, or those of a copy of the
+    tree.
+    """
+    if chosen.no_config:
+        return lambda _folder: ()
+    copy = chosen.config_from
+    return documents.ignore_patterns if copy is None else lambda folder: documents.ignore_patterns_of_copy(folder, copy)
+
+
+def read_context_documents(chosen: Settings, policies: PolicySet) -> documents.InputDocuments:
     """Return the objects of context folders and files.
 
     Raises:
         InputError: something could not be read, or a param of the policies names a rule that does not exist.
     """
-    inputs = documents.read_documents(named)
+    inputs = documents.read_documents(chosen.context, patterns=ignore_patterns_finder(chosen))
     if problems := (*inputs.problems, *check_rule_names_in_params(policies, inputs)):
         raise InputError(*problems)
     return inputs
@@ -247,7 +257,7 @@ def read_context_documents(named: Sequence[Path], policies: PolicySet) -> docume
 
 def cluster_of_context_files(chosen: Settings, policies: PolicySet) -> FilesCluster:
     """Return the view of context folders and files, all of one cluster. Raises as `read_context_documents`."""
-    inputs = read_context_documents(chosen.context, policies)
+    inputs = read_context_documents(chosen, policies)
     held = (yamlfile.Document(each.value, each.source) for each in inputs.documents)
     return FilesCluster(held, is_whole=chosen.context_is_whole and not inputs.templates)
 

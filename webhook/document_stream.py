@@ -41,11 +41,13 @@ class DocumentStream:
         exclude: patterns of names, or of paths below what is named, of what is left out.
         include: such patterns of what alone is read of folders.
         listing: lists the files of names.
+        patterns: finds the patterns of a named folder; those of its `.claimgateignore` if None.
 
     Attributes:
         problems: what does not exist or cannot be listed.
         sources: the files in order, each once.
         excluded: how many files are left out.
+        ignored: how many of these a `.claimgateignore` leaves out.
         not_read: what is in folders and is not read, because it is no regular file or leads out of its folder.
     """
 
@@ -56,9 +58,11 @@ class DocumentStream:
         include: Sequence[str] = (),
         *,
         listing: documents.Listing = yamlfile.listing,
+        patterns: documents.PatternsOfFolder | None = None,
     ) -> None:
-        listed = documents.list_sources(named, exclude, include, listing=listing)
+        listed = documents.list_sources(named, exclude, include, listing=listing, patterns=patterns)
         self.problems, self.excluded, self.not_read = listed.problems, listed.excluded, listed.not_read
+        self.ignored = listed.ignored
         self._inputs = {each.name: each for each in listed.sources}
         self.sources = tuple(self._inputs)
         self._files = RereadableFiles()

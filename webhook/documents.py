@@ -26,6 +26,9 @@ from webhook.source_line import SourceLine
 Listing: TypeAlias = Callable[[Sequence[str | Path]], Listed]
 """Lists the files of names."""
 
+PatternsOfFolder: TypeAlias = Callable[[Path], tuple[str, ...]]
+"""Returns the patterns of a named folder of what is left out of it."""
+
 IGNORE_FILE: Final = ".claimgateignore"
 """The file in a named folder that lists files to leave out."""
 _MOST_PATTERNS_BYTES: Final = 1 << 20
@@ -95,16 +98,20 @@ class InputDocuments:
 class InputSources:
     """The files to read, each once, the names that do not exist, and how many files were left out.
 
-    not_read: what is in the folders and is not read, because it is no regular file or leads out of its folder.
+    ignored: how many of these a `.claimgateignore` leaves out. not_read: what is in the folders and is not read, as
+    it is no regular file or leads out of its folder.
     """
 
     sources: tuple[InputFile, ...]
     problems: tuple[Problem, ...]
     excluded: int
+    ignored: int = 0
     not_read: tuple[FoundFile, ...] = ()
 
 
-def read_documents(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> InputDocuments:
+def read_documents(
+    named: Sequence[str | Path], exclude: Sequence[str] = (), *, patterns: PatternsOfFolder | None = None
+) -> InputDocuments:
     """Read files, folders and stdin (`-`); of a folder, its YAML and JSON files in order.
 
     All of them are needed, so what a folder has and is not read is a problem.
@@ -112,8 +119,9 @@ def read_documents(named: Sequence[str | Path], exclude: Sequence[str] = ()) -> 
     Args:
         named: what to read.
         exclude: patterns of names, or of paths below what is named, with `*` for any characters.
+        patterns: finds such patterns of a named folder; those of its `.claimgateignore` if None.
     """
-    listed = list_sources(named, exclude)
+    listed = list_sources(named, exclude, patterns=patterns)
     not_read = map(yamlfile.problem_of_file_not_read, listed.not_read)
     read = documents_of_files(listed.sources)
     return replace(read, problems=(*listed.problems, *not_read, *read.problems), excluded=listed.excluded)
@@ -138,6 +146,7 @@ def list_sources(
     include: Sequence[str] = (),
     *,
     listing: Listing = yamlfile.listing,
+    patterns: PatternsOfFolder | None = None,
 ) -> InputSources:
     """Return the files of the names on the command line.
 
@@ -146,25 +155,32 @@ def list_sources(
         exclude: patterns as of `read`.
         include: such patterns, of which a file of a folder must have one; a file that is named itself is read anyhow.
         listing: lists the files of names.
+        patterns: as of `read_documents`.
     """
     problems: list[Problem] = []
     not_read: list[FoundFile] = []
     every = list(_expanded_sources(named, problems, not_read, listing))
-    ignored = {str(Path(name)): ignore_patterns(Path(name)) for name in named if Path(name).is_dir()}
+    find = patterns or ignore_patterns
+    by_folder = {str(Path(name)): find(Path(name)) for name in named if Path(name).is_dir()}
 
-    def is_read(source: InputFile) -> bool:
-        return (
-            not _is_excluded(source.name, exclude)
-            and (not include or source.is_named or _is_excluded(source.name, include))
-            and not any(_is_ignored(source.name, folder, patterns) for folder, patterns in ignored.items() if patterns)
+    def is_wanted(source: InputFile) -> bool:
+        return not _is_excluded(source.name, exclude) and (
+            not include or source.is_named or _is_excluded(source.name, include)
         )
 
-    sources = tuple(filter(is_read, every))
+    def is_ignored(source: InputFile) -> bool:
+        return any(_is_ignored(source.name, folder, listed) for folder, listed in by_folder.items() if listed)
+
+    wanted = list(filter(is_wanted, every))
+    sources = tuple(each for each in wanted if not is_ignored(each))
+    unread = [each for each in not_read if is_wanted(each.file)]
+    kept = tuple(each for each in unread if not is_ignored(each.file))
     return InputSources(
         sources=sources,
         problems=tuple(problems),
         excluded=len(every) - len(sources),
-        not_read=tuple(each for each in not_read if is_read(each.file)),
+        ignored=len(wanted) - len(sources) + len(unread) - len(kept),
+        not_read=kept,
     )
 
 
@@ -179,6 +195,16 @@ def ignore_patterns(folder: Path) -> tuple[str, ...]:
     file = InputFile(str(folder / IGNORE_FILE), str(folder))
     lines = (line.strip() for line in yamlfile.text(file, _MOST_PATTERNS_BYTES).splitlines())
     return tuple(line for line in lines if line and not line.startswith("#"))
+
+
+def ignore_patterns_of_copy(folder: Path, copy: Path) -> tuple[str, ...]:
+    """Return the patterns that a copy of the working directory has for a folder; none for a folder outside.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    inside = PurePath(os.path.relpath(folder))
+    return () if inside.parts[:1] == ("..",) or inside.is_absolute() else ignore_patterns(copy / inside)
 
 
 def _is_ignored(source: str, folder: str, patterns: Sequence[str]) -> bool:

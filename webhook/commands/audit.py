@@ -26,7 +26,18 @@ from webhook.settings.reporting import ReportSettings
 
 @options.add_settings_flags(
     ReportSettings,
-    *("config", "policies", "only", "context", "context_is_whole", "workloads", "cel_engine", "kubernetes_version"),
+    *(
+        "config",
+        "no_config",
+        "config_from",
+        "policies",
+        "only",
+        "context",
+        "context_is_whole",
+        "workloads",
+        "cel_engine",
+        "kubernetes_version",
+    ),
     "docs_address",
 )
 def command(
@@ -107,8 +118,9 @@ def command(
     That an object does not exist is said only with --context-is-whole. Exits with 0 when nothing was found, 1 when
     something was, 2 when an input or a policy cannot be read, and 3 when nothing was found but a policy that may deny
     could not decide, or a file of a folder was not read because it is a link out of the folder; --fail-on changes what
-    ends with 1. What .claimgateignore in a named folder lists, a pattern a line, is left out. After Ctrl-C the report
-    has what was audited by then, and the exit code is 130.
+    ends with 1. What .claimgateignore in a named folder lists, a pattern a line, is left out. The summary counts what
+    configuration and annotations left out. After Ctrl-C the report has what was audited by then, and the exit code is
+    130.
     """
     flags = live_options.LiveFlags(
         live=live,
@@ -149,7 +161,11 @@ def command(
     changes = GitChanges(changed_since, named) if changed_since else None
     listing = ray_audit.listing_function_for(ray)
     with (
-        closing(DocumentStream(named, exclude or (), include or (), listing=listing)) as stream,
+        closing(
+            DocumentStream(
+                named, exclude or (), include or (), listing=listing, patterns=assembly.ignore_patterns_finder(settings)
+            )
+        ) as stream,
         ray_audit.connect_to_ray_if_given(ray if stream.sources else "", jobs) as workers,
     ):
         failed = replace_by_rendered_objects(stream, named, may_fetch=may_fetch) if is_rendered else ()

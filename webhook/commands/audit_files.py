@@ -85,6 +85,7 @@ class FilesAudit:
         if not is_interrupted:
             totals.report_lack_of_objects(self._named, self._stream)
             totals.add_files_not_read(self._stream.not_read)
+        totals.add_ignored_files(self._stream.ignored)
         notes = submitted.notes_on_context(self._assembled.files, self._settings)
         totals.finish(self._named, notes, is_interrupted=is_interrupted)
 

@@ -15,6 +15,7 @@ from zlib import crc32
 
 from webhook import assembly
 from webhook.admission import fixtures
+from webhook.admission.exceptions import is_ignored_by_configuration
 from webhook.attributes import JSON, NAMESPACE, Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.cluster.connection import Connection
@@ -99,6 +100,7 @@ class LiveAudit:
         contents: RequiredContents = FINDINGS_AND_PASSES,
     ) -> None:
         self.rules: Rules = rules(assembled.policies, address)
+        self._configuration = assembled.policies.configuration
         self._audit = ObjectAudit(assembled.policies, reviewed, details)
         self._cluster = cluster
         self._scope = scope
@@ -181,7 +183,10 @@ class LiveAudit:
         if self._contents.queues:
             add_demand(result.demands, attributes, outcome, self._cluster.view, self._table)
         if not decisions:
-            result.unasked[qualified_kind(attributes.kind)] += 1
+            if is_ignored_by_configuration(attributes, self._configuration, self._cluster.view):
+                result.ignored += 1
+            else:
+                result.unasked[qualified_kind(attributes.kind)] += 1
         where = "/".join(filter(None, (attributes.namespace, kind.resource.plural, attributes.name)))
         passes = None if self._contents.passes else result.passes
         made = findings_of_object(

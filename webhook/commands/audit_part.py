@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from webhook import assembly, charts, document_stream, documents, submitted
 from webhook.admission import fixtures
+from webhook.admission.exceptions import is_ignored_by_configuration
 from webhook.admission.kind_names import kind_mistake
 from webhook.attributes import JSON
 from webhook.commands.audited_objects import ObjectAudit, Reviewed, decisions_of, qualified_kind
@@ -38,7 +39,8 @@ class PartResult:
 
     size_bytes: how large it is. entries: the objects that were audited. unchanged: those that were left out.
     warnings: lines for a person, of mistakes that are no findings. notes: lines of which the first of a run is enough.
-    exceptions: those that were used. passes: how often objects passed, where passes are not among the findings.
+    exceptions: those that were used, with how often. ignored: objects that the configuration leaves alone. hidden:
+    findings that it leaves unreported. passes: how often objects passed, where passes are not among the findings.
     demands: what jobs would take of their queues, where a report draws those.
     differing: objects that files define differently, with the files. recorded: objects of recorded reviews.
     texts: the findings as lines of each format, where they were written in the process that found them; then results
@@ -48,6 +50,8 @@ class PartResult:
     findings: Sequence[Finding] = ()
     entries: int = 0
     unchanged: int = 0
+    ignored: int = 0
+    hidden: int = 0
     files: int = 0
     size_bytes: int = 0
     skipped: list[SkippedDocument] = field(default_factory=list)
@@ -56,7 +60,7 @@ class PartResult:
     warnings: list[str] = field(default_factory=list)
     notes: Mapping[str, str] = field(default_factory=dict)
     templates: Sequence[charts.ChartTemplate] = ()
-    exceptions: set[str] = field(default_factory=set)
+    exceptions: Counter[str] = field(default_factory=Counter)
     passes: Counter[RuleName] = field(default_factory=Counter)
     demands: dict[QueueKey, Demand] = field(default_factory=dict)
     differing: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -90,6 +94,11 @@ class FindingLineEncoder:
     def encode(self, result: PartResult) -> None:
         """Replace the findings of a part by their lines and sums."""
         kept = [each for each in result.findings if self.filters.allows_finding(each)]
+        result.hidden = sum(
+            self.filters.is_hidden_by_configuration(each)
+            for each in result.findings
+            if not self.filters.allows_finding(each)
+        )
         result.results = Counter(each.result for each in kept if not each.is_advice)
         result.is_undecided = any(each.is_undecided for each in kept)
         writers = writers_of_findings()
@@ -194,7 +203,10 @@ class PartAudit:
         if self._contents.queues:
             add_demand(result.demands, attributes, outcome, sent.cluster, self._table)
         if not decisions:
-            result.unasked[qualified_kind(attributes.kind)] += 1
+            if is_ignored_by_configuration(attributes, self._policies.configuration, sent.cluster):
+                result.ignored += 1
+            else:
+                result.unasked[qualified_kind(attributes.kind)] += 1
         inside = fixtures.object_path(each.value)
         about = subject_of_request(attributes)
         passes = None if self._contents.passes else result.passes

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from webhook import charts, documents, terminal
 from webhook.commands.audit_part import PartResult
 from webhook.configuration.leave_alone import current_day
-from webhook.configuration.model import FailOn
+from webhook.configuration.model import FailOn, lowering_settings
 from webhook.configuration.read import NO_FILE, ConfigurationFile
 from webhook.document_stream import DocumentStream
 from webhook.errors import Problem
@@ -17,7 +17,7 @@ from webhook.input_files import FoundFile
 from webhook.report.filters import ALL, Filters, FindingFilter
 from webhook.report.finding import Finding, Result
 from webhook.report.queued_jobs import Demand, QueueKey, QueueTrees
-from webhook.report.writer import SkippedDocument, Totals
+from webhook.report.writer import LeftOut, SkippedDocument, Totals
 from webhook.wording import counted
 
 _UNREADABLE = 2
@@ -48,7 +48,10 @@ class AuditTotals:
         self._fail_on = fail_on or configuration.value.report.fail_on
         self._requires_input = requires_input
         self._filtering = FindingFilter(filters)
-        self._exceptions: set[str] = set()
+        self._exceptions: Counter[str] = Counter()
+        self._ignored_files = 0
+        self._ignored = 0
+        self._hidden = 0
         self._files = 0
         self._results: Counter[Result] = Counter()
         self._not_read: Sequence[FoundFile] = ()
@@ -72,7 +75,9 @@ class AuditTotals:
         self.entries += part.entries
         self._unchanged += part.unchanged
         self._files += part.files
-        self._exceptions |= part.exceptions
+        self._exceptions += part.exceptions
+        self._ignored += part.ignored
+        self._hidden += part.hidden
         self._skipped += part.skipped
         self._unasked += part.unasked
         self._results += part.results
@@ -92,6 +97,10 @@ class AuditTotals:
         """Count and report problems of input that cannot be read."""
         self._problems += problems
         self._print_to_stderr(f"error: {problem}" for problem in problems)
+
+    def add_ignored_files(self, count: int) -> None:
+        """Count the files that `.claimgateignore` leaves out."""
+        self._ignored_files += count
 
     def add_files_not_read(self, files: Sequence[FoundFile]) -> None:
         """Count and report what is in folders and is not read; whether a file of it is good is not known."""
@@ -166,7 +175,22 @@ class AuditTotals:
             not_read=len(self._not_read),
             unasked=dict(sorted(self._unasked.items())),
             is_verbose=is_verbose,
+            configured=self._left_out(),
             queues=tuple(queues),
+        )
+
+    def _left_out(self) -> LeftOut:
+        """Return what configuration and annotations left out."""
+        value = self._configuration.value
+        named = {each.description for each in value.exceptions}
+        of_file = sum(count for description, count in self._exceptions.items() if description in named)
+        return LeftOut(
+            files=self._ignored_files,
+            objects=self._ignored,
+            excepted=of_file,
+            annotated=self._exceptions.total() - of_file,
+            unreported=self._filtering.hidden + self._hidden,
+            settings=lowering_settings(value),
         )
 
     @staticmethod

@@ -33,6 +33,8 @@ _UNREADABLE: Final = 2
 @options.add_settings_flags(
     Settings,
     "config",
+    "no_config",
+    "config_from",
     "policies",
     "only",
     "context",

@@ -87,7 +87,12 @@ def report_filters(given: ReportFlags, settings: Settings, policies: PolicySet) 
     _refuse_unknown_rules("--rule", given.rules or (), named)
     _refuse_unknown_rules("--skip", given.skip or (), named)
     known_findings = given.baseline or (file.resolve_relative_path(report.baseline) if report.baseline else None)
+    from_file = bool(report.baseline) and given.baseline is None
+    of_flags = Filters(
+        rules=frozenset(given.rules or ()), skip=frozenset(given.skip or ()), min_severity=given.min_severity or ""
+    )
     return Filters(
+        without_configuration=of_flags if report.skip or report.min_severity or from_file else None,
         rules=frozenset(given.rules or ()),
         skip=frozenset((*(given.skip or ()), *report.skip)),
         min_severity=given.min_severity or report.min_severity or "",

@@ -55,7 +55,18 @@ _TEMPLATES: Final = frozenset(
 
 @options.add_settings_flags(
     ReportSettings,
-    *("config", "policies", "only", "context", "context_is_whole", "workloads", "cel_engine", "kubernetes_version"),
+    *(
+        "config",
+        "no_config",
+        "config_from",
+        "policies",
+        "only",
+        "context",
+        "context_is_whole",
+        "workloads",
+        "cel_engine",
+        "kubernetes_version",
+    ),
 )
 def command(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A job in YAML or JSON, or - for stdin.")],

@@ -31,7 +31,9 @@ from webhook.wording import counted
 _NONE = "no case found; expected suite.yaml, kyverno-test.yaml, gator Suites, *cases.jsonl or golden folders"
 
 
-@options.add_settings_flags(Settings, "config", "policies", "only", "workloads", "cel_engine", "kubernetes_version")
+@options.add_settings_flags(
+    Settings, "config", "no_config", "config_from", "policies", "only", "workloads", "cel_engine", "kubernetes_version"
+)
 def command(
     folder: Annotated[
         list[Path] | None,

@@ -121,6 +121,18 @@ class FileConfiguration(CamelCaseModel):
 EMPTY = FileConfiguration()
 
 
+def lowering_settings(value: FileConfiguration) -> tuple[str, ...]:
+    """Return the names of the settings of a file that may take findings away without a trace in the findings."""
+    levels = (*value.levels.groups.values(), *value.levels.rules.values())
+    used = {
+        "levels": any(level != "deny" for level in levels),
+        "params": bool(value.params),
+        "shipped": not value.shipped,
+        "failOn": value.report.fail_on != EMPTY.report.fail_on,
+    }
+    return tuple(name for name, is_used in used.items() if is_used)
+
+
 def configuration_schema() -> dict[str, Any]:
     """Return the JSON schema (draft 2020-12) of the file."""
     return {

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from webhook.decisions import severity_rank
 from webhook.report.baseline import KNOWN
-from webhook.report.finding import Finding
+from webhook.report.finding import Finding, Result
 from webhook.report.fingerprint import Fingerprints
 from webhook.report.rule import RuleName, rule_name
 
@@ -18,12 +18,19 @@ class Filters:
     any.
 
     A rule is named by its id, or by its group or policy. baseline: fingerprints of known findings, each with a text.
+    without_configuration: the filters of flags alone, None if there are no others.
     """
 
     rules: Collection[str] = ()
     skip: Collection[str] = ()
     min_severity: str = ""
     baseline: Mapping[str, str] = field(default_factory=dict)
+    without_configuration: Filters | None = None
+
+    def is_hidden_by_configuration(self, finding: Finding) -> bool:
+        """Return whether a finding that is not reported would be without the configuration."""
+        other = self.without_configuration
+        return other is not None and finding.result is not Result.PASS and other.allows_finding(finding)
 
     def allows_finding(self, finding: Finding) -> bool:
         """Return whether a finding passes the filters, the baseline aside."""
@@ -46,13 +53,15 @@ ALL = Filters()
 class FindingFilter:
     """Filters the findings of a whole run in order, because fingerprints number repeated findings.
 
-    `known` are the fingerprints of the baseline that were found again.
+    `known` are the fingerprints of the baseline that were found again, `hidden` how many findings the configuration
+    alone leaves unreported.
     """
 
     def __init__(self, filters: Filters) -> None:
         self._filters = filters
         self._fingerprints = Fingerprints()
         self.known: set[str] = set()
+        self.hidden = 0
 
     def counts_passes_of_rule(self, name: RuleName) -> bool:
         """Return whether passes of a rule are counted; a baseline has none."""
@@ -60,9 +69,9 @@ class FindingFilter:
 
     def is_reported(self, finding: Finding) -> bool:
         """Return whether this finding is reported."""
-        if self._is_in_baseline(finding):
-            return False
-        return self._filters.allows_finding(finding)
+        is_reported = not self._is_in_baseline(finding) and self._filters.allows_finding(finding)
+        self.hidden += not is_reported and self._filters.is_hidden_by_configuration(finding)
+        return is_reported
 
     def _is_in_baseline(self, finding: Finding) -> bool:
         """Return whether the baseline contains it; checked first, so that hidden findings do not count as gone."""

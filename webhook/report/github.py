@@ -32,8 +32,10 @@ class GithubFindingsWriter:
             yield _workflow_command(command, entry.place, entry.rule.id, f"{entry.subject}: {entry.message}")
 
     def end(self, totals: Totals) -> Iterator[str]:
-        """Yield the lines of files that could not be read."""
+        """Yield the lines of files that could not be read, and one about what was left out."""
         yield from (_line_about_unreadable(each) for each in totals.unreadable)
+        if totals.configured:
+            yield _workflow_command("notice", Place(file=""), "left out by configuration", str(totals.configured))
 
 
 def _line_about_unreadable(problem: Problem) -> str:

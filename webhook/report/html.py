@@ -57,6 +57,8 @@ class HtmlFindingsWriter:
         yield _head_of_page(totals)
         yield links_to_queues(totals.queues)
         yield _list_of_unreadable(totals)
+        if totals.configured:
+            yield f"<p>{_escaped_text(str(totals.configured))}</p>\n"
         yield _charts_of_findings(self._counts)
         yield _filter_form(self._counts)
         for (file, subject), several in groupby(self._spoken, file_and_object_of_finding):

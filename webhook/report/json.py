@@ -45,6 +45,7 @@ class JsonFindingsWriter:
             "unasked": dict(totals.unasked),
             "templates": totals.templates,
             "notRead": totals.not_read,
+            "leftOut": totals.configured.as_json(),
             "objects": totals.entries,
             "files": totals.files,
             # last, since it is known last: findings are let go as they are written

@@ -61,7 +61,8 @@ def _head_of_document(totals: Totals) -> str:
     counts = ", ".join(f"{_SYMBOLS[result]} {totals.results[result]} {_WORDS[result]}" for result in _SYMBOLS)
     unread = "".join(f"- ❗ {_escaped_text(str(each))}\n" for each in totals.unreadable)
     told = f"\nThese could not be read:\n\n{unread}" if unread else ""
-    return f"### claimgate: {counted(totals.entries, 'object')}\n\n{counts}\n{told}"
+    left_out = f"\n{_escaped_text(str(totals.configured)).capitalize()}\n" if totals.configured else ""
+    return f"### claimgate: {counted(totals.entries, 'object')}\n\n{counts}\n{left_out}{told}"
 
 
 def _section_of_object(file: str, subject: Subject, findings: list[Finding]) -> str:

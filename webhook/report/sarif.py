@@ -71,6 +71,7 @@ class SarifWriter:
             "columnKind": "unicodeCodePoints",
             "invocations": [invocation],
             "results": [_RESULTS_HERE],
+            **({"properties": {"leftOut": totals.configured.as_json()}} if totals.configured else {}),
         }
         text = indented_json({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
         head, between = text.split(f'[\n            "{_NOTICES_HERE}"\n          ]')

@@ -220,6 +220,8 @@ def _summary_of_totals(totals: Totals) -> str:
         text += f"; {counted(totals.templates, 'template')} not rendered"
     if totals.not_read:
         text += f"; {totals.not_read} not read"
+    if totals.configured:
+        text += f"; {totals.configured}"
     if totals.unreadable:
         files = counted(len({problem.file for problem in totals.unreadable}), "file")
         text += f"; {'the cluster' if is_cluster else files} not read in full"

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from webhook.errors import Problem
 from webhook.report.finding import Finding, Place, Result
 from webhook.report.queued_jobs import QueueTrees
 from webhook.report.rule import Rules
+from webhook.wording import counted
 
 Entry_contra = TypeVar("Entry_contra", contravariant=True)
 
@@ -33,6 +34,50 @@ class SkippedDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """What configuration and annotations left out of a report: how many of each, every number 0 if nothing was.
+
+    files: those that `.claimgateignore` lists. objects: those that `ignore` of the configuration names. excepted:
+    findings under its exceptions. annotated: findings that an annotation of their own object excepts. unreported:
+    findings that its `report` hides. settings: what else of it may take findings away, which cannot be counted.
+    """
+
+    files: int = 0
+    objects: int = 0
+    excepted: int = 0
+    annotated: int = 0
+    unreported: int = 0
+    settings: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self != LeftOut()
+
+    def __str__(self) -> str:
+        """Return `left out: 2 files by .claimgateignore, 1 finding by exceptions; levels may leave out more`."""
+        counts = (
+            (self.files, "file", "by .claimgateignore"),
+            (self.objects, "object", "by ignore"),
+            (self.excepted, "finding", "by exceptions"),
+            (self.annotated, "finding", "by annotations"),
+            (self.unreported, "finding", "by report"),
+        )
+        told = ", ".join(f"{counted(count, what)} {how}" for count, what, how in counts if count) or "nothing counted"
+        more = f"; {', '.join(self.settings)} of claimgate.yaml may leave out more" if self.settings else ""
+        return f"left out: {told}{more}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the numbers and settings as JSON."""
+        return {
+            "files": self.files,
+            "objects": self.objects,
+            "excepted": self.excepted,
+            "annotated": self.annotated,
+            "unreported": self.unreported,
+            "settings": list(self.settings),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
     """The totals of a run, which are known at its end.
 
@@ -41,9 +86,10 @@ class Totals:
     kind named. unreadable: what could not be read; a suite that could not is an entry instead. templates: files that
     are no manifests before they are rendered. not_read: files and folders that are not read, because they are links out
     of the named folder or no regular files. unasked: objects that no policy is about, by their kind. is_verbose:
-    whether a person wants everything named that is only counted otherwise. left_out: cases that somebody did not ask
-    for. coverage: of the rules of suites, whether a case breaks them, where a person wants to know. queues: the queues
-    of the cluster with what jobs would take, where the format draws them.
+    whether a person wants everything named that is only counted otherwise. configured: what configuration and
+    annotations left out. left_out: cases that somebody did not ask for. coverage: of the rules of suites, whether a
+    case breaks them, where a person wants to know. queues: the queues of the cluster with what jobs would take, where
+    the format draws them.
     """
 
     entries: int = 0
@@ -56,6 +102,7 @@ class Totals:
     not_read: int = 0
     unasked: Mapping[str, int] = field(default_factory=dict)
     is_verbose: bool = False
+    configured: LeftOut = field(default_factory=LeftOut)
     left_out: int = 0
     coverage: Mapping[str, bool] = field(default_factory=dict)
     queues: tuple[QueueTrees, ...] = ()

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from webhook import releases
 from webhook.configuration.read import NAME, ConfigurationFile, read_configuration
+from webhook.errors import ConfigurationError
 from webhook.input_files import InputFile
 from webhook.settings import setting
 from webhook.settings.shared import Settings
@@ -29,10 +30,25 @@ def read_settings(kind: type[S], flags: Mapping[str, Any], environment: Mapping[
         InputError: every mistake of the configuration file.
     """
     chosen = setting.read_settings(kind, flags, environment)
+    _refuse_several_configurations(chosen)
+    if chosen.no_config:
+        return chosen
+    if chosen.config_from is not None:
+        if not chosen.config_from.is_dir():
+            told = f"{chosen.origins['config_from']}: `{chosen.config_from}` is not a folder; name a copy of the tree"
+            raise ConfigurationError(told)
+        file = chosen.config_from / NAME
+        return settings_under_configuration(chosen, read_configuration(file)) if os.path.lexists(file) else chosen
     if chosen.config is None and os.path.lexists(NAME) and not Path(NAME).is_dir():
         chosen = replace(chosen, config=Path(NAME), origins={**chosen.origins, "config": _FOUND})
         return settings_under_configuration(chosen, read_configuration(InputFile(NAME, root=".")))
     return settings_under_configuration(chosen, read_configuration(chosen.config)) if chosen.config else chosen
+
+
+def _refuse_several_configurations(chosen: Settings) -> None:
+    given = [chosen.origins[name] for name in ("config", "no_config", "config_from") if getattr(chosen, name)]
+    if len(given) > 1:
+        raise ConfigurationError(f"{given[0]}, {given[1]}: each says which configuration holds; give one of them")
 
 
 def settings_from_changed_file(chosen: S) -> S:

@@ -27,6 +27,19 @@ class Settings(SettingsBase):
     config: Path | None = declare_setting(
         None, values.file_type(), "Configuration file.", unset=f"{NAME} of the working directory, where there is one"
     )
+    no_config: bool = declare_setting(
+        False,
+        values.switch_type(),
+        f"Read no {NAME} of the working directory and no .claimgateignore of named folders, so that they leave out "
+        "nothing.",
+    )
+    config_from: Path | None = declare_setting(
+        None,
+        values.file_type("DIR"),
+        f"Read {NAME} and .claimgateignore from this folder in place of the working directory, such as from a copy of "
+        "the branch that a change is merged into.",
+        unset="the working directory",
+    )
     policies: tuple[Path, ...] = declare_setting(
         (), values.path_list_type("DIR"), "Folders and files of policies beside the shipped ones."
     )

@@ -47,9 +47,9 @@ def name_list_type(metavar: str) -> ValueType:
     return ValueType(metavar=metavar, read=_names, show=", ".join, many=True)
 
 
-def file_type() -> ValueType:
-    """Return the type for a file."""
-    return ValueType(metavar="FILE", read=_file, form="path")
+def file_type(metavar: str = "FILE") -> ValueType:
+    """Return the type for a file or a folder."""
+    return ValueType(metavar=metavar, read=_file, form="path")
 
 
 def _file(value: str) -> Path:

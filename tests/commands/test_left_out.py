@@ -1,0 +1,147 @@
+"""What configuration and annotations leave out of an audit is counted in every format with sums, and --no-config leaves out nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from webhook import yamlfile
+from webhook.cli import run_command_line
+
+BROKEN = Path(__file__).parents[2] / "examples/research-team/broken/mpijob-slots.yaml"
+RULE = "training-job/slots-for-ranks"
+EXCEPTION = {"rules": [RULE], "owner": "team", "reason": "migration", "expires": "2999-01-01"}
+TEXT = (
+    "left out: 1 file by .claimgateignore, 1 object by ignore, 1 finding by exceptions, 1 finding by annotations, "
+    "1 finding by report; levels, failOn of claimgate.yaml may leave out more"
+)
+COUNTS = {
+    "files": 1,
+    "objects": 1,
+    "excepted": 1,
+    "annotated": 1,
+    "unreported": 1,
+    "settings": ["levels", "failOn"],
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Five broken jobs, each of which another means leaves out, and one more."""
+    monkeypatch.chdir(tmp_path)
+    job = yamlfile.read(BROKEN)[0].value
+
+    def write(name: str, **metadata: Any) -> None:
+        made = {**job, "metadata": {"name": name, "namespace": "team", **metadata}}
+        Path("jobs", f"{name}.yaml").write_text(yamlfile.dump(made))
+
+    Path("jobs").mkdir()
+    write("listed")
+    write("alone", namespace="ignored")
+    write("excepted")
+    write("annotated", annotations={"claimgate.dev/ignore": json.dumps({**EXCEPTION, "reason": "its own"})})
+    write("known")
+    write("broken")
+    Path("jobs", ".claimgateignore").write_text("listed.yaml\n")
+    return tmp_path
+
+
+def configure(baseline: str = "known.json") -> None:
+    value = {
+        "ignore": {"namespaces": ["ignored"]},
+        "exceptions": [{**EXCEPTION, "names": ["excepted"]}],
+        "ignoreAnnotations": ["team"],
+        "levels": {"rules": {"gpu-portable/all": "off"}},
+        "report": {"baseline": baseline, "failOn": "never"},
+    }
+    Path("claimgate.yaml").write_text(json.dumps(value))
+
+
+def audit(*arguments: str) -> int:
+    return run_command_line(["audit", "--rule", RULE, *arguments, "--", "jobs"])
+
+
+@pytest.fixture
+def configured(folder: Path) -> Path:
+    """With a baseline that has one of the jobs."""
+    run_command_line(["audit", "--write-baseline", "known.json", "--rule", RULE, "--", "jobs/known.yaml"])
+    known = json.loads(Path("known.json").read_text())
+    for each in known["findings"]:
+        each["file"] = "jobs/known.yaml"
+    configure()
+    return folder
+
+
+def test_every_format_with_sums_counts_it(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ("text", "json", "sarif", "github", "markdown", "html")
+    assert audit(*(f"--output={name}={name}.out" for name in names)) == 0
+    said = {name: (configured / f"{name}.out").read_text() for name in names}
+    capsys.readouterr()
+    assert TEXT in said["text"]
+    assert json.loads(said["json"])["leftOut"] == COUNTS
+    assert json.loads(said["sarif"])["runs"][0]["properties"] == {"leftOut": COUNTS}
+    assert f"::notice title=left out by configuration::{TEXT}\n" in said["github"]
+    assert "1 finding by annotations" in said["markdown"]
+    assert TEXT in said["html"]
+
+
+def test_several_processes_count_the_same(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    value = {"report": {"skip": [RULE]}, "exceptions": [{**EXCEPTION, "names": ["excepted"]}]}
+    Path("claimgate.yaml").write_text(json.dumps(value))
+    for jobs in ("1", "2"):
+        audit("--output=github", f"--jobs={jobs}")
+        said = "left out: 1 file by .claimgateignore, 1 finding by exceptions, 5 findings by report"
+        assert capsys.readouterr().out.splitlines() == [f"::notice title=left out by configuration::{said}"]
+
+
+@pytest.mark.parametrize("form", ["flag", "variable"])
+def test_no_config_leaves_out_nothing(
+    form: str, configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if form == "variable":
+        monkeypatch.setenv("CLAIMGATE_NO_CONFIG", "true")
+    assert audit("--output=json", *(["--no-config"] if form == "flag" else [])) == 1
+    made = json.loads(capsys.readouterr().out)
+    names = [each["object"]["name"] for each in made["findings"] if each["result"] == "fail"]
+    assert names == ["alone", "annotated", "broken", "excepted", "known", "listed"]
+    assert made["leftOut"] == {**dict.fromkeys(COUNTS, 0), "settings": []}
+
+
+def test_a_copy_of_the_tree_has_the_configuration(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("base", "jobs").mkdir(parents=True)
+    Path("base", "claimgate.yaml").write_text(json.dumps({"ignore": {"namespaces": ["ignored"]}}))
+    assert audit("--output=json", "--config-from=base") == 1
+    assert json.loads(capsys.readouterr().out)["leftOut"] == {**dict.fromkeys(COUNTS, 0), "objects": 1, "settings": []}
+    Path("base", "jobs", ".claimgateignore").write_text("b*.yaml\n")
+    assert audit("--output=json", "--config-from=base") == 1
+    assert json.loads(capsys.readouterr().out)["leftOut"]["files"] == 1
+    Path("base", "claimgate.yaml").unlink()
+    assert audit("--output=json", "--config-from=base") == 1
+    assert json.loads(capsys.readouterr().out)["leftOut"]["objects"] == 0
+
+
+def test_without_any_of_these_nothing_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The control."""
+    Path("jobs", ".claimgateignore").unlink()
+    assert audit() == 1
+    assert "left out" not in capsys.readouterr().out
+    assert audit("--output=github") == 1
+    assert "notice" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(
+            ["--no-config", "--config=claimgate.yaml"], "each says which configuration holds", id="a file, too"
+        ),
+        pytest.param(["--config-from=.", "--no-config"], "each says which configuration holds", id="a copy, too"),
+        pytest.param(["--config-from=nowhere"], "`nowhere` is not a folder", id="no copy"),
+    ],
+)
+def test_mistakes(arguments: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert audit(*arguments) == 2
+    assert said in capsys.readouterr().err
