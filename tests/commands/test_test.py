@@ -219,6 +219,7 @@ def test_suites_of_kyverno_and_gator(capsys):
         pytest.param("kyverno/with-params", "kyverno-test.yaml", "nginx-deployment2", "absent", "named `absent`", id="kyverno's resource"),
         pytest.param("gator", "suite.yaml", "violations: 1", "violations: 2", "expected 2, found 1", id="gator's count"),
         pytest.param("gator", "suite.yaml", "labels \\w+", "labels \\d+", "expected yes, found 0", id="gator's message"),
+        pytest.param("gator", "suite.yaml", "labels \\w+", "labels (?=t)", "error parsing regexp: invalid", id="gator's pattern, which Go refuses"),
         pytest.param("gator", "suite.yaml", "[{violations: yes, message: label team}]", "[]", "expected at least one", id="gator without assertion"),
         pytest.param("gator", "suite.yaml", "bad-constraint.yaml", "constraint.yaml", "invalid: expected", id="gator's invalid"),
     ],

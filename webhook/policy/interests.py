@@ -23,7 +23,7 @@ from webhook.policy.declarations import NAMESPACE_METADATA
 
 _SCHEMAS: Final = frozenset(("spec.versions.name", "spec.versions.schema"))
 _USE: Final = re.compile(
-    r"\bnamespaceObject\b(?:\s*[!=]=\s*null\b|\s*\.\s*\??\s*(?:metadata\s*\.\s*\??\s*(\w+)|(spec|status)\b))?"
+    r"\bnamespaceObject\b(?:\s*[!=]=\s*null\b|\s*\.\s*(?:\?\s*)?(?:metadata\s*\.\s*(?:\?\s*)?(\w+)|(spec|status)\b))?"
 )
 """Matches one use of `namespaceObject`, and the field that it reads, if that is written out."""
 

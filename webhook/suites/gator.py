@@ -8,7 +8,6 @@ is not evaluated: its cases are skipped.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,6 +17,7 @@ from webhook import yamlfile
 from webhook.admission import fixtures
 from webhook.admission.phases import PhasesOutcome
 from webhook.attributes import JSON
+from webhook.cel.library.patterns import compile_policy_pattern
 from webhook.errors import CallError, ClaimgateError, InputError, Problem
 from webhook.paths import FieldPath
 from webhook.policy.load import Options
@@ -183,7 +183,12 @@ def _judge(assertions: Sequence[Mapping[str, Any]], outcome: PhasesOutcome) -> t
 
 def _differs(assertion: Mapping[str, Any], said: Sequence[str]) -> Iterator[str]:
     wanted, pattern = assertion.get("violations", "yes"), str(assertion.get("message") or "")
-    count = sum(re.search(pattern, message) is not None for message in said)
+    try:
+        is_like = compile_policy_pattern(pattern).is_found_in  # gator's are Go's, so RE2
+    except ValueError as error:
+        yield f"message: {error}"
+        return
+    count = sum(map(is_like, said))
     wanted = {True: "yes", False: "no"}.get(wanted, wanted) if isinstance(wanted, bool) else wanted
     is_met = {"yes": count > 0, "no": count == 0}.get(str(wanted), str(wanted) == str(count))
     if not is_met:

@@ -48,7 +48,7 @@ _LONGEST_KEPT: Final = 64
 
 _COSTLY: Final = re.compile(r"\\[pPDSW]|\[\^|\[:\^|\{")
 _TOO_LARGE: Final = "pattern too large"
-_ESCAPES: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.", re.DOTALL)
+_ESCAPES: Final = re.compile(r"\\Q(?:[^\\]|\\(?!E))*(?:\\E)?|\\.", re.DOTALL)
 _GO_WORDING: Final = {
     "missing ]": "missing closing ]",
     "missing )": "missing closing )",

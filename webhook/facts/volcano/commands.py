@@ -19,7 +19,9 @@ from webhook.typed.collections import Items
 from webhook.typed.pods import Container
 
 _READ: Final = re.compile(r"(?<![$\\])\$([{(]?)([A-Z][A-Z0-9_]*)(:?[-=+?])?")
-_SET: Final = re.compile(r"\b([A-Z][A-Z0-9_]*)\+?=|\b(?:read|for|mapfile|readarray)(?: -\w+)* ([A-Z][A-Z0-9_]*)\b")
+_ASSIGNED: Final = re.compile(r"\b([A-Z][A-Z0-9_]*)\+?=")
+_READ_INTO: Final = re.compile(r"\b(?:read|for|mapfile|readarray) (?:-\w++ )*+(?:([A-Z][A-Z0-9_]*)\b)?")
+"""Matches with or without a variable, so that no option is looked at twice."""
 _SCRIPT: Final = re.compile(r"(?:^|[\s;&|(])(?:source|\.|eval|set -a)\s")
 _HOST_FILE: Final = re.compile(r"/etc/volcano/([A-Za-z0-9_.-]+?)\.host\b")
 _FOLDER: Final = "/etc/volcano"
@@ -82,7 +84,7 @@ def _variables_read(script: str, container: Container) -> tuple[str, ...]:
 
 
 def _variables_never_set(script: str, variables: set[str]) -> Iterator[str]:
-    variables.update(name for either in _SET.findall(script) for name in either)
+    variables.update(_ASSIGNED.findall(script), _READ_INTO.findall(script))
     for bracket, name, otherwise in dict.fromkeys(_READ.findall(script)):
         if name not in variables and not (bracket == "{" and otherwise):
             variables.add(name)

@@ -1,0 +1,191 @@
+"""Every regular expression of `webhook/` takes linear time, by its structure; the others are listed with who bounds them.
+
+docs/user-text.md has the lists; `python -m tests.user_text_page` writes that of expressions anew.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from time import process_time
+from typing import Any
+
+import pytest
+
+from tests import user_text_page
+from tests.backtracking import Use, why_not_linear
+from tests.regular_expressions import ROOT, Expression, find_expressions
+from webhook.facts.device_failures.liveness import read_model_server_patterns
+from webhook.facts.gpu.devices import read_device_catalogue
+from webhook.facts.volcano.commands import _ASSIGNED, _READ_INTO
+
+EXPRESSIONS = find_expressions()
+
+
+def _use(home: str, expression: Expression) -> Use:
+    named = user_text_page.USES.get(home.partition("[")[0])
+    return named[0] if named else expression.use
+
+
+PROVEN = {home: each for home, each in EXPRESSIONS.items() if each.pattern and home not in user_text_page.BOUNDED}
+
+
+@pytest.mark.parametrize("home", PROVEN)
+def test_it_takes_linear_time(home: str) -> None:
+    expression = PROVEN[home]
+    assert expression.pattern is not None
+    why = why_not_linear(expression.pattern, _use(home, expression))
+    assert not why, (
+        f"{home} is {why}: write it so that no text is read in two ways, search with RE2 "
+        "(webhook/cel/library/patterns.py), or list it with who bounds it in tests/user_text_page.py"
+    )
+
+
+def test_those_that_are_listed_could_not_be_proven() -> None:
+    """A row of the list goes when its expression is linear."""
+    for home in user_text_page.BOUNDED:
+        pattern = EXPRESSIONS[home].pattern
+        assert pattern is None or why_not_linear(pattern, _use(home, EXPRESSIONS[home])), f"{home} is linear: delete it"
+
+
+def test_the_lists_name_expressions_that_exist() -> None:
+    homes = {home.partition("[")[0] for home in EXPRESSIONS} | set(EXPRESSIONS)
+    assert {*user_text_page.USES, *user_text_page.BOUNDED} <= homes
+    made = {home for home, each in EXPRESSIONS.items() if each.pattern is None}
+    assert made <= user_text_page.BOUNDED.keys(), "say who bounds it in tests/user_text_page.py"
+
+
+def test_the_page_is_the_code_s() -> None:
+    assert user_text_page.PAGE.read_text() == user_text_page.page(), "run make docs"
+
+
+def test_expressions_are_made_by_re_alone() -> None:
+    """Nothing escapes the list by another name of `re`."""
+    for path in (ROOT / "webhook").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [each.name for each in node.names if each.asname] if isinstance(node, ast.Import) else []
+            assert "re" not in names, f"{path}: import re by its name"
+            if isinstance(node, ast.ImportFrom) and node.module == "re":
+                assert {each.name for each in node.names} <= {"Match", "Pattern"}, f"{path}: import re by its name"
+
+
+SHIPPED: Mapping[str, Callable[[], Iterator[tuple[Use, re.Pattern[str]]]]] = {
+    "the forms of devices.yaml": lambda: (
+        (Use.WHOLE, re.compile(row.form)) for row in read_device_catalogue().resources if row.form
+    ),
+    "model_servers.yaml": lambda: ((Use.ANYWHERE, each) for each in _fields(read_model_server_patterns())),
+}
+
+
+def _fields(record: Any) -> Iterator[re.Pattern[str]]:
+    values = [getattr(record, name) for name in record.__dataclass_fields__]
+    yield from (each for each in values if isinstance(each, re.Pattern))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_expressions_of_a_shipped_file_take_linear_time(name: str) -> None:
+    patterns = [*SHIPPED[name]()]
+    assert patterns
+    for use, pattern in patterns:
+        assert not why_not_linear(pattern, use), pattern.pattern
+
+
+KNOWN: Sequence[tuple[str, Use, str]] = (
+    (r"a*a*b", Use.BEGINNING, "quadratic"),
+    (r"(a|a)*b", Use.BEGINNING, "exponential"),
+    (r"(a*)*b", Use.BEGINNING, "exponential"),
+    (r"(a+)+$", Use.BEGINNING, "exponential"),
+    (r"^(([a-z])+.)+[A-Z]([a-z])+$", Use.BEGINNING, "exponential"),
+    (r"a*b", Use.ANYWHERE, "quadratic"),
+    (r"a*b", Use.BEGINNING, ""),
+    (r"\s+$", Use.ANYWHERE, "quadratic"),
+    (r"aa*b|a", Use.ANYWHERE, "quadratic"),
+    (r"aa*b|a", Use.IN_A_ROW, "quadratic"),
+    (r"(?:aa*b|a)*", Use.BEGINNING, "quadratic"),
+    (r"a(?:.*b)?", Use.ANYWHERE, "quadratic"),
+    (r"(?=.*x)y", Use.ANYWHERE, "quadratic"),
+    (r"read(?: -[0-9]+)* [A-Z]", Use.ANYWHERE, ""),
+    (r"\bread(?: -\w+)* [A-Z]", Use.ANYWHERE, "quadratic"),
+    (r"\b[A-Z][A-Z0-9_]*=", Use.ANYWHERE, ""),
+    (r"[A-Z][A-Z0-9_]*=", Use.ANYWHERE, "quadratic"),
+    (r"a.*", Use.ANYWHERE, ""),
+    (r"^a*b", Use.ANYWHERE, ""),
+    (r"(?m)^a*b", Use.ANYWHERE, ""),
+    (r"a*+a*+b", Use.BEGINNING, ""),
+    (r"(?:ab|ab)*", Use.WHOLE, "exponential"),
+    (r"\w{1,30}_", Use.ANYWHERE, ""),
+    (r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", Use.WHOLE, ""),
+)
+
+
+@pytest.mark.parametrize(("pattern", "use", "expected"), KNOWN)
+def test_what_is_known_of_expressions(pattern: str, use: Use, expected: str) -> None:
+    assert why_not_linear(re.compile(pattern), use).partition(":")[0] == expected
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("home", EXPRESSIONS)
+def test_repeats_of_its_pieces_take_no_more_than_their_share(home: str) -> None:
+    """Four times the text takes far less than sixteen times the processor time, also of those that are only listed."""
+    expression = EXPRESSIONS[home]
+    if expression.pattern is None:
+        pytest.skip("made while the program runs")
+    for text in _texts(expression.pattern):
+        short, long = (_seconds(expression, text(number)) for number in (2_000, 8_000))
+        assert long < 0.002 or long < 10 * short, text(4)
+
+
+def _seconds(expression: Expression, text: Any) -> float:
+    pattern, took = expression.pattern, []
+    assert pattern is not None
+    find = pattern.finditer if expression.use is Use.ANYWHERE else None
+    for _ in range(3):
+        began = process_time()
+        if find:
+            for _ in find(text):
+                pass
+        else:
+            (pattern.fullmatch if expression.use is Use.WHOLE else pattern.match)(text)
+        took.append(process_time() - began)
+    return min(took)
+
+
+def _texts(pattern: re.Pattern[Any]) -> Iterator[Callable[[int], Any]]:
+    """Yield makers of texts: each piece of a pattern, and some pairs, repeated, with and without an end that fails."""
+    is_text = isinstance(pattern.pattern, str)
+    written = pattern.pattern if is_text else pattern.pattern.decode("latin-1")
+    pieces = sorted({*re.findall(r"\w+|[^\w\\]", written), "a", "0", " ", "\n", '"', "\\", "-", "A_"})
+    chosen = random.Random(47).sample([(a, b) for a in pieces for b in pieces], min(40, len(pieces) ** 2))
+    for piece in [*pieces, *("".join(pair) for pair in chosen)]:
+        for end in ("", "\x00!"):
+
+            def make(number: int, piece: str = piece, end: str = end) -> Any:
+                text = piece * number + end
+                return text if is_text else text.encode("latin-1", "replace")
+
+            yield make
+
+
+def test_options_of_read_are_looked_at_once() -> None:
+    """Each place where `read` may stand is left behind with its options, so no text is read twice."""
+    script = "$X; read " + "-read " * 2_000
+    assert [match.span() for match in _READ_INTO.finditer(script)] == [(4, len(script))]
+
+
+@pytest.mark.parametrize(
+    ("script", "names"),
+    [
+        ("read -r LINE", {"LINE"}),
+        ("read -r -d X; for NODE in a", {"X", "NODE"}),
+        ("mapfile -t HOSTS < file", {"HOSTS"}),
+        ("readarray HOSTS", {"HOSTS"}),
+        ("A=1 B+=2 read -FOO=3", {"A", "B", "FOO"}),
+        ("read -read -read", set()),
+        ("read line", set()),
+        ("thread X", set()),
+    ],
+)
+def test_variables_that_a_script_sets(script: str, names: set[str]) -> None:
+    assert {*_ASSIGNED.findall(script), *_READ_INTO.findall(script)} - {""} == names

@@ -1,0 +1,85 @@
+"""docs/user-text.md: every regular expression, made from the source: `python -m tests.user_text_page` writes it anew."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.backtracking import Use
+from tests.regular_expressions import find_expressions
+
+PAGE = Path(__file__).parents[1] / "docs" / "user-text.md"
+_BEGINS = "<!-- expressions: tests/user_text_page.py -->"
+_ENDS = "<!-- end -->"
+
+USES: Mapping[str, tuple[Use, str]] = {
+    "webhook.cel.library.moments._TERM": (Use.IN_A_ROW, "`_sum_duration_terms` ends at the first text that is no term"),
+    "webhook.paths._STEP": (Use.IN_A_ROW, "`_longest_path_and_end` ends at the first text that is no step"),
+    "webhook.source_line._WORD": (Use.BEGINNING, "`source_line` tries it at one place of a line"),
+    "webhook.names.DNS_LABEL": (Use.WHOLE, "passed on for its text alone"),
+    "webhook.names.DNS_SUBDOMAIN": (Use.WHOLE, "passed on for its text alone"),
+    "webhook.names.DNS_1035_LABEL": (Use.WHOLE, "passed on for its text alone"),
+    "webhook.names._KEY": (Use.WHOLE, "passed on for its text alone"),
+    "webhook.names._LABEL_VALUE": (Use.WHOLE, "passed on for its text alone"),
+    "webhook.workloads.mistakes._NAMES": (Use.WHOLE, "`_mistakes_of_row` matches whole names"),
+}
+"""How an expression is used, where its module does not show it."""
+
+BOUNDED: Mapping[str, str] = {
+    "webhook.cel.syntax.lexer._TOKEN": "a token begins where the last one ended; a text without its closing quote is "
+    "read to the end of its line, or once for each kind of triple quote; an expression has at most 100,000 characters",
+    "webhook.cel.library.url_syntax: re.compile(f'[{characters}]|%(?i:{bytes_})')": "made of constants when the module "
+    "is imported; it matches at most three characters",
+    'webhook.commands.audit_index: re.compile(f"""kind["\']?\\\\s*:\\\\s*["\']?(?:{kind})""")': "made of the kinds of "
+    "the workload table; white space begins after `kind` alone",
+    "webhook.commands.test: re.compile(text)": "who runs `claimgate test --run` writes it",
+    "webhook.cluster.decoding._TOKEN": "JSON of the API server, of at most 16 MiB; a string without its end is the last",
+    "webhook.facts.command_lines.shell_words._ALONE": "a word that does not match is read whole by `_PLAIN` next",
+    "webhook.facts.device_failures.liveness: re.compile('|'.join(document.value[each]))": "the shipped "
+    "`model_servers.yaml`, whose patterns are tried like these",
+    "webhook.facts.gpu.devices: re.compile('|'.join(map(translate, patterns)))": "the shipped shell patterns of "
+    "`devices.yaml`, on at most 1,024 characters of an image",
+    "webhook.facts.gpu.devices: re.fullmatch(self.form, name)": "the shipped `devices.yaml`, whose patterns are tried "
+    "like these",
+    "webhook.jsontext._TOKEN": "a text that the JSON decoder has read, so every string is closed",
+    "webhook.name_faults: re.search(f'[^A-Za-z0-9{re.escape(allowed)}]', name)": "it matches one character",
+    "webhook.placeholders._BLANKS[1][1]": "what follows a second `__` would match, so only the last one is read in vain",
+    "webhook.problems.text: re.split(f'; (?={re.escape(str(root))}\\\\b)', message)": "a constant text, with the root of "
+    "a path of the catalogue ahead",
+    "webhook.rule_pages._HEADING": "pages of the package",
+    "webhook.server.review_endpoint._PART": "a text that `_DURATION` has matched, of a request's head (16 KiB)",
+    "webhook.yamltext.block_lines._ITEMS": "a list that `_LINE` has matched, so every string is closed",
+}
+"""Expressions that are not linear by themselves, or are made while the program runs, with who bounds them."""
+
+
+def page() -> str:
+    """The whole page: what a person wrote, and the tables between the marks."""
+    before, _, rest = PAGE.read_text().partition(_BEGINS)
+    return "\n".join([f"{before}{_BEGINS}", *_tables(), _ENDS]) + rest.partition(_ENDS)[2]
+
+
+def _tables() -> list[str]:
+    found = find_expressions()
+    lines = ["| expression | who bounds it |", "|---|---|"]
+    lines += [f"| {_cell(home)} | {who} |" for home, who in sorted(BOUNDED.items())]
+    lines += ["", "| expression | how it is used |", "|---|---|"]
+    lines += [f"| {_cell(home)} | {why} |" for home, (_, why) in sorted(USES.items())]
+    lines += ["", "| module | expressions that take linear time, whatever the text |", "|---|---|"]
+    by_module: dict[str, list[str]] = defaultdict(list)
+    for home in found:
+        if home not in BOUNDED:
+            module, name = home.split(": ", 1) if ": " in home else home.partition("[")[0].rsplit(".", 1)
+            by_module[module].append(f"`{name.replace('|', chr(92) + '|')}`")
+    return lines + [
+        f"| `{module}` | {', '.join(dict.fromkeys(names))} |" for module, names in sorted(by_module.items())
+    ]
+
+
+def _cell(home: str) -> str:
+    return f"`{home.removeprefix('webhook.').replace('|', chr(92) + '|')}`"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
