@@ -28,9 +28,10 @@ Caught by class, never by message. Texts are lower case, name the path, and say 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from traceback import FrameSummary
+from typing import Final
 
 from webhook.terminal import message_lines
 
@@ -125,24 +126,57 @@ class CompileIssue:
 
 
 class CompileError(CelError):
-    """All issues of one expression together, printed as cel-go prints them: a line and a caret each."""
+    """The first issues of one expression, printed as cel-go prints them: a line and a caret each.
 
-    def __init__(self, source: str, issues: tuple[CompileIssue, ...]) -> None:
+    cel-go prints all of them with the whole line; a user's expression may have thousands in a line of many kilobytes.
+    """
+
+    _MOST_ISSUES: Final = 10
+    _MOST_OF_LINE: Final = 200
+    _MOST_OF_MESSAGE: Final = 1_000
+
+    def __init__(self, source: str, issues: tuple[CompileIssue, ...], count: int = 0) -> None:
+        """Keep the first ten issues; the text is made when it is asked for.
+
+        Args:
+            source: the expression.
+            issues: what is wrong, in order of their place.
+            count: how many issues there are, where not all are given.
+        """
+        super().__init__()
         self.source = source
-        self.issues = issues
-        super().__init__("\n".join(self._issue_as_cel_go_prints(issue) for issue in issues))
+        self.issues = issues[: self._MOST_ISSUES]
+        self.count = max(count, len(issues))
 
-    def _issue_as_cel_go_prints(self, issue: CompileIssue) -> str:
-        if issue.line == 0:
-            return issue.message
-        head = f"ERROR: <input>:{issue.line}:{issue.column + 1}: {issue.message}"
+    def __str__(self) -> str:
         lines = self.source.split("\n")
+        printed = [self._issue_as_cel_go_prints(issue, lines) for issue in self.issues]
+        more = self.count - len(self.issues)
+        return "\n".join([*printed, f"and {more if more < 1_000_000 else 'millions'} more"] if more else printed)
+
+    def _issue_as_cel_go_prints(self, issue: CompileIssue, lines: Sequence[str]) -> str:
+        message = issue.message
+        if len(message) > self._MOST_OF_MESSAGE:
+            message = f"{message[: self._MOST_OF_MESSAGE]}…"
+        if issue.line == 0:
+            return message
+        head = f"ERROR: <input>:{issue.line}:{issue.column + 1}: {message}"
         if not 0 < issue.line <= len(lines):
             return head
-        text = lines[issue.line - 1].replace("\t", " ")
-        dots = "".join("." if character.isascii() else "\uff0e" for character in text[: issue.column])
-        caret = "^" if text[issue.column : issue.column + 1].isascii() else "\uff3e"
+        text, column = self._part_of_line(lines[issue.line - 1], issue.column)
+        text = text.replace("\t", " ")
+        dots = "".join("." if character.isascii() else "\uff0e" for character in text[:column])
+        caret = "^" if text[column : column + 1].isascii() else "\uff3e"
         return f"{head}\n | {text}\n | {dots}{caret}"
+
+    def _part_of_line(self, line: str, column: int) -> tuple[str, int]:
+        """Return the part of a line around a column, and the column in it."""
+        if len(line) <= self._MOST_OF_LINE:
+            return line, column
+        start = max(0, min(column - self._MOST_OF_LINE // 2, len(line) - self._MOST_OF_LINE))
+        end = start + self._MOST_OF_LINE
+        before = "…" if start else ""
+        return f"{before}{line[start:end]}{'…' if end < len(line) else ''}", column - start + len(before)
 
 
 class EvaluationError(CelError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -163,3 +164,21 @@ def test_what_there_was_no_time_for_is_compiled_when_an_older_one_is_gone() -> N
     assert "with the older ones" in first[-1].errors[0]
     again = compiling.compile(of(*values))  # what is compiled already takes no time
     assert len([each for each in again if each.policy]) > len(served)
+
+
+def test_thousands_of_mistakes_are_told_in_few_words_and_take_no_other_away() -> None:
+    names = f"[{', '.join(['a'] * 8_000)}].size() > 0"
+    tracemalloc.start()
+    made = compiler(Slow()).compile(of(policy("wrong", names), policy("good")))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [each.reason for each in made] == ["Compiled", "Invalid"]
+    assert made[1].errors[0].splitlines()[-1] == "and 7990 more"
+    assert sum(map(len, made[1].errors)) < len(names) + 5_000
+    assert most < 80 << 20
+
+
+def test_an_expression_that_would_take_too_long_is_refused_before_it_is_compiled() -> None:
+    """The clock stands still: nothing was spent."""
+    made = compiler(Slow()).compile(of(policy("long", "1<2&&" * 10_000 + "true"), policy("good")))
+    assert {each.stored.name: each.reason for each in made} == {"long": "TooSlow", "good": "Compiled"}

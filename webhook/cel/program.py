@@ -39,7 +39,12 @@ def require_time_to_compile(expression: str, deadline: Deadline) -> None:
         Exception: the deadline's, where there is no time.
     """
     deadline.require_time_for_call(len(expression) * _CHARACTER_S)
-    deadline.require_time_for_call(len(tokenize(expression).kinds) * _TOKEN_S)
+    deadline.require_time_for_call(seconds_to_check(expression))
+
+
+def seconds_to_check(expression: str) -> float:
+    """Return the seconds that it takes at most to read and check an expression, and as many again to compile it."""
+    return len(tokenize(expression).kinds) * _TOKEN_S
 
 
 class Program(Protocol):

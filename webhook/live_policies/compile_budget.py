@@ -1,8 +1,8 @@
 """How long stored policies may take to compile: one alone, and all that a replica compiles at once.
 
 Whoever may write policies must not keep a replica from its start. The processor time of the compiling thread counts, so
-that a busy machine refuses nothing. One expression is not interrupted: its length is bounded, and its time grows no
-faster than that.
+that a busy machine refuses nothing. One expression is not interrupted: its tokens say before it is compiled
+what it takes at most.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from time import thread_time
 from typing import Final
 
 from webhook.cel import Engine, Environment, Program
+from webhook.cel.program import seconds_to_check
 from webhook.cel.types import Type
 from webhook.deadline import Deadline
 
@@ -63,8 +64,9 @@ class TimeLimitedEngine:
         """Compile an expression as the engine does.
 
         Raises:
-            CompileTimeExceededError: the time is spent.
+            CompileTimeExceededError: the time is spent, or would be by this expression.
         """
-        if self.is_spent or self._clock() - self._object_began > MOST_S:
+        spent = self._clock() - self._object_began
+        if self.is_spent or spent + seconds_to_check(expression) > MOST_S:
             raise CompileTimeExceededError
         return self._engine.compile(expression, environment, expects=expects, deadline=deadline)

@@ -125,3 +125,9 @@ def test_only_small_selectors_are_kept() -> None:
     small = "device.driver.matches('^gpu[.]')"
     assert selectors.compile_selector(small, Deadline()) is selectors.compile_selector(small, Deadline())
     assert selectors.compile_selector(LARGE, Deadline()) is not selectors.compile_selector(LARGE, Deadline())
+
+
+def test_a_selector_of_unknown_names_is_refused_for_the_first_of_them() -> None:
+    expression = f"[{', '.join(['unknown'] * 1_100)}].size() > 0"
+    problem = selectors.check_selector(expression, Deadline()).problem
+    assert problem == "does not compile: undeclared reference to 'unknown' (in container '')"

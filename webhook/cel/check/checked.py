@@ -101,10 +101,9 @@ def check_tree(
         check_literals(checker)
     result = checker.types[id(node)]
     if not checker.issues and expects and result not in expects:
-        checker.issues.append(CompileIssue(result_type_error(result, expects), 0, 0))
+        checker.issues.report_of_all(CompileIssue(result_type_error(result, expects), 0, 0))
     if checker.issues:
-        issues = sorted(checker.issues, key=lambda issue: (issue.line, issue.column))
-        raise CompileError(source, tuple(issues))
+        raise checker.issues.as_error()
     return CheckedTree(
         node=node,
         result=result,

@@ -16,7 +16,7 @@ from webhook.cel.environment import JSON_PATCH, Environment
 from webhook.cel.library.declaration import Overload, Version
 from webhook.cel.library.patterns import PatternTable
 from webhook.cel.library.refusal import SINGLETONS
-from webhook.cel.syntax import lexer
+from webhook.cel.syntax.issues import IssueList
 from webhook.cel.syntax.tree import Call, Has, Ident, ListNode, Literal, Macro, MapNode, Node, Select, StructNode
 from webhook.cel.types import (
     BOOL,
@@ -37,7 +37,7 @@ from webhook.cel.types import (
     type_of_type,
 )
 from webhook.cel.values import UInt
-from webhook.errors import CompileIssue, EvaluationError
+from webhook.errors import EvaluationError
 
 _LOCAL_FIRST: Version = (1, 37)
 """Since cel-go 0.27 a macro's variable hides longer names that begin with it, and `.x` never means one."""
@@ -61,11 +61,10 @@ class TypeChecker:
     """
 
     def __init__(self, source: str, environment: Environment, patterns: PatternTable) -> None:
-        self.source = source
         self.patterns = patterns
         self.environment = environment
         self.inference = TypeInference()
-        self.issues: list[CompileIssue] = []
+        self.issues = IssueList(source)
         self.types: dict[int, Type] = {}
         self.references: dict[int, str] = {}
         self.overloads: dict[int, tuple[Overload, ...]] = {}
@@ -80,7 +79,7 @@ class TypeChecker:
     def report_issue(self, message: str, node_or_offset: Node | int) -> None:
         """Add an issue at the position of a node."""
         offset = node_or_offset if isinstance(node_or_offset, int) else node_or_offset.offset
-        self.issues.append(CompileIssue(message, *lexer.line_and_column(self.source, offset)))
+        self.issues.report(message, offset)
 
     # Names
 

@@ -37,11 +37,11 @@ _SORTABLE = frozenset({BOOL, BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UI
 
 def check_macro(checker: TypeChecker, node: Macro) -> Type:
     """Check the operand and the arguments of a macro, and return the macro's type."""
-    complaints = len(checker.issues)
+    complaints = checker.issues.count
     operand = checker.handlers[type(node.operand)](checker, node.operand)
     if node.name in ("optMap", "optFlatMap"):
         # the expansion holds the operand twice, and cel-go complains of both
-        checker.issues.extend(checker.issues[complaints:])
+        checker.issues.repeat_since(complaints)
     checker.scopes.append(_types_of_macro_variables(checker, node, operand))
     bodies = []
     for argument in node.arguments:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.cel.library.dispatch import fitting_implementation
 from webhook.cel.library.tracking import go_type_name
-from webhook.cel.syntax import lexer
+from webhook.cel.syntax.issues import IssueList
 from webhook.cel.syntax.tree import Call, Ident, ListNode, Literal, MapNode, Node, Select, children
 from webhook.cel.values import TypeValue, UInt, make_map, type_name
-from webhook.errors import CompileError, CompileIssue, EvaluationError, EvaluationPanic
+from webhook.errors import CompileError, EvaluationError, EvaluationPanic
 
 if TYPE_CHECKING:
     from webhook.cel.check.checked import CheckedTree
@@ -38,7 +38,7 @@ def fold_constants(checked: CheckedTree, source: str) -> Mapping[int, Any]:
     for node in _nodes_bottom_up(checked.node):
         folding.fold_node(node)
     if folding.issues and checked.planned:
-        raise CompileError(source, tuple(folding.issues))
+        raise CompileError(source, tuple(folding.issues.kept), folding.issues.count)
     return folding.values
 
 
@@ -55,9 +55,8 @@ def _nodes_bottom_up(root: Node) -> list[Node]:
 class _ConstantFolder:
     def __init__(self, checked: CheckedTree, source: str) -> None:
         self.checked = checked
-        self.source = source
         self.values: dict[int, Any] = {}
-        self.issues: list[CompileIssue] = []
+        self.issues = IssueList(source)
 
     def fold_node(self, node: Node) -> None:
         values = self.values
@@ -108,8 +107,7 @@ class _ConstantFolder:
             self._report_issue(node, str(error))
 
     def _report_issue(self, node: Node, message: str) -> None:
-        place = lexer.line_and_column(self.source, node.offset)
-        self.issues.append(CompileIssue(f"program instantiation failed: {message}", *place))
+        self.issues.report(f"program instantiation failed: {message}", node.offset)
 
 
 def is_turned_into_set(values: list[Any]) -> bool:

@@ -1,15 +1,13 @@
 """Splits the text of an expression into tokens. Knows the spelling of CEL, not its grammar.
 
 The tokens are those of cel-go's CEL.g4 (v0.26): hexadecimal only after a lower-case `0x`, a `b` before an `r` in
-prefixes, escapes checked while reading. A character that begins no token is one issue, and reading goes on behind it.
+prefixes, escapes checked while reading. A character that begins no token is noted, and reading goes on behind it.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-
-from webhook.errors import CompileIssue
 
 _ESCAPE = r"""\\(?:[abfnrtv"'\\?`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})"""
 _TEXT = (
@@ -55,17 +53,18 @@ class TokenColumns:
     """The tokens of one source, as three parallel columns that end with an END token.
 
     kinds hold the token's spelling for operators and keywords, else `name`, `int`, `uint`, `double`, `string`,
-    `bytes`, `escaped`; texts its spelling in the source; offsets its first character, from 0.
+    `bytes`, `escaped`; texts its spelling in the source; offsets its first character, from 0. unread is text that is no
+    token, with its offset.
     """
 
     kinds: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
-    issues: list[CompileIssue] = field(default_factory=list)
+    unread: list[tuple[str, int]] = field(default_factory=list)
 
 
 def tokenize(source: str) -> TokenColumns:
-    """Split the source into tokens; text that is not a token becomes an issue."""
+    """Split the source into tokens."""
     tokens = TokenColumns()
     kinds, texts, offsets = tokens.kinds, tokens.texts, tokens.offsets
     for match in _TOKEN.finditer(source):
@@ -76,8 +75,7 @@ def tokenize(source: str) -> TokenColumns:
         if kind == "operator" or (kind == "name" and text in KEYWORDS):
             kind = text
         elif kind == "bad":
-            line, column = line_and_column(source, match.start())
-            tokens.issues.append(CompileIssue(f"Syntax error: token recognition error at: '{text}'", line, column))
+            tokens.unread.append((text, match.start()))
             continue
         assert kind is not None
         kinds.append(kind)

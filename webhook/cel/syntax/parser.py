@@ -21,6 +21,7 @@ from webhook.cel.syntax.constants import LITERALS
 from webhook.cel.syntax.depth import is_deeper_than
 from webhook.cel.syntax.expected import STARTING, missing_token_error, operand_expected_error, unexpected_token_error
 from webhook.cel.syntax.frames import AND, BINARY, RELATION, UNARY, BracketFrame
+from webhook.cel.syntax.issues import IssueList
 from webhook.cel.syntax.lexer import END, RESERVED
 from webhook.cel.syntax.macros import MacroError, expand_macro
 from webhook.cel.syntax.tree import Ident, Literal, Node, Select
@@ -68,7 +69,9 @@ class _Parser:
         self._environment = environment
         tokens = lexer.tokenize(source)
         self._kinds, self._texts, self._offsets = tokens.kinds, tokens.texts, tokens.offsets
-        self._issues = tokens.issues
+        self._issues = IssueList(source)
+        for text, offset in tokens.unread:
+            self._issues.report(f"Syntax error: token recognition error at: '{text}'", offset)
         self._next = 0
         self._depth = 1
         self._frame = BracketFrame("start", END, 0)
@@ -85,12 +88,11 @@ class _Parser:
                 else:
                     node = self._read_operator()
             if len(self._kinds) > DEPTH_LIMIT and is_deeper_than(node, DEPTH_LIMIT):
-                self._issues.append(CompileIssue("max recursion depth exceeded", -1, -1))
+                self._issues.report_of_all(CompileIssue("max recursion depth exceeded", -1, -1))
         except _SyntaxError:
             pass
         if self._issues or node is None:
-            issues = sorted(self._issues, key=lambda issue: (issue.line, issue.column))
-            raise CompileError(self._source, tuple(issues))
+            raise self._issues.as_error()
         return node
 
     # Operands
@@ -348,7 +350,7 @@ class _Parser:
 
     def _check_nesting_depth(self) -> None:
         if self._depth > DEPTH_LIMIT or max(self._frame.open_rule_counts()) > DEPTH_LIMIT:
-            self._issues.append(CompileIssue(f"expression recursion limit exceeded: {DEPTH_LIMIT}", -1, -1))
+            self._issues.report_of_all(CompileIssue(f"expression recursion limit exceeded: {DEPTH_LIMIT}", -1, -1))
             raise _SyntaxError
 
     def _require_optional_syntax(self, what: str, offset: int) -> None:
@@ -356,7 +358,7 @@ class _Parser:
             self._report_issue(f"unsupported syntax {what}", offset)
 
     def _report_issue(self, message: str, offset: int) -> None:
-        self._issues.append(CompileIssue(message, *lexer.line_and_column(self._source, offset)))
+        self._issues.report(message, offset)
 
     def _fail_at_token(self, message: str, index: int | None = None) -> NoReturn:
         self._report_issue(f"Syntax error: {message}", self._offsets[self._next if index is None else index])

@@ -1,0 +1,53 @@
+"""Collects the issues of one expression while it is read and checked.
+
+A user writes expressions with as many mistakes as they have characters, and cel-go repeats those of an operand that a
+macro holds twice. So the first hundred are kept, and the others counted.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.cel.syntax import lexer
+from webhook.errors import CompileError, CompileIssue
+
+_MOST_KEPT: Final = 100
+
+
+class IssueList:
+    """The issues of one expression: the first hundred that were found, and how many there are."""
+
+    def __init__(self, source: str) -> None:
+        self.count = 0
+        self.kept: list[CompileIssue] = []
+        self._source = source
+
+    def report(self, message: str, offset: int) -> None:
+        """Add an issue at a character of the expression."""
+        if len(self.kept) < _MOST_KEPT:
+            self.kept.append(CompileIssue(message, *lexer.line_and_column(self._source, offset)))
+        self.count += 1
+
+    def report_of_all(self, issue: CompileIssue) -> None:
+        """Add an issue that is about the whole expression."""
+        self.kept.append(issue)
+        self.count += 1
+
+    def repeat_since(self, count: int) -> None:
+        """Add all issues again that were found after the first so many."""
+        again = self.count - count
+        self.kept += self.kept[count : count + _MOST_KEPT - len(self.kept)]
+        self.count += again
+
+    def clear(self) -> None:
+        """Forget all issues."""
+        self.count = 0
+        self.kept.clear()
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+    def as_error(self) -> CompileError:
+        """Return the error with the issues in order of their place."""
+        listed = sorted(self.kept, key=lambda issue: (issue.line, issue.column))
+        return CompileError(self._source, tuple(listed), self.count)
