@@ -14,6 +14,7 @@ from webhook.cluster import Cluster
 from webhook.cluster.assumed_namespaces import AssumedNamespace
 from webhook.configuration.leave_alone import ANNOTATION, ObjectExceptions, is_ignored
 from webhook.configuration.model import EMPTY, FileConfiguration, IgnoredObjects
+from webhook.deadline import Deadline
 from webhook.decisions import Decision, ValidationAction
 from webhook.errors import LookupFailed
 from webhook.manifests.label_selectors import Labels, labels_of
@@ -45,7 +46,7 @@ def _labels_of_namespace(namespace: str, cluster: Cluster) -> Labels | None:
 
 
 def with_exceptions_applied(
-    decisions: Sequence[Decision], attributes: Attributes, configuration: FileConfiguration
+    decisions: Sequence[Decision], attributes: Attributes, configuration: FileConfiguration, deadline: Deadline
 ) -> tuple[Decision, ...]:
     """Return the decisions; those about excepted rules let the object pass."""
     if configuration is EMPTY:
@@ -57,6 +58,7 @@ def with_exceptions_applied(
         attributes.namespace,
         _name_of_object(attributes),
         obj,
+        deadline=deadline,
     )
     if not exceptions:
         return tuple(decisions)

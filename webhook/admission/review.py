@@ -131,7 +131,7 @@ def _decisions_with_site_settings(decisions: Sequence[Decision], context: Reques
     """Return the decisions with the site's exceptions, none stricter than what the caller asks for."""
     most, configuration = context.options.enforcement_action, context.policies.configuration
     if configuration is not EMPTY:
-        decisions = with_exceptions_applied(decisions, context.attributes, configuration)
+        decisions = with_exceptions_applied(decisions, context.attributes, configuration, context.deadline)
     return decisions if most == "deny" else limit_actions(decisions, most)
 
 
@@ -145,4 +145,4 @@ def _validating_decisions_after_change(
     untold = replace(context.options, trace=None)  # an explanation says why the verdict is what it is
     then = request_context(policies, changed, cluster, deadline, authorizer, faults=context.faults, options=untold)
     decisions = validating_decisions(changed, policies, cluster, Phase.VALIDATE, context=then)
-    return None if deadline.is_over else with_exceptions_applied(decisions, changed, policies.configuration)
+    return None if deadline.is_over else with_exceptions_applied(decisions, changed, policies.configuration, deadline)

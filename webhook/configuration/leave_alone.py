@@ -13,11 +13,15 @@ from pydantic import ValidationError
 from webhook import yamlfile
 from webhook.attributes import JSON, NAME_LABEL, parse_group_kind
 from webhook.configuration.model import ExceptionRecord, FileConfiguration, IgnoredObjects, RuleException
-from webhook.errors import InputError
+from webhook.deadline import Deadline
+from webhook.errors import BudgetExceeded, InputError
 from webhook.manifests.label_selectors import Labels, compile_selector, labels_of
 from webhook.model_errors import describe_model_error
 
 ANNOTATION: Final = "claimgate.dev/ignore"
+MOST_CHARACTERS: Final = 1_000
+"""Of the annotation: a dozen exceptions, and YAML that the event loop reads in some milliseconds whatever it is."""
+_CHARACTER_S: Final = 1e-5
 
 
 def is_ignored(
@@ -49,10 +53,17 @@ class ObjectExceptions:
     """What an object may break on a day: exceptions of the configuration, and those of its own annotation."""
 
     def __init__(
-        self, configuration: FileConfiguration, kind: tuple[str, str], namespace: str, name: str, obj: JSON
+        self,
+        configuration: FileConfiguration,
+        kind: tuple[str, str],
+        namespace: str,
+        name: str,
+        obj: JSON,
+        *,
+        deadline: Deadline,
     ) -> None:
         named = [each for each in configuration.exceptions if _is_about_object(each, kind, namespace, name)]
-        own, self.mistake = _exceptions_of_annotation(configuration, namespace, obj)
+        own, self.mistake = _exceptions_of_annotation(configuration, namespace, obj, deadline)
         self._valid: Sequence[ExceptionRecord] = [each for each in (*named, *own) if current_day() <= each.expires]
 
     def exception_for_rule(self, rule: str) -> ExceptionRecord | None:
@@ -82,7 +93,7 @@ def _matches_any_pattern(patterns: Iterable[str], name: str) -> bool:
 
 
 def _exceptions_of_annotation(
-    configuration: FileConfiguration, namespace: str, obj: JSON
+    configuration: FileConfiguration, namespace: str, obj: JSON, deadline: Deadline
 ) -> tuple[Sequence[ExceptionRecord], str]:
     """Return the exceptions of an object's annotation where its namespace may have one, or what is wrong with them."""
     text = _exception_annotation(obj)
@@ -90,11 +101,17 @@ def _exceptions_of_annotation(
         return (), ""
     if not configuration.ignore_annotations or not _matches_any_pattern(configuration.ignore_annotations, namespace):
         return (), "has no effect because the configuration does not allow it here (ignoreAnnotations)"
+    if len(text) > MOST_CHARACTERS:
+        why = f"it has {len(text)} characters, and at most {MOST_CHARACTERS} are read"
+        return (), f"has no effect because {why}: shorten it"
     try:
+        deadline.require_time_for_call(len(text) * _CHARACTER_S)
         (document,) = yamlfile.load(text)
         value = document.value if isinstance(document.value, list) else [document.value]
         return [ExceptionRecord.model_validate_json(json.dumps(each)) for each in value], ""
-    except (InputError, ValueError) as error:
+    except BudgetExceeded:
+        return (), "has no effect because there was no time to read it"
+    except (InputError, ValueError, RecursionError) as error:
         wanted = "write rules, owner, reason and expires, such as "
         example = "{rules: [pod-resources/whole-number], owner: ml-team, reason: migration, expires: 2027-01-31}"
         return (), f"cannot be read ({_reason_of_error(error)}): {wanted}{example}"
