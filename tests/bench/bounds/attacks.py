@@ -12,7 +12,7 @@ from functools import partial
 from tests.bench.bounds import bodies, compiled, near_bounds, own_policies, slow_expressions
 from tests.bench.bounds.pods import DEVICE_LISTS, POD_LISTS, containers_by_claims
 from tests.bench.bounds.reviews import Maker, count_for, review
-from tests.bench.bounds.workloads import WORKLOAD_LISTS, full_shards, shards
+from tests.bench.bounds.workloads import WORKLOAD_LISTS, full_shards, options_of_read, shards
 
 MB = bodies.MB
 SMALL = 10
@@ -80,6 +80,8 @@ def _texts() -> Iterator[Attack]:
         yield Attack(
             f"{name}, 3 MB", lambda piece=piece, script=script: review(bodies.pod_text(3 * MB, piece, script=script))
         )
+    for length in (12_000, 3 * MB):
+        yield Attack(f"options of read, {length:,} bytes", lambda length=length: review(options_of_read(length)))
     yield Attack("names of 600 KB", lambda: review(bodies.long_names(3 * MB)))
     yield Attack("escapes, 3 MB", lambda: bodies.quotes(3 * MB))
     yield Attack("wrong types, 3 MB", lambda: review(bodies.wrong_types(15_000)))

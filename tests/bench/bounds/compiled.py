@@ -55,6 +55,16 @@ def long_expression(size: int, number: int) -> bytes:
     return review(_claim(f"c-{number}", [chosen.choice(("&&", "||")).join(parts[:-1])]))
 
 
+def unknown_names(number: int) -> bytes:
+    """A claim with one selector of 10 KB, each of which names is unknown."""
+    return review(_claim(f"c-{number}", [f"[n{number}, {', '.join(['a'] * 3_300)}].size() > 0"]))
+
+
+def repeated_operand(number: int) -> bytes:
+    """A claim with a mistake in the operand of an `optMap` that is the operand of another one, 60 times."""
+    return review(_claim(f"c-{number}", [f"n{number}{'.optMap(a, a)' * 60}.hasValue()"]))
+
+
 def random_selectors(number: int) -> bytes:
     """A claim with one to ten selectors: deep, wide, counted, with classes, and nonsense."""
     chosen = random.Random(number)
@@ -99,6 +109,8 @@ VARIED: dict[str, Callable[[int], bytes]] = {
     "claims with one heavy pattern": partial(heavy_patterns, 1),
     "selectors of 10 KB": partial(long_expression, 10_000),
     "selectors of 700 characters": partial(long_expression, 700),
+    "selectors of unknown names": unknown_names,
+    "selectors that repeat a mistake": repeated_operand,
     "random selectors and patterns": random_selectors,
     "patterns of objects": patterns_of_objects,
 }

@@ -144,3 +144,11 @@ WORKLOAD_LISTS: dict[str, Maker] = {
         {"roles": [{"name": f"r-{i}", "replicas": 1, "template": _gpu_template()} for i in range(n)]},
     ),
 }
+
+
+def options_of_read(length: int) -> JSON:
+    """A Job of Volcano with a script that reads a variable and then only options of `read`, of so many characters."""
+    script = "echo $X; read " + "-read " * (length // 6)
+    pods = template({"containers": [{**container("main"), "command": ["bash", "-c", script]}]})
+    tasks = [{"name": "t", "replicas": 1, "template": pods}]
+    return _object("batch.volcano.sh/v1alpha1", "Job", {"tasks": tasks})
