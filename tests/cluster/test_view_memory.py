@@ -1,5 +1,6 @@
 """What a view keeps of namespaces is bounded: who has most becomes unknown, and everybody else stays known."""
 
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -176,3 +177,30 @@ def test_what_is_counted_is_what_is_held():
     assert memory.bytes == sum(map(bytes_of_object, store.list(None)))
     store.stop_counting_memory()
     assert memory.bytes == 0
+
+
+class Kept(dict):
+    """An object that can be asked whether anything still refers to it."""
+
+
+CHANGES = {
+    "dropped": lambda store, place: store.drop(place),
+    "replaced": lambda store, place: store.put(place, {"spec": "new"}),
+    "beside a new one": lambda store, place: (store.put(("n", "b"), {"spec": "new"}), store.drop(place)),
+    "missing from the next list": lambda store, _place: (store.begin_list(), store.end_list()),
+    "too large": lambda store, place: store.drop_namespace(place[0]),
+    "no longer watched": lambda store, _place: store.clear(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+@pytest.mark.parametrize("namespace", ["n", None], ids=["listed by namespace", "listed as a whole"])
+def test_a_list_that_was_asked_for_keeps_nothing_alive_that_is_gone(change, namespace):
+    store = ObjectStore()
+    store.begin_list()
+    store.end_list()
+    store.put(("n", "a"), Kept(spec="x"))
+    seen = weakref.ref(store.list(namespace)[0])
+    assert seen() == {"spec": "x"}
+    change(store, ("n", "a"))
+    assert seen() is None

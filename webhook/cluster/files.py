@@ -46,8 +46,10 @@ class FilesCluster:
     def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:  # noqa: ARG002
         """Return the objects of a kind, by namespace and name, whatever their labels."""
         kind = gvk.group, gvk.kind
+        if kind not in self._objects:
+            return ()
         if kind not in self._listed:
-            self._listed[kind] = _objects_by_namespace(self._objects.get(kind, {}))
+            self._listed[kind] = _objects_by_namespace(self._objects[kind])
         return self._listed[kind].get(None if namespace is None else namespace or "default", ())
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:

@@ -75,7 +75,7 @@ class _NamespaceObjects:
             self.names.insert(place, name)
             self.objects.insert(place, obj)
             self.sizes.insert(place, size)
-        self.changes += 1
+        self._note_change()
         return size - before
 
     def drop_keys(self, name: str, keys: Iterable[_Key]) -> None:
@@ -95,8 +95,12 @@ class _NamespaceObjects:
         del self.names[place]
         del self.objects[place]
         self.unreadable -= isinstance(removed, UnreadableObject)
-        self.changes += 1
+        self._note_change()
         return self.sizes.pop(place)
+
+    def _note_change(self) -> None:
+        self.changes += 1
+        self._listed = None  # or what is gone would stay in memory until somebody asks for the next list
 
     def _place_of_name(self, name: str) -> int:
         names = self.names
@@ -246,7 +250,7 @@ class ObjectStore:
             self.unreadable_count = max(self.unreadable_count, unreadable)  # first, as for each object
             self._namespaces, self._listing, self._listing_bytes = listed, None, {}
             self.unreadable_count, self.not_held = unreadable, missing
-            self.changes += 1
+            self._note_change()
             for namespace, held in before.items():
                 now = listed.get(namespace, _NONE)
                 if now is not held:
@@ -293,7 +297,7 @@ class ObjectStore:
             more = held.put(name, kept, size, keys)
             held.drop_keys(name, gone)
             self.unreadable_count -= was_unreadable
-            self.changes += 1
+            self._note_change()
             self._memory.add_bytes(self, self._owner(place), more)
 
     def drop(self, place: Place) -> None:
@@ -309,7 +313,7 @@ class ObjectStore:
             self.unreadable_count -= was_unreadable
             if not held.names:
                 del self._namespaces[place[0]]
-            self.changes += 1
+            self._note_change()
             self._memory.add_bytes(self, self._owner(place), -size)
 
     def _measure(
@@ -339,7 +343,7 @@ class ObjectStore:
             self._memory.forget_all(self)
             self._namespaces, self.not_held, self._listing_bytes = None, frozenset(), {}
             self.unreadable_count = 0
-            self.changes += 1
+            self._note_change()
 
     def stop_counting_memory(self) -> None:
         """Take the objects out of the view's count of memory: the watch has ended, reviews may still read them."""
@@ -360,7 +364,7 @@ class ObjectStore:
             if self._namespaces is not None and (held := self._namespaces.pop(namespace, None)) is not None:
                 self.unreadable_count -= held.unreadable
         self._listing_bytes.pop(namespace, None)
-        self.changes += 1
+        self._note_change()
 
     def _drop_namespace_object(self, name: str) -> None:
         """Keep of a Namespace only that it exists."""
@@ -370,6 +374,10 @@ class ObjectStore:
                 if namespaces is self._namespaces and not isinstance(held.by_name[name], UnreadableObject):
                     self.unreadable_count += 1
                 held.put(name, _TOO_LARGE, 0)
+
+    def _note_change(self) -> None:
+        self.changes += 1
+        self._listed = None  # or what is gone would stay in memory until somebody asks for the next list
 
     @property
     def has_dropped_objects(self) -> bool:
