@@ -1,12 +1,42 @@
 """A map that forgets."""
 
-from webhook.server.bounded_map import MAX_ENTRIES, BoundedMap
+from sys import getsizeof
+
+from webhook.server.bounded_map import MAX_ENTRIES, MAX_KEY_BYTES, BoundedMap
 
 
 def test_what_was_set_longest_ago_is_forgotten_first():
-    values: BoundedMap[int, str] = BoundedMap()
+    values: BoundedMap[str, str] = BoundedMap()
     for number in range(MAX_ENTRIES):
-        values.set(number, "old")
-    values.set(0, "new")
-    values.set(-1, "one more")
-    assert (values.get(0), values.get(1), values.get(-1), len(values)) == ("new", None, "one more", MAX_ENTRIES)
+        values.set(str(number), "old")
+    values.set("0", "new")
+    values.set("one more", "one more")
+    assert (values.get("0"), values.get("1"), values.get("one more"), len(values)) == (
+        "new",
+        None,
+        "one more",
+        MAX_ENTRIES,
+    )
+
+
+def test_names_take_bytes_not_only_places():
+    """A client that is no API server names a user of 512 characters, of four bytes each, for every review."""
+    values: BoundedMap[tuple[str, ...], int] = BoundedMap()
+    for number in range(MAX_ENTRIES):
+        values.set((f"{number}\N{GRINNING FACE}" * 100, "same"), number)
+        values.set((f"{number}\N{GRINNING FACE}" * 100, "same"), number + 1)
+    assert 0 < len(values) < MAX_ENTRIES / 2
+    sizes = [sum(map(getsizeof, (f"{number}\N{GRINNING FACE}" * 100, "same"))) for number in range(MAX_ENTRIES)]
+    assert sum(sizes[-len(values) :]) <= MAX_KEY_BYTES < sum(sizes[-len(values) - 1 :])
+    assert values.get((f"{MAX_ENTRIES - 1}\N{GRINNING FACE}" * 100, "same")) == MAX_ENTRIES
+
+
+def test_what_was_discarded_takes_nothing():
+    values: BoundedMap[str, int] = BoundedMap()
+    for number in range(MAX_ENTRIES):
+        values.set("x" * (MAX_KEY_BYTES // 2), number)
+        values.discard("x" * (MAX_KEY_BYTES // 2))
+        values.discard("never set")
+    values.set("a", 1)
+    values.set("b" * (MAX_KEY_BYTES // 2), 2)
+    assert (values.get("a"), len(values)) == (1, 2)

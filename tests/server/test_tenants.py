@@ -6,7 +6,9 @@ import pytest
 
 from tests.server.asgi import review_of
 from webhook.admission.decode import decode_review
-from webhook.server.tenants import Tenant, handshake_tenant, page_tenant, tenant_of
+from webhook.server.pages import create
+from webhook.server.readiness import Readiness
+from webhook.server.tenants import PAGES, Tenant, handshake_tenant, page_tenant, tenant_of
 
 ADDRESS = "192.0.2.1"
 
@@ -35,7 +37,19 @@ def test_controllers_act_for_the_namespace(user: str):
 def test_what_nobody_could_read_and_pages_have_accounts_that_no_request_has():
     assert tenant_of(None, ADDRESS) == Tenant("", "", ADDRESS)
     assert page_tenant("/docs", "192.0.2.1") != page_tenant("/docs", "192.0.2.2")
-    assert "/" in page_tenant("docs", "").namespace
+    assert "/" in page_tenant("/docs", "").namespace
+
+
+def test_paths_that_nobody_serves_have_one_account():
+    assert page_tenant("/a", ADDRESS) == page_tenant("/b" * 2000, ADDRESS) == page_tenant("", ADDRESS)
+    assert "/" in page_tenant("/a", ADDRESS).namespace
+    assert page_tenant("/docs", ADDRESS) != page_tenant("/metrics", ADDRESS) != page_tenant("/a", ADDRESS)
+
+
+def test_every_page_has_an_account():
+    pages = create(Readiness(), lambda _pause: None, {"version": "1"})
+    served = {route.path for route in pages.routes}
+    assert served == PAGES, "add the path to PAGES in webhook/server/tenants.py"
 
 
 def test_nobody_makes_the_probes_or_the_handshakes_of_others_wait():

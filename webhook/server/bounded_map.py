@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from sys import getsizeof
 from typing import Final, Generic, TypeVar
 
-Key = TypeVar("Key")
+Key = TypeVar("Key", bound="str | tuple[str, ...]")
 Value = TypeVar("Value")
 MAX_ENTRIES: Final = 4096
-"""About 1 MB in all; a cluster has fewer namespaces with traffic within the seconds that are remembered."""
+"""A cluster has fewer namespaces with traffic within the seconds that are remembered."""
+MAX_KEY_BYTES: Final = 512 * 1024
+"""What the names take together: 4,096 names of 79 characters, or as many as fit of those that clients make longer."""
 
 
 class BoundedMap(Generic[Key, Value]):
-    """A map of at most MAX_ENTRIES; setting one more drops the entry that was set longest ago. For one thread alone."""
+    """A map of at most MAX_ENTRIES, whose keys take at most MAX_KEY_BYTES. For one thread alone.
 
-    __slots__ = ("_entries",)
+    Setting one more drops the entries that were set longest ago.
+    """
+
+    __slots__ = ("_entries", "_key_bytes")
 
     def __init__(self) -> None:
         self._entries: OrderedDict[Key, Value] = OrderedDict()
+        self._key_bytes = 0
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -28,11 +35,20 @@ class BoundedMap(Generic[Key, Value]):
 
     def discard(self, key: Key) -> None:
         """Remove the key and its value, if it is there."""
-        self._entries.pop(key, None)
+        if key in self._entries:
+            del self._entries[key]
+            self._key_bytes -= _bytes_of_key(key)
 
     def set(self, key: Key, value: Value) -> None:
-        """Set the value of a key, and drop the entry that was set longest ago when the map is full."""
+        """Set the value of a key, and drop the entries that were set longest ago while the map is too large."""
+        if key not in self._entries:
+            self._key_bytes += _bytes_of_key(key)
         self._entries[key] = value
         self._entries.move_to_end(key)
-        if len(self._entries) > MAX_ENTRIES:
-            self._entries.popitem(last=False)
+        while len(self._entries) > MAX_ENTRIES or self._key_bytes > MAX_KEY_BYTES:
+            oldest, _ = self._entries.popitem(last=False)
+            self._key_bytes -= _bytes_of_key(oldest)
+
+
+def _bytes_of_key(key: str | tuple[str, ...]) -> int:
+    return getsizeof(key) if isinstance(key, str) else sum(map(getsizeof, key))

@@ -35,7 +35,9 @@ FORK_SERVER_BYTES: Final = 20_000_000
 attacks half of all looks found up to 14 MB, and one of twenty more than 20."""
 USER_CACHE_BYTES: Final = 44_200_000
 """Bytes of all caches of texts that users write (docs/caches.md)."""
-
+TENANTS_BYTES: Final = 6_400_000
+"""Bytes of what the scheduler and the workers' queue remember of 4,096 namespaces, users and addresses with names of 79
+characters, which is the most that bounded_map.py keeps."""
 SPANS_BYTES: Final = 2048 * 5_000
 """Bytes of the spans that wait for a collector: 2,000 of them with twenty rules each took 9 MB."""
 
@@ -71,6 +73,7 @@ class MemoryBounds:
         if chosen.live or chosen.kubeconfig is not None:
             yield MemoryPartBound("objects of the cluster that policies look up", chosen.view_memory, "--view-memory")
         yield MemoryPartBound("what is kept of texts that users write", USER_CACHE_BYTES, "")
+        yield MemoryPartBound("what is remembered of namespaces, users and addresses", TENANTS_BYTES, "")
         if chosen.live_policies:
             yield MemoryPartBound(
                 "policies that the cluster stores", MOST_BYTES_TOGETHER * COMPILED_FACTOR, "--live-policies"

@@ -17,6 +17,8 @@ from webhook.attributes import Attributes
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _CONTROLLERS: Final = ("system:serviceaccount:kube-system", "system:kube-controller-manager", "system:kube-scheduler")
 _PROBES: Final = ("/healthz", "/readyz")
+PAGES: Final = frozenset((*_PROBES, "/metrics", "/version", "/debug/policies", "/docs", "/openapi.json"))
+"""The paths that the server answers beside reviews."""
 _LONGEST_NAME: Final = 512
 """How many characters of a user name are remembered: a service account's name with its namespace has 340 at most."""
 
@@ -44,12 +46,14 @@ def tenant_of(attributes: Attributes | None, address: str) -> Tenant:
 def page_tenant(path: str, address: str) -> Tenant:
     """Return the tenant of a request that is not a review; its slash keeps it apart from namespaces.
 
+    All paths that the server does not know share one namespace: a client can invent as many as it likes, each of 4 KB.
+
     Each address has an account of its own for each probe, so that nobody's flood of probes makes a kubelet wait, and
     that what else comes from the kubelet's address does not, either.
     """
     if path in _PROBES:
         return Tenant(f"/{path} {address}", "", f"/{path} {address}")
-    return Tenant(f"/{path}", address, address)
+    return Tenant(f"/{path}" if path in PAGES else "//", address, address)
 
 
 def handshake_tenant(address: str) -> Tenant:
