@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rows import all_rows
+from webhook.deadline import Deadline
 from webhook.facts.command_lines import command as launching
 from webhook.facts.command_lines.command import LaunchedProgram
 from webhook.facts.command_lines.launchers import read_launcher_catalogue
@@ -364,3 +367,14 @@ WORDS = st.sampled_from(
 def test_any_words_have_a_fact(found: list[str], joint: str) -> None:
     for container in ({"command": found}, {"command": ["sh", "-c", joint.join(found)]}):
         assert isinstance(launch(container), LaunchedProgram)
+
+
+def test_a_command_that_is_kept_does_not_keep_the_deadline_of_its_review():
+    class OfReview(Deadline):
+        """One that can be asked whether anything still refers to it."""
+
+    deadline = OfReview()
+    seen = weakref.ref(deadline)
+    launching.launch_of_json({"command": ["torchrun", "--nproc-per-node=3", "kept.py"]}, deadline)
+    del deadline
+    assert seen() is None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from sys import getsizeof
 from typing import Final, NamedTuple, TypeAlias
 
@@ -91,15 +90,11 @@ _LONGEST_KEPT: Final = 16 * 1024
 _Env: TypeAlias = tuple[tuple[str, str | None], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _CommandLine:
-    """A command line with its environment; the deadline is no part of its equality, because it does not change the
-    answer.
-    """
+class _CommandLine(NamedTuple):
+    """A command line with its environment."""
 
     words: tuple[str, ...]
     env: _Env
-    deadline: Deadline = field(compare=False)
 
     def length_of_texts(self) -> int:
         """Return the number of characters of all texts together."""
@@ -155,29 +150,29 @@ def _launch_of_words(argv: tuple[str, ...], env: Environment, until: Deadline) -
     """
     until.spend(len(env.values))
     if "$" not in "".join(filter(None, (*argv, *env.values))):
-        said = _cached_launch(_CommandLine(argv, (), until))
+        said = _cached_launch(_CommandLine(argv, ()), until)
         if said.by not in MPI:
             return said
     until.spend(len(env.values))
-    return _cached_launch(_CommandLine(argv, env.pairs(), until))
+    return _cached_launch(_CommandLine(argv, env.pairs()), until)
 
 
-def _cached_launch(asked: _CommandLine) -> LaunchedProgram:
+def _cached_launch(asked: _CommandLine, until: Deadline) -> LaunchedProgram:
     """Return what a command line starts, from a cache: the roles of a job mostly have one command, and both
     phases ask.
     """
     if asked.length_of_texts() > _LONGEST_KEPT:
-        return _follow_command_line(asked)
+        return _follow_command_line(asked, until)
     started = _KEPT.get(asked, None)
     if started is None:
-        started = _follow_command_line(asked)
+        started = _follow_command_line(asked, until)
         _KEPT.put(asked, started, asked.memory_bytes())
     return started
 
 
-def _follow_command_line(asked: _CommandLine) -> LaunchedProgram:
-    reading = ReadingBudget(asked.deadline)
-    words, env = asked.deadline.items_with_clock_checks(asked.words), asked.env
+def _follow_command_line(asked: _CommandLine, until: Deadline) -> LaunchedProgram:
+    reading = ReadingBudget(until)
+    words, env = until.items_with_clock_checks(asked.words), asked.env
     try:
         known = _certain_variables(env, reading)
         started = list(
@@ -195,7 +190,7 @@ def _follow_command_line(asked: _CommandLine) -> LaunchedProgram:
         return LaunchedProgram(by=SEVERAL)
     if launchers:
         said = _launched_program_of_start(
-            launchers[0], " ".join(each or "" for variable in env for each in variable), asked.deadline
+            launchers[0], " ".join(each or "" for variable in env for each in variable), until
         )
         return said._replace(
             hosts=said.hosts or (said.by in MPI and any(map(_is_script_that_changes_hosts, asked.words)))
