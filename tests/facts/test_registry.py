@@ -13,7 +13,7 @@ from tests.yamldata import documents
 from webhook.attributes import JSON
 from webhook.cel.types import BOOL, DYN, INT, STRING, Structure, Type
 from webhook.cluster.files import FilesCluster
-from webhook.facts.registry import SHIPPED
+from webhook.facts.registry import SHIPPED, FactRegistry
 from webhook.problem import MissingObject
 
 MANIFESTS = Path(__file__).parents[1] / "data" / "manifests"
@@ -189,3 +189,12 @@ def test_patches_of_templates_are_kept_apart() -> None:
     assert [(c["path"], c["resources"][0]["kind"]) for c in fact["patches"]] == [
         ("spec.shardPatches[1].spec.containers[0]", "portable")
     ]
+
+
+def test_kinds_that_users_invent_do_not_end_the_remembering_of_others():
+    registry = FactRegistry(SHIPPED.packages)
+    for number in range(3000):
+        registry.checks_of_kind((f"{number}.example", "Invented"), is_deleted=False)
+    assert len(registry._of_kinds) <= 1000
+    pods = registry.checks_of_kind(("", "Pod"), is_deleted=False)
+    assert registry.checks_of_kind(("", "Pod"), is_deleted=False) is pods

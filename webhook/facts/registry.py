@@ -65,8 +65,9 @@ class FactRegistry:
         table = self._of_kinds.get((kind, is_deleted))
         if table is None:
             table = ChecksOfKind(self, kind, is_deleted=is_deleted)
-            if len(self._of_kinds) < _MOST_KINDS:
-                self._of_kinds[kind, is_deleted] = table
+            if len(self._of_kinds) >= _MOST_KINDS:  # users name kinds, in what an object wraps
+                self._of_kinds.clear()
+            self._of_kinds[kind, is_deleted] = table
         return table
 
     def has_checks_of_field_types(self, groups: tuple[str, ...]) -> bool:
