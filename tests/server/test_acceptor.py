@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import os
 import signal
 import socket
@@ -80,6 +81,18 @@ def test_memory_is_given_back_only_after_growth() -> None:
     tried = [trimmer.trim_if_grown() for _ in range(60)]
     assert tried[0]
     assert tried.count(True) < 30, "less and less often where it does not help"
+
+
+def test_looks_at_the_heap_leave_nothing_to_the_garbage_collector() -> None:
+    operating_system.trim_heap()
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(20):
+            operating_system.trim_heap()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def test_nothing_is_known_of_a_closed_socket() -> None:

@@ -9,6 +9,7 @@ import ctypes
 import os
 import select
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,12 +27,20 @@ _HELPED_BYTES: Final = 1024 * 1024
 _MAX_PAUSE: Final = 4
 
 
+@cache
+def _c_library() -> ctypes.CDLL:
+    """Return the C library of this process. Each CDLL has a class of its own in a cycle of references, which waits for
+    the garbage collector: one for each look at the heap were megabytes in some hours.
+    """
+    return ctypes.CDLL(None)
+
+
 def tune_glibc_allocator() -> bool:
     """Tell glibc to return large freed blocks to the system, and to keep one heap for all threads; return whether it
     accepted that. Threads rarely allocate at the same time, but each would leave holes in a heap of its own.
     """
     try:
-        mallopt = ctypes.CDLL(None).mallopt
+        mallopt = _c_library().mallopt
     except (AttributeError, OSError, TypeError):
         return False
     wanted = {_M_MMAP_THRESHOLD: _LARGE_BYTES, _M_TRIM_THRESHOLD: _TRIM_BYTES, _M_ARENA_MAX: 1}
@@ -41,7 +50,7 @@ def tune_glibc_allocator() -> bool:
 def trim_heap() -> bool:
     """Return the free pages of the heap to the system, and return whether that was possible."""
     try:
-        ctypes.CDLL(None).malloc_trim(0)
+        _c_library().malloc_trim(0)
     except (AttributeError, OSError, TypeError):
         return False
     return True
