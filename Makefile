@@ -61,7 +61,7 @@ bench-bounds: $(DEV_STAMP) ## hostile requests beside ordinary ones: answer time
 bench-peers: $(DEV_STAMP) ## claimgate beside Gatekeeper and Kyverno, which Go builds from their modules first
 	$(BIN)/python -m tests.bench.peers $(PEERS)
 
-soak: $(DEV_STAMP) ## ten minutes of hostile and ordinary load with reloads and killed workers; SOAK=--minutes=60 for longer
+soak: $(DEV_STAMP) ## ten minutes of hostile and ordinary load with reloads and killed workers; SOAK=--minutes=60 for longer, SOAK=--never-repeating=FILE for names that never repeat
 	$(BIN)/python -m tests.bench.bounds.soak $(SOAK)
 
 bench-cel: $(DEV_STAMP) ## the CEL engine alone

@@ -58,11 +58,12 @@ class Server:
         *flags: str,
         tree: Path = ROOT,
         stalls: Path | None = None,
+        tables: Path | None = None,
     ) -> None:
         self._folder, self._tree, self._stalls = folder, tree, stalls
         issue(Folder(folder), ["localhost", "127.0.0.1"], now=datetime.now(UTC), days=Days())
         self._command = [
-            *(_recorded(stalls) if stalls else _program(tree)),
+            *(_recorded(stalls) if stalls else _counted(tables) if tables else _program(tree)),
             "serve",
             "--host",
             "127.0.0.1",
@@ -142,10 +143,11 @@ def serving(
     *flags: str,
     tree: Path = ROOT,
     stalls: Path | None = None,
+    tables: Path | None = None,
 ) -> Iterator[Server]:
     """A server of a checkout for as long as a section needs it."""
     folder.mkdir(parents=True, exist_ok=True)
-    server = Server(folder, policies, context, *flags, tree=tree, stalls=stalls)
+    server = Server(folder, policies, context, *flags, tree=tree, stalls=stalls, tables=tables)
     try:
         yield server
     finally:
@@ -162,6 +164,10 @@ def _program(tree: Path) -> list[str]:
 def _recorded(stalls: Path) -> list[str]:
     loop = "uvloop" if stalls.suffix == UVLOOP else "asyncio"
     return [sys.executable, "-m", "tests.bench.bounds.loop_recorder", loop, str(stalls.resolve())]
+
+
+def _counted(tables: Path) -> list[str]:
+    return [sys.executable, "-m", "tests.bench.bounds.table_recorder", str(tables.resolve())]
 
 
 def _help(tree: Path) -> str:

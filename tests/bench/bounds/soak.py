@@ -21,7 +21,7 @@ from itertools import pairwise
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 
-from tests.bench.bounds import context, generations, own_policies, rows
+from tests.bench.bounds import context, generations, own_policies, plateau, rows
 from tests.bench.bounds.attackers import GRACE_S, NICE, Heard, send_one
 from tests.bench.bounds.attacks import Attack, attacks
 from tests.bench.bounds.calls import Connection, Prepared
@@ -185,9 +185,18 @@ def main() -> int:
     """Soak and print."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.bounds.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument(
+        "--never-repeating",
+        metavar="FILE",
+        type=Path,
+        help="instead: reviews without a name that comes twice, and samples of memory as lines of JSON in FILE",
+    )
     chosen, report = parser.parse_args(), Report()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        if chosen.never_repeating:
+            plateau.run(chosen.minutes, chosen.never_repeating, folder, report)
+            return report.summary()
         written = generations.Generations(folder / "generations")
         policies = [ROOT / "policies", own_policies.write(folder / "own"), written.policies]
         held = [*context.write(folder / "context"), written.context]

@@ -1,0 +1,152 @@
+"""How many entries each table of this process has, by what owns it: what a leak of any kind makes longer.
+
+Walks from modules and running frames along everything that Python objects refer to. The garbage collector's own list
+would miss what was frozen at the start of a server, and what C code never told it. A table is named by its owner:
+`module.NAME` for a global, `module.Class.attribute`, `module.function<variable>` for a closure; `[]` is an element of it.
+A function's own cache is counted where nothing bounds its entries, and what it holds is not looked at.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections import Counter, deque
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass, field
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
+from typing import Any
+
+_PLAIN = (str, bytes, int, float, complex, bool, type(None), CodeType, BuiltinFunctionType, range, slice)
+_SEQUENCES = (list, tuple, set, frozenset, deque)
+_DEEPEST = "[][][]"
+"""Elements of elements of elements are not told apart any more."""
+_CACHE = type(__import__("functools").lru_cache(lambda: None))
+
+
+@dataclass
+class Census:
+    """What a walk found.
+
+    Attributes:
+        entries: the sum of the lengths of all tables of one name.
+        objects: how many objects of each type were reached.
+    """
+
+    entries: Counter[str] = field(default_factory=Counter)
+    objects: Counter[str] = field(default_factory=Counter)
+
+    def growth(self, before: Census) -> dict[str, int]:
+        """Return the names of tables that have more entries than before, and how many more."""
+        return {name: more for name, count in self.entries.most_common() if (more := count - before.entries[name]) > 0}
+
+
+def roots(left_out: Iterable[str] = ("tests", "_pytest", "pytest")) -> Iterator[tuple[str, object]]:
+    """Yield the modules and the running frames of this process."""
+    omitted = tuple(left_out)
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] not in omitted and isinstance(module, ModuleType):
+            yield name, module
+    frames: list[FrameType | None] = list(sys._current_frames().values())
+    while frames:
+        frame = frames.pop()
+        if frame is not None and frame is not sys._getframe():  # or this frame would refer to itself, and keep them all
+            frames.append(frame.f_back)
+            if frame.f_globals.get("__name__", "").partition(".")[0] not in omitted:
+                yield f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}()", frame
+        frame = None
+
+
+def take(starts: Iterable[tuple[str, object]], closed: Container[str] = ()) -> Census:
+    """Walk over everything that can be reached from some objects; what the `closed` tables hold is not looked at."""
+    found, seen, names = Census(), set[int](), dict[type, tuple[str, ...]]()
+    waiting = list(starts)
+    seen |= {id(waiting), id(seen), id(names), id(found), id(found.entries), id(found.objects), id(found.__dict__)}
+    while waiting:
+        label, value = waiting.pop()
+        kind = type(value)  # what an object says of its own class may be wrong
+        if issubclass(kind, _PLAIN) or id(value) in seen:
+            continue
+        seen.add(id(value))
+        found.objects[f"{kind.__module__}.{kind.__qualname__}"] += 1
+        if issubclass(kind, _CACHE):
+            if value.cache_info().maxsize is None:
+                found.entries[f"{value.__module__}.{value.__qualname__}"] += value.cache_info().currsize
+            waiting.append(("", value.__wrapped__))
+            continue
+        if issubclass(kind, (dict, *_SEQUENCES)):
+            found.entries[label] += len(value)
+        if label not in closed:
+            waiting += _parts(label, value, names)
+    return found
+
+
+def _parts(label: str, value: Any, names: dict[type, tuple[str, ...]]) -> Iterator[tuple[str, object]]:
+    """Yield what an object refers to, under its names."""
+    kind = type(value)
+    if issubclass(kind, ModuleType):
+        yield from ((f"{value.__name__}.{name}", each) for name, each in list(vars(value).items()))
+    elif issubclass(kind, type):
+        yield from ((f"{_name(value)}.{name}", each) for name, each in list(vars(value).items()))
+        yield from (("", each) for each in value.__mro__)
+    elif issubclass(kind, FunctionType):
+        yield from _parts_of_function(value)
+    elif issubclass(kind, (dict, *_SEQUENCES)):
+        inner = label if label.endswith(_DEEPEST) else f"{label}[]"
+        if issubclass(kind, dict):
+            yield from ((inner, each) for pair in list(value.items()) for each in pair)
+        else:
+            yield from ((inner, each) for each in list(value))
+        if kind.__module__ != "builtins":
+            yield from _attributes(value, kind, names)
+    else:
+        for each in gc.get_referents(value):
+            if type(each) is dict and kind.__dictoffset__:  # its attributes: most objects have no such dict yet
+                yield from ((f"{_name(kind)}.{name}", held) for name, held in list(each.items()))
+            elif each is not kind:
+                yield f"{_name(kind)}>", each
+        yield from _attributes(value, kind, names)  # walked first, so that their names count
+
+
+def _parts_of_function(function: FunctionType) -> Iterator[tuple[str, object]]:
+    label = f"{function.__module__}.{function.__qualname__}"
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield f"{label}<{name}>", cell.cell_contents
+        except ValueError:  # not filled yet
+            continue
+    yield f"{label}.__defaults__", function.__defaults__
+    yield f"{label}.__kwdefaults__", function.__kwdefaults__
+    yield f"{label}.__dict__", vars(function)
+
+
+def _attributes(value: Any, kind: type, names: dict[type, tuple[str, ...]]) -> Iterator[tuple[str, object]]:
+    """Yield the attributes of an object. Only the first of a class is asked for its `__dict__`, which Python makes when
+    it is asked for: of all objects that would be megabytes.
+    """
+    if kind not in names:
+        slots = [name for each in kind.__mro__ for name in _slots(each)]
+        names[kind] = (*slots, *_attribute_names(value))
+    for name in names[kind]:
+        try:
+            yield f"{_name(kind)}.{name}", object.__getattribute__(value, name)
+        except AttributeError:
+            continue
+
+
+def _attribute_names(value: Any) -> list[str]:
+    try:
+        return list(object.__getattribute__(value, "__dict__"))
+    except AttributeError:
+        return []
+
+
+def _slots(kind: type) -> Iterator[str]:
+    declared = kind.__dict__.get("__slots__", ())
+    for name in (declared,) if isinstance(declared, str) else tuple(declared):
+        if name not in {"__weakref__", "__dict__"}:
+            is_private = name.startswith("__") and not name.endswith("__")
+            yield f"_{kind.__name__.lstrip('_')}{name}" if is_private else name
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
