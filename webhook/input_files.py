@@ -22,6 +22,8 @@ from webhook.errors import Problem
 
 MAX_BYTES: Final = 128 * 1024 * 1024
 """Largest file: room for a dump of a large cluster, bounded so that a device file ends."""
+PRIVATE_FOLDERS: Final = frozenset((".git",))
+"""Names of folders that hold credentials of who checked the files out, so no link leads there."""
 _PIECE_BYTES: Final = 1024 * 1024
 _MAX_LINKS: Final = 40
 """Links on the way to one file, as in Linux."""
@@ -244,6 +246,8 @@ def _descriptor_below(root: str, path: PurePath) -> int:
                         os.close(folders.pop())
                     _return_inside(root, top, top[:1], waiting)
             elif stat.S_ISDIR(mode):
+                if links and part in PRIVATE_FOLDERS:
+                    raise NotReadError(errno.EXDEV, f"a link leads into `{part}`")
                 folders.append(os.open(part, _FOLDER, dir_fd=folders[-1]))
             elif any(each not in ("", ".") for each in waiting):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))

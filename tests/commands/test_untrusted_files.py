@@ -249,3 +249,18 @@ def test_a_long_line_is_joined_once(tmp_path):
     line = os.urandom(3 << 20).hex().encode()
     parts = list(log_lines.read_log_parts(packed(tmp_path, "long.log.gz", b"a\n" + line + b"\nb\n" + line)))
     assert [each for part in parts for each in part.lines] == [b"a", line, b"b", line]
+
+
+def test_a_link_into_the_folder_of_git_is_not_read(tmp_path, capsys):
+    """A checkout in CI keeps its token in .git/config."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "config").write_text("[http]\n\textraheader = AUTHORIZATION: basic s3cr3t\n")
+    (tmp_path / "a.yaml").symlink_to(".git/config")
+    (tmp_path / "b.yaml").symlink_to(tmp_path / ".git" / "config")
+    (tmp_path / "plain.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: []}\n")
+    (tmp_path / "c.yaml").symlink_to("plain.yaml")
+    run_command_line(["audit", str(tmp_path)])
+    out, err = capsys.readouterr()
+    assert "s3cr3t" not in out + err
+    assert "2 files or folders are not read, first " in err
+    assert "a link leads into `.git`" in err
