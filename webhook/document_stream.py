@@ -79,6 +79,11 @@ class DocumentStream:
         self._inputs[folder] = InputFile(folder)
         self._files.set_content(folder, data)
 
+    def add_files_not_read(self, files: Iterable[FoundFile]) -> None:
+        """Add what is not read of folders that are rendered, each once."""
+        by_name = {each.file.name: each for each in (*self.not_read, *files)}
+        self.not_read = tuple(by_name.values())
+
     def close(self) -> None:
         """Release what was kept of standard input and pipes."""
         self._files.close()

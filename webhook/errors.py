@@ -19,7 +19,8 @@
     ├── LookupFailed          an object that could not be looked up (absent is None, not this)
     │   └── Ambiguous         files do not say which object is meant          -> the policy is not evaluated
     │       └── UnknownNamespaceOrName      an object that may be the one, and may be called otherwise
-    └── PatchError            a patch that does not apply
+    ├── PatchError            a patch that does not apply
+    └── ProgramError          an external program that is absent, refused or beyond a bound    -> exit 2
     ReviewPaused              a review that begins anew: outside the tree, so that nothing absorbs it
       InlineBudgetSpent       it needs a process of its own
 
@@ -230,6 +231,10 @@ class UnknownNamespaceOrName(AmbiguousObject):
 
 class PatchError(ClaimgateError):
     """A patch that cannot be read or does not apply; the text is evanphx/json-patch's."""
+
+
+class ProgramError(ClaimgateError):
+    """An external program is absent, is not started with such arguments, or exceeded a bound."""
 
 
 class ReviewPaused(Exception):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -114,9 +113,7 @@ def test_what_is_rendered_takes_the_place_of_its_files_and_a_failure_is_told(tmp
     assert run_command_line(["audit", *POLICIES, str(tree), "--render", "-o", "ndjson"]) == 2
     out, err = capsys.readouterr()
     assert [json.loads(line)["object"]["name"] for line in out.splitlines() if '"fail"' in line] == ["made"]
-    assert re.search(
-        f"error: {tree}/chart: cannot be rendered: `helm template -- release /.*/chart` failed: no such chart", err
-    )
+    assert f"error: {tree}/chart: cannot be rendered: `helm template` failed: no such chart" in err
 
 
 def test_a_program_that_is_not_installed_is_told(tmp_path, capsys, monkeypatch):

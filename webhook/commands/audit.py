@@ -68,17 +68,13 @@ def command(
         bool,
         typer.Option(
             "--render",
-            help="Audit what charts and kustomizations make, by the installed helm and kubectl kustomize. Neither "
-            "fetches anything.",
+            help="Audit what charts and kustomizations make, by the installed helm and kubectl kustomize, without a "
+            "network.",
         ),
     ] = False,
-    may_fetch: Annotated[
+    render_remote: Annotated[
         bool,
-        typer.Option(
-            "--render-remote",
-            help="Like --render, and fetch what charts and kustomizations take from addresses. Use it for files that "
-            "you trust.",
-        ),
+        typer.Option("--render-remote", help="As --render, and let kustomizations fetch what they name by an address."),
     ] = False,
     changed_since: Annotated[
         str,
@@ -156,8 +152,9 @@ def command(
             )
             return report.audit_and_report(live_audit, totals, flags.publisher(cluster, live_audit.read))
     named = path or []
-    is_rendered |= may_fetch
-    ray_audit.refuse_other_options(ray, named=named, render=is_rendered, changed_since=changed_since)
+    ray_audit.refuse_other_options(
+        ray, named=named, render=is_rendered, render_remote=render_remote, changed_since=changed_since
+    )
     changes = GitChanges(changed_since, named) if changed_since else None
     listing = ray_audit.listing_function_for(ray)
     with (
@@ -168,8 +165,9 @@ def command(
         ) as stream,
         ray_audit.connect_to_ray_if_given(ray if stream.sources else "", jobs) as workers,
     ):
-        failed = replace_by_rendered_objects(stream, named, may_fetch=may_fetch) if is_rendered else ()
-        problems = (*stream.problems, *failed)
+        problems = stream.problems
+        if is_rendered or render_remote:
+            problems += replace_by_rendered_objects(stream, named, with_remote=render_remote)
         index = (
             ray_audit.create_ray_indexer(workers, stream) if workers else lambda each: each.index_parts(stream.parts())
         )

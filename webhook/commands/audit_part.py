@@ -42,6 +42,7 @@ class PartResult:
     exceptions: those that were used, with how often. ignored: objects that the configuration leaves alone. hidden:
     findings that it leaves unreported. passes: how often objects passed, where passes are not among the findings.
     demands: what jobs would take of their queues, where a report draws those.
+    not_compared: files that could not be compared with a revision, with the reasons.
     differing: objects that files define differently, with the files. recorded: objects of recorded reviews.
     texts: the findings as lines of each format, where they were written in the process that found them; then results
     has how many there are and is_undecided whether one is undecided, and findings has none.
@@ -63,6 +64,7 @@ class PartResult:
     exceptions: Counter[str] = field(default_factory=Counter)
     passes: Counter[RuleName] = field(default_factory=Counter)
     demands: dict[QueueKey, Demand] = field(default_factory=dict)
+    not_compared: Mapping[str, str] = field(default_factory=dict)
     differing: Mapping[str, Sequence[str]] = field(default_factory=dict)
     recorded: frozenset[str] = frozenset()
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -161,6 +163,8 @@ class PartAudit:
                 break
             yield from self._findings_of_document(each, keys, result)
         result.skipped[:0] = map(_skipped_document_of_problem, inputs.others)
+        if self._changes is not None:
+            result.not_compared = self._changes.pop_files_not_compared()
         result.differing, result.recorded = self._files.pop_new_differences()
 
     def _add_messages(self, inputs: documents.InputDocuments, keys: RepeatedKeys, result: PartResult) -> None:

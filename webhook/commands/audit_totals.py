@@ -43,6 +43,7 @@ class AuditTotals:
         self.entries = 0
         self.demands: dict[QueueKey, Demand] = {}
         self._unchanged = 0
+        self._not_compared: dict[str, str] = {}
         self._baseline = filters.baseline
         self._configuration = configuration
         self._fail_on = fail_on or configuration.value.report.fail_on
@@ -82,6 +83,7 @@ class AuditTotals:
         self._unasked += part.unasked
         self._results += part.results
         self._is_undecided |= part.is_undecided
+        self._not_compared |= part.not_compared
         for key, demand in part.demands.items():
             self.demands.setdefault(key, Demand()).add(demand)
         self._results[Result.PASS] += sum(
@@ -137,6 +139,11 @@ class AuditTotals:
             self.add_problems([Problem(message="--require-input: no object was found", file=" ".join(named))])
         if self._unchanged:
             self._print_to_stderr([f"note: {counted(self._unchanged, 'object')} unchanged and not audited"])
+        if self._not_compared:
+            file, reason = next(iter(self._not_compared.items()))
+            some = counted(len(self._not_compared), "file is", "files are")
+            told = f"{some} compared with nothing, so all of their objects are audited"
+            self._print_to_stderr([f"note: {told}; first {file}: {reason}"])
         if not self._unchanged and not is_interrupted:
             self._print_to_stderr(f"note: {each}" for each in self._stale_baseline_and_exceptions())
         if template := charts.summarize_templates(tuple(self._templates.values())):

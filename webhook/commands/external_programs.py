@@ -1,175 +1,258 @@
-"""Starts the programs of other projects: git, helm and kubectl, on files that somebody else wrote.
+"""Starts every external program: git, helm, kubectl and unshare, for files that somebody else wrote.
 
-Every one of them is started here. A program is found outside of the audited files, gets paths that begin with `/`, an
-environment that says nothing of the user, an empty home, no standard input, and a bound for its time and its output.
+A program gets a fixed environment, an empty home that is also its working directory, no standard input, and bounds of
+time, output and memory. It is looked for in folders of PATH that nobody can write by writing the audited files.
+docs/untrusted-files.md lists who starts what.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
+import resource
+import selectors
 import signal
 import subprocess
 import tempfile
-import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
 from webhook.errors import ProgramError
+from webhook.terminal import one_line
 
-MOST_OUTPUT_BYTES: Final = 64 * 1024 * 1024
-"""The longest output of a program; a longer one is an error."""
-_MOST_MESSAGE_BYTES: Final = 16 * 1024
-"""What is kept of the messages of a program."""
 _PIECE_BYTES: Final = 1 << 16
-_KILLED_S: Final = 5.0
-"""How long a killed program may take to end."""
-_WITHOUT_NETWORK: Final = ("--user", "--map-current-user", "--net", "--")
-"""Options of `unshare` that start a program in a network namespace of its own, where there is no other machine."""
+_MAX_STDERR_BYTES: Final = 1 << 14
+_MAX_MESSAGE: Final = 500
+"""Characters of a program's standard error that a message quotes."""
+_LIMITS: Final = {"RLIMIT_AS": 4 << 30, "RLIMIT_FSIZE": 1 << 30, "RLIMIT_CORE": 0}
+"""Bytes of memory, of a written file and of a dump; Linux alone can bound another process."""
+_NO_PROXY_LISTENS: Final = "http://127.0.0.1:9"
+_WITHOUT_NETWORK: Final = {
+    **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), _NO_PROXY_LISTENS),
+    "GIT_ALLOW_PROTOCOL": "none",
+}
+"""Keeps HTTP clients written in Go, and git, from the network where no namespace does."""
+_WITH_NETWORK: Final = {"GIT_ALLOW_PROTOCOL": "https"}
+"""Lets git fetch what everybody may read: neither files of this machine nor hosts that ask for a key."""
+_GIT: Final = {
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    "GIT_TERMINAL_PROMPT": "0",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class ExternalProgram:
-    """A program that is installed on this machine.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """A program to start.
 
     Args:
-        name: as people call it: `helm`.
-        command: its absolute path, after that of a program that starts it without a network.
+        program: its name, which is looked for in PATH.
+        options: its subcommand and options, none of which an audited file chose.
+        operands: names and paths. None of them may begin with `-`.
+        separator: what ends the options; "" for a program that knows none.
+        environment: variables in addition to the fixed ones; None takes one of those away.
+        timeout_s: how long it may run.
+        max_bytes: how much it may print.
+        network: whether it may use the network.
     """
 
-    name: str
-    command: tuple[str, ...]
+    program: str
+    options: Sequence[str] = ()
+    operands: Sequence[str] = ()
+    separator: str = "--"
+    environment: Mapping[str, str | None] = field(default_factory=dict)
+    timeout_s: float
+    max_bytes: int
+    network: bool = False
 
-    def run(
-        self,
-        *arguments: str,
-        timeout_s: float,
-        environment: Mapping[str, str] | None = None,
-        most_bytes: int = MOST_OUTPUT_BYTES,
-    ) -> bytes:
-        """Run it and return what it prints.
-
-        Args:
-            arguments: its arguments; a path among them is absolute.
-            timeout_s: after so many seconds it is killed, with all that it started.
-            environment: variables besides PATH, HOME and the locale.
-            most_bytes: the longest output.
+    def arguments(self) -> tuple[str, ...]:
+        """Return the arguments.
 
         Raises:
-            ProgramError: it failed, with the first of its messages, or went beyond a bound.
+            ProgramError: an operand could be read as an option.
         """
-        called = " ".join((self.name, *arguments))
-        with tempfile.TemporaryDirectory(prefix="claimgate-") as home:
-            process = subprocess.Popen(  # noqa: S603 - a list, no shell
-                [*self.command, *arguments],
-                cwd=home,
-                env={**_environment(home), **(environment or {})},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-            )
-            output, messages = _Kept(process.stdout, most_bytes), _Kept(process.stderr, _MOST_MESSAGE_BYTES)
-            is_done = _wait_until_done(process, (output, messages), timeout_s)
-        if output.is_full:
-            raise ProgramError(f"`{called}` printed more than {most_bytes >> 20} MiB")
-        if not is_done:
-            raise ProgramError(f"`{called}` took longer than {timeout_s:.0f} s")
-        if process.returncode:
-            why = " ".join(messages.data.decode(errors="replace").split())
-            raise ProgramError(f"`{called}` failed: {why[:500] or 'without a message'}")
-        return bytes(output.data)
+        for each in self.operands:
+            if each.startswith("-") or not each:
+                raise ProgramError(f"`{self.program}` is not started: `{each}` could be read as an option")
+        separator = [self.separator] if self.separator and self.operands else []
+        return (*self.options, *separator, *self.operands)
 
 
-def find_program(name: str, audited: Sequence[str | Path], *, has_network: bool) -> ExternalProgram:
-    """Find a program in PATH, but not in a relative folder of it, nor among the audited files.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """What a program printed. `message` is the start of its standard error on one line."""
+
+    code: int
+    stdout: bytes
+    message: str
+
+
+class ExternalPrograms:
+    """Finds and starts programs whose files are outside of audited folders.
 
     Args:
-        name: its name.
-        audited: the files and folders that somebody else wrote.
-        has_network: whether it may reach other machines. Else it gets a network namespace without any, where the system
-            grants one.
+        audited: the folders that are audited. The work tree of git around each of them counts as audited, too.
+    """
+
+    def __init__(self, audited: Iterable[str | Path]) -> None:
+        named = [os.path.realpath(each) for each in audited]
+        trees = [enclosing_work_tree(each) for each in named]
+        self._audited = tuple(dict.fromkeys([*named, *(each for each in trees if each)]))
+        self._folders = [each for each in os.get_exec_path() if Path(each).is_absolute() and not self._is_audited(each)]
+        self._network_prefix: tuple[str, ...] | None = None
+
+    def find(self, name: str) -> str:
+        """Return the absolute path of a program.
+
+        Raises:
+            ProgramError: it is nowhere in PATH, or only where it is not used.
+        """
+        for path in _executables(self._folders, name):
+            if not self._is_audited(path):
+                return path
+        if next(_executables(os.get_exec_path(), name), None):
+            raise ProgramError(
+                f"`{name}` is only in relative or audited folders of PATH, from which claimgate starts nothing"
+            )
+        raise ProgramError(f"`{name}` is not installed or not in PATH")
+
+    def run(self, invocation: Invocation) -> Output:
+        """Start a program and return what it printed, whatever its exit code.
+
+        Raises:
+            ProgramError: it is not there, an operand looks like an option, or it exceeded a bound.
+        """
+        command = (self.find(invocation.program), *invocation.arguments())
+        if not invocation.network:
+            command = (*self._prefix_without_network(), *command)
+        return self._run(command, invocation)
+
+    def _run(self, command: Sequence[str], invocation: Invocation) -> Output:
+        with tempfile.TemporaryDirectory(prefix="claimgate-") as home:
+            try:
+                process = subprocess.Popen(  # noqa: S603 - an absolute path and a list, no shell
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    cwd=home,
+                    env=self._environment(invocation, home),
+                    start_new_session=True,
+                )
+            except OSError as error:
+                told = f"`{invocation.program}` cannot be started: {str(error.strerror).lower()}"
+                raise ProgramError(told) from None
+            with process:
+                try:
+                    _limit_process(process.pid)
+                    stdout, stderr = _read_until_end(process, invocation)
+                finally:
+                    _end_group(process)
+        message = one_line(" ".join(stderr.decode(errors="replace").split()))[:_MAX_MESSAGE]
+        return Output(code=process.returncode, stdout=stdout, message=message)
+
+    def _environment(self, invocation: Invocation, home: str) -> dict[str, str]:
+        """Return all variables of a program; nothing of this process' environment but folders of PATH."""
+        variables = {
+            "PATH": os.pathsep.join(self._folders),
+            "LC_ALL": "C",
+            "HOME": home,
+            "TMPDIR": home,
+            **_GIT,
+            **(_WITH_NETWORK if invocation.network else _WITHOUT_NETWORK),
+            **invocation.environment,
+        }
+        return {name: value for name, value in variables.items() if value is not None}
+
+    def _prefix_without_network(self) -> tuple[str, ...]:
+        """Return the command that starts another one in an empty network namespace; () where that is not possible."""
+        if self._network_prefix is None:
+            self._network_prefix = next(filter(self._is_usable_prefix, self._unshare_commands()), ())
+        return self._network_prefix
+
+    def _unshare_commands(self) -> Iterator[tuple[str, ...]]:
+        with suppress(ProgramError):
+            unshare = self.find("unshare")
+            yield unshare, "--net", "--"
+            yield unshare, "--map-root-user", "--net", "--"
+
+    def _is_usable_prefix(self, prefix: tuple[str, ...]) -> bool:
+        probe = Invocation(program="unshare", timeout_s=10, max_bytes=_PIECE_BYTES)
+        try:
+            return self._run((*prefix, prefix[0], "--version"), probe).code == 0
+        except ProgramError:
+            return False
+
+    def _is_audited(self, path: str) -> bool:
+        """Return whether a path is in an audited folder, or leads there."""
+        real = Path(os.path.realpath(path))
+        return any(real.is_relative_to(each) for each in self._audited)
+
+
+def enclosing_work_tree(folder: str) -> str:
+    """Return the closest folder with a `.git` at or above a real path; "" if there is none."""
+    path = Path(folder)
+    return next((str(each) for each in (path, *path.parents) if os.path.lexists(each / ".git")), "")
+
+
+def _executables(folders: Iterable[str], name: str) -> Iterator[str]:
+    for folder in folders:
+        path = os.path.join(folder, name)  # noqa: PTH118 - a folder of PATH as it is written
+        if os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113 - as above
+            yield path
+
+
+def _limit_process(pid: int) -> None:
+    prlimit = getattr(resource, "prlimit", None)
+    if prlimit is None:
+        return
+    with suppress(ProcessLookupError):  # it has ended already
+        for name, most in _LIMITS.items():
+            prlimit(pid, getattr(resource, name), (most, most))
+
+
+def _read_until_end(process: subprocess.Popen[bytes], invocation: Invocation) -> tuple[bytes, bytes]:
+    """Return what a program prints on stdout, and the start of its stderr.
 
     Raises:
-        ProgramError: it is not installed.
+        ProgramError: it exceeds a bound.
     """
-    path = os.pathsep.join(_trusted_folders(audited))
-    program_path = shutil.which(name, path=path)
-    if program_path is None:
-        raise ProgramError(f"`{name}` is not installed or not in PATH; folders among the audited files do not count")
-    return ExternalProgram(name, (*(() if has_network else _without_network(path)), program_path))
+    end = time.monotonic() + invocation.timeout_s
+    late = ProgramError(f"`{invocation.program}` took longer than {invocation.timeout_s:.0f} s")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    printed: dict[IO[bytes], bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
+    with selectors.DefaultSelector() as selector:
+        for stream in printed:
+            selector.register(stream, selectors.EVENT_READ, stream)
+        while selector.get_map():
+            ready = selector.select(max(end - time.monotonic(), 0))
+            if not ready:
+                raise late
+            for key, _ in ready:
+                piece = os.read(key.fd, _PIECE_BYTES)
+                if not piece:
+                    selector.unregister(key.fileobj)
+                elif key.data is process.stdout or len(printed[key.data]) < _MAX_STDERR_BYTES:
+                    printed[key.data] += piece
+            if len(printed[process.stdout]) > invocation.max_bytes:
+                raise ProgramError(f"`{invocation.program}` printed more than {invocation.max_bytes >> 20} MiB")
+            if time.monotonic() > end:
+                raise late
+    try:
+        process.wait(max(end - time.monotonic(), 0))
+    except subprocess.TimeoutExpired:
+        raise late from None
+    return bytes(printed[process.stdout]), bytes(printed[process.stderr])
 
 
-def _trusted_folders(audited: Sequence[str | Path]) -> list[str]:
-    roots = [os.path.realpath(each) for each in audited]
-    return [
-        folder
-        for folder in os.environ.get("PATH", os.defpath).split(os.pathsep)
-        if Path(folder).is_absolute() and not any(Path(os.path.realpath(folder)).is_relative_to(root) for root in roots)
-    ]
-
-
-def _without_network(path: str) -> tuple[str, ...]:
-    """Return what starts a program without a network; nothing where the system does not grant that."""
-    unshare, true = shutil.which("unshare", path=path), shutil.which("true", path=path)
-    if unshare is None or true is None:
-        return ()
-    command = (unshare, *_WITHOUT_NETWORK)
-    done = subprocess.run(  # noqa: S603 - a list, no shell
-        (*command, true), check=False, env={}, cwd="/", timeout=10, capture_output=True, stdin=subprocess.DEVNULL
-    )
-    return command if done.returncode == 0 else ()
-
-
-def _environment(home: str) -> dict[str, str]:
-    """Return the whole environment: what users set for helm, kubectl or git is not in it."""
-    path = os.pathsep.join(each for each in os.environ.get("PATH", os.defpath).split(os.pathsep) if each[:1] == "/")
-    return {"PATH": path, "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
-
-
-class _Kept:
-    """What a program prints, up to a bound. The rest is read and dropped, so that the program is not held up."""
-
-    def __init__(self, stream: IO[bytes] | None, most_bytes: int) -> None:
-        """Begin to read."""
-        self.data = bytearray()
-        self.is_full = False
-        self._most_bytes = most_bytes
-        self.reader = threading.Thread(target=self._read, args=(stream,), daemon=True)
-        self.reader.start()
-
-    def _read(self, stream: IO[bytes]) -> None:
-        with stream:
-            while piece := stream.read1(_PIECE_BYTES):  # type: ignore[attr-defined]
-                free_bytes = self._most_bytes - len(self.data)
-                self.data += piece[:free_bytes]
-                self.is_full |= len(piece) > free_bytes
-
-
-def _wait_until_done(process: subprocess.Popen[bytes], printed: Sequence[_Kept], timeout_s: float) -> bool:
-    """Wait for a program and for all that write where it writes; kill them when their time is over."""
-    deadline = time.monotonic() + timeout_s
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(timeout_s)
-        for each in printed:
-            each.reader.join(max(0.0, deadline - time.monotonic()))
-    is_done = process.poll() is not None and not any(each.reader.is_alive() for each in printed)
-    if not is_done:
-        _kill(process)
-        for each in printed:
-            each.reader.join(_KILLED_S)
-    return is_done
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a program and all that it started."""
-    if hasattr(os, "killpg"):
-        with suppress(ProcessLookupError, PermissionError):  # all have ended
-            os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
-    process.wait(_KILLED_S)
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """End a program and what it started, which is in the same process group."""
+    with suppress(ProcessLookupError, PermissionError):  # all have ended; macOS says the latter of a group of zombies
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

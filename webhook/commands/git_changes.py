@@ -1,53 +1,81 @@
 """Finds objects of files that differ from a git revision: new ones, and those with another value.
 
-git reads the work tree that the user named, and no repository inside it. It is asked for commits and for the bytes of
-files alone, so that no hook, filter, pager, helper or transport that a configuration names has a part in it.
+git runs at the top of a work tree that was named, and nowhere else. It starts no other program and reads no
+configuration that could start one, so the commands are those that print objects as they are stored: `rev-parse`,
+`ls-tree`, `cat-file`.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
-from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
 from webhook import documents
 from webhook.attributes import JSON
-from webhook.commands.external_programs import ExternalProgram, find_program
+from webhook.commands.external_programs import ExternalPrograms, Invocation, Output, enclosing_work_tree
 from webhook.errors import ConfigurationError, ProgramError
 
 _TIMEOUT_S: Final = 60.0
+_MAX_BYTES: Final = 128 * 1024 * 1024
+"""Bytes of a file, as of one that is read, and of the list of files."""
+_OVERRIDES: Final = {
+    "safe.bareRepository": "explicit",
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    "core.sshCommand": "false",
+    "core.gitProxy": "false",
+    "core.alternateRefsCommand": "false",
+    "core.askPass": "false",
+    "core.pager": "cat",
+    "core.editor": "false",
+    "core.attributesFile": os.devnull,
+    "credential.helper": "",
+    "diff.external": "",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "protocol.allow": "never",
+    "submodule.recurse": "false",
+    "core.bigFileThreshold": "64m",
+    "core.packedGitLimit": "512m",
+    "core.packedGitWindowSize": "32m",
+}
+"""What the configuration of a repository may set to a program, and to sizes beyond the bounds of a program."""
 _ENVIRONMENT: Final = {
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_SYSTEM": os.devnull,
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_ATTR_NOSYSTEM": "1",
-    "GIT_ALLOW_PROTOCOL": "none",  # a list of protocols, of which git has none by that name
+    "GIT_LITERAL_PATHSPECS": "1",
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_TERMINAL_PROMPT": "0",
 }
-_CONFIGURATION: Final = (
-    "safe.bareRepository=explicit",
-    f"core.hooksPath={os.devnull}",
-    "core.fsmonitor=false",
-    "core.sshCommand=false",
-    "core.askPass=false",
-    "core.pager=cat",
-    "credential.helper=",
-    "protocol.allow=never",
+_OWN_CONFIGURATION: Final = frozenset(
+    ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
 )
-"""What counts whatever the configuration of the repository says."""
+"""Variables by which git finds the configuration of the person."""
+_OBJECT_ID: Final = re.compile(r"[0-9a-f]{40,64}")
+_FILE_OF_TREE: Final = re.compile(rb"100(?:644|755|664) blob ([0-9a-f]+)\t(.+)", re.DOTALL)
+_OWNER: Final = "dubious ownership"
+_IN_OTHER_TREE: Final = "it is in another work tree of git, which was not named"
+_NOT_STORED: Final = "git has not stored what it was, or stores it elsewhere"
+
+
+@dataclass(frozen=True, slots=True)
+class _WorkTree:
+    """A work tree at a revision: the ids of its files by their paths from its top."""
+
+    top: str
+    files: Mapping[bytes, str]
 
 
 class GitChanges:
     """Compares the files of a work tree with a revision.
 
     An object is unchanged where its file had an equal one at that revision, wherever it stood in it. A file that moved
-    is new, and so is every file that the work tree has from a repository inside it.
+    is new. A file that cannot be compared counts as new, and is reported.
 
     Args:
         revision: a commit, branch or tag, such as `origin/main`.
@@ -57,75 +85,136 @@ class GitChanges:
         ConfigurationError: git is not there, a folder is in no work tree, or the revision does not exist.
     """
 
-    def __init__(self, revision: str, named: list[str]) -> None:
-        self._revision = revision
-        self._commits: dict[Path, str] = {}
-        self._before: tuple[str, frozenset[bytes]] = ("", frozenset())
-        if "-" in named:
-            raise ConfigurationError("--changed-since: standard input has no revisions; name files or folders")
+    def __init__(self, revision: str, named: Sequence[str]) -> None:
         if revision.startswith("-"):
             raise ConfigurationError(f"--changed-since: `{revision}` is not a revision")
-        try:
-            self._git = find_program("git", named, has_network=True)  # which `_ENVIRONMENT` keeps it from
-        except ProgramError as error:
-            raise ConfigurationError(f"--changed-since: {error}") from None
-        for name in named:
-            top = self._work_tree_of_path(Path(name).absolute())
-            if top not in self._commits:
-                self._commits[top] = self._commit_in(top, name)
+        if "-" in named:
+            raise ConfigurationError("--changed-since: standard input has no revisions; name files or folders")
+        folders = [Path(each) if Path(each).is_dir() else Path(each).parent for each in named]
+        self._programs = ExternalPrograms(folders)
+        self._trusted: Sequence[str] | None = None
+        self._tops: dict[str, str] = {}
+        self._before: tuple[str, frozenset[bytes]] = ("", frozenset())
+        self._not_compared: dict[str, str] = {}
+        paths: dict[str, list[str]] = {}
+        for name, folder in zip(named, folders, strict=True):
+            if not (top := self._top_of_folder(os.path.realpath(folder))):
+                raise ConfigurationError(f"--changed-since: {folder} is in no git work tree")
+            path = os.path.realpath(folder) if Path(name).is_dir() else _path_of_file(name)
+            paths.setdefault(top, []).append(os.path.relpath(path, top))
+        self._trees = {top: self._read_tree(top, revision, each) for top, each in paths.items()}
 
     def is_changed(self, each: documents.InputDocument) -> bool:
-        """Return whether an object is new or differs from the revision."""
+        """Return whether an object is new, differs from the revision, or cannot be compared."""
         if self._before[0] != each.source:
             self._before = each.source, self._digests_at_revision(each.source)
         return _digest_of_value(each.value) not in self._before[1]
 
-    def _work_tree_of_path(self, path: Path) -> Path:
-        """Return the top of the work tree that a named path is in: the nearest folder with `.git`."""
-        for folder in (path, *path.parents):
-            if os.path.lexists(folder / ".git"):
-                return folder
-        raise ConfigurationError(f"--changed-since: {path} is in no git work tree; name a folder of one")
+    def pop_files_not_compared(self) -> Mapping[str, str]:
+        """Return files that could not be compared since the last call, with the reasons."""
+        popped, self._not_compared = self._not_compared, {}
+        return popped
 
-    def _commit_in(self, top: Path, name: str) -> str:
-        """Return the commit of the revision in a work tree."""
-        asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{self._revision}^{{commit}}")
-        output = _output_of_git(self._git, top, *asked)
-        if output is None:
-            told = f"`{self._revision}` is not a revision of a git work tree at {name}"
+    def _top_of_folder(self, folder: str) -> str:
+        """Return the top of the work tree that a folder is in; "" where it is in none."""
+        if folder not in self._tops:
+            self._tops[folder] = enclosing_work_tree(folder)
+        return self._tops[folder]
+
+    def _read_tree(self, top: str, revision: str, paths: Sequence[str]) -> _WorkTree:
+        """Return the work tree with the files that some paths had at the revision."""
+        asked = self._run_git(top, ("rev-parse", "--verify", "--quiet"), [f"{revision}^{{commit}}"], "--end-of-options")
+        commit = asked.stdout.decode(errors="replace").strip()
+        if _OWNER in asked.message:
+            raise ConfigurationError(
+                f"--changed-since: {top} belongs to another user, so git does not read it; "
+                f"`git config --global --add safe.directory {top}` trusts it"
+            )
+        if asked.code and asked.message:
+            raise ConfigurationError(f"--changed-since: git cannot read {top}: {asked.message}")
+        if asked.code or not _OBJECT_ID.fullmatch(commit):
+            told = f"`{revision}` is not a revision of a git work tree at {top}"
             raise ConfigurationError(f"--changed-since: {told}; fetch it, or name another one")
-        return output.decode().strip()
+        named = [] if "." in paths else [f"./{each}" if each.startswith("-") else each for each in paths]
+        listed = self._run_git(top, ("ls-tree", "-r", "-z", "--full-tree", commit), named)
+        if listed.code:
+            raise ConfigurationError(f"--changed-since: git cannot list {top}: {listed.message}")
+        entries = filter(None, map(_FILE_OF_TREE.fullmatch, listed.stdout.split(b"\0")))
+        return _WorkTree(top, {each[2]: each[1].decode() for each in entries})
 
     def _digests_at_revision(self, source: str) -> frozenset[bytes]:
         """Return the digests of the objects that a file had at the revision; none if it did not exist."""
-        file = Path(source).absolute()
-        above = (each for each in self._commits if file.is_relative_to(each))
-        top = max(above, key=lambda each: len(each.parts), default=None)
-        if top is None or not file.is_file():
+        if not Path(source).is_file():  # a folder that is rendered
             return frozenset()
-        blob = f"{self._commits[top]}:{file.relative_to(top).as_posix()}"
-        text = _output_of_git(self._git, top, "cat-file", "blob", blob)
-        if text is None:
+        path = _path_of_file(source)
+        tree = self._trees.get(self._top_of_folder(os.path.dirname(path)))  # noqa: PTH120 - a text
+        if tree is None:
+            self._not_compared[source] = _IN_OTHER_TREE
             return frozenset()
-        read = documents.documents_of_text(text.decode(errors="replace"), source)
+        blob = tree.files.get(os.fsencode(os.path.relpath(path, tree.top)))
+        if blob is None:
+            return frozenset()
+        try:
+            printed = self._run_git(tree.top, ("cat-file", "blob", blob))
+        except ConfigurationError as error:
+            self._not_compared[source] = str(error)
+            return frozenset()
+        if printed.code:
+            self._not_compared[source] = _NOT_STORED
+            return frozenset()
+        read = documents.documents_of_text(printed.stdout.decode(errors="replace"), source)
         return frozenset(_digest_of_value(each.value) for each in read.documents)
 
+    def _run_git(self, top: str, command: Sequence[str], operands: Sequence[str] = (), separator: str = "--") -> Output:
+        """Return the output of git at the top of a work tree.
 
-def _output_of_git(git: ExternalProgram, top: Path, *arguments: str) -> bytes | None:
-    """Return the output of git in a work tree; None if it failed.
-
-    The repository is named, so git looks for none and asks for no owner (`safe.directory`).
-    """
-    settings = [part for each in _CONFIGURATION for part in ("-c", each)]
-    try:
-        return git.run(
-            *(f"--git-dir={top / '.git'}", f"--work-tree={top}", "--no-pager", *settings, *arguments),
-            timeout_s=_TIMEOUT_S,
-            environment=_ENVIRONMENT,
+        Raises:
+            ConfigurationError: git is not installed, or exceeded a bound.
+        """
+        settings = [f"{name}={value}" for name, value in _OVERRIDES.items()]
+        settings += [f"safe.directory={each}" for each in self._trusted_folders(top)]
+        options = [part for each in settings for part in ("-c", each)]
+        return self._run(
+            Invocation(
+                program="git",
+                options=("--no-pager", *options, "-C", top, *command),
+                operands=operands,
+                separator=separator,
+                environment={**_ENVIRONMENT, "GIT_CEILING_DIRECTORIES": str(Path(top).parent)},
+                timeout_s=_TIMEOUT_S,
+                max_bytes=_MAX_BYTES,
+            )
         )
-    except ProgramError:
-        return None
+
+    def _trusted_folders(self, top: str) -> Sequence[str]:
+        """Return the values of safe.directory of the person, which git asks for in the work tree of another user."""
+        if {os.stat(top).st_uid, os.lstat(f"{top}/.git").st_uid} == {os.geteuid()}:  # noqa: PTH116 - texts
+            return ()
+        if self._trusted is None:
+            environment = {name: os.environ.get(name) for name in _OWN_CONFIGURATION}
+            asked = self._run(
+                Invocation(
+                    program="git",
+                    options=("config", "-z", "--path", "--get-all", "safe.directory"),
+                    environment={**environment, "GIT_DIR": os.devnull},
+                    timeout_s=_TIMEOUT_S,
+                    max_bytes=_MAX_BYTES,
+                )
+            )
+            self._trusted = [os.fsdecode(each) for each in asked.stdout.split(b"\0")[:-1]]
+        return self._trusted
+
+    def _run(self, invocation: Invocation) -> Output:
+        try:
+            return self._programs.run(invocation)
+        except ProgramError as error:
+            raise ConfigurationError(f"--changed-since: {error}") from None
+
+
+def _path_of_file(file: str) -> str:
+    """Return the path of a file without links above it; the file itself may be one."""
+    return os.path.join(os.path.realpath(os.path.dirname(file)), os.path.basename(file))  # noqa: PTH118, PTH119, PTH120
 
 
 def _digest_of_value(value: JSON) -> bytes:
-    return sha256(json.dumps(value, sort_keys=True, default=attrgetter("text")).encode()).digest()
+    return sha256(json.dumps(value, sort_keys=True).encode()).digest()
