@@ -5,7 +5,6 @@
     │   └── UnknownRule       a param names a rule that does not exist
     ├── ConfigurationError    a flag, setting or policy that cannot be used  -> exit 2, refuse to start
     │   └── PolicyError       every problem of the policies, collected
-    ├── ProgramError          git, helm or kubectl is missing or fails       -> exit 2
     ├── CallError             an unreadable call: carries its HTTP code      -> metav1.Status
     ├── CelError
     │   ├── CompileError      every issue of one expression, collected       -> the policy's failurePolicy
@@ -94,10 +93,6 @@ class PolicyError(ConfigurationError):
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("\n".join(map(str, problems)))
         self.problems = problems
-
-
-class ProgramError(ClaimgateError):
-    """A program of another project, such as git or helm, is missing, failed, or went beyond a bound."""
 
 
 class CallError(ClaimgateError):
