@@ -27,6 +27,9 @@ USES: Mapping[str, tuple[Use, str]] = {
 """How an expression is used, where its module does not show it."""
 
 BOUNDED: Mapping[str, str] = {
+    "webhook.unread._TOKEN": "a string ends with its quote or with the text, so nothing is read twice; each token is "
+    "charged",
+    "webhook.unread._VALUE": "the same",
     "webhook.cel.syntax.lexer._TOKEN": "a token begins where the last one ended; a text without its closing quote is "
     "read to the end of its line, or once for each kind of triple quote; an expression has at most 100,000 characters",
     "webhook.cel.library.url_syntax: re.compile(f'[{characters}]|%(?i:{bytes_})')": "made of constants when the module "

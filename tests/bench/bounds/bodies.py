@@ -66,5 +66,4 @@ NOT_REVIEWS: dict[str, Callable[[], bytes]] = {
     "20 MB of zeros": lambda: b"[" + b"0," * (10 * MB - 1) + b"0]",
     "truncated JSON, 3 MB": lambda: nested(3 * MB)[:-7],
     "not UTF-8, 3 MB": lambda: b'{"a":"' + b"\xff" * (3 * MB) + b'"}',
-    "201 levels, 3 MB": lambda: nested(3 * MB, 230),
 }
