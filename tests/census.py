@@ -90,6 +90,8 @@ def _parts(label: str, value: Any, names: dict[type, tuple[str, ...]]) -> Iterat
         yield from (("", each) for each in value.__mro__)
     elif issubclass(kind, FunctionType):
         yield from _parts_of_function(value)
+    elif issubclass(kind, FrameType):  # which tells the garbage collector nothing while it runs
+        yield from ((f"{value.f_code.co_qualname}<{name}>", each) for name, each in list(value.f_locals.items()))
     elif issubclass(kind, (dict, *_SEQUENCES)):
         inner = label if label.endswith(_DEEPEST) else f"{label}[]"
         if issubclass(kind, dict):

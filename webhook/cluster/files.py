@@ -54,9 +54,11 @@ class FilesCluster:
 
     def list_indexed(self, gvk: GroupVersionKind, namespace: str | None, index: Index, key: str) -> Sequence[JSON]:
         """Return the objects of a namespace, or of all, that an index has under a key."""
+        if not (listed := self.list(gvk, namespace)):  # users name namespaces that no file has
+            return ()
         asked = (gvk.group, gvk.kind), namespace, index
         if asked not in self._indexed:
-            self._indexed[asked] = objects_by_key(self.list(gvk, namespace), index)
+            self._indexed[asked] = objects_by_key(listed, index)
         return self._indexed[asked].get(key, ())
 
     def is_namespaced(self, gvk: GroupVersionKind) -> bool | None:

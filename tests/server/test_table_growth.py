@@ -1,0 +1,107 @@
+"""No table of the process grows with reviews whose names never repeat, but those that are bounded.
+
+The server listens with TLS in this process, and answers reviews of each list that a user can lengthen. Afterwards a walk
+over everything that modules and running frames refer to counts the entries of each table, so a table that nobody thought
+of is found, too.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+from tests import census
+from tests.bench import traffic
+from tests.bench.bounds.calls import Connection, Prepared, uid
+from tests.bench.bounds.fresh_reviews import FreshReviews, lists
+from tests.cluster.server import eventually
+from tests.literals import shipped_policies
+from tests.server.asgi import Running
+from tests.server.serving import Pki, listening
+from webhook.admission.review import answer_request
+from webhook.attributes import Attributes, Phase
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
+from webhook.cluster.files import FilesCluster
+from webhook.deadline import Deadline
+from webhook.decisions import Verdict
+from webhook.server.bounded_map import MAX_ENTRIES
+from webhook.server.counters import MOST_STANDING
+from webhook.server.memory_bounds import USER_CACHE_BYTES
+from webhook.user_cache import ENTRY
+
+REVIEWS, EVERY, CALLS_OF_A_CONNECTION = 1_000, 4, 50
+TENANT_MAPS = 12
+MOST_ENTRIES = {
+    "webhook.server.bounded_map.BoundedMap._entries": TENANT_MAPS * MAX_ENTRIES,
+    "webhook.user_cache.TwoGenerationCache.newer": USER_CACHE_BYTES // ENTRY,
+    "webhook.user_cache.TwoGenerationCache._older": USER_CACHE_BYTES // ENTRY,
+    "webhook.server.counters.Counters.standing": MOST_STANDING,
+    "webhook.policy.policy_set.PolicySet._candidate_index": 1_000,
+    "webhook.facts.registry.FactRegistry._of_kinds": 1_000,
+    "re._cache": 512,
+}
+"""The tables that grow with what users send, and the most entries that all of one name have. A row needs a bound in
+docs/caches.md or docs/sizing.md."""
+FEW = 20
+"""How many entries or objects more there may be: those of timers, tasks and frames that are there at the moment."""
+
+Answer = Callable[[Attributes, Phase, Deadline], Verdict]
+
+
+def shipped() -> Answer:
+    policies, cluster = shipped_policies(), ClusterWithAssumedNamespaces(FilesCluster(traffic.context()))
+    policies.compile_ahead_of_requests()
+    return lambda attributes, phase, deadline: answer_request(
+        attributes, policies, cluster, phase=phase, deadline=deadline
+    )
+
+
+def thirds(answer: Answer, folder: Path, third: int = REVIEWS) -> list[census.Census]:
+    """What there is after each third of the reviews; in the first one much is made that is made once."""
+    running, pki, bodies = Running(answer), Pki(folder), FreshReviews(lists(), EVERY)
+    taken: list[census.Census] = []
+    with listening(running, pki.files) as server:
+        to = Connection(server.port, pki.trust(), 30)
+        for number in range(3 * third):
+            path = ("/validate", "/mutate")[number // len(bodies) % 2]
+            assert to.ask(Prepared(path, bodies.body(number), "10s").with_uid(uid(number))).code in {200, 400}
+            if number % CALLS_OF_A_CONNECTION == 0:
+                to.ask(f"GET /{number} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+                to.close()
+            running.stream.seek(0)
+            running.stream.truncate()
+            if (number + 1) % third == 0:
+                to.close()
+                eventually(lambda: not server.listener.server_state.connections)
+                gc.collect()
+                taken.append(census.take(census.roots(), MOST_ENTRIES))
+    return taken
+
+
+def grown_tables(taken: list[census.Census]) -> set[str]:
+    """The tables that grew in the second third and in the last one again: what is made once grows in one of them."""
+    grown = (after.growth(before).items() for before, after in pairwise(taken))
+    second, last = ({name for name, more in each if more > FEW} for each in grown)
+    return (second & last) - set(MOST_ENTRIES)
+
+
+def test_no_table_grows_but_those_that_are_bounded(tmp_path: Path) -> None:
+    taken = thirds(shipped(), tmp_path)
+    assert grown_tables(taken) == set(), "bound the table, or add it to MOST_ENTRIES with its bound"
+    counts = [sum(each.objects.values()) for each in taken]
+    assert min(after - before for before, after in pairwise(counts)) <= FEW, taken[-1].objects - taken[-2].objects
+    for name, most in MOST_ENTRIES.items():
+        assert taken[-1].entries[name] <= most, name
+
+
+def test_a_table_that_grows_is_found(tmp_path: Path) -> None:
+    kept: list[str] = []
+
+    def answer(attributes: Attributes, _phase: Phase, _deadline: Deadline) -> Verdict:
+        kept.append(attributes.name)
+        return Verdict(allowed=True)
+
+    grown = grown_tables(thirds(answer, tmp_path, 100))
+    assert {name.rpartition(".")[2] for name in grown} == {"answer<kept>"}
