@@ -270,6 +270,12 @@ OUTSIDE = {"kustomization.yaml": "resources: [pod.yaml]\n", "pod.yaml": POD.form
         "transformers": ("transformers: [../../outside]\n", "outside"),
         "validators": ("validators: [../../outside]\n", "outside"),
         "an address": ("resources: ['https://host.example/x?ref=v1']\n", "--render-remote lets kustomize fetch"),
+        "an address of git": ("bases: ['git::https://host.example/x']\n", "--render-remote lets kustomize fetch"),
+        "an address in a base": ("resources: [nested]\n", "`https://host.example/n`, which the folder does not have"),
+        "a link that Go cleans away": ("resources: [deep/../../../outside]\n", "outside"),
+        "a file behind a link": ("resources: [p.yaml]\nconfigMapGenerator: [{name: x, files: [leak]}]\n", "failed: "),
+        "what is no YAML": ("resources: [p.yaml]\nx: [\n", "cannot be read"),
+        "a number that nothing holds": ('{"resources": ["p.yaml"], "x": 1e999}', "has a value that cannot be copied"),
         "a short address": ("resources: [github.com/a/b]\n", "--render-remote lets kustomize fetch"),
         "an address of a file": ("patches: [{path: 'http://127.0.0.1:1/x'}]\nresources: [p.yaml]\n", "failed: "),
         "a chart": ("helmCharts: [{name: x, repo: 'https://host.example'}]\n", "--enable-helm"),
@@ -289,7 +295,10 @@ def test_a_kustomization_takes_nothing_from_elsewhere(tmp_path, capsys, text, to
     )
     tree = write_files(tmp_path / "tree", {"k/kustomization.yaml": text, "k/p.yaml": POD.format("p")})
     write_files(tree, {"k/function.yaml": function})
+    write_files(tree, {"k/nested/kustomization.yaml": "resources: ['https://host.example/n']\n", "a/b/c/d": ""})
     (tree / "k" / "link").symlink_to("../../outside")
+    (tree / "k" / "leak").symlink_to("../../outside/pod.yaml")
+    (tree / "k" / "deep").symlink_to("../a/b/c")
     code, names, err = audit(capsys, tree, "--render")
     assert (code, "outside" in names) == (2, False)
     assert "cannot be rendered: " in err
@@ -486,6 +495,16 @@ def test_files_in_odd_places_are_compared(tmp_path, capsys):
         assert audit(capsys, tree / each, "--changed-since", "HEAD")[:2] == (0, set()), each
     (tree / "-x.yaml").write_text(POD.format("changed"))
     assert audit(capsys, tree, "--changed-since", "HEAD")[:2] == (1, {"changed"})
+
+
+@needs_git
+def test_objects_with_parts_that_are_not_read_are_compared(tmp_path, capsys):
+    deep = '{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a", "labels": {"deny": "x"}}, "x": [%s]}'
+    tree = make_repository(tmp_path / "tree", {"a.json": deep % ("[" * 400 + "1e999" + "]" * 400)})
+    assert audit(capsys, tree, "--changed-since", "HEAD")[0] == 0
+    (tree / "a.json").write_text(deep % ("[" * 400 + "2e999" + "]" * 400))
+    code, names, err = audit(capsys, tree, "--changed-since", "HEAD")
+    assert (code in (1, 3), "unchanged" in err) == (True, False), names
 
 
 @needs_git

@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
@@ -217,4 +218,4 @@ def _path_of_file(file: str) -> str:
 
 
 def _digest_of_value(value: JSON) -> bytes:
-    return sha256(json.dumps(value, sort_keys=True).encode()).digest()
+    return sha256(json.dumps(value, sort_keys=True, default=attrgetter("text")).encode()).digest()

@@ -52,7 +52,14 @@ def copy_kustomization(copies: FolderCopies, folder: str, *, with_remote: bool) 
                 value = _value_of_kustomization(copies, copy, posixpath.join(at, name))
                 waiting += _folders_of_kustomization(copies, at, value, with_remote=with_remote)
                 copy.unlink()
-                copy.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+                copy.write_bytes(_json_of_kustomization(value, posixpath.join(at, name)))
+
+
+def _json_of_kustomization(value: dict[str, JSON], file: str) -> bytes:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError):  # a part that was not decoded, or a number that is none
+        raise ProgramError(f"`{file}` has a value that cannot be copied") from None
 
 
 def _value_of_kustomization(copies: FolderCopies, copy: Path, file: str) -> dict[str, JSON]:

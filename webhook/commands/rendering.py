@@ -16,6 +16,7 @@ from typing import Final, Literal
 
 from webhook import yamlfile
 from webhook.cluster import kustomizations
+from webhook.cluster.naming import UNKNOWN
 from webhook.commands.external_programs import ExternalPrograms, Invocation
 from webhook.commands.folder_copies import FolderCopies
 from webhook.commands.kustomization_copies import copy_kustomization
@@ -83,7 +84,11 @@ def _parts_of_kustomization(root: str, by_folder: Mapping[str, kustomizations.Ku
 def _kustomization_of_file(file: InputFile) -> Iterator[kustomizations.Kustomization]:
     """Yield the kustomization of a file; one that cannot be read is reported when it is rendered."""
     path = posixpath.normpath(file.path.as_posix())
-    for document in yamlfile.read_parts(file).documents[:1]:
+    read_file = yamlfile.read_parts(file)
+    if read_file.problems:
+        yield kustomizations.Kustomization(folder=posixpath.dirname(path), taken=(), naming=UNKNOWN)
+        return
+    for document in read_file.documents[:1]:
         if (read := kustomizations.read_kustomization(path, document.value)) and document.value.get(
             "kind"
         ) != "Component":
