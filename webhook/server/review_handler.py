@@ -99,7 +99,9 @@ class ReviewHandler:
         except TimeoutError:
             return await self._answer_unevaluated_in_turn(self._read_head(body, address), call, call.timeout_reason)
         except CallError as error:
-            return await self._answer_unreadable(self._read_head(body, address), call, error)
+            if (readable := self._read_head(body, address)) is None:
+                raise
+            return await self._answer_unreadable(readable, call, error.message)
         except InlineBudgetSpent:
             return await self._by_worker(body, self._read_head(body, address), call)
         if isinstance(answer, AuthorizationQuestion):
@@ -243,8 +245,9 @@ class ReviewHandler:
             return await self._by_worker(given, head, call, known={**known, question: answer})
         if result.outcome == "refused":
             told = result.fields
-            refusal = CallError(int(str(told["code"])), str(told["reason"]), str(told["message"]))
-            return await self._answer_unreadable(head or self._read_head(given, call.address), call, refusal)
+            if (readable := head or self._read_head(given, call.address)) is None:
+                raise CallError(int(str(told["code"])), str(told["reason"]), str(told["message"]))
+            return await self._answer_unreadable(readable, call, str(told["message"]))
         self._scheduler.overruns.record_worker_time(tenant, result.seconds)
         return self._log_and_return_answer(result, call.started)
 
@@ -261,18 +264,13 @@ class ReviewHandler:
         self._note_review("info", "review", {**fields, "lane": "worker", "total_ms": took_ms})
         return result.body
 
-    async def _answer_unreadable(self, head: Attributes | None, call: ReviewCall, error: CallError) -> bytes:
+    async def _answer_unreadable(self, head: Attributes, call: ReviewCall, message: str) -> bytes:
         """Answer by the policies' failurePolicy a review of which the head alone can be read.
 
         An HTTP error would leave it to the failurePolicy of the webhook, which an installation may have on Ignore.
-
-        Raises:
-            CallError: the head cannot be read either.
         """
-        if head is None:
-            raise error
         self._counters.lanes["unreadable",] += 1
-        because = f"it cannot be read: {error.message}"
+        because = f"it cannot be read: {message}"
         return await self._answer_unevaluated_in_turn(head, call, because, fix=REPORT_IT)
 
     async def _answer_unevaluated_in_turn(
