@@ -18,7 +18,7 @@ from typing import IO, Final
 
 from webhook.errors import InputError, Problem
 from webhook.input_files import MAX_BYTES, AnyFile, OpenFile, as_input_file, open_file
-from webhook.yamlfile import shown
+from webhook.yamlfile import decode_text, shown
 
 _BLOCK: Final = 1 << 20
 """Bytes that are read at a time, and about the size of a part."""
@@ -143,7 +143,7 @@ def _start_of_last_document(held: bytearray) -> int:
 
 def _decode_utf8(data: bytes, path: str, above: int) -> str:
     try:
-        return data.decode()
+        return decode_text(data, path)
     except UnicodeDecodeError as error:
         line = above + data.count(b"\n", 0, error.start) + 1
         problem = Problem(message="is not UTF-8 text; expected YAML or JSON", file=shown(path), line=line)

@@ -79,9 +79,14 @@ def decode_any_json(body: bytes, deadline: Deadline) -> JSON:
     Raises:
         ValueError: not JSON.
     """
-    text, parts = _readable_text(body.decode(errors=_INVALID_BYTES), deadline)
+    text, parts = _readable_text(text_of_bytes(body), deadline)
     deadline.check_clock()  # the decoder cannot be interrupted
     return _Decoder(parts).decode(text)
+
+
+def text_of_bytes(data: bytes) -> str:
+    """Return the text of some bytes, with U+FFFD for each byte that is not UTF-8, as Go's decoder has it."""
+    return data.decode(errors=_INVALID_BYTES)
 
 
 def _replace_invalid_bytes(error: UnicodeError) -> tuple[str, int]:

@@ -73,11 +73,6 @@ class Unread(metaclass=_UnreadType):  # noqa: PLW1641 - it has one, which refuse
     def _refuse(self, *_: object) -> NoReturn:
         raise UnreadPartError(self.reason)
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):  # copying and pickling ask for methods that there are not
-            raise AttributeError(name)
-        self._refuse()
-
     def __reduce__(self) -> tuple[type[Unread], tuple[str, str]]:
         return Unread, (self.text, self.reason)
 
@@ -85,6 +80,7 @@ class Unread(metaclass=_UnreadType):  # noqa: PLW1641 - it has one, which refuse
         """Return true: an empty object or list, and 0, are always read."""
         return True
 
+    get = items = keys = values = _refuse
     __hash__ = __len__ = __iter__ = __getitem__ = __contains__ = _refuse
     __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __int__ = __float__ = _refuse
 

@@ -148,7 +148,7 @@ def text(path: AnyFile, max_bytes: int = MAX_BYTES) -> str:
     try:
         data = read_start(path, max_bytes=max_bytes)
         if len(data) <= max_bytes:
-            return data.decode()
+            return decode_text(data, file)
         problem = Problem(message=f"the file is larger than {max_bytes >> 20} MiB; split it", file=file)
     except OSError as error:
         reason = (error.strerror or "unknown cause").lower()
@@ -157,6 +157,20 @@ def text(path: AnyFile, max_bytes: int = MAX_BYTES) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         problem = Problem(message="is not UTF-8 text; expected YAML or JSON", file=file, line=line)
     raise InputError(problem)
+
+
+def decode_text(data: bytes, file: str) -> str:
+    """Return the text of a file; in JSON each byte that is not UTF-8 is U+FFFD, as an API server reads it.
+
+    Raises:
+        UnicodeDecodeError: such a byte in another file.
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        if file.endswith(_JSON) or data.lstrip()[:2] in (b'{"', b"[{"):
+            return jsontext.text_of_bytes(data)
+        raise
 
 
 def shown(path: AnyFile) -> str:

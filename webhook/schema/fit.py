@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 
 from webhook.attributes import JSON
+from webhook.errors import UnreadPartError
 from webhook.schema.types import Fields, Items, Scalar, Type
 
 Fit: TypeAlias = Callable[[JSON], bool]
@@ -47,7 +48,7 @@ def create_type_check(of: Type) -> Fit:
     def fits(value: JSON) -> bool:
         try:
             msgspec.convert(value, wanted)
-        except (msgspec.ValidationError, RecursionError):
+        except (msgspec.ValidationError, RecursionError, UnreadPartError):
             return False
         return True
 

@@ -20,6 +20,7 @@ from webhook.yamltext.confidential import Span, confidential_spans
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LONGEST_SHOWN: Final = 1 << 20
 """The most characters of a document whose lines are shown, because all its nodes are visited first."""
+_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 """Matches what ends a line in YAML 1.1 (b-break)."""
 
@@ -45,9 +46,13 @@ class Extent(NamedTuple):
 
 
 def places_of_json(text: str, column: int) -> Places:
-    """Return the places of one JSON value that begins at this column, from 1; YAML includes all of JSON."""
+    """Return the places of one JSON value that begins at this column, from 1; YAML includes all of JSON but surrogates.
+
+    Lines are shown as they are written.
+    """
     padded = " " * (column - 1) + text
-    return Places(padded, {0: Extent(0, len(padded), 0, 0, (0, column - 1))})
+    extents = {0: Extent(0, len(padded), 0, 0, (0, column - 1))}
+    return Places(_SURROGATE.sub(r"\\ufffd", padded), extents, lines=_BREAK.split(padded))
 
 
 @dataclass(slots=True)
@@ -116,6 +121,8 @@ def _composed(document: str) -> Any:
     except yaml.composer.ComposerError:
         with suppress(yaml.YAMLError):  # written in Python, it refuses tabs that libyaml takes: then no path is found
             return yaml.compose(document, Loader=_RepeatedAnchorLoader)
+        return None
+    except yaml.YAMLError:  # JSON with a character that YAML does not allow
         return None
 
 
