@@ -270,7 +270,7 @@ def test_a_queue_that_one_address_fills_has_room_for_another() -> None:
 
 TOO_LONG = {
     "declared, read and thrown away": ((LIMIT, 1), LIMIT + 1, 2),
-    "declared far too long, not read": ((LIMIT,) * 9, 9 * LIMIT, 0),
+    "declared far too long, only its beginning read": ((LIMIT,) * 9, 9 * LIMIT, 1),
     "streamed, up to its end": ((LIMIT, 10, 10), None, 3),
     "streamed, up to four times the limit": ((LIMIT,) * 9, None, 5),
     "streamed at once": ((LIMIT + 1,), None, 1),

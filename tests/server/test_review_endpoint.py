@@ -58,6 +58,22 @@ REFUSED: dict[str, tuple[str, dict[str, str], bytes, int, str, str]] = {
 }
 
 
+@pytest.mark.parametrize("declared", [True, False], ids=["declared", "streamed"])
+@pytest.mark.parametrize("limit", [2_000, 200_000], ids=["a small limit", "a large one"])
+@pytest.mark.parametrize("times", [1.5, 9], ids=["too large", "far too large"])
+def test_a_review_that_is_too_large_is_left_to_the_policies(declared: bool, limit: int, times: float) -> None:
+    request = {**review_of()["request"], "object": {"x": "y" * int(limit * times)}}
+    body = json.dumps({**review_of(), "request": request}).encode()
+    running = Running(limits=Limits(body_bytes=limit))
+    pieces = [body[start : start + 1_000] for start in range(0, len(body), 1_000)]
+    answer = running.call("POST", "/validate", content=body if declared else _pieces(pieces), headers=JSON_TYPE)
+    assert (answer.status_code, answer.headers["connection"]) == (200, "close")
+    response = answer.json()["response"]
+    assert (response["uid"], response["allowed"]) == ("U", False)
+    assert f"the body is larger than {limit} bytes" in response["status"]["message"]
+    assert running.counters.lanes == {("unread",): 1}
+
+
 @all_rows("path", ["/validate", "/mutate"])
 @all_rows(("method", "headers", "body", "code", "reason", "message"), REFUSED.values(), ids=REFUSED.keys())
 def test_unreadable_calls(

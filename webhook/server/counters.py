@@ -78,8 +78,8 @@ class Counters:
         policy_faults: faults of our own in a policy that was then an evaluation error, by policy, checks and type.
         uncaught: faults of our own that nothing but HTTP 500 answers, by type.
         lanes: reviews by where they were evaluated: inline, worker; inline_overrun were begun inline and given over,
-            unread did not come whole in time; of unreadable ones the head alone could be read; of abandoned ones the
-            client closed the connection before the answer.
+            unread did not come whole in time or were too large; of unreadable ones the head alone could be read; of
+            abandoned ones the client closed the connection before the answer.
         questions: what policies asked the API server with SubjectAccessReviews: answered, unanswered.
         spans: what became of the spans of reviews: sent, failed, dropped.
         workers: worker processes by how they ended: answered, killed (at the deadline), died; not_started are reviews

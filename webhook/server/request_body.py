@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping
+from itertools import islice
 from time import monotonic
 from types import TracebackType
 from typing import Any, Final, Protocol, TypeAlias
@@ -24,7 +25,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from webhook.errors import CallError
 from webhook.server.client_clock import ClientClock
 from webhook.server.connections import CLOCK
-from webhook.server.large_body import LargeBody
+from webhook.server.large_body import BEGINNING_BYTES, LargeBody
 from webhook.server.reading_pace import ReadingPace
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -53,8 +54,8 @@ is sent away: the last of the address that has most of them.
 """
 
 
-class LateBodyError(CallError):
-    """The error for a body that was not whole before the deadline. `came` holds the bytes that arrived."""
+class IncompleteBodyError(CallError):
+    """The error for a body that was not whole before the deadline, or is too large. `came` holds its beginning."""
 
     def __init__(self, error: CallError, came: LargeBody) -> None:
         super().__init__(error.code, error.reason, error.message)
@@ -237,8 +238,9 @@ class BodyReader:
         """Read the whole body and return it.
 
         Raises:
-            CallError: 413 when it is longer than the limit, declared or not; 429 when too many wait.
-            LateBodyError: 429 when its turn did not come before the deadline; 408 when it was not whole by then.
+            CallError: 429 when too many wait.
+            IncompleteBodyError: 413 when it is longer than the limit, declared or not; 429 when its turn did not come
+                before the deadline; 408 when it was not whole by then.
             ClientGone: the client went away.
         """
         try:
@@ -253,13 +255,13 @@ class BodyReader:
     async def _read(self) -> bytes | LargeBody:
         length = self._length
         if length is not None and length > self._limit:
-            raise await self._discard_rest_of_body(length)
+            raise await self._discard_rest_of_body(length, LargeBody(BEGINNING_BYTES))
         if length is not None and length > FREE_BYTES:
             return await self._read_reserved(length, [])
         chunks: list[bytes] = []
         size, more = await self._collect(chunks, 0, FREE_BYTES)
         if size > self._limit:
-            raise await self._discard_rest_of_body(size, more=more)
+            raise await self._discard_rest_of_body(size, LargeBody(BEGINNING_BYTES, chunks), more=more)
         if not more:
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)
         return await self._read_reserved(self._limit, chunks)
@@ -283,13 +285,14 @@ class BodyReader:
         except TimeoutError:
             came = LargeBody(size, chunks) if body is None else body
             chunks.clear()  # which the error would keep with this frame
-            raise LateBodyError(self._late_body_error(), came) from None
+            raise IncompleteBodyError(self._late_body_error(), came) from None
         finally:
             clock.resume_clock()
         if size > self._limit:
+            begun = LargeBody(BEGINNING_BYTES, islice(body.pieces(), 1))
             self._release()
             body.close()
-            raise await self._discard_rest_of_body(size, more=more)
+            raise await self._discard_rest_of_body(size, begun, more=more)
         return body
 
     async def _collect(self, into: _BodyPieces, size: int, most: int) -> tuple[int, bool]:
@@ -315,22 +318,29 @@ class BodyReader:
         await asyncio.sleep(seconds)
         self._clock.resume_clock()
 
-    async def _discard_rest_of_body(self, size: int, *, more: bool = True) -> CallError:
-        """Read and drop the rest of a body that is too long, and return the error for it.
+    async def _discard_rest_of_body(self, size: int, begun: LargeBody, *, more: bool = True) -> CallError:
+        """Read and drop the rest of a body that is too long, and return the error for it with the body's beginning.
 
-        It needs no budget.
+        It needs no budget. Of one that is far too long, its first piece alone is read.
         """
         read = 0 if self._length is not None else size
         most = DRAINED_FACTOR * self._limit
-        while more and size <= most and read <= most and monotonic() < self._deadline:
-            message = await self._next()
-            came = len(message.get("body", b""))
+        while more and monotonic() < self._deadline and (not len(begun) or (size <= most and read <= most)):
+            try:
+                async with asyncio.timeout(self._deadline - monotonic()):
+                    message = await self._next()
+            except TimeoutError:
+                break
+            piece: bytes = message.get("body", b"")
+            begun.append(piece)
+            came = len(piece)
             read += came
             more = message.get("more_body", False)
             if more and (pause := self._budget.discarding.record_read(came, monotonic())):
                 await self._pause_reading(min(pause, max(0.0, self._deadline - monotonic())))
         text = f"the body is larger than {self._limit} bytes (found {max(size, read)})"
-        return CallError(413, "RequestEntityTooLarge", f"{text}; raise --max-body-bytes to take it")
+        error = CallError(413, "RequestEntityTooLarge", f"{text}; raise --max-body-bytes to take it")
+        return IncompleteBodyError(error, begun)
 
     async def _next(self) -> Message:
         message, self._first = self._first or await self._receive(), None

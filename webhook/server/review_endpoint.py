@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from functools import lru_cache
 from time import monotonic
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from urllib.parse import parse_qs
 
 from webhook.admission.respond import encode_failure_status
@@ -29,7 +29,7 @@ from webhook.server.request_body import (
     BodyBudget,
     BodyReader,
     ClientGone,
-    LateBodyError,
+    IncompleteBodyError,
     Receive,
     Scope,
     body_of_single_message,
@@ -63,8 +63,10 @@ class Handler(Protocol):
         """Return the AdmissionReview with the answer; raises CallError when the body cannot be read."""
         ...
 
-    async def answer_incomplete_body(self, came: LargeBody, phase: Phase, arrived: float, address: str) -> bytes | None:
-        """Return the AdmissionReview for a body that did not come whole in time; None when its beginning has no uid."""
+    async def answer_incomplete_body(
+        self, came: LargeBody, phase: Phase, arrived: float, because: str, address: str
+    ) -> bytes | None:
+        """Return the AdmissionReview for a body that was not read whole; None when its beginning has no uid."""
         ...
 
     def record_refused_call(self, phase: Phase, error: CallError) -> None:
@@ -78,6 +80,14 @@ class Handler(Protocol):
     def record_unexpected_error(self, phase: Phase, error: Exception) -> DenialStatus:
         """Note an unexpected error, and return the Status to answer with."""
         ...
+
+
+class _Reply(NamedTuple):
+    """An HTTP code and a body, and whether the connection ends: of a body that is too large the rest was not read."""
+
+    code: int
+    body: bytes
+    ends_connection: bool = False
 
 
 class ReviewEndpoint:
@@ -101,7 +111,7 @@ class ReviewEndpoint:
         arrived = monotonic()
         self.in_flight += 1
         try:
-            code, body = await self._review(scope, receive, phase, arrived)
+            code, body, ends_connection = await self._review(scope, receive, phase, arrived)
         except ClientGone:
             return
         except asyncio.CancelledError as error:
@@ -116,13 +126,13 @@ class ReviewEndpoint:
             headers.append((b"allow", b"POST"))
         if code == 429:
             headers.append((b"retry-after", b"1"))
-        if self._readiness.draining or code == 413:
+        if self._readiness.draining or ends_connection:
             headers.append((b"connection", b"close"))
         await send({"type": "http.response.start", "status": code, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    async def _review(self, scope: Scope, receive: Receive, phase: Phase, arrived: float) -> tuple[int, bytes]:
-        """Return HTTP code and body: 200 for every verdict, a metav1.Status for every error."""
+    async def _review(self, scope: Scope, receive: Receive, phase: Phase, arrived: float) -> _Reply:
+        """Return the reply: 200 for every verdict, a metav1.Status for every error."""
         try:
             length = _check_headers(scope)
             deadline = arrived + _timeout(scope["query_string"], self._limits.timeout_s)
@@ -130,35 +140,39 @@ class ReviewEndpoint:
             if (
                 first is not None and (came := body_of_single_message(first)) is not None
             ):  # without the cost of what follows
-                return 200, await self._handler.answer(came, phase, deadline, client_address(scope))
+                return _Reply(200, await self._handler.answer(came, phase, deadline, client_address(scope)))
             limit, until = self._limits.body_bytes, deadline - _ANSWER_SHARE * (deadline - arrived)
             reading = BodyReader(self.bodies, scope, receive, length=length, limit=limit, deadline=until, first=first)
             async with reading as body:
-                return 200, await self._handler.answer(body, phase, deadline, client_address(scope))
-        except LateBodyError as late:
-            return await self._answer_incomplete_body(late, phase, arrived, client_address(scope))
+                return _Reply(200, await self._handler.answer(body, phase, deadline, client_address(scope)))
+        except IncompleteBodyError as incomplete:
+            return await self._answer_incomplete_body(incomplete, phase, arrived, client_address(scope))
         except CallError as error:
-            self._handler.record_refused_call(phase, error)
-            return error.code, encode_failure_status(
-                DenialStatus(code=error.code, reason=error.reason, message=error.message)
-            )
+            return self._refuse(phase, error)
         except ClientGone:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it is ours: HTTP 500 leaves it to the failurePolicy
             status = self._handler.record_unexpected_error(phase, error)
-            return status.code, encode_failure_status(status)
+            return _Reply(status.code, encode_failure_status(status))
 
     async def _answer_incomplete_body(
-        self, late: LateBodyError, phase: Phase, arrived: float, address: str
-    ) -> tuple[int, bytes]:
+        self, error: IncompleteBodyError, phase: Phase, arrived: float, address: str
+    ) -> _Reply:
         """Answer by the policies' failurePolicy if the beginning of the body names the request, else with an HTTP
         error.
         """
-        answer = await self._handler.answer_incomplete_body(late.came, phase, arrived, address)
-        if answer is not None:
-            return 200, answer
-        self._handler.record_refused_call(phase, late)
-        return late.code, encode_failure_status(DenialStatus(code=late.code, reason=late.reason, message=late.message))
+        is_too_large = error.code == 413
+        late = f"the request was not read whole within {monotonic() - arrived:.2g} s"
+        because = error.message.partition(";")[0] if is_too_large else late
+        answer = await self._handler.answer_incomplete_body(error.came, phase, arrived, because, address)
+        if answer is None:
+            return self._refuse(phase, error)
+        return _Reply(200, answer, ends_connection=is_too_large)
+
+    def _refuse(self, phase: Phase, error: CallError) -> _Reply:
+        self._handler.record_refused_call(phase, error)
+        status = DenialStatus(code=error.code, reason=error.reason, message=error.message)
+        return _Reply(error.code, encode_failure_status(status), ends_connection=error.code == 413)
 
 
 def _check_headers(scope: Scope) -> int | None:

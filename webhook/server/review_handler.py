@@ -113,14 +113,15 @@ class ReviewHandler:
         return await self._by_worker(body, head, call)
 
     async def answer_incomplete_body(
-        self, came: LargeBody, phase: Phase, arrived: float, address: str = ""
+        self, came: LargeBody, phase: Phase, arrived: float, because: str, address: str = ""
     ) -> bytes | None:
-        """Answer a review whose body was not whole before its deadline; None when its beginning names no request."""
+        """Answer a review whose body was not read whole, for its deadline or its size; None when its beginning names no
+        request.
+        """
         attributes = self._read_head(came, address)
         if attributes is None:
             return None
         self._counters.lanes["unread",] += 1
-        because = f"the request was not read whole within {monotonic() - arrived:.2g} s"
         call = ReviewCall(phase, address, arrived, arrived)
         return await self._answer_unevaluated_in_turn(attributes, call, because)
 
