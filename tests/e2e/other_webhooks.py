@@ -20,6 +20,8 @@ from typing import Any
 from certs.issue import authority, serving
 from tests.e2e.apiserver import ApiServer
 from tests.e2e.replicas import until
+from webhook.deadline import Deadline
+from webhook.jsontext import decode_any_json
 
 Patch = Callable[[dict[str, Any]], list[dict[str, Any]]]
 
@@ -67,12 +69,13 @@ class Other:
 
 @dataclass(slots=True)
 class OtherWebhooks:
-    """The server, and each object as it came: by configuration, in the order of the calls."""
+    """The server, and each object as it came: by configuration, in the order of the calls; and the bytes of each call."""
 
     port: int
     bundle: str
     patches: dict[str, Patch] = field(default_factory=dict)
     seen: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
 
     def objects(self, configuration: str) -> list[dict[str, Any]]:
         """What a configuration's webhook was asked about."""
@@ -90,7 +93,9 @@ def other_webhooks(folder: Path) -> Iterator[OtherWebhooks]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            request = json.loads(self.rfile.read(int(self.headers["content-length"])))["request"]
+            sent = self.rfile.read(int(self.headers["content-length"]))
+            request = decode_any_json(sent, Deadline())["request"]
+            others.bodies.append(sent)
             name = self.path.partition("?")[0].strip("/")
             others.seen.append((name, request["object"]))
             patch = others.patches[name](request["object"])
