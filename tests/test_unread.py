@@ -13,8 +13,9 @@ import pytest
 from webhook.cel import CostMeter, Environment, compiled_engine, values
 from webhook.cel.equality import are_equal
 from webhook.cel.types import DYN
+from webhook.deadline import Deadline
 from webhook.errors import EvaluationError, UnreadPartError
-from webhook.unread import Unread
+from webhook.unread import _TOKEN, Unread, cut_deep_parts
 
 DEEP = Unread('{"a":[1,{"b":"x"}]}', "it is deep")
 
@@ -146,3 +147,11 @@ def test_an_expression_beside_a_part_is_evaluated(expression: str, expected: Any
 def test_an_expression_about_what_is_in_a_part_is_an_error(expression: str) -> None:
     with pytest.raises(EvaluationError):
         evaluate(expression)
+
+
+def test_a_text_without_its_end_is_read_once() -> None:
+    """A quote in it would begin another one, which has no end either."""
+    text = "[" * 300 + '"' + '\\"' * 10_000
+    whole, parts = cut_deep_parts(text, 200, "deep", Deadline())
+    assert (whole, [*parts]) == ("[" * 200, [])
+    assert [match.span() for match in _TOKEN.finditer(text, 300)] == [(300, len(text))]

@@ -27,9 +27,6 @@ USES: Mapping[str, tuple[Use, str]] = {
 """How an expression is used, where its module does not show it."""
 
 BOUNDED: Mapping[str, str] = {
-    "webhook.unread._TOKEN": "a string ends with its quote or with the text, so nothing is read twice; each token is "
-    "charged",
-    "webhook.unread._VALUE": "the same",
     "webhook.cel.syntax.lexer._TOKEN": "a token begins where the last one ended; a text without its closing quote is "
     "read to the end of its line, or once for each kind of triple quote; an expression has at most 100,000 characters",
     "webhook.cel.library.url_syntax: re.compile(f'[{characters}]|%(?i:{bytes_})')": "made of constants when the module "
@@ -45,7 +42,6 @@ BOUNDED: Mapping[str, str] = {
     "`devices.yaml`, on at most 1,024 characters of an image",
     "webhook.facts.gpu.devices: re.fullmatch(self.form, name)": "the shipped `devices.yaml`, whose patterns are tried "
     "like these",
-    "webhook.jsontext._TOKEN": "a text that the JSON decoder has read, so every string is closed",
     "webhook.name_faults: re.search(f'[^A-Za-z0-9{re.escape(allowed)}]', name)": "it matches one character",
     "webhook.placeholders._BLANKS[1][1]": "what follows a second `__` would match, so only the last one is read in vain",
     "webhook.problems.text: re.split(f'; (?={re.escape(str(root))}\\\\b)', message)": "a constant text, with the root of "

@@ -24,7 +24,7 @@ from webhook.paths import MAX_DEPTH, FieldPath
 from webhook.unread import Unread, cut_deep_parts
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+', re.DOTALL)
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}:,]|[^\s\[\]{}:,"]+', re.DOTALL)
 _HALF_PAIR: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _HIGH, _LOW = "u[dD][89abAB][0-9a-fA-F]{2}", "u[dD][c-fC-F][0-9a-fA-F]{2}"
 _ESCAPE: Final = re.compile(rf"\\(?:{_HIGH}\\{_LOW}|(?P<half>{_HIGH}|{_LOW})|.)", re.DOTALL)

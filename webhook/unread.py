@@ -17,9 +17,9 @@ from webhook.errors import UnreadPartError
 if TYPE_CHECKING:
     from webhook.deadline import Deadline
 
-_TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.?)*+(?:"|\Z)|[{}\[\]]|NaN|Infinity', re.DOTALL)
+_TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[{}\[\]]|NaN|Infinity', re.DOTALL)
 """Whatever opens or closes a level; a constant that JSON does not have stands for a part that is cut out."""
-_VALUE: Final = re.compile(r'"(?:[^"\\]++|\\.?)*+(?:"|\Z)|[{}\[\]]|[^\s"{}\[\]:,]+', re.DOTALL)
+_VALUE: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[{}\[\]]|[^\s"{}\[\]:,]+', re.DOTALL)
 _CUT: Final = "NaN"
 _TEXT: Final = json.JSONDecoder(strict=False)
 _CONTAINERS: Final = {"{": "}", "[": "]"}

@@ -206,7 +206,7 @@ ANNOTATED = "{rules: [pod-resources/whole-number], owner: us, reason: for now, e
         ("ignoreAnnotations: ['*']", "[[],[],[" * 7_000, "fail", "has no effect because it has 56000 characters"),
         ("ignoreAnnotations: ['*']", f"{ANNOTATED}{' ' * 1_000}", "fail", "at most 1000 are read: shorten it"),
         ("ignoreAnnotations: ['*']", f"[{ANNOTATED}, {ANNOTATED}]", "skip", ""),
-        ("ignoreAnnotations: ['*']", "[" * 999, "fail", "cannot be read (nested too many levels deep)"),
+        ("ignoreAnnotations: ['*']", "[" * 300 + "]" * 300, "fail", "nested deeper than 200 levels"),
     ],
 )
 def test_objects_may_except_themselves_only_where_the_configuration_allows_it(

@@ -14,9 +14,10 @@ from webhook import yamlfile
 from webhook.attributes import JSON, NAME_LABEL, parse_group_kind
 from webhook.configuration.model import ExceptionRecord, FileConfiguration, IgnoredObjects, RuleException
 from webhook.deadline import Deadline
-from webhook.errors import BudgetExceeded, InputError
+from webhook.errors import BudgetExceeded, InputError, UnreadPartError
 from webhook.manifests.label_selectors import Labels, compile_selector, labels_of
 from webhook.model_errors import describe_model_error
+from webhook.unread import refuse_unread_part
 
 ANNOTATION: Final = "claimgate.dev/ignore"
 MOST_CHARACTERS: Final = 1_000
@@ -108,10 +109,10 @@ def _exceptions_of_annotation(
         deadline.require_time_for_call(len(text) * _CHARACTER_S)
         (document,) = yamlfile.load(text)
         value = document.value if isinstance(document.value, list) else [document.value]
-        return [ExceptionRecord.model_validate_json(json.dumps(each)) for each in value], ""
+        return [ExceptionRecord.model_validate_json(json.dumps(each, default=refuse_unread_part)) for each in value], ""
     except BudgetExceeded:
         return (), "has no effect because there was no time to read it"
-    except (InputError, ValueError, RecursionError) as error:
+    except (InputError, ValueError, UnreadPartError) as error:
         wanted = "write rules, owner, reason and expires, such as "
         example = "{rules: [pod-resources/whole-number], owner: ml-team, reason: migration, expires: 2027-01-31}"
         return (), f"cannot be read ({_reason_of_error(error)}): {wanted}{example}"
