@@ -156,7 +156,7 @@ def test_lines_that_are_no_events_are_told_and_the_others_judged(tmp_path, capsy
     out, err = capsys.readouterr()
     assert json.loads(out)["requests"] == 2
     assert f"error: {log}:1: not an audit event: expected an Event of audit.k8s.io, found kind `Pod`" in err
-    assert f"error: {log}:2: not an audit event: invalid character" in err
+    assert f"error: {log}:2: not an audit event: expecting value" in err
     assert f"error: {tmp_path / 'absent'}: no such file or folder" in err
 
 
