@@ -58,9 +58,12 @@ def _python() -> None:
 
 
 def lock_of_release(wheel: Path) -> str:
-    """The lock file for `pip install --no-deps --require-hashes -r`: all dependencies, and claimgate itself."""
+    """The lock file for `pip install --no-deps --require-hashes -r`: all dependencies, and the wheel beside it.
+
+    The wheel is named by its file: public indexes have another package of the name claimgate.
+    """
     dependencies = (ROOT / "requirements.lock").read_text()
-    return f"claimgate=={VERSION} \\\n    --hash=sha256:{_sha256(wheel)}\n{dependencies}"
+    return f"./{wheel.name} \\\n    --hash=sha256:{_sha256(wheel)}\n{dependencies}"
 
 
 def check(lock: Path) -> None:
@@ -68,8 +71,7 @@ def check(lock: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         pip = [f"{folder}/bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        locked = ["--no-deps", "--require-hashes", "--find-links", str(lock.parent), "-r", str(lock)]
-        subprocess.run([*pip, *locked], check=True)
+        subprocess.run([*pip, "--no-deps", "--require-hashes", "-r", str(lock)], cwd=lock.parent, check=True)
         for arguments in (["version"], ["explain", "gpu-portable/all"], ["policies", "check"], ["demo"]):
             done = subprocess.run(
                 [f"{folder}/bin/claimgate", *arguments], cwd=folder, capture_output=True, text=True, check=False
