@@ -17,13 +17,13 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from webhook import yamlfile
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cli import run_command_line
 from webhook.export.webhook_rules import matched_resources_of_policies
 from webhook.manifests.custom_resource_definitions import custom_resource_definitions
 from webhook.policy.load import Options, load_policy_set
 from webhook.workloads import table
+from webhook.yamltext import yamlfile
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"

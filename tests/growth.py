@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any, TypeAlias
 
 from tests.literals import TABLE
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 
 Make: TypeAlias = Callable[[int], JSON]
 TRAINER = "trainer.kubeflow.org/v1alpha1"

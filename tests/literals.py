@@ -4,12 +4,12 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from webhook import shipped
-from webhook.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo
+from webhook.apimachinery.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo
 from webhook.facts.registry import SHIPPED
+from webhook.input import shipped
 from webhook.policy.load import Options, load_documents, load_policy_set
 from webhook.workloads import table
-from webhook.yamlfile import Document
+from webhook.yamltext.yamlfile import Document
 
 GROUP = "admissionregistration.k8s.io/v1"
 TABLE = table.load_table()

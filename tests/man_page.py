@@ -8,8 +8,7 @@ from pathlib import Path
 import typer
 
 from webhook import __version__
-from webhook.typer_application import create_typer_application
-from webhook.verbs import EXIT_CODES, VERBS
+from webhook.typer_application import EXIT_CODES, VERBS, create_typer_application
 
 PAGE = Path(__file__).parents[1] / "deploy" / "claimgate.1"
 

@@ -18,10 +18,10 @@ import yaml
 
 from tests.literals import shipped_policies
 from webhook.deadline import Deadline
-from webhook.decisions import ValidationAction
 from webhook.policy.compiled import Binding, Policy
-from webhook.problems.actions import EFFECTS, Chosen, action_for_problem, actions_of_param, actions_within_binding
-from webhook.problems.rule import Rule
+from webhook.rules.actions import EFFECTS, Chosen, action_for_problem, actions_of_param, actions_within_binding
+from webhook.rules.decisions import ValidationAction
+from webhook.rules.rule import Rule
 
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "tests" / "data" / "released_actions.txt"

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "caches.md").read_text()
 DECORATORS = ("cache", "lru_cache", "cache_for_short_texts")
 TABLE = "TwoGenerationCache"
-IMPLEMENTS = "short_texts"
+IMPLEMENTS = "caches"
 """The module of `cache_for_short_texts`, which uses one for every function that it decorates."""
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.facts.subjects import POD
 from tests.literals import TABLE
 from webhook.admission import fixtures
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import STEP, Deadline
 from webhook.evaluation.object_decoding import decode_patched_object
@@ -24,14 +24,13 @@ from webhook.facts.dra.requests import read_requests
 from webhook.facts.dra.types import ResourceClaim
 from webhook.facts.gpu.resources import count_gpus_of_json_resources
 from webhook.facts.jobset.checks import check_job_set
-from webhook.facts.ray.num_gpus import validate_num_gpus
-from webhook.facts.ray.ray import ray_cluster_spec_of
+from webhook.facts.ray.ray import ray_cluster_spec_of, validate_num_gpus
 from webhook.facts.subject import Subject
 from webhook.facts.training_jobs.autoscaler import max_pods_of_job
 from webhook.facts.training_jobs.typed_job import read_job
 from webhook.facts.view import ClusterView
 from webhook.facts.volcano_objects.types import Job
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 from webhook.schema import decode
 from webhook.schema.types import Items as ListOf
 from webhook.schema.values import ValueDeclarations

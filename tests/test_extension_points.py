@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.problems.test_policies import article, param, policies, said
-from webhook import yamlfile
+from tests.rules.test_policies import article, param, policies, said
 from webhook.admission.fixtures import attributes_of_object
-from webhook.attributes import JSON, Phase
+from webhook.apimachinery.attributes import JSON, Phase
 from webhook.cli import run_command_line
 from webhook.cluster.files import FilesCluster
 from webhook.evaluation.validating import validating_decisions
 from webhook.policy.load import Options, load_documents
 from webhook.workloads import table
+from webhook.yamltext import yamlfile
 
 ROW = "- {group: x.io, versions: [v1], kind: Batch, resource: batches, podSets: [{name: main, template: spec.pod}]}"
 POLICY = """

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from webhook.extras import EXTRAS, install_hint_for_module
-from webhook.verbs import VERBS
+from webhook.cli import EXTRAS, install_hint_for_module
+from webhook.typer_application import VERBS
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

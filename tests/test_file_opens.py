@@ -59,7 +59,7 @@ def opens_of_page():
 def test_the_page_lists_every_place_that_opens_a_file():
     lacking = sorted(opens_of_program() - opens_of_page())
     assert not lacking, (
-        f"say in {PAGE.name} what these open and who bounds it, or open by webhook/input_files.py: {lacking}"
+        f"say in {PAGE.name} what these open and who bounds it, or open by webhook/yamltext/input_files.py: {lacking}"
     )
 
 

@@ -17,7 +17,7 @@ import yaml
 
 from tests import hostile_folder as hostile_folder_files
 from tests import man_page, release, verbs_page
-from webhook.verbs import VERBS
+from webhook.typer_application import VERBS
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent

@@ -10,7 +10,7 @@ FILES = [*sorted((ROOT / "webhook").rglob("*.py")), *sorted((ROOT / "certs").glo
 HOUSE_WORDS = {"desk", "tally", "purse", "room", "rooms", "beside", "around", "surroundings"}
 RIDDLES = re.compile(r"(?<![Tt]here )\b(is|are) no (?!longer\b|such\b)|(?<!\.)\b1 \w{3,}s\b")
 """`is no number` for `is not a number`, and a plural after 1."""
-SAYS_WHAT_IS_FOUND = {"problem", "rule", "check", "explanation", "node_claims"}
+SAYS_WHAT_IS_FOUND = {"problem", "rule", "check", "explanation", "train_job_claims"}
 """Modules with a field or parameter `found`, as a Problem has; elsewhere a variable says what was found."""
 
 NAMED_BY_CEL = {"webhook/cel/library/optional.py"}

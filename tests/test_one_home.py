@@ -7,16 +7,17 @@ from collections import Counter
 
 import pytest
 
-from webhook import shipped, yamlfile
 from webhook.facts.registry import SHIPPED, rules_of_package
+from webhook.input import shipped
+from webhook.yamltext import yamlfile
 
 PACKAGE = pathlib.Path(__file__).parent.parent / "webhook"
 HOMES = {
-    "names that Kubernetes accepts": (r"\[-a-z0-9\]\*", {"names.py"}),
-    "what a list of the API is": (r"[(]\"List\"[)]", {"object_lists.py"}),
+    "names that Kubernetes accepts": (r"\[-a-z0-9\]\*", {"apimachinery/names.py"}),
+    "what a list of the API is": (r"[(]\"List\"[)]", {"apimachinery/object_lists.py"}),
     "releases of Trainer": (r"Final\[Release\] = \(2,", {"facts/assumptions.py", "facts/train_job_pods/releases.py"}),
-    "the label of every namespace": (r"kubernetes\.io/metadata\.name", {"attributes.py"}),
-    "kinds without a namespace": (r"VolumeAttributesClass", {"cluster/cluster_scoped.py"}),
+    "the label of every namespace": (r"kubernetes\.io/metadata\.name", {"apimachinery/attributes.py"}),
+    "kinds without a namespace": (r"VolumeAttributesClass", {"cluster/known_kinds.py"}),
 }
 
 

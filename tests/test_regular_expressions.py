@@ -17,7 +17,7 @@ import pytest
 from tests import user_text_page
 from tests.backtracking import Use, why_not_linear
 from tests.regular_expressions import ROOT, Expression, find_expressions
-from webhook.facts.device_failures.liveness import read_model_server_patterns
+from webhook.facts.device_failures.probes import read_model_server_patterns
 from webhook.facts.gpu.devices import read_device_catalogue
 from webhook.facts.volcano.commands import _ASSIGNED, _READ_INTO
 

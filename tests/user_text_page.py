@@ -15,13 +15,16 @@ _ENDS = "<!-- end -->"
 
 USES: Mapping[str, tuple[Use, str]] = {
     "webhook.cel.library.moments._TERM": (Use.IN_A_ROW, "`_sum_duration_terms` ends at the first text that is no term"),
-    "webhook.paths._STEP": (Use.IN_A_ROW, "`_longest_path_and_end` ends at the first text that is no step"),
-    "webhook.source_line._WORD": (Use.BEGINNING, "`source_line` tries it at one place of a line"),
-    "webhook.names.DNS_LABEL": (Use.WHOLE, "passed on for its text alone"),
-    "webhook.names.DNS_SUBDOMAIN": (Use.WHOLE, "passed on for its text alone"),
-    "webhook.names.DNS_1035_LABEL": (Use.WHOLE, "passed on for its text alone"),
-    "webhook.names._KEY": (Use.WHOLE, "passed on for its text alone"),
-    "webhook.names._LABEL_VALUE": (Use.WHOLE, "passed on for its text alone"),
+    "webhook.apimachinery.paths._STEP": (
+        Use.IN_A_ROW,
+        "`_longest_path_and_end` ends at the first text that is no step",
+    ),
+    "webhook.yamltext.source_line._WORD": (Use.BEGINNING, "`source_line` tries it at one place of a line"),
+    "webhook.apimachinery.names.DNS_LABEL": (Use.WHOLE, "passed on for its text alone"),
+    "webhook.apimachinery.names.DNS_SUBDOMAIN": (Use.WHOLE, "passed on for its text alone"),
+    "webhook.apimachinery.names.DNS_1035_LABEL": (Use.WHOLE, "passed on for its text alone"),
+    "webhook.apimachinery.names._KEY": (Use.WHOLE, "passed on for its text alone"),
+    "webhook.apimachinery.names._LABEL_VALUE": (Use.WHOLE, "passed on for its text alone"),
     "webhook.workloads.mistakes._NAMES": (Use.WHOLE, "`_mistakes_of_row` matches whole names"),
 }
 """How an expression is used, where its module does not show it."""
@@ -36,17 +39,17 @@ BOUNDED: Mapping[str, str] = {
     "webhook.commands.test: re.compile(text)": "who runs `claimgate test --run` writes it",
     "webhook.cluster.decoding._TOKEN": "JSON of the API server, of at most 16 MiB; a string without its end is the last",
     "webhook.facts.command_lines.shell_words._ALONE": "a word that does not match is read whole by `_PLAIN` next",
-    "webhook.facts.device_failures.liveness: re.compile('|'.join(document.value[each]))": "the shipped "
+    "webhook.facts.device_failures.probes: re.compile('|'.join(document.value[each]))": "the shipped "
     "`model_servers.yaml`, whose patterns are tried like these",
     "webhook.facts.gpu.devices: re.compile('|'.join(map(translate, patterns)))": "the shipped shell patterns of "
     "`devices.yaml`, on at most 1,024 characters of an image",
     "webhook.facts.gpu.devices: re.fullmatch(self.form, name)": "the shipped `devices.yaml`, whose patterns are tried "
     "like these",
-    "webhook.name_faults: re.search(f'[^A-Za-z0-9{re.escape(allowed)}]', name)": "it matches one character",
-    "webhook.placeholders._BLANKS[1][1]": "what follows a second `__` would match, so only the last one is read in vain",
-    "webhook.problems.text: re.split(f'; (?={re.escape(str(root))}\\\\b)', message)": "a constant text, with the root of "
+    "webhook.apimachinery.names: re.search(f'[^A-Za-z0-9{re.escape(allowed)}]', name)": "it matches one character",
+    "webhook.yamltext.placeholders._BLANKS[1][1]": "what follows a second `__` would match, so only the last one is read in vain",
+    "webhook.rules.text: re.split(f'; (?={re.escape(str(root))}\\\\b)', message)": "a constant text, with the root of "
     "a path of the catalogue ahead",
-    "webhook.rule_pages._HEADING": "pages of the package",
+    "webhook.rules.pages._HEADING": "pages of the package",
     "webhook.server.review_endpoint._PART": "a text that `_DURATION` has matched, of a request's head (16 KiB)",
     "webhook.yamltext.block_lines._ITEMS": "a list that `_LINE` has matched, so every string is closed",
 }

@@ -9,8 +9,7 @@ from typing import Any
 
 import typer
 
-from webhook.typer_application import create_typer_application
-from webhook.verbs import EXIT_CODES, VERBS
+from webhook.typer_application import EXIT_CODES, VERBS, create_typer_application
 
 PAGE = Path(__file__).parents[1] / "docs" / "verbs.md"
 _HEAD = """# Verbs

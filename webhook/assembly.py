@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from webhook import documents, releases, shipped, yamlfile
-from webhook.attributes import JSON
+from webhook.apimachinery import releases
+from webhook.apimachinery.attributes import JSON
 from webhook.cluster.file_tree import FileTree
 from webhook.cluster.files import FilesCluster
-from webhook.configuration.read import ConfigurationFile
 from webhook.errors import ConfigurationError, InputError, Problem
-from webhook.input_files import InputFile
+from webhook.input import documents, shipped
+from webhook.manifests.configuration_file import ConfigurationFile
 from webhook.policy.configured_rules import apply_configuration_to_policies
 from webhook.policy.load import (
     EngineName,
@@ -28,6 +28,8 @@ from webhook.policy.policy_set import PolicySet
 from webhook.policy.unbound import with_default_bindings
 from webhook.settings.shared import Settings
 from webhook.workloads import table
+from webhook.yamltext import yamlfile
+from webhook.yamltext.input_files import InputFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,19 +1,46 @@
 """The command line: runs a verb, and prints every error that a person can cause in one form, never as a traceback.
 
-Knows nothing of evaluation. What only prints a text that was written ahead is answered before Typer is
-imported, which takes most of the time of a start.
+Knows nothing of evaluation. A text that was written ahead is printed before Typer is imported, because that import is
+most of the time of a start. Knows which extra of the distribution brings a package that is missing.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
-from webhook import terminal
 from webhook.errors import ClaimgateError, ConfigurationError
-from webhook.extras import install_hint_for_module
+from webhook.text import terminal
+
+EXTRAS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {
+        "serve": frozenset(
+            {"fastapi", "starlette", "uvicorn", "uvloop", "httptools", "prometheus_client", "cryptography", "httpx"}
+        ),
+        "live": frozenset({"kubernetes", "urllib3"}),
+        "celpy": frozenset({"celpy"}),
+        "otel": frozenset({"opentelemetry"}),
+        "ray": frozenset({"ray", "fsspec"}),
+    }
+)
+"""The packages of each extra, by the name that is imported."""
+
+
+def install_hint_for_module(module: str | None) -> str:
+    """Say which extra to install for a module that cannot be found; "" where no extra brings it.
+
+    Args:
+        module: its name as ModuleNotFoundError has it, such as `fastapi.responses`.
+    """
+    package = (module or "").partition(".")[0]
+    for extra, packages in EXTRAS.items():
+        if package in packages:
+            return f"this needs the package {package}, which is not installed: pip install 'claimgate[{extra}]'"
+    return ""
+
 
 _INTERRUPTED: Final = 130  # 128 + SIGINT, as shells report it
 _BROKEN_PIPE: Final = 141  # 128 + SIGPIPE: the reader of stdout went away, so nobody has the whole answer
@@ -100,7 +127,7 @@ def text_written_ahead(arguments: Sequence[str]) -> str | None:
 
             return version_text()
         case ["explain", *names] if names and not any(name.startswith("-") for name in names):
-            from webhook.rule_pages import sections_about_rules
+            from webhook.rules.pages import sections_about_rules
 
             return sections_about_rules(names)
     return None

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from traceback import FrameSummary
 from typing import Final
 
-from webhook.terminal import message_lines
+from webhook.text.terminal import message_lines
 
 
 class ClaimgateError(Exception):

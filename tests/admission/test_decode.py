@@ -12,11 +12,11 @@ from tests.rows import all_rows
 from tests.test_charged_walks import Looks
 from webhook.admission.decode import decode_request, decode_request_without_objects, decode_review, decode_review_bytes
 from webhook.admission.json_bounds import takes_long_to_decode
-from webhook.attributes import GroupVersionKind, GroupVersionResource, Operation, UserInfo
+from webhook.apimachinery.attributes import GroupVersionKind, GroupVersionResource, Operation, UserInfo
+from webhook.apimachinery.paths import MAX_DEPTH
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, CallError
-from webhook.paths import MAX_DEPTH
-from webhook.unread import Unread
+from webhook.yamltext.unread import Unread
 
 REVIEWS = sorted((Path(__file__).parents[1] / "data" / "reviews").glob("*.json"))
 

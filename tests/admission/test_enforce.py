@@ -14,9 +14,9 @@ from webhook.admission.enforce import (
     verdict_of_decisions,
     without_control_characters,
 )
-from webhook.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation
-from webhook.decisions import Decision, ValidationAction
-from webhook.problem import Problem
+from webhook.apimachinery.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation
+from webhook.rules.decisions import Decision, ValidationAction
+from webhook.rules.problem import Problem
 
 DENY, WARN, AUDIT = ValidationAction.DENY, ValidationAction.WARN, ValidationAction.AUDIT
 

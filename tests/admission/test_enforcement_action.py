@@ -8,15 +8,14 @@ import pytest
 
 from tests.admission.test_enforce import ADMITTED, AUDIT, DENY, WARN, attributes, denial
 from webhook import assembly
-from webhook.admission.enforce import FAILURE_KEY, verdict_of_decisions
-from webhook.admission.enforcement_action import limit_actions
+from webhook.admission.enforce import FAILURE_KEY, limit_actions, verdict_of_decisions
 from webhook.admission.interrupt import NotEvaluated, answer_unevaluated_request
 from webhook.admission.review import answer_request
-from webhook.attributes import POD, GroupVersionResource, Phase
+from webhook.apimachinery.attributes import POD, GroupVersionResource, Phase
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.decisions import ValidationAction
 from webhook.evaluation.review_options import ReviewOptions
+from webhook.rules.decisions import ValidationAction
 from webhook.settings.shared import Settings
 
 POLICIES = assembly.assemble_policies_and_context(Settings()).policies

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from webhook.admission.fixtures import attributes_of_fixture, attributes_of_object
-from webhook.attributes import GroupVersionKind, GroupVersionResource, Operation
+from webhook.apimachinery.attributes import GroupVersionKind, GroupVersionResource, Operation
 from webhook.errors import CallError
 from webhook.workloads.plurals import plural_of_kind
 

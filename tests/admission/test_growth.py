@@ -12,7 +12,7 @@ from tests.growth import LISTS, review
 from tests.literals import shipped_policies
 from webhook.admission.decode import decode_review
 from webhook.admission.review import answer_request as answer
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline

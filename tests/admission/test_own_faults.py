@@ -10,13 +10,13 @@ from tests.literals import job, mutating, namespace, pod, policies, request, shi
 from tests.server.asgi import Running, review_of
 from tests.server.test_pages import samples
 from webhook.admission.review import answer_request
-from webhook.attributes import Attributes, Phase
+from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
-from webhook.decisions import ValidationAction, Verdict
 from webhook.facts.packages import FactPackage
 from webhook.facts.registry import SHIPPED, FactRegistry
 from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import ValidationAction, Verdict
 from webhook.server.request_body import FREE_BYTES
 
 REGISTRY = FactRegistry(

@@ -17,8 +17,8 @@ from webhook.admission.respond import (
     next_free_name,
     sanitize_audit_annotations,
 )
-from webhook.attributes import Operation, Phase
-from webhook.decisions import DenialStatus, Verdict
+from webhook.apimachinery.attributes import Operation, Phase
+from webhook.rules.decisions import DenialStatus, Verdict
 
 TABLE = json.loads((Path(__file__).parents[1] / "data" / "cases" / "webhook_response_verification.json").read_text())
 ALLOWED = Verdict(allowed=True)

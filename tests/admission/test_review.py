@@ -9,7 +9,7 @@ import pytest
 from tests.literals import shipped_policies
 from webhook.admission.decode import decode_review_bytes
 from webhook.admission.review import answer_request
-from webhook.attributes import JSON, Attributes, Phase
+from webhook.apimachinery.attributes import JSON, Attributes, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.evaluation import validating
 from webhook.policy.policy_set import PolicySet

@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 
 from tests.literals import pod, request
-from webhook import shipped
+from webhook.admission.respond import with_rule_links
 from webhook.admission.review import answer_request
-from webhook.admission.rule_links import with_rule_links
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
-from webhook.decisions import Verdict
 from webhook.evaluation.review_options import ReviewOptions
+from webhook.input import shipped
 from webhook.policy.load import Options, load_policy_set
 from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import Verdict
 from webhook.workloads import table
 
 ADDRESS = "https://docs.example.com/claimgate/"

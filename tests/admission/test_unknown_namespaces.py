@@ -8,11 +8,11 @@ import pytest
 
 from tests.literals import mutating, policies, request, validating
 from webhook.admission.review import answer_request
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.configuration.model import FileConfiguration
 from webhook.errors import LookupFailed
+from webhook.manifests.configuration_model import FileConfiguration
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "new"}, "spec": {"containers": []}}
 NOT_IN = {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["a"]}]}

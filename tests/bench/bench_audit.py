@@ -34,7 +34,7 @@ from random import Random
 from typing import Final
 
 from tests.fuzz.yaml_readers import corpus
-from webhook import yamlfile
+from webhook.yamltext import yamlfile
 
 MANIFESTS: Final = Path(__file__).parents[1] / "data" / "manifests"
 POLICIES: Final = 16

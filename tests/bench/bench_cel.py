@@ -20,9 +20,9 @@ import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
+from webhook.apimachinery.quantity import parse_quantity
 from webhook.cel import CostMeter, Environment, compiled_engine
 from webhook.cel.types import BOOL, DYN, STRING, Structure, list_of, map_of, object_type
-from webhook.quantity import parse_quantity
 
 EXPRESSIONS: dict[str, str] = {
     "a claims, one of two names": (

@@ -20,13 +20,13 @@ from time import monotonic, perf_counter
 
 from tests.bench.job_traffic import CLASS, claim_template, runtime
 from tests.growth import LISTS, Make, longest, review
-from webhook import shipped
 from webhook.admission.decode import decode_review_bytes
 from webhook.admission.review import answer_request as answer
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
+from webhook.input import shipped
 from webhook.policy.load import Options, load_policy_set
 from webhook.policy.policy_set import PolicySet
 from webhook.workloads import table

@@ -15,11 +15,11 @@ import time
 from statistics import median
 
 from webhook.admission.fixtures import attributes_of_object
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.facts.assumptions import ClusterAssumptions
-from webhook.facts.kueue.preflight import predict_admission
+from webhook.facts.kueue.fact import predict_admission
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from tests.bench.bench_audit import Run, measured
 from tests.cluster.server import ApiServer
-from webhook import yamlfile
+from webhook.yamltext import yamlfile
 
 NAMESPACES: Final = 100
 POLICIES: Final = Path(__file__).parents[2] / "policies"

@@ -27,7 +27,7 @@ from tests.bench.bench_growth import review
 from tests.bench.loop_time import loop_time
 from tests.bench.measuring import ROOT
 from webhook import assembly
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.settings.shared import Settings
 
 LARGEST_MANIFEST: Final = 20_000

@@ -30,7 +30,7 @@ from tests.bench.bench_long_texts import LINES, Path, objects
 from tests.bench.loop_time import LoopTime, collect_garbage_as_the_server, loop_time
 from tests.bench.measuring import ROOT
 from webhook import assembly
-from webhook.attributes import GroupVersionKind, Phase
+from webhook.apimachinery.attributes import GroupVersionKind, Phase
 from webhook.schema import type_of
 from webhook.schema.types import Fields, Items, Type
 from webhook.settings.shared import Settings

@@ -15,12 +15,12 @@ from typing import Any
 from tests.bench import traffic
 from webhook.admission.decode import decode_review_bytes
 from webhook.admission.review import answer_request
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.policy.load import Options, load_documents
 from webhook.policy.policy_set import PolicySet
 from webhook.workloads import table
-from webhook.yamlfile import Document
+from webhook.yamltext.yamlfile import Document
 
 COUNTS = (0, 1, 16, 64, 256)
 ROUNDS = 15

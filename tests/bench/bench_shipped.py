@@ -21,12 +21,12 @@ from pathlib import Path
 from time import perf_counter
 
 from tests.bench import traffic
-from webhook import shipped
 from webhook.admission import decode as admission
 from webhook.admission.review import answer_request
-from webhook.attributes import Attributes, Phase
+from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.input import shipped
 from webhook.policy.load import Options, load_policy_set
 from webhook.policy.policy_set import PolicySet
 from webhook.workloads import table

@@ -24,11 +24,11 @@ from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 from webhook import assembly
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.connection import connect_to_cluster
 from webhook.cluster.interest import EVERY, interest_in_fields
 from webhook.cluster.watch import WatchCluster
-from webhook.logs import Log
+from webhook.logs.structured import Log
 from webhook.settings.shared import Settings
 
 MEGABYTE, TEN_KB = 1 << 20, 10_000

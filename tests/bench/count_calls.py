@@ -13,13 +13,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-from webhook import shipped
 from webhook.admission.decode import decode_review_bytes
 from webhook.admission.respond import encode_response
 from webhook.admission.review import answer_request
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.input import shipped
 from webhook.policy.load import Options, load_policy_set
 from webhook.workloads import table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 
 TRAINJOB_SIZE: Final = 60_000
 JOBSET_SIZE: Final = 50_000

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from webhook.admission.decode import decode_review_bytes
 from webhook.admission.review import answer_request
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.errors import InlineBudgetSpent, InputError
 from webhook.server.inline_slice import LIGHT_S, InlineTimeSlice
 

@@ -28,14 +28,15 @@ from time import perf_counter
 from types import FrameType
 from typing import Any, Final
 
-from webhook import assembly, documents
+from webhook import assembly
 from webhook.admission import fixtures
 from webhook.admission.decode import decode_review_bytes
-from webhook.admission.envelope import review_of_attributes as envelope
+from webhook.admission.decode import review_of_attributes as envelope
 from webhook.admission.respond import encode_response
 from webhook.admission.review import answer_request
-from webhook.attributes import Attributes, Phase
+from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.errors import InputError
+from webhook.input import documents
 from webhook.settings.shared import Settings
 
 ROOT: Final = Path(__file__).parents[2]
@@ -135,7 +136,7 @@ def _profiled(run: Callable[[], object], times: int) -> pstats.Stats:
 
 
 def _name(file: str, line: int, function: str) -> str:
-    """`webhook/paths.py:12 get`, or the name of what is built into Python."""
+    """`webhook/apimachinery/paths.py:12 get`, or the name of what is built into Python."""
     if file == "~":
         return function
     path = Path(file)

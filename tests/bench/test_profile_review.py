@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.bench.profile_review import answering, own_times, passed, show
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
+from webhook.apimachinery.paths import get
 from webhook.errors import InputError
-from webhook.paths import get
 from webhook.settings.shared import Settings
 
 RECORDED = Path(__file__).parents[1] / "data/reviews/controller-replicaset-controller-create-pods.json"
@@ -17,7 +17,10 @@ POLICIES = Settings(only=(Path(__file__).parents[2] / "policies/claims-exactly-o
 
 def test_it_counts_functions_of_the_project_alone():
     result = passed(lambda: [json.loads("{}"), get({"a": 1}, ("a",)), get({"a": 1}, ("b",))])
-    assert (result.modules, result.functions) == ({"webhook.paths"}, {("webhook.paths", "get")})
+    assert (result.modules, result.functions) == (
+        {"webhook.apimachinery.paths"},
+        {("webhook.apimachinery.paths", "get")},
+    )
     assert (result.calls, result.changes) == (2, 1)
 
 

@@ -8,7 +8,7 @@ from tests.bench import traffic
 from tests.literals import shipped_policies
 from webhook.admission.decode import decode_review_bytes
 from webhook.admission.review import answer_request
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
 
 SIZES = {"plain Pod": 6, "GPU Pod": 6, "claim Pod": 6, "TrainJob 60 KB": 60, "JobSet 50 KB": 50, "Volcano Job": 9}

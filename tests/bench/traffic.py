@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.bench import job_traffic
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 
 RECORDED: Final = Path(__file__).parents[1] / "data" / "reviews" / "controller-replicaset-controller-create-pods.json"
 POD_SIZE: Final = 6_000

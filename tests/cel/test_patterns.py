@@ -20,7 +20,7 @@ from webhook.cel.library.patterns import (
 from webhook.cel.types import STRING
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, CompileError, TooLargeToCompile
-from webhook.user_cache import bytes_of_all_caches
+from webhook.text.caches import bytes_of_all_caches
 
 LARGE = r"\pL{100}"
 """Forty thousand instructions: too many for the event loop."""

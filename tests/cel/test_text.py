@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook import shipped, yamlfile
 from webhook.cel import corpus
 from webhook.cel.environment import Environment
 from webhook.cel.syntax.parser import parse
@@ -16,6 +15,8 @@ from webhook.cel.syntax.text import source_text
 from webhook.cel.syntax.tree import Call, Ident, ListNode, Literal, Macro, MapEntry, MapNode, Select
 from webhook.cel.values import UInt
 from webhook.errors import CompileError
+from webhook.input import shipped
+from webhook.yamltext import yamlfile
 
 DATA = Path(__file__).parent.parent / "data" / "cel"
 EVERYTHING = Environment(

@@ -9,7 +9,7 @@ from webhook.cluster.connection import connect_to_cluster
 from webhook.cluster.freshness import DEFAULT_TIMES
 from webhook.cluster.interest import Interest
 from webhook.cluster.watch import WatchCluster
-from webhook.logs import Log
+from webhook.logs.structured import Log
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.controllers import DEPLOYMENT, KUEUE, may_state_release, release_of_image
 from webhook.cluster.file_tree import FileTree
 

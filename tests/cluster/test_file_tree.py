@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.attributes import NAMESPACE, GroupVersionKind
+from webhook.apimachinery.attributes import NAMESPACE, GroupVersionKind
 from webhook.cluster.file_tree import FileTree
 from webhook.errors import LookupFailed
 

@@ -3,7 +3,7 @@
 import threading
 
 from tests.cluster.server import CONFIG, CONFIGS, config, event, eventually, page, resources
-from webhook.attributes import NAMESPACE
+from webhook.apimachinery.attributes import NAMESPACE
 from webhook.cluster.freshness import WatchTimes, describe_staleness
 from webhook.cluster.live import WatchedCluster
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.cluster.server import CONFIG, CONFIGS, event, eventually, resources
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster import interest, object_reader
 from webhook.cluster.decoding import DEEPEST
 from webhook.cluster.interest import Interest, ObjectScope, combine_interests, interest_in_fields

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.cluster.server import config, page
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.connection import ServerRefused, connect_to_cluster
 from webhook.cluster.discovery import ServedResource
 from webhook.cluster.live_objects import MOST_RESUMED, ServedKind, objects_of_kind, served_kinds

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.cluster.test_views import POD, Unsynced, pod
 from webhook.admission.fixtures import attributes_of_object
-from webhook.attributes import Operation
+from webhook.apimachinery.attributes import Operation
 from webhook.cluster import Cluster
 from webhook.cluster.file_tree import FileTree
 from webhook.cluster.files import FilesCluster

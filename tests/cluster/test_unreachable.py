@@ -8,8 +8,8 @@ import ssl
 import pytest
 import urllib3
 
-from webhook.cluster.unreachable import OutageLog, ServerUnreachable, describe_connection_error
-from webhook.logs import Log
+from webhook.cluster.freshness import OutageLog, ServerUnreachable, describe_connection_error
+from webhook.logs.structured import Log
 
 
 def caused(error, cause):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.cluster.server import CONFIG, CONFIGS, event, eventually, page, resources
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.freshness import DEFAULT_TIMES
 from webhook.cluster.interest import interest_in_fields
 from webhook.cluster.live import WatchedCluster

@@ -2,12 +2,12 @@
 
 import pytest
 
-from webhook import yamlfile
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.layered import LayeredCluster
 from webhook.errors import InputError, LookupFailed
+from webhook.yamltext import yamlfile
 
 POD = GroupVersionKind("", "v1", "Pod")
 RUNTIME = GroupVersionKind("trainer.kubeflow.org", "v1alpha1", "ClusterTrainingRuntime")

@@ -14,7 +14,7 @@ from webhook.cluster.interest import Interest
 from webhook.cluster.live import WatchedCluster
 from webhook.cluster.watch import WatchCluster
 from webhook.errors import ConfigurationError, LookupFailed
-from webhook.logs import Log
+from webhook.logs.structured import Log
 
 
 def test_a_kind_is_listed_page_by_page_and_then_followed(server, started):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from webhook import yamlfile
 from webhook.cli import run_command_line
+from webhook.yamltext import yamlfile
 
 HERE = Path(__file__).parents[1] / "data" / "commands"
 POLICIES = ["--only", str(HERE / "policies")]

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.rows import all_rows
-from webhook import file_parts
 from webhook.cli import run_command_line
+from webhook.input import document_stream
 
 HERE = Path(__file__).parents[1] / "data" / "commands"
 POLICIES = ["--only", str(HERE / "policies")]
@@ -18,7 +18,7 @@ CODES = {"fail": 1, "warn": 1}
 @pytest.fixture(params=[1, 2], ids="jobs {}".format)
 def audit(request, monkeypatch, capsys, tmp_path):
     """Audits in so many processes, each document a part, and gives the code, what was found, and stderr."""
-    monkeypatch.setattr(file_parts, "_BLOCK", 60)
+    monkeypatch.setattr(document_stream, "_BLOCK", 60)
 
     def audited(*arguments, jobs=request.param):
         code = run_command_line(["audit", *POLICIES, *map(str, arguments), "--jobs", str(jobs), "-o", "ndjson"])

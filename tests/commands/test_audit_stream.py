@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from webhook import file_parts
 from webhook.cli import run_command_line
+from webhook.input import document_stream
 
 HERE = Path(__file__).parents[1] / "data" / "commands"
 POLICIES = ["--only", str(HERE / "policies")]
@@ -34,7 +34,7 @@ def findings(file):
 
 @pytest.mark.parametrize("format_", ["ndjson", "text", "sarif"])
 def test_several_processes_write_what_one_writes(tmp_path, monkeypatch, capsys, format_):
-    monkeypatch.setattr(file_parts, "_BLOCK", 700)
+    monkeypatch.setattr(document_stream, "_BLOCK", 700)
     folder = many(tmp_path, 6, 8)
     written = []
     for jobs in (1, 3):
@@ -48,7 +48,7 @@ def test_several_processes_write_what_one_writes(tmp_path, monkeypatch, capsys, 
 def test_findings_come_in_the_order_of_the_input_with_their_lines(tmp_path, monkeypatch):
     folder = many(tmp_path, 3, 9)
     audit(folder, "-o", f"ndjson={tmp_path / 'whole'}")
-    monkeypatch.setattr(file_parts, "_BLOCK", 300)
+    monkeypatch.setattr(document_stream, "_BLOCK", 300)
     audit(folder, "--jobs", 2, "-o", f"ndjson={tmp_path / 'parts'}")
     whole = findings(tmp_path / "whole")
     assert findings(tmp_path / "parts") == whole
@@ -59,7 +59,7 @@ def test_findings_come_in_the_order_of_the_input_with_their_lines(tmp_path, monk
 
 def test_objects_that_policies_look_up_are_found_in_whatever_part_they_are(tmp_path, monkeypatch, capsys):
     """The namespace, and the claim that a Pod names, come after the Pods, in parts of their own."""
-    monkeypatch.setattr(file_parts, "_BLOCK", 400)
+    monkeypatch.setattr(document_stream, "_BLOCK", 400)
     claims = "resourceClaims: [{name: g, resourceClaimName: c}]\n  containers: [{name: a, image: x, resources: {claims: [{name: h}]}}]"
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: team}\nspec:\n  " + claims + "\n"
     claim = (

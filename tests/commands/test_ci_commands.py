@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from webhook import yamlfile
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cli import run_command_line, run_with_traceback
 from webhook.report.formats import format_names
 from webhook.report.screen import Screen
+from webhook.yamltext import yamlfile
 
 OBEYED = re.compile(r"^\s*::|##\[|##vso\[|##teamcity\[")
 ROOT = Path(__file__).parents[2]

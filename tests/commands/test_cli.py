@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from webhook import __version__, shipped
+from webhook import __version__
 from webhook.cli import run_command_line, run_with_traceback
 from webhook.commands.output import Output, parse_outputs
 from webhook.errors import ConfigurationError
-from webhook.verbs import EXIT_CODES, VERBS
+from webhook.input import shipped
+from webhook.typer_application import EXIT_CODES, VERBS
 
 
 def test_help_names_every_verb_and_every_exit_code(capsys):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from webhook.cli import run_command_line
-from webhook.verbs import EXIT_CODES
+from webhook.typer_application import EXIT_CODES
 
 ROOT = Path(__file__).parents[2]
 HERE = ROOT / "tests" / "data" / "commands"

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from webhook.cli import run_command_line
-from webhook.explanation import Outcome
+from webhook.rules.decisions import Outcome
 
 HERE = Path(__file__).parents[1] / "data" / "commands" / "explain"
 SAMPLES = Path(__file__).parents[2] / "deploy" / "samples"

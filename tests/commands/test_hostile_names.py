@@ -16,9 +16,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from webhook import yamlfile
 from webhook.cli import run_command_line, run_with_traceback
 from webhook.commands import demo
+from webhook.yamltext import yamlfile
 
 WIDE = f"{'w' * 31} ::stop-commands::x {'w' * 71} ::stop-commands::x"
 HOSTILE = (

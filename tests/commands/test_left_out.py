@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from webhook import yamlfile
 from webhook.cli import run_command_line
+from webhook.yamltext import yamlfile
 
 BROKEN = Path(__file__).parents[2] / "examples/research-team/broken/mpijob-slots.yaml"
 RULE = "training-job/slots-for-ranks"

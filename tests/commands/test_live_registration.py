@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.live_policies.stored import binding, compiler, of, policy
-from webhook.attributes import JSON, Phase
+from webhook.apimachinery.attributes import JSON, Phase
 from webhook.commands.live_registration import (
     grants_needed_by_policies,
     grants_of_rules,

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.literals import mutating, validating
-from webhook import shipped, yamlfile
 from webhook.cli import run_command_line
+from webhook.input import shipped
+from webhook.yamltext import input_files, yamlfile
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = Path(__file__).parents[2] / "deploy/samples/reviews/07-pod-delete.json"
@@ -44,7 +45,7 @@ def test_check_says_coverage_and_portability(capsys):
 def test_check_in_text_sums_up(capsys):
     verdict = "4 policies compile, 3 portable, 1 more after export; 1 fails for every object, 1 may be wrong\n"
     wrong = (
-        f"fails (ValidatingAdmissionPolicy, {shipped.path_as_shown(POLICIES)}/policies.yaml): compiles\n"
+        f"fails (ValidatingAdmissionPolicy, {input_files.path_as_shown(POLICIES)}/policies.yaml): compiles\n"
         "    fails for every object: `object.spec.absent` does not exist in Pod\n"
     )
     assert run_command_line(["policies", "check", POLICIES]) == 1

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.literals import CONFIG_MAPS, mutating, validating
-from webhook import yamlfile
 from webhook.cli import run_command_line
+from webhook.yamltext import yamlfile
 
 MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
 SIDECAR = '[JSONPatch{op: "add", path: "/spec/containers/-", value: Object.spec.containers{name: "x", image: "y"}}]'

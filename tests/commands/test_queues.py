@@ -10,8 +10,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.cluster.server import ApiServer, page, resources
-from webhook import yamlfile
 from webhook.cli import run_command_line
+from webhook.yamltext import yamlfile
 
 FOLDER = Path(__file__).parents[1] / "data" / "commands" / "queues"
 FILE = str(FOLDER / "queues.yaml")

@@ -15,7 +15,7 @@ import pytest
 from certs import keep
 from certs.store import Folder
 from webhook.admission.fixtures import attributes_of_object
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cli import run_command_line
 from webhook.commands.remote import RemoteWebhook
 from webhook.errors import CallError

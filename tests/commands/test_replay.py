@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from webhook import shipped, yamlfile
 from webhook.cli import run_command_line
+from webhook.input import shipped
 from webhook.patch import jsonpatch
+from webhook.yamltext import yamlfile
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "research-team"
 DATA = Path(__file__).parents[1] / "data"

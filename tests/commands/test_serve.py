@@ -201,7 +201,8 @@ def test_the_environment_says_what_flags_do_not(tmp_path: Path) -> None:
     settings = {"CLAIMGATE_ONLY": str(tmp_path / "one.yaml"), "CLAIMGATE_MAX_BODY_BYTES": "100"}
     with served(tmp_path, **settings) as server, server.client() as client:
         assert server.wait("ready")["policies"] == ["no-pods"]
-        assert client.post("/validate", json=review_of()).status_code == 413
+        message = client.post("/validate", json=review_of()).json()["response"]["status"]["message"]
+        assert "the body is larger than 100 bytes" in message
 
 
 def test_probes_have_a_port_of_their_own_that_asks_for_no_certificate(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.fuzz.free_fields import DENIED
-from webhook import shipped
 from webhook.cli import run_command_line
+from webhook.input import shipped
 
 STORED = {
     "deep": b"[" * 300 + b"]" * 300,

@@ -8,12 +8,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from webhook import shipped, yamlfile
 from webhook.cli import run_command_line
+from webhook.input import shipped
 from webhook.report.case import CaseResult
 from webhook.report.finding import Result
 from webhook.report.formats import writers_of_cases
 from webhook.report.writer import Totals
+from webhook.yamltext import yamlfile
 
 DATA = Path(__file__).parents[1] / "data"
 SUITES = DATA / "suites"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.commands.unready_pods import describe_unready_pods
+from webhook.commands.enforcing import describe_unready_pods
 
 
 def _waiting(reason: str) -> dict[str, Any]:

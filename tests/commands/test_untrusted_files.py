@@ -9,9 +9,9 @@ import pytest
 
 from tests.commands.test_backtest import event
 from tests.commands.test_backtest import pod as pod_of_event
-from webhook import log_lines
 from webhook.cli import run_command_line
-from webhook.input_files import InputFile
+from webhook.input import log_lines
+from webhook.yamltext.input_files import InputFile
 
 HERE = Path(__file__).parents[1] / "data" / "commands"
 POLICIES = ["--only", str(HERE / "policies")]

@@ -13,7 +13,7 @@ from webhook import assembly
 from webhook.cli import run_command_line
 from webhook.settings.shared import Settings
 from webhook.workloads import table
-from webhook.yamlfile import dump
+from webhook.yamltext.yamlfile import dump
 
 Capture = pytest.CaptureFixture[str]
 OPTED_OUT = {"key": "claimgate.dev/admission", "operator": "NotIn", "values": ["disabled"]}

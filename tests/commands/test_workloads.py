@@ -5,8 +5,8 @@ import json
 import pytest
 
 from tests.yamldata import documents
-from webhook import yamlfile
 from webhook.cli import run_command_line
+from webhook.yamltext import yamlfile
 
 ROW = """\
 - group: example.org

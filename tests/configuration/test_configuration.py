@@ -10,10 +10,10 @@ import pytest
 from tests.rows import all_rows
 from webhook import assembly
 from webhook.cli import run_command_line
-from webhook.configuration import leave_alone
-from webhook.configuration.model import configuration_schema
-from webhook.configuration.read import read_configuration
 from webhook.errors import InputError
+from webhook.manifests import leave_alone
+from webhook.manifests.configuration_file import read_configuration
+from webhook.manifests.configuration_model import configuration_schema
 from webhook.settings.configured import read_settings
 from webhook.settings.shared import Settings
 

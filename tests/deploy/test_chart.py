@@ -10,7 +10,7 @@ import yaml
 
 from tests.deploy.helm import CHART, NAMESPACE, helm, kustomized, rendered, template
 from webhook import __version__
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 
 OVERLAPS = {
     "base": (),

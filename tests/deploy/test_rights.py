@@ -10,7 +10,7 @@ from tests.literals import shipped_policies
 from tests.yamldata import documents
 from webhook.cluster.connection import connect_to_cluster
 from webhook.cluster.watch import WatchCluster
-from webhook.logs import Log
+from webhook.logs.structured import Log
 from webhook.workloads.plurals import plural_of_kind
 
 LOOKUPS = Path(__file__).parents[2] / "deploy" / "base" / "lookups.yaml"

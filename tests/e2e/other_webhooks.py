@@ -21,7 +21,7 @@ from certs.issue import authority, serving
 from tests.e2e.apiserver import ApiServer
 from tests.e2e.replicas import until
 from webhook.deadline import Deadline
-from webhook.jsontext import decode_any_json
+from webhook.yamltext.jsontext import decode_any_json
 
 Patch = Callable[[dict[str, Any]], list[dict[str, Any]]]
 

@@ -20,7 +20,7 @@ from tests.e2e.conftest import claimgate
 from tests.export.asked import asked
 from tests.export.large_objects import BYTES, SHAPES, kinds_with
 from tests.literals import TABLE, request
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 
 pytestmark = pytest.mark.e2e
 

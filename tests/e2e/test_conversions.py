@@ -12,7 +12,7 @@ import pytest
 
 from tests.dra_variants import claim, template
 from tests.e2e import apiserver
-from webhook.attributes import GroupVersionKind, GroupVersionResource
+from webhook.apimachinery.attributes import GroupVersionKind, GroupVersionResource
 from webhook.deadline import Deadline
 from webhook.evaluation.conversions import convert_to_version
 from webhook.policy.matching import Match

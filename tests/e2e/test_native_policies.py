@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.e2e.conftest import Cluster
-from webhook import shipped
+from webhook.input import shipped
 
 pytestmark = pytest.mark.e2e
 FOLDERS = sorted(path.parent for path in Path(shipped.policies_folder()).glob("*/policy.yaml"))

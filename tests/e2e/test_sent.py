@@ -12,7 +12,7 @@ import yaml
 from tests.e2e.conftest import Cluster
 from tests.schema.test_sent import SENT
 from webhook.admission.fixtures import group_version_kind_of_object
-from webhook.paths import FieldPath, path_as_text
+from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.schema.sent import as_sent_by_api_server
 
 pytestmark = pytest.mark.e2e

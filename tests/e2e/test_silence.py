@@ -16,13 +16,13 @@ import yaml
 
 from tests.e2e.apiserver import PATIENCE_S
 from tests.e2e.conftest import Cluster
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.connection import connect_to_cluster
 from webhook.cluster.freshness import WatchTimes
 from webhook.cluster.interest import Interest
 from webhook.cluster.live import WatchedCluster
 from webhook.cluster.watch import WatchCluster
-from webhook.logs import Log
+from webhook.logs.structured import Log
 
 pytestmark = pytest.mark.e2e
 

@@ -9,7 +9,7 @@ from tests.dra_variants import claim, template
 from tests.literals import policies, request, validating
 from tests.rows import all_rows
 from webhook import policy
-from webhook.attributes import GroupVersionKind, GroupVersionResource, Phase
+from webhook.apimachinery.attributes import GroupVersionKind, GroupVersionResource, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded

@@ -12,7 +12,7 @@ from tests.literals import (
     request,
     validating,
 )
-from webhook.attributes import GroupVersionKind, Phase
+from webhook.apimachinery.attributes import GroupVersionKind, Phase
 from webhook.cel.cost import RUNTIME_BUDGET
 from webhook.cel.library.optional_value import Optional
 from webhook.cel.structures import Struct

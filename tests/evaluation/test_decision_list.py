@@ -1,7 +1,7 @@
 """The decisions of one review: rules that hold are kept up to a bound."""
 
-from webhook.decisions import Decision
 from webhook.evaluation.decision_list import MOST_ADMITTED, DecisionList
+from webhook.rules.decisions import Decision
 
 HOLDS = Decision(policy="p", binding="b", action="admit", evaluation="admit")
 DENIES = Decision(policy="p", binding="b", action="deny", evaluation="deny")

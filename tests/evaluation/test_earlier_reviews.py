@@ -10,13 +10,13 @@ import pytest
 
 from tests.literals import namespace, pod, policies, request, shipped_policies, validating
 from webhook.admission.review import answer_request
-from webhook.attributes import JSON, Phase
+from webhook.apimachinery.attributes import JSON, Phase
 from webhook.cluster import Cluster
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.decisions import Decision
 from webhook.evaluation.validating import validating_decisions
 from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import Decision
 
 NOWHERE = FilesCluster()
 READS_THE_NAMESPACE = {"name": "tier", "expression": "namespaceObject.metadata.?labels[?'tier'].orValue('')"}

@@ -6,7 +6,7 @@ import pytest
 
 from tests.literals import mutating, namespace, policies, request, validating
 from tests.workloads.test_embedded import optimization, wrapper
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.errors import PolicyError
 from webhook.evaluation.validating import validating_decisions

@@ -4,7 +4,7 @@ import pytest
 
 from tests.literals import PODS, job, mutating, namespace, pod, policies, request, validating
 from webhook.admission.review import answer_request
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.evaluation.mutating import apply_mutating_policies
 from webhook.evaluation.validating import validating_decisions

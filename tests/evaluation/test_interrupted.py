@@ -9,15 +9,15 @@ import pytest
 
 from tests.literals import mutating, policies, request, validating
 from webhook.admission.review import answer_request
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import OVER_TIME, Deadline
-from webhook.decisions import Decision
 from webhook.errors import BudgetExceeded, InlineBudgetSpent
 from webhook.evaluation.decision_list import MOST_ADMITTED, MOST_SPOKEN, DecisionList
 from webhook.evaluation.mutating import apply_mutating_policies
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.validating import validating_decisions
+from webhook.rules.decisions import Decision
 
 EXPAND = {"expand": "pods"}
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}

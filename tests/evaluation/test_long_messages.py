@@ -6,7 +6,7 @@ import pytest
 
 from tests.literals import pod, request, shipped_policies
 from webhook.admission.review import answer_request
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.evaluation.messages import MAX_BYTES, message_or_empty
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.literals import pod, policies, request, validating
 from webhook.admission.review import answer_request
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline

@@ -7,18 +7,19 @@ from typing import Any
 
 from tests.literals import TABLE, shipped_policies
 from tests.rows import all_rows
-from webhook import shipped, yamlfile
 from webhook.admission.fixtures import attributes_of_object
 from webhook.admission.review import answer_request
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
-from webhook.decisions import Decision, ValidationAction, Verdict
 from webhook.evaluation.repeated_problems import without_repeats
 from webhook.facts.registry import SHIPPED
-from webhook.problem import Problem
-from webhook.problems import policy_rules
+from webhook.input import shipped
+from webhook.rules import policy_rules
+from webhook.rules.decisions import Decision, ValidationAction, Verdict
+from webhook.rules.problem import Problem
+from webhook.yamltext import yamlfile
 
 RUNTIME = {
     "apiVersion": "trainer.kubeflow.org/v1alpha1",

@@ -10,9 +10,9 @@ import pytest
 from tests.literals import TABLE, shipped_policies
 from webhook.admission import fixtures
 from webhook.admission.review import answer_request
-from webhook.attributes import JSON, Operation, Phase
+from webhook.apimachinery.attributes import JSON, Operation, Phase
 from webhook.cluster.files import FilesCluster
-from webhook.decisions import Verdict
+from webhook.rules.decisions import Verdict
 
 POLICIES = shipped_policies("gpu-limits")
 HALF = {"limits": {"nvidia.com/gpu": "500m"}}

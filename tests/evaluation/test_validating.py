@@ -3,12 +3,12 @@
 import pytest
 
 from tests.literals import CONFIG_MAPS, namespace, pod, policies, request, validating
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
-from webhook.decisions import ValidationAction
 from webhook.errors import LookupFailed
 from webhook.evaluation.validating import validating_decisions
+from webhook.rules.decisions import ValidationAction
 
 CLUSTER = FilesCluster([namespace()])
 POD = pod(hostNetwork=True)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from tests.literals import GROUP, policies
 from webhook import assembly
 from webhook.admission.review import answer_request
-from webhook.attributes import Attributes, Operation, Phase
+from webhook.apimachinery.attributes import Attributes, Operation, Phase
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.errors import CallError
@@ -77,7 +77,8 @@ def asked(attributes: Attributes, phase: Phase) -> bool:
 
 def main(paths: list[str]) -> None:
     """Count objects of files."""
-    from webhook import documents, submitted
+    from webhook.admission import submitted
+    from webhook.input import documents
 
     counts: Counter[str] = Counter()
     inputs = documents.read_documents(paths)

@@ -10,13 +10,13 @@ import pytest
 from tests.export.asked import REGISTERED, asked
 from tests.export.large_objects import BYTES, SHAPES, kinds_with
 from tests.literals import request
-from webhook.attributes import Operation, Phase
+from webhook.apimachinery.attributes import Operation, Phase
 from webhook.cel.cost import MATCH_CONDITIONS_BUDGET, PER_CALL_LIMIT
 from webhook.cli import run_command_line
 from webhook.export.concerns import MEANINGS, concerns_condition
 from webhook.export.condition_costs import most_cost_of_condition
 from webhook.export.registrations import NOT_A_MIRROR, PLACES
-from webhook.yamlfile import dump
+from webhook.yamltext.yamlfile import dump
 
 VERSION = (1, 36)
 CONCERNS = [*((word,) for word in MEANINGS), *combinations(MEANINGS, 2), tuple(MEANINGS)]

@@ -7,14 +7,15 @@ import pytest
 
 from tests.literals import PODS, TABLE, job, namespace, policies, request, validating
 from tests.policies.test_portable_kinds import TEMPLATES
-from webhook import shipped, yamlfile
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.evaluation.validating import validating_decisions
 from webhook.export.native import rewrite_as_native
 from webhook.export.native_spec import PolicyRewriteError
+from webhook.input import shipped
 from webhook.workloads.rows import PodSetRule, Row
 from webhook.workloads.table import Table
+from webhook.yamltext import yamlfile
 
 CLUSTER = FilesCluster([namespace()])
 EXPAND = {"expand": "pods"}

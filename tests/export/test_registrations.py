@@ -11,7 +11,7 @@ import pytest
 from tests.export.asked import COMMON, CONDITIONS, REGISTERED, SHIPPED, asked, is_common
 from tests.literals import PODS, policies, validating
 from webhook.admission import phases
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cli import run_command_line
 from webhook.export.concerns import MEANINGS
 from webhook.export.registrations import webhook_registrations

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.literals import CONFIG_MAPS, PODS, TABLE, mutating, policies, validating
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.export.webhook_rules import webhook_rules
 
 

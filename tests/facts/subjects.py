@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tests.literals import TABLE
 from webhook.admission import fixtures
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
 from webhook.facts.assumptions import ClusterAssumptions

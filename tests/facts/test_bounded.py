@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.facts.subjects import subject
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
@@ -14,10 +14,10 @@ from webhook.facts.command_lines.command import launch_of_json
 from webhook.facts.command_lines.shell import ScriptVariables, split_into_commands
 from webhook.facts.dra.inventory import find_matching_devices
 from webhook.facts.gpu.device_pods import count_devices_of_container
-from webhook.facts.gpu.extended_resources import read_device_container
+from webhook.facts.gpu.resources import read_device_container
 from webhook.facts.sandbox import shards
 from webhook.facts.view import _MOST_COMPARED, ClusterView
-from webhook.similar_names import nearest_name
+from webhook.text.similar_names import nearest_name
 from webhook.typed.pods import Container
 from webhook.typed.view import ReadingContext
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.facts.subjects import subject
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
-from webhook.facts.device_failures.readiness_and_disruption import advise_serving_readiness_and_disruption
+from webhook.facts.device_failures.probes import advise_serving_readiness_and_disruption
 from webhook.facts.view import ClusterView
 
 LABELS = {"app": "llm", "tier": "gold"}

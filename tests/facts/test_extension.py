@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.literals import job, policies, request, validating
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.errors import PolicyError
 from webhook.evaluation.validating import validating_decisions
@@ -19,7 +19,7 @@ from webhook.policy.interests import interests_of_policies
 FACT = '''
 """The fact `quota`."""
 
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cel.types import BOOL, STRING
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.fact import Fact, FactResult, declare_structure

@@ -8,7 +8,7 @@ import pytest
 
 from tests.literals import request, shipped_policies
 from webhook.admission.review import answer_request
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import InlineBudgetSpent

@@ -10,11 +10,11 @@ import pytest
 
 from tests.facts.subjects import subject
 from tests.yamldata import documents
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cel.types import BOOL, DYN, INT, STRING, Structure, Type
 from webhook.cluster.files import FilesCluster
 from webhook.facts.registry import SHIPPED, FactRegistry
-from webhook.problem import MissingObject
+from webhook.rules.problem import MissingObject
 
 MANIFESTS = Path(__file__).parents[1] / "data" / "manifests"
 OBJECTS = [
@@ -77,7 +77,7 @@ def test_a_package_has_the_facts_that_the_list_says() -> None:
     import importlib
 
     for package in SHIPPED.packages:
-        declared = importlib.import_module(f"{package.module}.fact").FACTS if package.facts else ()
+        declared = importlib.import_module(f"{package.module}.{package.fact}").FACTS if package.facts else ()
         assert tuple(each.name for each in declared) == package.facts
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.facts.subjects import subject
 from tests.facts.test_registry import runtime, train_job
 from tests.literals import policies, request, validating
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded

@@ -7,16 +7,14 @@ import pytest
 
 FACTS = Path(__file__).parents[2] / "webhook" / "facts"
 READS_JSON = {
-    "sandbox/shard_merge.py": "merges patches of shards as Go does, null and wrong types included",
-    "sandbox/shards.py": "compares shards with their template, null and wrong types included",
+    "sandbox/shards.py": "merges patches of shards as Go does, and compares shards with their template; null included",
     "train_job_pods/train_job_and_runtime_fields.py": "leaves out of a TrainJob what a release of Trainer has not",
     "train_job_pods/job_set_builder.py": "builds the JobSet that Trainer would",
     "train_job_pods/overlays.py": "lays patches over the runtime",
     "train_job_pods/plugins.py": "builds the JobSet that Trainer would",
     "train_job_pods/pod_set.py": "builds the JobSet that Trainer would",
-    "train_job_pods/processes.py": "builds the JobSet that Trainer would",
-    "train_job_pods/runtime_merge.py": "merges a TrainJob with its runtime",
-    "train_job_pods/upsert.py": "merges a TrainJob with its runtime",
+    "train_job_pods/nodes_and_processes.py": "builds the JobSet that Trainer would",
+    "train_job_pods/merged_train_job.py": "merges a TrainJob with its runtime",
     "volcano_objects/defaults.py": "writes the defaults of Volcano's webhook into an object",
 }
 """Modules that make JSON of JSON, and why."""
@@ -25,9 +23,9 @@ CHARGES_BY_HAND = {
     "check.py": "charges each group of checks, however little it walks",
     "gpu/device_pods.py": "compares names with patterns of all known resources",
     "gpu/node_devices.py": "asks a table of nodes that outlives the request",
-    "kueue/never_pod_group.py": "asks a table of pods that outlives the request",
+    "kueue/never_pod_groups.py": "asks a table of pods that outlives the request",
     "kueue/queue_workloads.py": "compares whole objects",
-    "launch/mpi_ranks_and_slots.py": "parses the hosts of a command",
+    "launch/processes_and_slots.py": "parses the hosts of a command",
     "volcano/scheduler.py": "parses YAML, which nothing interrupts",
 }
 GUARDS = {"items", "text", "mapping", "whole", "names", "get"}

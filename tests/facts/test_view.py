@@ -2,12 +2,12 @@
 
 import pytest
 
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, LookupFailed
 from webhook.facts.view import ClusterView
-from webhook.typed.limit_ranges import LimitRange
+from webhook.typed.cluster_objects import LimitRange
 
 
 class Unreadable(FilesCluster):

@@ -11,14 +11,14 @@ from typing import Any
 from tests.fuzz.live import BATCH, Question, Server, Told, custom
 from tests.literals import OPTIONS, request
 from webhook.admission.review import answer_request
-from webhook.attributes import JSON, Phase
+from webhook.apimachinery.attributes import JSON, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import PolicyError
 from webhook.patch import structural
 from webhook.policy.load import load_documents
 from webhook.policy.policy_set import PolicySet
-from webhook.yamlfile import Document
+from webhook.yamltext.yamlfile import Document
 
 _NAME = re.compile(r"fuzz-\d+-\d+")
 _ADDRESS = re.compile(r"\(0x[0-9a-f]+\)")

@@ -20,10 +20,9 @@ from tests.fuzz.doors.cases import Group, recorded_groups
 from tests.fuzz.doors.comparison import Served
 from tests.literals import TABLE
 from webhook.admission import fixtures, wire
-from webhook.admission.decode import decode_review_bytes
-from webhook.admission.envelope import review_of_attributes
+from webhook.admission.decode import decode_review_bytes, review_of_attributes
 from webhook.admission.respond import encode_response
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.errors import CallError
 from webhook.policy.policy_set import PolicySet

@@ -11,9 +11,9 @@ from tests.fuzz.doors.comparison import Served
 from tests.fuzz.free_fields import DENIED, compare, recorded
 from tests.literals import TABLE
 from tests.server.asgi import Running
-from webhook import shipped
-from webhook.admission.envelope import review_of_attributes
+from webhook.admission.decode import review_of_attributes
 from webhook.admission.fixtures import attributes_of_object
+from webhook.input import shipped
 
 STORED = (
     b'{"f:\xff":{}}',

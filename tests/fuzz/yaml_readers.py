@@ -9,8 +9,8 @@ from typing import Any
 
 from tests.fuzz import yaml_texts
 from webhook import yamltext
-from webhook.attributes import JSON
-from webhook.paths import FieldPath
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
 from webhook.yamltext import block_style
 from webhook.yamltext.block_lines import UnsupportedStyleError
 from webhook.yamltext.reading import parse_documents

@@ -13,7 +13,7 @@ from webhook.live_policies.compile import Compiler
 from webhook.live_policies.objects import StoredPolicies, StoredPolicy
 from webhook.policy.load import Options
 from webhook.workloads import table
-from webhook.yamlfile import Document
+from webhook.yamltext.yamlfile import Document
 
 OPTIONS = Options(table=table.load_table())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.live_policies.stored import of, policy
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cluster.connection import ServerRefused
 from webhook.live_policies.conditions import create_condition
 from webhook.live_policies.objects import StoredPolicy

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 import yaml
 
-from webhook import yamlfile
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.errors import PolicyError
 from webhook.manifests.annotations import PREFIX
 from webhook.manifests.claimgate_kinds import native_manifest
 from webhook.policy.load import Options, load_documents
 from webhook.workloads import table
+from webhook.yamltext import yamlfile
 
 POLICY = """\
 apiVersion: claimgate.dev/v1alpha1

@@ -2,10 +2,10 @@
 
 import pytest
 
-from webhook import yamlfile
 from webhook.errors import PolicyError
 from webhook.policy.load import Options, load_documents, load_policy_set
 from webhook.workloads import table
+from webhook.yamltext import yamlfile
 
 POLICY = """\
 apiVersion: admissionregistration.k8s.io/v1

@@ -8,12 +8,12 @@ import re
 import pytest
 
 from tests.rows import all_rows
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.errors import PatchError
-from webhook.jsontext import equal_as_json
 from webhook.patch.configuration import apply_configuration
 from webhook.patch.gotext import NULL
 from webhook.patch.schema import schema_of_kind, shape_of_node
+from webhook.yamltext.jsontext import equal_as_json
 
 DATA = pathlib.Path(__file__).parent.parent / "data/configuration/cases.jsonl"
 CASES = [json.loads(line) for line in DATA.read_text().splitlines()]

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.rows import all_rows
 from webhook.errors import PatchError
-from webhook.jsontext import equal_as_json
 from webhook.patch.diff import operations_between
 from webhook.patch.jsonpatch import FailedTest, apply_operations
+from webhook.yamltext.jsontext import equal_as_json
 
 DATA = pathlib.Path(__file__).parent.parent / "data/jsonpatch"
 DOCUMENT = json.loads((DATA / "document.json").read_text())

@@ -11,8 +11,8 @@ import pytest
 from tests.rows import all_rows
 from webhook.deadline import Deadline
 from webhook.errors import PatchError
-from webhook.jsontext import equal_as_json
 from webhook.patch.strategic import ListIndexes, merge_patch
+from webhook.yamltext.jsontext import equal_as_json
 
 DATA = pathlib.Path(__file__).parent.parent / "data/strategic/cases.jsonl"
 CASES = [json.loads(line) for line in DATA.read_text().splitlines()]

@@ -9,8 +9,8 @@ from functools import cache
 import httpx
 
 from tests.literals import OPTIONS
-from webhook import shipped
 from webhook.cel import compiled_engine
+from webhook.input import shipped
 from webhook.playground.application import Playground, create_application
 from webhook.playground.measured_engine import MeasuredEngine
 from webhook.playground.worker import Workers

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from tests.playground.asking import evaluated
-from webhook import yamlfile
 from webhook.cli import run_command_line
 from webhook.manifests.models import MODELS
 from webhook.playground.samples import read_samples
+from webhook.yamltext import yamlfile
 
 NAMES = list(read_samples())
 

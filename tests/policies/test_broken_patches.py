@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from webhook import shipped
 from webhook.admission.fixtures import attributes_of_object
 from webhook.admission.review import answer_request
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
+from webhook.input import shipped
 from webhook.policy.load import Options, load_policy_set
 from webhook.workloads.table import load_table
 

@@ -17,9 +17,9 @@ from tests.dra_selectors import DOMAIN
 from tests.dra_variants import variants
 from tests.e2e.dra_verdicts import FILE, fingerprint
 from tests.literals import TABLE, shipped_policies
-from webhook import paths
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, PhasesOutcome, run_phases
+from webhook.apimachinery import paths
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 

@@ -15,7 +15,7 @@ from tests.policies.test_portable_kinds import TEMPLATES, merged, planted
 from tests.rows import all_rows
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, PhasesOutcome, run_phases
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.workloads.rows import PodSetRule, Row

@@ -10,11 +10,11 @@ import pytest
 
 from tests.literals import TABLE
 from tests.policies.test_suites import FOLDERS, cases
-from webhook.attributes import CRD, JSON
+from webhook.apimachinery.attributes import CRD, JSON
+from webhook.apimachinery.object_lists import objects_of_list
 from webhook.cluster.interest import Interest
 from webhook.cluster.lookup import namespace_and_name
 from webhook.cluster.projection import projection_of_fields
-from webhook.object_lists import objects_of_list
 from webhook.suites import own
 from webhook.suites.case import Case, Request, answer_of_case
 from webhook.suites.expectation import Expectation

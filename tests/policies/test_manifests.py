@@ -20,7 +20,7 @@ from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, run_phases
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.decisions import ValidationAction
+from webhook.rules.decisions import ValidationAction
 
 DATA = Path(__file__).parents[1] / "data"
 POLICIES = shipped_policies()

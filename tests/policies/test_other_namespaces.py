@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from tests.literals import OPTIONS, shipped_policies
-from webhook import shipped
 from webhook.admission.respond import encode_response
-from webhook.attributes import JSON, NAMESPACE, Phase
-from webhook.cluster.cluster_scoped import CLUSTER_SCOPED
+from webhook.apimachinery.attributes import JSON, NAMESPACE, Phase
+from webhook.apimachinery.names import dns1123_subdomain_errors
+from webhook.cluster.known_kinds import CLUSTER_SCOPED
 from webhook.evaluation.review_options import ReviewOptions
-from webhook.names import dns1123_subdomain_errors
+from webhook.input import shipped
 from webhook.policy.load import load_policy_set
 from webhook.suites import own
 from webhook.suites.case import Request, answer_of_case

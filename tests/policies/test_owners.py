@@ -11,7 +11,7 @@ import pytest
 
 from tests.literals import TABLE
 from webhook.admission import phases
-from webhook.attributes import Operation, parse_group_kind
+from webhook.apimachinery.attributes import Operation, parse_group_kind
 from webhook.cli import run_command_line
 
 ROOT = Path(__file__).parents[2]

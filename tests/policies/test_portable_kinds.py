@@ -8,7 +8,7 @@ from tests.literals import TABLE, shipped_policies
 from tests.rows import all_rows
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, PhasesOutcome, run_phases
-from webhook.attributes import JSON, Operation
+from webhook.apimachinery.attributes import JSON, Operation
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.workloads.podsets import pod_templates

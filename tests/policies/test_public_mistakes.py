@@ -11,15 +11,16 @@ from typing import Any
 import pytest
 
 from tests.literals import OPTIONS, TABLE
-from webhook import shipped, yamlfile
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, run_phases
-from webhook.attributes import JSON, Operation
+from webhook.apimachinery.attributes import JSON, Operation
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.facts.registry import SHIPPED
+from webhook.input import shipped
 from webhook.policy.load import load_policy_set
 from webhook.policy.policy_set import PolicySet
+from webhook.yamltext import yamlfile
 
 (DOCUMENT,) = yamlfile.read(Path(__file__).with_name("public_mistakes.yaml"))
 ROWS: dict[str, Any] = DOCUMENT.value

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.rows import all_rows
-from webhook import shipped
+from webhook.input import shipped
 from webhook.policy.compiled import Policy
 from webhook.policy.load import Options, load_policy_set
-from webhook.policy.readability import reasons_for_poor_readability
+from webhook.policy.worst_case import reasons_for_poor_readability
 from webhook.workloads.table import load_table
 
 ROOT = Path(shipped.policies_folder())

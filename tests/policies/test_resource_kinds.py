@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from webhook import shipped
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, PhasesOutcome, run_phases
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.input import shipped
 from webhook.policy.load import Options, load_policy_set
 from webhook.workloads.rows import PodSetRule, ResourceRule, Row
 from webhook.workloads.table import Table

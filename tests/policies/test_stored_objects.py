@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from tests.literals import OPTIONS
-from webhook import shipped
-from webhook.attributes import JSON, Operation
+from webhook.apimachinery.attributes import JSON, Operation
 from webhook.facts.registry import SHIPPED
+from webhook.input import shipped
 from webhook.policy.load import load_policy_set
-from webhook.problems.rule import Rule
+from webhook.rules.rule import Rule
 from webhook.suites import own
 from webhook.suites.case import Request, answer_of_case
 from webhook.suites.files import Suite

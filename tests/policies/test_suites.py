@@ -9,7 +9,7 @@ import pytest
 
 from tests.literals import OPTIONS, shipped_policies
 from tests.yamldata import document
-from webhook import shipped
+from webhook.input import shipped
 from webhook.suites import find
 from webhook.suites.case import Case, run_case
 from webhook.suites.files import Suite

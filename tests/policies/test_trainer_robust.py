@@ -15,13 +15,13 @@ import pytest
 
 from tests.thorough import some
 from tests.yamldata import documents
-from webhook import shipped
 from webhook.admission.fixtures import attributes_of_object
 from webhook.admission.review import answer_request
-from webhook.attributes import Operation, Phase
+from webhook.apimachinery.attributes import Operation, Phase
+from webhook.apimachinery.paths import FieldPath, get, path_as_text
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.paths import FieldPath, get, path_as_text
+from webhook.input import shipped
 from webhook.policy.load import Options, load_policy_set
 from webhook.policy.policy_set import PolicySet
 from webhook.workloads.table import load_table

@@ -18,7 +18,7 @@ from tests.thorough import some
 from tests.yamldata import documents
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, run_phases
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 

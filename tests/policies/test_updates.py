@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.yamldata import document
-from webhook import shipped
+from webhook.input import shipped
 from webhook.workloads import table
 
 

@@ -14,10 +14,10 @@ import pytest
 from tests.literals import TABLE, shipped_policies
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, run_phases
-from webhook.attributes import JSON, Operation
+from webhook.apimachinery.attributes import JSON, Operation
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.decisions import ValidationAction
+from webhook.rules.decisions import ValidationAction
 
 CASES = [
     json.loads(line)

@@ -16,9 +16,9 @@ import pytest
 from tests.literals import TABLE, shipped_policies
 from tests.rows import all_rows
 from tests.thorough import some
-from webhook import paths
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, run_phases
+from webhook.apimachinery import paths
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 

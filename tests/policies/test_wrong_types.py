@@ -14,13 +14,13 @@ import pytest
 from tests.literals import TABLE, shipped_policies
 from tests.policies.test_manifests import FOLDERS, objects
 from tests.thorough import some
-from webhook import paths
 from webhook.admission import fixtures
 from webhook.admission.phases import LocalAnswerer, run_phases
-from webhook.attributes import JSON, Operation
+from webhook.apimachinery import paths
+from webhook.apimachinery.attributes import JSON, Operation
+from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.paths import FieldPath
 
 NAMES = ("pod-template-shape", "gpu-limits", "gpu-portable", "opensandbox", "claims-exactly-one")
 POLICIES = shipped_policies(*NAMES)

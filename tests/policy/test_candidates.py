@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from webhook import shipped
 from webhook.admission.decode import decode_review_bytes
-from webhook.attributes import POD, Attributes, Operation, Phase
+from webhook.apimachinery.attributes import POD, Attributes, Operation, Phase
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.decisions import Decision
 from webhook.evaluation.validating import validating_decisions
 from webhook.facts.registry import SHIPPED
+from webhook.input import shipped
 from webhook.policy.load import Options, load_policy_set
 from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import Decision
 from webhook.typed.pod_parts import CLAIMS, DEVICES
 from webhook.workloads import table
 

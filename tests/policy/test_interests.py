@@ -5,7 +5,7 @@ import pytest
 from tests.literals import PODS, mutating, namespace, pod, policies, request, validating
 from tests.rows import all_rows
 from webhook.admission.review import answer_request
-from webhook.attributes import GroupVersionKind, Phase
+from webhook.apimachinery.attributes import GroupVersionKind, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.interest import Interest, ObjectScope
 from webhook.manifests.label_selectors import compile_selector

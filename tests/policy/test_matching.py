@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.rows import all_rows
-from webhook.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation
+from webhook.apimachinery.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation
 from webhook.errors import BindingError, LookupFailed
 from webhook.manifests.models import LabelSelector, LabelSelectorRequirement, MatchResources, NamedRule
 from webhook.policy.equivalent_resources import equivalent_resources

@@ -5,13 +5,13 @@ from time import perf_counter
 import pytest
 
 from tests.literals import CONFIG_MAPS, OPTIONS, PODS, TABLE, mutating, pod, policies, request, validating
-from webhook import yamlfile
-from webhook.attributes import GroupVersionKind, Phase
+from webhook.apimachinery.attributes import GroupVersionKind, Phase
 from webhook.cel import celpy_engine
 from webhook.cluster.interest import interest_in_fields
 from webhook.errors import PolicyError
 from webhook.manifests.annotations import expand_updates_annotation
 from webhook.policy.load import Options, load_documents, load_policy_set, refusal_of_manifest
+from webhook.yamltext import yamlfile
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_older_versions_are_read(version):
 
 
 def test_an_engine_is_chosen_by_name_or_given():
-    from webhook.yamlfile import Document
+    from webhook.yamltext.yamlfile import Document
 
     documents = [Document(value) for value in validating("object.metadata.name == 'p'")]
     for engine in ("celpy", celpy_engine()):
@@ -182,7 +182,7 @@ def test_a_lazy_policy_is_compiled_when_it_is_asked_and_its_mistakes_are_errors_
     from tests.literals import namespace
     from webhook.cluster.files import FilesCluster
     from webhook.evaluation.validating import validating_decisions
-    from webhook.yamlfile import Document
+    from webhook.yamltext.yamlfile import Document
 
     lazy = replace(OPTIONS, lazy=True)
     documents = [Document(value) for value in validating("object.metadata.name == 'p'", "1 +")]
@@ -198,7 +198,7 @@ def test_a_lazy_policy_is_compiled_when_it_is_asked_and_its_mistakes_are_errors_
 def test_a_lazy_load_still_finds_what_is_no_expression():
     from dataclasses import replace
 
-    from webhook.yamlfile import Document
+    from webhook.yamltext.yamlfile import Document
 
     documents = [Document(value) for value in validating("true", failurePolicy="Maybe")]
     with pytest.raises(PolicyError, match="failurePolicy"):

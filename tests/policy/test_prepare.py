@@ -8,10 +8,10 @@ import sys
 ASK = """
 import sys
 from pathlib import Path
-from webhook import shipped
+from webhook.input import shipped
 from webhook.admission.decode import decode_review_bytes
 from webhook.admission.review import answer_request
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.policy.load import Options, load_policy_set
 from webhook.workloads import table

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from webhook import yamlfile
+from webhook.yamltext import yamlfile
 
 FILE = Path(__file__).with_name("judged.yaml")
 

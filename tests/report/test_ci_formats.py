@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from webhook import yamlfile
 from webhook.cli import run_command_line
 from webhook.errors import Problem
 from webhook.report import github, gitlab, markdown, sarif
 from webhook.report.writer import Totals
+from webhook.yamltext import yamlfile
 
 POLICIES = ["--only", str(Path(__file__).parents[1] / "data" / "commands" / "policies")]
 HOSTILE = "a\n::error::b%`|<img src=x>@team\x1b[31m"

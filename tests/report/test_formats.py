@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from webhook import yamlfile
 from webhook.cli import run_command_line
 from webhook.commands import output
 from webhook.report import formats
 from webhook.report.formats import FORMATS, ReportFormat
 from webhook.report.writer import Totals
+from webhook.yamltext import yamlfile
 
 HERE = Path(__file__).parents[1] / "data" / "commands"
 POLICIES = ["--only", str(HERE / "policies")]

@@ -6,17 +6,18 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from webhook import yamlfile
-from webhook.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation, Phase
-from webhook.decisions import Decision, ValidationAction
+from webhook.apimachinery.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation, Phase
 from webhook.errors import Problem
-from webhook.problem import MissingObject
-from webhook.problem import Problem as Found
-from webhook.problems.text import not_evaluated_sentence
 from webhook.report import finding, formats
-from webhook.report.finding import Place, Result, Subject
+from webhook.report.finding import Result, Subject
 from webhook.report.rule import Rule
 from webhook.report.writer import SkippedDocument, Totals
+from webhook.rules.decisions import Decision, ValidationAction
+from webhook.rules.problem import MissingObject
+from webhook.rules.problem import Problem as Found
+from webhook.rules.text import not_evaluated_sentence
+from webhook.yamltext import yamlfile
+from webhook.yamltext.source_line import Place
 
 DENY, WARN, AUDIT = ValidationAction.DENY, ValidationAction.WARN, ValidationAction.AUDIT
 POD = Subject(api_version="v1", kind="Pod", namespace="team", name="p", uid="u-1")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.rows import all_rows
 from tests.yamldata import document
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.schema import decode_object, kubernetes_type, type_of
 from webhook.schema.kinds import declarations, type_at_path
 from webhook.schema.types import Fields, Items, Type

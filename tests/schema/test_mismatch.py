@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.schema import Mismatch
 
 QUOTE, UNQUOTE = "put it in quotes", "write it without quotes"

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests.rows import all_rows
+from webhook.apimachinery.paths import path_as_text
 from webhook.deadline import Deadline
 from webhook.facts.dra import claim_values, nvidia_device_config
 from webhook.facts.shapes import object_shape
-from webhook.paths import path_as_text
 from webhook.schema import forms
 from webhook.schema.kinds import declarations
 from webhook.schema.types import Fields, Items, Type
 from webhook.schema.values import ValueDeclarations, read_data_file
-from webhook.wording import shown
+from webhook.text.wording import shown
 
 OBJECTS = {
     "Thing": {

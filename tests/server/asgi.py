@@ -12,12 +12,12 @@ from typing import Any
 import httpx
 
 from webhook.admission.interrupt import NotEvaluated
-from webhook.attributes import Attributes, Phase
+from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.cel.library.authorizer import Authorizer
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
-from webhook.decisions import DenialStatus, Verdict
-from webhook.logs import Log
+from webhook.logs.structured import Log
+from webhook.rules.decisions import DenialStatus, Verdict
 from webhook.server.application import create_application
 from webhook.server.counters import Counters
 from webhook.server.readiness import Readiness

@@ -8,10 +8,10 @@ from pathlib import Path
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, listening
 from tests.server.test_slow_clients import HEAD, answer, connect, until
-from webhook.attributes import Attributes, Phase
+from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.deadline import Deadline
-from webhook.decisions import Verdict
 from webhook.errors import InlineBudgetSpent
+from webhook.rules.decisions import Verdict
 from webhook.server.inline_slice import InlineTimeSlice
 from webhook.server.worker_lane import WorkerLimits
 

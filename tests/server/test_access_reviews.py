@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from tests.rows import all_rows
-from webhook.attributes import UserInfo
+from webhook.apimachinery.attributes import UserInfo
 from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQuestion
 from webhook.cluster.connection import Connection, ServerRefused
 from webhook.errors import LookupFailed

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from webhook.logs import Log
+from webhook.logs.structured import Log
 from webhook.server.background_tasks import REMEMBERED_S, Supervisor
 from webhook.server.counters import Counters
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.literals import pod, request
-from webhook.attributes import Phase
-from webhook.decisions import Decision, Verdict
+from webhook.apimachinery.attributes import Phase
+from webhook.rules.decisions import Decision, Verdict
 from webhook.server import counters as module
 from webhook.server.counters import Counters
 

@@ -16,13 +16,14 @@ from typing import Any
 from tests.growth import LISTS, review
 from tests.literals import shipped_policies
 from tests.server.asgi import Running, review_of
-from webhook import assembly, yamlfile
+from webhook import assembly
 from webhook.admission.decode import decode_review_bytes
 from webhook.admission.review import answer_request as answer
-from webhook.attributes import JSON, Phase
+from webhook.apimachinery.attributes import JSON, Phase
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
+from webhook.yamltext import yamlfile
 
 MARK = "long-text-of-a-user"
 LONG = 20_000

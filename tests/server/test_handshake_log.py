@@ -22,7 +22,7 @@ from cryptography.x509.oid import NameOID
 
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
-from webhook.logs import Log
+from webhook.logs.structured import Log
 from webhook.server.counters import Counters
 from webhook.server.handshake_log import HandshakeLog, certificate_names
 from webhook.server.tls import TlsFiles

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from webhook.logs import Level
+from webhook.logs.structured import Level
 from webhook.server.limited_log import LINES_PER_S, LimitedLog
 
 

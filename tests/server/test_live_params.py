@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from tests.literals import TABLE
-from webhook import shipped
 from webhook.cluster.files import FilesCluster
-from webhook.logs import Log
+from webhook.input import shipped
+from webhook.logs.structured import Log
 from webhook.policy.load import Options, load_policy_set
 from webhook.policy.policy_set import PolicySet
 from webhook.server.counters import Counters

@@ -9,16 +9,24 @@ import pytest
 
 from tests.live_policies.stored import OPTIONS, binding, compiler, policy
 from webhook.admission.review import answer_request
-from webhook.attributes import JSON, POD, Attributes, GroupVersionKind, GroupVersionResource, Operation, Phase
+from webhook.apimachinery.attributes import (
+    JSON,
+    POD,
+    Attributes,
+    GroupVersionKind,
+    GroupVersionResource,
+    Operation,
+    Phase,
+)
 from webhook.cluster.files import FilesCluster
-from webhook.decisions import Verdict
 from webhook.errors import LookupFailed
 from webhook.live_policies.objects import StoredPolicies
 from webhook.policy.load import load_policy_set
 from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import Verdict
 from webhook.server.live_policy_set import LivePolicySet
 from webhook.server.reload import ReloadableValue, create_file_state_function
-from webhook.yamlfile import Document
+from webhook.yamltext.yamlfile import Document
 
 FILE = """
 apiVersion: admissionregistration.k8s.io/v1

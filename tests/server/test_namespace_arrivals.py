@@ -17,13 +17,13 @@ from tests.cluster.server import ApiServer, event, page, resources
 from tests.literals import PODS, policies, request, validating
 from tests.server.asgi import Running, review_of
 from webhook.admission.review import answer_request
-from webhook.attributes import NAMESPACE, Attributes, Phase
+from webhook.apimachinery.attributes import NAMESPACE, Attributes, Phase
 from webhook.cluster.connection import connect_to_cluster
 from webhook.cluster.interest import interest_in_fields
 from webhook.cluster.watch import WatchCluster
 from webhook.deadline import Deadline
-from webhook.decisions import Verdict
-from webhook.logs import Log
+from webhook.logs.structured import Log
+from webhook.rules.decisions import Verdict
 from webhook.server import review_handler
 from webhook.server.namespace_arrivals import NamespaceArrivals
 from webhook.server.request_body import FREE_BYTES

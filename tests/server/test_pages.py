@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.server.asgi import Running, review_of
 from webhook import __version__
-from webhook.decisions import Decision, DenialStatus, ValidationAction, Verdict
+from webhook.rules.decisions import Decision, DenialStatus, ValidationAction, Verdict
 from webhook.server.counters import Counters
 from webhook.server.metrics import Exposition, _rendered_metrics
 from webhook.server.readiness import Readiness

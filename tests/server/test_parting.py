@@ -18,9 +18,9 @@ from certs.issue import Pair, authority
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
 from tests.server.test_slow_clients import SMALL, answer, connect
-from webhook.attributes import Attributes, Phase
+from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.deadline import Deadline
-from webhook.decisions import Verdict
+from webhook.rules.decisions import Verdict
 from webhook.server.tls import TlsFiles
 
 METRICS = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from tests.server.asgi import Running, review_of
-from webhook.attributes import UserInfo
+from webhook.apimachinery.attributes import UserInfo
 from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQuestion, Authorizer
-from webhook.decisions import DenialStatus, Verdict
 from webhook.errors import EvaluationError
+from webhook.rules.decisions import DenialStatus, Verdict
 from webhook.server.request_body import FREE_BYTES
 from webhook.server.tenants import Tenant
 

@@ -10,11 +10,11 @@ import pytest
 
 from tests.rows import all_rows
 from tests.server.asgi import Running
-from webhook.attributes import Phase
-from webhook.logs import Log
+from webhook.apimachinery.attributes import Phase
+from webhook.logs.structured import Log
 from webhook.patch.jsonpatch import apply_operations
 from webhook.server.served_state import ServedState
-from webhook.settings.reporting import ReportSettings
+from webhook.settings.shared import ReportSettings
 
 REVIEWS = sorted((Path(__file__).parents[1] / "data" / "reviews").glob("*.json"))
 

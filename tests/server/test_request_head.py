@@ -11,9 +11,9 @@ import pytest
 
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Server, listening
-from webhook.attributes import Attributes, Phase
+from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.deadline import Deadline
-from webhook.decisions import Verdict
+from webhook.rules.decisions import Verdict
 from webhook.server.request_head import MAX_HEADERS, MAX_URL_BYTES
 
 BODY = json.dumps(review_of()).encode()

@@ -15,10 +15,10 @@ import pytest
 
 from tests.rows import all_rows
 from tests.server.asgi import Running, allow, review_of
-from webhook.attributes import Attributes, Phase
+from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.deadline import Deadline
-from webhook.decisions import Decision, DenialStatus, ValidationAction, Verdict
 from webhook.errors import CallError
+from webhook.rules.decisions import Decision, DenialStatus, ValidationAction, Verdict
 from webhook.server.review_endpoint import Limits, ReviewEndpoint
 
 REVIEWS = sorted((Path(__file__).parents[1] / "data" / "reviews").glob("*.json"))

@@ -15,10 +15,10 @@ from functools import partial
 import pytest
 
 from tests.server.asgi import Running, review_of
-from webhook.attributes import Attributes, Phase
+from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.deadline import Deadline
-from webhook.decisions import Decision, Verdict
 from webhook.errors import BudgetExceeded
+from webhook.rules.decisions import Decision, Verdict
 from webhook.server import review_handler
 from webhook.server.large_body import LargeBody
 from webhook.server.request_body import FREE_BYTES

@@ -6,9 +6,9 @@ import pytest
 
 from tests.server.asgi import review_of
 from webhook.admission.decode import decode_review_bytes
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.commands.serve import _logs_denials
-from webhook.decisions import DenialStatus, Verdict
+from webhook.rules.decisions import DenialStatus, Verdict
 from webhook.server.review_log import line
 from webhook.settings.serving import ServerSettings
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from webhook.logs import Log
+from webhook.logs.structured import Log
 from webhook.server.runtime import warm_up
 from webhook.server.scheduler import Scheduler
 from webhook.server.served_state import ServedState
-from webhook.settings.reporting import ReportSettings
+from webhook.settings.shared import ReportSettings
 
 POLICY = """
 apiVersion: admissionregistration.k8s.io/v1

@@ -21,22 +21,22 @@ from tests.literals import shipped_policies
 from tests.server.asgi import Running
 from tests.server.serving import Pki, listening
 from webhook.admission.review import answer_request
-from webhook.attributes import Attributes, Phase
+from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
-from webhook.decisions import Verdict
+from webhook.rules.decisions import Verdict
 from webhook.server.bounded_map import MAX_ENTRIES
 from webhook.server.counters import MOST_STANDING
 from webhook.server.memory_bounds import USER_CACHE_BYTES
-from webhook.user_cache import ENTRY
+from webhook.text.caches import ENTRY
 
 REVIEWS, EVERY, CALLS_OF_A_CONNECTION = 1_000, 4, 50
 TENANT_MAPS = 12
 MOST_ENTRIES = {
     "webhook.server.bounded_map.BoundedMap._entries": TENANT_MAPS * MAX_ENTRIES,
-    "webhook.user_cache.TwoGenerationCache.newer": USER_CACHE_BYTES // ENTRY,
-    "webhook.user_cache.TwoGenerationCache._older": USER_CACHE_BYTES // ENTRY,
+    "webhook.text.caches.TwoGenerationCache.newer": USER_CACHE_BYTES // ENTRY,
+    "webhook.text.caches.TwoGenerationCache._older": USER_CACHE_BYTES // ENTRY,
     "webhook.server.counters.Counters.standing": MOST_STANDING,
     "webhook.policy.policy_set.PolicySet._candidate_index": 1_000,
     "webhook.facts.registry.FactRegistry._of_kinds": 1_000,

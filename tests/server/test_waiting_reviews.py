@@ -10,10 +10,10 @@ import httpx
 import pytest
 
 from tests.server.asgi import Running, review_of
-from webhook.attributes import JSON, Attributes, Phase
+from webhook.apimachinery.attributes import JSON, Attributes, Phase
 from webhook.deadline import Deadline
-from webhook.decisions import Verdict
 from webhook.errors import InlineBudgetSpent
+from webhook.rules.decisions import Verdict
 from webhook.server.inline_slice import InlineTimeSlice
 from webhook.server.worker_lane import WorkerLane
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.rows import all_rows
-from webhook import shipped
 from webhook.commands import options
 from webhook.errors import ConfigurationError
+from webhook.input import shipped
 from webhook.settings import values
 from webhook.settings.serving import ServerSettings
 from webhook.settings.setting import SettingsBase, declare_setting, declared_settings, read_settings

@@ -6,8 +6,8 @@ import pytest
 
 from tests.rows import all_rows
 from webhook.admission.phases import PhasesOutcome
-from webhook.attributes import Phase
-from webhook.decisions import Decision, DenialStatus, Verdict
+from webhook.apimachinery.attributes import Phase
+from webhook.rules.decisions import Decision, DenialStatus, Verdict
 from webhook.suites.expectation import Expectation
 
 DENIED = DenialStatus(code=422, reason="Invalid", message="spec.x: is bad (policy p)")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from webhook import yamlfile
 from webhook.cli import run_command_line
-from webhook.confidential import without_confidential
+from webhook.yamltext import yamlfile
+from webhook.yamltext.confidential import without_confidential
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "research-team"
 CONTEXT = ("--context", str(EXAMPLES / "cluster"), "--context-is-whole")

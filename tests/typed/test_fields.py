@@ -2,9 +2,9 @@
 
 import pytest
 
+from webhook.apimachinery.quantity import parse_quantity
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
-from webhook.quantity import parse_quantity
 from webhook.typed import fields
 from webhook.typed.view import ReadingContext, Typed
 

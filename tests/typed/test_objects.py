@@ -1,6 +1,6 @@
 """What every object has: metadata, owners, and conditions that a controller writes."""
 
-from webhook.typed.nodes import Node
+from webhook.typed.cluster_objects import Node
 from webhook.typed.objects import OwnerReference
 from webhook.typed.view import ReadingContext
 

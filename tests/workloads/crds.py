@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from webhook import yamlfile
+from webhook.yamltext import yamlfile
 
 _COUNTS = re.compile(r"(replicas|instances|size|parallelism|completions|numOfHosts|slices|poolMax)$", re.IGNORECASE)
 _AROUND = {"apiVersion", "kind", "metadata", "spec"}  # what may stand beside the PodSpec of a template

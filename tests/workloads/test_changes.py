@@ -3,8 +3,7 @@
 import pytest
 
 from tests.literals import TABLE
-from webhook.workloads.changes import change_of_template, is_template_changed
-from webhook.workloads.podsets import PodSet, pod_templates
+from webhook.workloads.podsets import PodSet, change_of_template, is_template_changed, pod_templates
 
 
 def workload(api_version: str, kind: str, **spec: object) -> dict:

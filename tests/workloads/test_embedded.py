@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.literals import TABLE
-from webhook.paths import path_as_text
+from webhook.apimachinery.paths import path_as_text
 from webhook.workloads.embedded import embedded_objects, may_hold_kind
 
 TRAIN_JOB = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "spec": {}}

@@ -8,7 +8,7 @@ import pytest
 from tests.literals import TABLE
 from tests.rows import all_rows
 from tests.yamldata import documents
-from webhook import paths
+from webhook.apimachinery import paths
 from webhook.workloads.podsets import partial_pod_templates, patch_templates, pod_templates
 from webhook.workloads.rows import Factor, PodSetRule, Row
 from webhook.workloads.table import Table

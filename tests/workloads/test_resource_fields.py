@@ -3,8 +3,8 @@
 import pytest
 
 from tests.literals import TABLE
-from webhook import paths
-from webhook.attributes import JSON
+from webhook.apimachinery import paths
+from webhook.apimachinery.attributes import JSON
 from webhook.workloads.resource_fields import resource_fields
 
 TRAIN_JOB = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob"}

@@ -9,10 +9,10 @@ import pytest
 
 from tests.rows import all_rows
 from tests.workloads.crds import embedded
-from webhook import yamlfile
 from webhook.errors import InputError
 from webhook.workloads import table
 from webhook.workloads.rows import Factor, Row
+from webhook.yamltext import yamlfile
 
 DATA = Path(__file__).parents[1] / "data"
 CRDS = json.loads((DATA / "crds" / "templates.json").read_text())

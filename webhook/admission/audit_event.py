@@ -13,12 +13,12 @@ from typing import Any, Final
 import msgspec
 
 from webhook.admission.decode import decode_request
-from webhook.attributes import JSON, Attributes
+from webhook.apimachinery.attributes import JSON, Attributes
+from webhook.apimachinery.paths import MAX_DEPTH
 from webhook.deadline import Deadline
 from webhook.errors import CallError
-from webhook.json_depth import is_deeper_than
-from webhook.jsontext import decode_any_json
-from webhook.paths import MAX_DEPTH
+from webhook.yamltext.json_depth import is_deeper_than
+from webhook.yamltext.jsontext import decode_any_json
 
 _OPERATIONS: Final = {"create": "CREATE", "update": "UPDATE", "patch": "UPDATE"}
 _READS: Final = frozenset(("get", "list", "watch", "head", "proxy"))

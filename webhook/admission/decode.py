@@ -3,6 +3,8 @@
 Knows what of the envelope a review cannot do without, and refuses the rest with the path, what was found and what was
 expected. Never looks into the objects beyond metadata.name. Rules: k8s.io/api v0.36 admission/v1/types.go, and what
 kube-apiserver 1.36 sends.
+
+Converts attributes back to the AdmissionReview that an API server would send: the reverse of decode.py.
 """
 
 from __future__ import annotations
@@ -14,13 +16,22 @@ import msgspec
 
 from webhook.admission import wire
 from webhook.admission.json_bounds import convert_large_integers_to_doubles, has_long_number
-from webhook.attributes import JSON, NOBODY, Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo
+from webhook.apimachinery.attributes import (
+    JSON,
+    NOBODY,
+    Attributes,
+    GroupVersionKind,
+    GroupVersionResource,
+    Operation,
+    UserInfo,
+)
+from webhook.apimachinery.paths import MAX_DEPTH
 from webhook.deadline import Deadline
 from webhook.errors import CallError
-from webhook.json_depth import is_deeper_than
-from webhook.jsontext import decode_any_json
-from webhook.paths import MAX_DEPTH
-from webhook.problems.text import shorten_text
+from webhook.evaluation.request_variables import request_as_cel_value
+from webhook.rules.text import shorten_text
+from webhook.yamltext.json_depth import is_deeper_than
+from webhook.yamltext.jsontext import decode_any_json
 
 _REVIEW: Final = msgspec.json.Decoder(wire.Review)
 _HEAD: Final = msgspec.json.Decoder(wire.ReviewHead)
@@ -234,3 +245,14 @@ def _bad_request_error(message: str) -> CallError:
 def _error_in_lower_case(error: Exception) -> str:
     text = str(error)
     return text[:1].lower() + text[1:]
+
+
+def review_of_attributes(attributes: Attributes) -> JSON:
+    """Return the AdmissionReview that an API server would send for these attributes."""
+    sent = {
+        "uid": attributes.uid,
+        **request_as_cel_value(attributes, attributes.resource, attributes.kind),
+        "object": attributes.object,
+        "oldObject": attributes.old_object,
+    }
+    return {"apiVersion": wire.API_VERSION, "kind": wire.KIND, "request": sent}

@@ -1,4 +1,9 @@
-"""Turns decisions into a verdict: the denial and its text, the warnings, and the audit annotations.
+"""Limits the action of failures in an installation: deny, only warn, or only audit.
+
+Knows decisions; what they come to is enforce.py's. A platform team looks first at what would be denied, then tells its
+users, then enforces, and the policies stay what they are in all three.
+
+Turns decisions into a verdict: the denial and its text, the warnings, and the audit annotations.
 
 Evaluates nothing. A text of several sentences ends between two of them; only what a foreign policy or a user made too
 long ends early. Which decision denies follows from its binding's actions, as in k8s.io/apiserver v0.36
@@ -9,11 +14,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
-from webhook import paths
-from webhook.attributes import JSON, Attributes
-from webhook.decisions import (
+from webhook.apimachinery import paths
+from webhook.apimachinery.attributes import JSON, Attributes
+from webhook.evaluation.review_options import EnforcementAction
+from webhook.rules import text
+from webhook.rules.decisions import (
     Decision,
     DenialCause,
     DenialDetails,
@@ -22,9 +30,48 @@ from webhook.decisions import (
     Verdict,
     severity_rank,
 )
-from webhook.problem import Problem
-from webhook.problems import text
-from webhook.wording import counted
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted
+
+NOT_APPLIED: Final = "not-applied"
+"""The key, after the name of a mutating policy, of the annotation about a change that was not applied."""
+_QUIET: Final = frozenset((ValidationAction.ADVICE, ValidationAction.AUDIT))
+
+
+def limit_actions(decisions: Iterable[Decision], most: EnforcementAction) -> tuple[Decision, ...]:
+    """Return the decisions, none with a stricter action than `most`.
+
+    A denial becomes a warning, and both become audit annotations. A mutation that failed denies under failurePolicy
+    Fail whatever its binding says: it is told as a warning, or not at all.
+    """
+    return tuple(decisions) if most == "deny" else tuple(_limit_action(each, most) for each in decisions)
+
+
+def _limit_action(decision: Decision, most: EnforcementAction) -> Decision:
+    warns = most == "warn"
+    if decision.kind == "mutating" and decision.action == "deny":
+        return replace(decision, action="admit", is_told=warns)
+    actions = decision.actions
+    if warns and ValidationAction.DENY in actions:
+        actions = tuple(dict.fromkeys(ValidationAction.WARN if a is ValidationAction.DENY else a for a in actions))
+    elif not warns and not _QUIET.issuperset(actions):
+        actions = (ValidationAction.AUDIT,)
+    is_told = decision.is_told and warns
+    if actions == decision.actions and is_told == decision.is_told:
+        return decision
+    return replace(decision, actions=actions, is_told=is_told)
+
+
+def without_patch(verdict: Verdict) -> Verdict:
+    """Return the verdict without its patch, and with an annotation for each policy that would have changed
+    something.
+    """
+    annotations = dict(verdict.audit_annotations)
+    for decision in verdict.decisions:
+        if decision.kind == "mutating" and decision.evaluation == "admit":
+            annotations[f"{decision.policy}/{NOT_APPLIED}"] = "the object would have been changed"
+    return replace(verdict, audit_annotations=annotations)
+
 
 FAILURE_KEY = "validation.policy.admission.k8s.io/validation_failure"
 MAX_WARNING = 256

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from webhook.attributes import NAMESPACE, Attributes
+from webhook.apimachinery.attributes import NAMESPACE, Attributes
 from webhook.cluster import Cluster
 from webhook.cluster.assumed_namespaces import AssumedNamespace
-from webhook.configuration.leave_alone import ANNOTATION, ObjectExceptions, is_ignored
-from webhook.configuration.model import EMPTY, FileConfiguration, IgnoredObjects
 from webhook.deadline import Deadline
-from webhook.decisions import Decision, ValidationAction
 from webhook.errors import LookupFailed
+from webhook.manifests.configuration_model import EMPTY, FileConfiguration, IgnoredObjects
 from webhook.manifests.label_selectors import Labels, labels_of
-from webhook.problem import Problem
-from webhook.problems import text
+from webhook.manifests.leave_alone import ANNOTATION, ObjectExceptions, is_ignored
+from webhook.rules import text
+from webhook.rules.decisions import Decision, ValidationAction
+from webhook.rules.problem import Problem
 
 _NOTHING = IgnoredObjects()
 POLICY = "exceptions"

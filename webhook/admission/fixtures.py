@@ -12,12 +12,12 @@ from uuid import NAMESPACE_URL, uuid5
 
 from webhook.admission import wire
 from webhook.admission.decode import decode_request, decode_review
-from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation
-from webhook.cluster.cluster_scoped import is_cluster_scoped
+from webhook.apimachinery.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation
+from webhook.apimachinery.paths import FieldPath
+from webhook.cluster.known_kinds import is_cluster_scoped
 from webhook.errors import CallError
-from webhook.paths import FieldPath
 from webhook.schema.sent import as_sent_by_api_server
-from webhook.wording import shown
+from webhook.text.wording import shown
 from webhook.workloads.plurals import plural_of_kind
 
 

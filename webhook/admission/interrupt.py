@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from webhook.admission.enforcement_action import limit_actions
-from webhook.attributes import Attributes, Phase
+from webhook.admission.enforce import limit_actions
+from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.cluster import Cluster
-from webhook.decisions import Decision, DenialStatus, Verdict
 from webhook.evaluation.interrupted import errors_of_interrupted_policies
 from webhook.evaluation.review_options import EnforcementAction
 from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import Decision, DenialStatus, Verdict
 
 _NAMED = 5
 MAKE_SMALLER: Final = "make the object smaller, or raise timeoutSeconds of the webhook"

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 
 _BLOCK: Final = 1 << 16
 

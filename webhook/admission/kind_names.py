@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cluster.known_kinds import COMPLETE, KNOWN
-from webhook.similar_names import nearest_name
+from webhook.text.similar_names import nearest_name
 from webhook.workloads.table import Table
 
 _VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")

@@ -11,14 +11,13 @@ from time import monotonic
 from typing import Any, Literal, Protocol, TypeAlias
 
 from webhook.admission.review import answer_request
-from webhook.attributes import JSON, Attributes, Operation, Phase
+from webhook.apimachinery.attributes import JSON, Attributes, Operation, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
-from webhook.decisions import Decision, Verdict
 from webhook.evaluation.review_options import DEFAULT, ReviewOptions
 from webhook.evaluation.trace import ReviewTrace
-from webhook.explanation import Explanation
 from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import Decision, Explanation, Verdict
 
 PhaseName: TypeAlias = Literal["auto", "mutate", "validate"]
 

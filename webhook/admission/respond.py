@@ -2,6 +2,11 @@
 
 Knows what kube-apiserver 1.36 checks in an answer (k8s.io/apiserver pkg/admission/plugin/webhook/request/
 admissionreview.go, errors/statuserror.go) and how its audit log names annotations; decides nothing.
+
+Adds to what users read the address of the page of each rule, where the site has published the documentation.
+
+A sentence about a rule ends with its id in brackets: `(train-job/gang-size)` becomes `(train-job/gang-size, https://…)`.
+Shipped checks have pages; policies of a site have none.
 """
 
 from __future__ import annotations
@@ -9,14 +14,18 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
 
 from webhook.admission import wire
-from webhook.attributes import Operation, Phase
-from webhook.decisions import DenialDetails, DenialStatus, Verdict
-from webhook.unread import Unread
+from webhook.admission.enforce import MAX_WARNINGS
+from webhook.apimachinery.attributes import Operation, Phase
+from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import DenialDetails, DenialStatus, Verdict
+from webhook.rules.rule import page_address
+from webhook.yamltext.unread import Unread
 
 
 def json_of_unread_part(part: Any) -> msgspec.Raw:
@@ -104,3 +113,37 @@ def _status_of_verdict(verdict: Verdict) -> DenialStatus:
     if verdict.status is None:
         return DenialStatus(code=400, reason="BadRequest", message="denied without explanation")
     return verdict.status
+
+
+def with_rule_links(verdict: Verdict, policies: PolicySet, docs_address: str) -> Verdict:
+    """Return the verdict with the addresses of the pages of its rules.
+
+    Warnings stay as they are where they would be more than an API server passes on unchanged.
+    """
+    if verdict.status is None and not verdict.warnings:
+        return verdict
+    status = verdict.status and _linked_status(verdict.status, policies, docs_address)
+    warnings = tuple(_text_with_links(each, policies, docs_address) for each in verdict.warnings)
+    is_short = sum(map(len, warnings)) <= MAX_WARNINGS
+    return replace(verdict, status=status, warnings=warnings if is_short else verdict.warnings)
+
+
+def _linked_status(status: DenialStatus, policies: PolicySet, docs_address: str) -> DenialStatus:
+    if status.details is None:
+        return status
+    causes = tuple(
+        replace(each, message=_text_with_links(each.message, policies, docs_address)) for each in status.details.causes
+    )
+    message = _text_with_links(status.message, policies, docs_address)
+    return replace(status, message=message, details=replace(status.details, causes=causes))
+
+
+def _text_with_links(text: str, policies: PolicySet, docs_address: str) -> str:
+    return "\n".join(_linked_line(line, policies, docs_address) for line in text.split("\n"))
+
+
+def _linked_line(line: str, policies: PolicySet, docs_address: str) -> str:
+    rule = line.rpartition("(")[2].removeprefix("claimgate: ").removesuffix(")")
+    if not line.endswith(f"{rule})") or not any(rule in policy.catalogue for policy in policies.policies):
+        return line
+    return f"{line[:-1]}, {page_address(docs_address, rule)})"

@@ -19,15 +19,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from webhook.admission.enforce import verdict_of_decisions
-from webhook.admission.enforcement_action import limit_actions, without_patch
+from webhook.admission.enforce import limit_actions, verdict_of_decisions, without_patch
 from webhook.admission.exceptions import is_ignored_by_configuration, with_exceptions_applied
-from webhook.admission.rule_links import with_rule_links
-from webhook.attributes import Attributes, Phase
+from webhook.admission.respond import with_rule_links
+from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.cluster import Cluster
-from webhook.configuration.model import EMPTY
 from webhook.deadline import Deadline
-from webhook.decisions import Decision, Verdict
 from webhook.errors import BudgetExceeded
 from webhook.evaluation.mutating import apply_mutating_policies
 from webhook.evaluation.mutation_decisions import decisions_of_unfinished_mutations
@@ -35,8 +32,10 @@ from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.review_options import DEFAULT, ReviewOptions
 from webhook.evaluation.typed_input import is_mistyped
 from webhook.evaluation.validating import validating_decisions
+from webhook.manifests.configuration_model import EMPTY
 from webhook.patch.diff import operations_between
 from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import Decision, Verdict
 
 if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer

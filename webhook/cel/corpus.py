@@ -15,8 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from webhook import yamlfile
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cel import typed_json
 from webhook.cel.check.inference import type_text
 from webhook.cel.cost import CostMeter
@@ -24,6 +23,7 @@ from webhook.cel.environment import Environment
 from webhook.cel.program import Engine, Program
 from webhook.cel.types import DYN, Type
 from webhook.errors import CompileError, EvaluationError, InputError, Problem
+from webhook.yamltext import yamlfile
 
 _KUBERNETES = Environment(version=(1, 34), mutation=True)
 _CEL = Environment(

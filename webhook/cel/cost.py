@@ -5,7 +5,7 @@ Two things are counted, and neither stands for the other:
 cost    in cel-go's units, exactly along the path that was evaluated (cel-go v0.26.0 interpreter/runtimecost.go with
         k8s.io/apiserver v0.36.1 pkg/cel/library/cost.go); the compiler writes the counting into each program. The same
         on every machine. Sizes of limits: k8s.io/apiserver pkg/apis/cel/config.go.
-work    what is really walked, charged to the Deadline of the review (webhook/deadline.py), which reads the clock. Some
+work    what is really walked, charged to the Deadline of the review (webhook/deadline.py). It reads the clock. Some
         calls cost next to nothing and walk far: `indexOf` over short texts, `isURL` of a long one, `==` of two objects.
 
 Programs look at the clock where it costs ordinary evaluations nothing, at the bound that they compare their cost with

@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from types import MappingProxyType
 
-from webhook import releases
+from webhook.apimachinery import releases
 from webhook.cel import library
 from webhook.cel.library.declaration import Overload, Version
 from webhook.cel.types import (

@@ -25,7 +25,7 @@ from webhook.cel.values import (
 )
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError, NoSuchOverload
-from webhook.unread import Unread
+from webhook.yamltext.unread import Unread
 
 _EVERY_MAP = MAPS | {DictWithEmptyMaps}
 

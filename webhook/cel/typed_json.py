@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cel.library.moments import parse_duration, parse_timestamp
 from webhook.cel.library.optional_value import NONE, Optional
 from webhook.cel.structures import JSONPatch, Struct

@@ -21,11 +21,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from typing import Any, ClassVar, NoReturn
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cel.structures import JSONPatch, Struct
 from webhook.cel.types import DURATION, TIMESTAMP, Type
 from webhook.errors import EvaluationError, EvaluationPanic, NoSuchOverload
-from webhook.unread import Unread
+from webhook.yamltext.unread import Unread
 
 INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 NANOSECONDS = 1_000_000_000

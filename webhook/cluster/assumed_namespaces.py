@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.attributes import JSON, NAME_LABEL, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, NAME_LABEL, GroupVersionKind
 from webhook.cluster import Cluster
 
 _NAMESPACE: Final = ("", "Namespace")

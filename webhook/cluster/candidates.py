@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from webhook.attributes import JSON
-from webhook.cluster.cluster_scoped import CLUSTER_SCOPED
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.object_lists import objects_of_list
+from webhook.apimachinery.paths import get as at
+from webhook.cluster.known_kinds import CLUSTER_SCOPED
 from webhook.cluster.naming import AS_WRITTEN, NameChanges, group_kind
-from webhook.object_lists import objects_of_list
-from webhook.paths import get as at
-from webhook.placeholders import is_placeholder
+from webhook.yamltext.placeholders import is_placeholder
 
 Kind: TypeAlias = tuple[str, str]
 NAMELESS: Final = frozenset((("config.kueue.x-k8s.io", "Configuration"),))

@@ -17,10 +17,10 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol
 from urllib.parse import urlencode
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cluster.decoding import LARGEST, ListDecoder, ReadValue, decode_json
+from webhook.cluster.freshness import ServerUnreachable, describe_connection_error
 from webhook.cluster.private_api import connection_pool
-from webhook.cluster.unreachable import ServerUnreachable, describe_connection_error
 from webhook.errors import ConfigurationError, LookupFailed
 
 CONNECT_S = 5.0

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.paths import get
+from webhook.apimachinery.releases import Release, parse_release
 from webhook.cluster.candidates import FileObject
 from webhook.cluster.interest import Interest, ObjectScope
 from webhook.cluster.kustomizations import FILES as KUSTOMIZATIONS
 from webhook.cluster.units import NEVER_APPLIED
-from webhook.paths import get
-from webhook.releases import Release, parse_release
 
 DEPLOYMENT: Final = GroupVersionKind("apps", "v1", "Deployment")
 CHART: Final = "Chart.yaml"

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from webhook.attributes import JSON
-from webhook.paths import MAX_DEPTH
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import MAX_DEPTH
 
 LARGEST: Final = 16 << 20
 """The most bytes of one object: etcd takes 1.5 MiB by default (--max-request-bytes), and few sites ask for more."""

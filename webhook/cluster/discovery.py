@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
 
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.connection import Connection, ServerRefused
 from webhook.errors import LookupFailed
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from webhook.attributes import CRD, JSON, NAMESPACE, GroupVersionKind
+from webhook.apimachinery.attributes import CRD, JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster.candidates import NAMELESS, UNSAID, FileObject, FileObjects
 from webhook.cluster.controllers import DEPLOYMENT
 from webhook.cluster.interest import Index, objects_by_key

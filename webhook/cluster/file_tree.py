@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from webhook.attributes import CRD, JSON
+from webhook.apimachinery.attributes import CRD, JSON
+from webhook.apimachinery.object_lists import objects_of_list
 from webhook.cluster.candidates import NAMELESS, FileObjects, objects_with_final_names
 from webhook.cluster.controllers import (
     ControllerRelease,
@@ -16,7 +17,6 @@ from webhook.cluster.controllers import (
 from webhook.cluster.file_context import ClusterViewFromFile
 from webhook.cluster.naming import NameChanges, group_kind
 from webhook.cluster.units import FilesAppliedTogether, Unit, normalize_path
-from webhook.object_lists import objects_of_list
 
 
 class FileTree:

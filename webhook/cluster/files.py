@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from webhook import yamlfile
-from webhook.attributes import JSON, GroupVersionKind
-from webhook.cluster.cluster_scoped import CLUSTER_SCOPED
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.object_lists import objects_of_list
+from webhook.apimachinery.paths import get as at
 from webhook.cluster.interest import Index, objects_by_key
-from webhook.object_lists import objects_of_list
-from webhook.paths import get as at
+from webhook.cluster.known_kinds import CLUSTER_SCOPED
+from webhook.yamltext import yamlfile
 
 
 class FilesCluster:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from webhook.attributes import JSON, GroupVersionKind
-from webhook.paths import get as at
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.paths import get as at
 
 Fields: TypeAlias = frozenset[str] | None
 """Paths such as `spec.devices.requests` or `metadata.annotations["volcano.sh/hierarchy"]`, with all that is below them

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, NameChanges
 
 FILES: Final = frozenset(("kustomization.yaml", "kustomization.yml", "Kustomization"))

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from webhook.attributes import NAMESPACE
+from webhook.apimachinery.attributes import NAMESPACE
 from webhook.cluster.connection import connect_to_cluster
 from webhook.cluster.interest import Interest
 from webhook.cluster.watch import WatchCluster
-from webhook.logs import Log
+from webhook.logs.structured import Log
 
 WAIT_S: Final = 10.0
 """Seconds that a start waits for the first lists; /readyz fails while some are missing."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
-from webhook.attributes import JSON, GroupVersionKind, GroupVersionResource
+from webhook.apimachinery.attributes import JSON, GroupVersionKind, GroupVersionResource
 from webhook.cluster.connection import Connection, ServerRefused
 from webhook.cluster.discovery import ServedResource, api_path_of_group_version
 

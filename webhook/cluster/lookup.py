@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.paths import get as at
 from webhook.cluster.interest import Index
-from webhook.paths import get as at
 
 
 class Cluster(Protocol):

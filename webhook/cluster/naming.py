@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.attributes import JSON
-from webhook.cluster.cluster_scoped import CLUSTER_SCOPED
+from webhook.apimachinery.attributes import JSON
+from webhook.cluster.known_kinds import CLUSTER_SCOPED
 
 _NAMESPACE: Final = ("", "Namespace")
 _KEEP_NAMES: Final = (

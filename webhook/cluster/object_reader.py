@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cluster.decoding import decode_value_at
 from webhook.cluster.discovery import ServedResource
 from webhook.cluster.interest import Interest

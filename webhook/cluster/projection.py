@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from sys import intern
 from typing import Any, Final, TypeAlias
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import parse_path
 from webhook.cluster.decoding import DEEPEST, TOO_DEEP
 from webhook.cluster.interest import Fields
-from webhook.paths import parse_path
 
 Tree: TypeAlias = Mapping[str, "Tree"]
 """Fields by their names; a field without any below it is kept whole."""

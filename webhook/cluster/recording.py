@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.cluster.interest import Index
 from webhook.cluster.lookup import Cluster, namespace_and_name
 from webhook.errors import LookupFailed

@@ -16,17 +16,16 @@ from http import HTTPStatus
 from time import monotonic
 from typing import Final
 
-from webhook.attributes import JSON, NAMESPACE
+from webhook.apimachinery.attributes import JSON, NAMESPACE
 from webhook.cluster.connection import METADATA, METADATA_LIST, WHOLE, Connection, LineStream, ServerRefused
 from webhook.cluster.discovery import KindNotServed, ServedResource, discover_resource
-from webhook.cluster.freshness import DEFAULT_TIMES, WatchTimes
+from webhook.cluster.freshness import DEFAULT_TIMES, OutageLog, ServerUnreachable, WatchTimes
 from webhook.cluster.interest import BY_NAME, Index, Interest
 from webhook.cluster.object_reader import CHANGES, Event, ObjectReader
 from webhook.cluster.store import ObjectStore, Place, UnreadableObject
-from webhook.cluster.unreachable import OutageLog, ServerUnreachable
 from webhook.cluster.view_memory import ViewMemory
 from webhook.errors import LookupFailed
-from webhook.logs import Log
+from webhook.logs.structured import Log
 
 PAGE: Final = "500"
 """How many objects one page of a list has: client-go's default."""

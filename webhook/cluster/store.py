@@ -17,7 +17,7 @@ from itertools import chain
 from operator import is_
 from typing import Final, TypeAlias
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cluster.interest import BY_NAME, Index
 from webhook.cluster.view_memory import ViewMemory, bytes_of_object
 

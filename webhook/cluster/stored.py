@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from webhook.attributes import JSON, NAMESPACE, Attributes, GroupVersionKind, Operation
+from webhook.apimachinery.attributes import JSON, NAMESPACE, Attributes, GroupVersionKind, Operation
 from webhook.cluster.interest import Index
 from webhook.cluster.lookup import Cluster, namespace_and_name
 from webhook.errors import LookupFailed

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from webhook import charts
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cluster.kustomizations import Kustomizations, read_kustomization
 from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, NameChanges
+from webhook.yamltext import templates
 
 NEVER_APPLIED: Final = frozenset(("vendor", "testdata", "node_modules", "third_party"))
 """Folders whose files are context only for files inside them."""
@@ -71,7 +71,7 @@ class FilesAppliedTogether:
     def _find_unit(self, file: str) -> Unit:
         root, chart, folder = (
             self._kustomizations.outermost_kustomization_of_file(file),
-            charts.find_chart_of_template(Path(file)),
+            templates.find_chart_of_template(Path(file)),
             posixpath.dirname(file),
         )
         if root is not None:

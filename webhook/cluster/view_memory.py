@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from sys import getsizeof
 from typing import Final, Protocol
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 
 PLACE_BYTES: Final = 320
 """Bytes of an object beside its values: namespace and name, its places in tables and lists."""

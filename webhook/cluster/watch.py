@@ -11,16 +11,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import nsmallest
 from typing import Final
 
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.cluster.connection import Connection
-from webhook.cluster.freshness import DEFAULT_TIMES, WatchTimes, describe_staleness
+from webhook.cluster.freshness import DEFAULT_TIMES, OutageLog, WatchTimes, describe_staleness
 from webhook.cluster.interest import Index, Interest, combine_interests, includes_all_fields
 from webhook.cluster.lookup import describe_lookup, namespace_and_name
 from webhook.cluster.reflector import Reflector
-from webhook.cluster.unreachable import OutageLog
 from webhook.cluster.view_memory import ViewMemory
 from webhook.errors import LookupFailed
-from webhook.logs import Log
+from webhook.logs.structured import Log
 
 BACKOFF_S: Final = (0.8, 30.0)
 """The first and the longest wait after an error, doubled in between: those of client-go's reflector."""

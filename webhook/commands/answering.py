@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from webhook.admission.fixtures import attributes_of_fixture
 from webhook.admission.review import answer_request
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.connection import Connection, ServerRefused
 from webhook.cluster.files import FilesCluster

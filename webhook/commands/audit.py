@@ -18,10 +18,10 @@ from webhook.commands.audited_objects import Reviewed
 from webhook.commands.git_changes import GitChanges
 from webhook.commands.ray_work import AuditWork
 from webhook.commands.rendering import replace_by_rendered_objects
-from webhook.document_stream import DocumentStream
 from webhook.evaluation.review_options import ReviewOptions
+from webhook.input.document_stream import DocumentStream
 from webhook.policy.policy_set import PolicySet
-from webhook.settings.reporting import ReportSettings
+from webhook.settings.shared import ReportSettings
 
 
 @options.add_settings_flags(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from webhook import assembly, submitted
+from webhook import assembly
+from webhook.admission import submitted
 from webhook.assembly import ReviewAssembly
 from webhook.cluster.files import FilesCluster
 from webhook.commands.audit_index import AuditIndex, Indexer, indexer_of
@@ -13,7 +14,7 @@ from webhook.commands.audit_part import PartAudit, PartResult, StopSignal
 from webhook.commands.audit_totals import AuditTotals
 from webhook.commands.job_demands import queue_trees
 from webhook.commands.ordered_work import results_in_order
-from webhook.document_stream import DocumentStream
+from webhook.input.document_stream import DocumentStream
 from webhook.report.finding import Finding
 from webhook.report.queued_jobs import Demands, QueueTrees
 from webhook.report.rule import Rules

@@ -14,16 +14,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from webhook import document_stream, yamlfile
 from webhook.admission import fixtures
-from webhook.attributes import CRD, JSON
+from webhook.apimachinery.attributes import CRD, JSON
 from webhook.cluster import kustomizations
 from webhook.cluster.candidates import NAMELESS
 from webhook.cluster.controllers import DEPLOYMENT, find_releases_in_document, may_state_release
 from webhook.cluster.interest import Interest
 from webhook.cluster.naming import group_kind
-from webhook.document_stream import SourcePart
 from webhook.facts.served_versions.removed_versions import read_removed_versions
+from webhook.input import document_stream
+from webhook.input.document_stream import SourcePart
+from webhook.yamltext import yamlfile
 
 _HIDDEN: Final = re.compile(r"""\\(?:x|u00|U000000)6[bBeE49]|\?\s+["']?kind""")
 """Matches a letter of `kind` written as an escape, or an explicit key, so that neither hides an object."""

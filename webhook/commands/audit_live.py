@@ -16,7 +16,7 @@ from zlib import crc32
 from webhook import assembly
 from webhook.admission import fixtures
 from webhook.admission.exceptions import is_ignored_by_configuration
-from webhook.attributes import JSON, NAMESPACE, Attributes, Phase
+from webhook.apimachinery.attributes import JSON, NAMESPACE, Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.cluster.connection import Connection
 from webhook.cluster.decoding import DEEPEST, is_too_deep
@@ -30,10 +30,11 @@ from webhook.errors import CallError, ConfigurationError, LookupFailed, Problem
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.export.webhook_rules import matched_resources_of_policies
 from webhook.policy.policy_set import PolicySet
-from webhook.report.finding import Finding, Place, findings_of_object, subject_of_request
+from webhook.report.finding import Finding, findings_of_object, subject_of_request
 from webhook.report.formats import FINDINGS_AND_PASSES, RequiredContents
 from webhook.report.queued_jobs import Demands, QueueTrees
 from webhook.report.rule import Rules, rules
+from webhook.yamltext.source_line import Place
 
 CLUSTER: Final = "the cluster"
 """The name of the cluster in problems, in the place of a file."""

@@ -11,24 +11,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from webhook import assembly, charts, document_stream, documents, submitted
-from webhook.admission import fixtures
+from webhook import assembly
+from webhook.admission import fixtures, submitted
 from webhook.admission.exceptions import is_ignored_by_configuration
 from webhook.admission.kind_names import kind_mistake
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.commands.audited_objects import ObjectAudit, Reviewed, decisions_of, qualified_kind
 from webhook.commands.git_changes import GitChanges
 from webhook.commands.job_demands import add_demand
 from webhook.commands.repeated_keys import RULE, RepeatedKeys
-from webhook.document_stream import SourcePart
 from webhook.errors import CallError, Problem
 from webhook.evaluation.review_options import ReviewOptions
+from webhook.input import document_stream, documents
+from webhook.input.document_stream import SourcePart
 from webhook.report.filters import Filters
-from webhook.report.finding import Finding, Place, Result, findings_of_object, subject_of_request
+from webhook.report.finding import Finding, Result, findings_of_object, subject_of_request
 from webhook.report.formats import FINDINGS_AND_PASSES, RequiredContents, writers_of_findings
 from webhook.report.queued_jobs import Demand, QueueKey
 from webhook.report.rule import RuleName, Rules, rules
 from webhook.report.writer import SkippedDocument
+from webhook.yamltext import templates
+from webhook.yamltext.source_line import Place
 
 _PATCH: Final = "a patch of a kustomization, which is only a part of an object"
 
@@ -60,7 +63,7 @@ class PartResult:
     problems: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     notes: Mapping[str, str] = field(default_factory=dict)
-    templates: Sequence[charts.ChartTemplate] = ()
+    templates: Sequence[templates.ChartTemplate] = ()
     exceptions: Counter[str] = field(default_factory=Counter)
     passes: Counter[RuleName] = field(default_factory=Counter)
     demands: dict[QueueKey, Demand] = field(default_factory=dict)

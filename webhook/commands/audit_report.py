@@ -10,8 +10,7 @@ from typing import Protocol
 from webhook.commands import output
 from webhook.commands.audit_part import FindingLineEncoder, PartResult, StopSignal
 from webhook.commands.audit_totals import AuditTotals
-from webhook.commands.interrupts import EXIT_CODE, Interrupts
-from webhook.commands.progress import Progress
+from webhook.commands.progress import EXIT_CODE, Interrupts, Progress
 from webhook.commands.publishing import ReportPublisher
 from webhook.report import baseline, formats
 from webhook.report.filters import Filters

@@ -6,19 +6,21 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from webhook import charts, documents, terminal
 from webhook.commands.audit_part import PartResult
-from webhook.configuration.leave_alone import current_day
-from webhook.configuration.model import FailOn, lowering_settings
-from webhook.configuration.read import NO_FILE, ConfigurationFile
-from webhook.document_stream import DocumentStream
 from webhook.errors import Problem
-from webhook.input_files import FoundFile
+from webhook.input import documents
+from webhook.input.document_stream import DocumentStream
+from webhook.manifests.configuration_file import NO_FILE, ConfigurationFile
+from webhook.manifests.configuration_model import FailOn, lowering_settings
+from webhook.manifests.leave_alone import current_day
 from webhook.report.filters import ALL, Filters, FindingFilter
 from webhook.report.finding import Finding, Result
 from webhook.report.queued_jobs import Demand, QueueKey, QueueTrees
 from webhook.report.writer import LeftOut, SkippedDocument, Totals
-from webhook.wording import counted
+from webhook.text import terminal
+from webhook.text.wording import counted
+from webhook.yamltext import templates
+from webhook.yamltext.input_files import FoundFile
 
 _UNREADABLE = 2
 
@@ -62,7 +64,7 @@ class AuditTotals:
         self._unasked: Counter[str] = Counter()
         self._problems: list[Problem] = []
         self._noted: set[str] = set()
-        self._templates: dict[str, charts.ChartTemplate] = {}
+        self._templates: dict[str, templates.ChartTemplate] = {}
 
     def filter_and_count_findings(self, findings: Iterable[Finding]) -> Iterator[Finding]:
         """Yield the findings that are reported, and count them. They must come in the order of the input."""
@@ -146,7 +148,7 @@ class AuditTotals:
             self._print_to_stderr([f"note: {told}; first {file}: {reason}"])
         if not self._unchanged and not is_interrupted:
             self._print_to_stderr(f"note: {each}" for each in self._stale_baseline_and_exceptions())
-        if template := charts.summarize_templates(tuple(self._templates.values())):
+        if template := templates.summarize_templates(tuple(self._templates.values())):
             self._print_to_stderr([f"note: {template}"])
         self._print_to_stderr(f"note: {each}" for each in notes)
 
@@ -205,7 +207,9 @@ class AuditTotals:
         sys.stderr.write(terminal.lines(lines))
 
 
-def _problem_of_templates_alone(named: Sequence[str], templates: Collection[charts.ChartTemplate]) -> Sequence[Problem]:
+def _problem_of_templates_alone(
+    named: Sequence[str], templates: Collection[templates.ChartTemplate]
+) -> Sequence[Problem]:
     """Return the problem that nothing was audited because everything is a template."""
     if not templates:
         return ()

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, run_phases
-from webhook.attributes import POD, Attributes, GroupVersionKind, Phase
+from webhook.apimachinery.attributes import POD, Attributes, GroupVersionKind, Phase
 from webhook.cluster import Cluster
-from webhook.decisions import Decision
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import Decision
 
 Reviewed: TypeAlias = Literal["create", "stored"]
 _PHASES: Final[dict[Reviewed, PhaseName]] = {"create": "auto", "stored": "validate"}

@@ -10,21 +10,22 @@ from typing import Annotated, Final
 
 import typer
 
-from webhook import assembly, log_lines, object_store, terminal
+from webhook import assembly
 from webhook.commands import options, output, ray_audit
 from webhook.commands.backtest_part import PartBacktester, PartCounts
 from webhook.commands.backtest_report import backtest_json, backtest_text
-from webhook.commands.completion import complete_output
-from webhook.commands.interrupts import EXIT_CODE, Interrupts
+from webhook.commands.options import complete_output
 from webhook.commands.ordered_work import results_in_order
-from webhook.commands.progress import Progress
+from webhook.commands.progress import EXIT_CODE, Interrupts, Progress
 from webhook.commands.ray_work import count_logs_on_ray
 from webhook.errors import Problem
-from webhook.input_files import InputFile
-from webhook.log_lines import LogPart
+from webhook.input import log_lines, object_store
+from webhook.input.log_lines import LogPart
 from webhook.settings.shared import Settings
-from webhook.wording import counted
-from webhook.yamlfile import problem_of_file_not_read
+from webhook.text import terminal
+from webhook.text.wording import counted
+from webhook.yamltext.input_files import InputFile
+from webhook.yamltext.yamlfile import problem_of_file_not_read
 
 FORMATS: Final = ("text", "json")
 _UNREADABLE: Final = 2

@@ -12,12 +12,13 @@ import msgspec
 from webhook import assembly
 from webhook.admission.audit_event import EventWithoutRequest, request_of_audit_event
 from webhook.admission.phases import LocalAnswerer, run_phases
-from webhook.attributes import Attributes
+from webhook.apimachinery.attributes import Attributes
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.errors import Problem
-from webhook.log_lines import LogPart
-from webhook.report.finding import Finding, Place, Result, findings_of_object, subject_of_request
+from webhook.input.log_lines import LogPart
+from webhook.report.finding import Finding, Result, findings_of_object, subject_of_request
 from webhook.report.rule import Rules, rules
+from webhook.yamltext.source_line import Place
 
 MOST_NAMES: Final = 10_000
 """How many namespaces and users are counted by name; the others are only summed up, so that memory is bounded."""

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
-from webhook import terminal
 from webhook.commands.backtest_part import PartCounts, PolicySetCounts, RuleCount
-from webhook.wording import counted
+from webhook.text import terminal
+from webhook.text.wording import counted
 
 _MOST: Final = 20
 """How many namespaces and users the text names; JSON has all."""

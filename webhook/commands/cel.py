@@ -16,15 +16,16 @@ from typing import Annotated, Any
 
 import typer
 
-from webhook import terminal, yamlfile
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cel import CostMeter, Engine, Environment, celpy_engine, compiled_engine, corpus, typed_json
 from webhook.cel.types import DYN
 from webhook.cel.values import to_json
 from webhook.commands import options, output
-from webhook.commands.completion import complete_output
+from webhook.commands.options import complete_output
 from webhook.errors import CompileError, ConfigurationError, EvaluationError, InputError, Problem
 from webhook.settings.shared import Settings
+from webhook.text import terminal
+from webhook.yamltext import yamlfile
 
 FORMATS = ("text", "json")
 _REFUSED, _FAILED = 2, 3

@@ -14,8 +14,8 @@ import typer
 
 from certs import CertificateError
 from webhook.errors import ConfigurationError
-from webhook.terminal import one_line
-from webhook.wording import counted
+from webhook.text.terminal import one_line
+from webhook.text.wording import counted
 
 if TYPE_CHECKING:
     from certs.issue import Facts

@@ -11,13 +11,15 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from webhook import assembly, terminal, yamlfile
+from webhook import assembly
 from webhook.commands import options
-from webhook.configuration.leave_alone import current_day
-from webhook.configuration.model import configuration_schema
+from webhook.manifests.configuration_model import configuration_schema
+from webhook.manifests.leave_alone import current_day
 from webhook.settings.configured import read_settings
 from webhook.settings.setting import declared_settings
 from webhook.settings.shared import Settings
+from webhook.text import terminal
+from webhook.yamltext import yamlfile
 
 app = typer.Typer(
     name="config", add_completion=False, no_args_is_help=True, help="Show the configuration that holds, or its schema."

@@ -19,15 +19,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from webhook import documents, shipped
 from webhook.admission import fixtures
 from webhook.admission.phases import ReviewAnswerer, run_phases
 from webhook.commands import audit, certs
 from webhook.commands.remote import RemoteWebhook
 from webhook.errors import ConfigurationError
+from webhook.input import documents, shipped
 from webhook.report.text_answers import patch_operation_as_text
-from webhook.terminal import one_line
+from webhook.text.terminal import one_line
 from webhook.workloads import table
+from webhook.yamltext import input_files
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -52,7 +53,7 @@ def command(
 
     Exits with 0 when every review was answered; that some are denied is the point.
     """
-    samples = Path(shipped.path_as_shown(shipped.samples_folder()))
+    samples = Path(input_files.path_as_shown(shipped.samples_folder()))
     _issue_certificate(directory)
     if serve:
         return _replace_process_by_server(directory, samples / "context")

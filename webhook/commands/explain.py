@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from webhook import rule_pages
-from webhook.commands.completion import complete_rule
+from webhook.commands.options import complete_rule
+from webhook.rules import pages
 
 
 def command(
@@ -25,5 +25,5 @@ def command(
 
     For rules of your own policies there is `claimgate policies rules --rule ID DIR`.
     """
-    sys.stdout.write(rule_pages.sections_about_rules(rule))
+    sys.stdout.write(pages.sections_about_rules(rule))
     return 0

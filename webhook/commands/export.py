@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from webhook import documents
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import get
 from webhook.errors import InputError, Problem
+from webhook.input import documents
 from webhook.manifests.annotations import expand_updates_annotation
 from webhook.manifests.claimgate_kinds import is_claimgate_kind, native_manifest
 from webhook.manifests.portability import unexportable_obstacles
-from webhook.paths import get
 from webhook.policy.compiled import Policy
 from webhook.policy.policy_set import PolicySet
 

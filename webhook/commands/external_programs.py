@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from webhook.errors import ProgramError
-from webhook.terminal import one_line
+from webhook.text.terminal import one_line
 
 _PIECE_BYTES: Final = 1 << 16
 _MAX_STDERR_BYTES: Final = 1 << 14

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from webhook.errors import ProgramError
-from webhook.input_files import PRIVATE_FOLDERS, FoundFile, InputFile, NotReadError, open_file, reason_not_read
+from webhook.yamltext.input_files import PRIVATE_FOLDERS, FoundFile, InputFile, NotReadError, open_file, reason_not_read
 
 _MAX_BYTES: Final = 512 * 1024 * 1024
 _MAX_FILES: Final = 100_000

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from certs import CertificateError
 from certs.repeat import repeat
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cluster.connection import Connection, ServerRefused
 from webhook.commands.live_registration import (
     Grant,
@@ -45,8 +45,8 @@ from webhook.manifests.claimgate_kinds import POLICY_BINDING
 from webhook.manifests.webhook_configurations import GROUP, KINDS
 from webhook.policy.compiled import Policy
 from webhook.policy.policy_set import PolicySet
-from webhook.terminal import one_line
-from webhook.wording import counted
+from webhook.text.terminal import one_line
+from webhook.text.wording import counted
 
 _StoredConditions: TypeAlias = tuple[StoredPolicy, tuple[dict[str, Any], ...]]
 """A stored policy, and the conditions that its status should have."""

@@ -17,10 +17,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
-from webhook import documents
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.commands.external_programs import ExternalPrograms, Invocation, Output, enclosing_work_tree
 from webhook.errors import ConfigurationError, ProgramError
+from webhook.input import documents
 
 _TIMEOUT_S: Final = 60.0
 _MAX_BYTES: Final = 128 * 1024 * 1024

@@ -9,7 +9,8 @@ from time import monotonic
 from typing import Final
 
 from webhook.admission.phases import PhasesOutcome
-from webhook.attributes import JSON, Attributes
+from webhook.apimachinery.attributes import JSON, Attributes
+from webhook.apimachinery.quantity import Quantity
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError, LookupFailed
@@ -20,10 +21,9 @@ from webhook.facts.resource_units import parse_amount_in_kueue_units
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.facts.volcano.gang_resources import requests_of_gang
-from webhook.facts.volcano.overview import read_volcano_overview
+from webhook.facts.volcano.queue_tree import read_volcano_overview
 from webhook.facts.volcano.sent_job import read_job
-from webhook.facts.volcano_objects.kinds import JOB
-from webhook.quantity import Quantity
+from webhook.facts.volcano_objects.types import JOB
 from webhook.report.finding import subject_of_request
 from webhook.report.queued_jobs import Demand, QueuedJob, QueueKey, QueueTrees
 from webhook.workloads.table import Table

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from webhook import yamlfile
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cluster import kustomizations
 from webhook.commands.folder_copies import FolderCopies
 from webhook.errors import ProgramError
-from webhook.input_files import InputFile
+from webhook.yamltext import yamlfile
+from webhook.yamltext.input_files import InputFile
 
 _RESOURCES: Final = ("resources", "bases", "components")
 _PLUGINS: Final = ("generators", "transformers", "validators")

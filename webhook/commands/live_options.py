@@ -16,7 +16,7 @@ from webhook.cluster.live import WatchedCluster
 from webhook.commands.audit_live import LiveCluster, LiveScope, Shard
 from webhook.commands.publishing import APIS, ReportPublisher, Reports
 from webhook.errors import ConfigurationError
-from webhook.logs import Log
+from webhook.logs.structured import Log
 from webhook.policy.policy_set import PolicySet
 from webhook.report.formats import RequiredContents
 from webhook.settings.shared import Settings

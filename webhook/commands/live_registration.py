@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.export.cluster_role import cluster_role
 from webhook.export.lockout import Danger, lockout_dangers
 from webhook.export.registrations import WebhooksOfPhase, webhook_registrations

@@ -1,19 +1,197 @@
-"""`claimgate policies new`: a folder with a policy, its binding, its parameter and a suite, all of which work."""
+"""The files that `claimgate policies new` writes: a policy that demands or sets a label, with what belongs to it.
+
+Text and not values, because its comments are for whoever carries on with it.
+
+`claimgate policies new`: a folder with a policy, its binding, its parameter and a suite, all of which work.
+"""
 
 from __future__ import annotations
 
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from webhook import names, terminal
-from webhook.commands.new_policy_text import NewPolicyOptions, files_of_new_policy
+from webhook.apimachinery import names
 from webhook.errors import ConfigurationError
+from webhook.text import terminal
+
+NAMESPACE: Final = "claimgate-system"
+"""The namespace of the parameter: that of the webhook, which users cannot write to."""
+_LABELS: Final = "object.metadata.?labels.orValue({})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPolicyOptions:
+    """The kind of policy that is wanted: about pod templates too, one that changes objects, one with a parameter."""
+
+    name: str
+    expands: bool = False
+    mutates: bool = False
+    has_param: bool = False
+
+    @property
+    def kind(self) -> str:
+        """Return the kind of the new policy, such as ValidatingAdmissionPolicy."""
+        return f"{'Mutating' if self.mutates else 'Validating'}AdmissionPolicy"
+
+
+def files_of_new_policy(choice: NewPolicyOptions) -> Mapping[str, str]:
+    """Return the name and the text of every file of the new policy."""
+    written = {"policy.yaml": _text_of_policy(choice), "binding.yaml": _text_of_binding(choice)}
+    if choice.has_param:
+        written["params.yaml"] = _text_of_params(choice)
+    return {name: f"{text}\n" for name, text in {**written, "suite.yaml": _text_of_suite(choice)}.items()}
+
+
+def _text_of_policy(choice: NewPolicyOptions) -> str:
+    what = "Pods get the label team where they have none." if choice.mutates else "Every Pod has the label team."
+    lines = [
+        "apiVersion: admissionregistration.k8s.io/v1",
+        f"kind: {choice.kind}",
+        "metadata:",
+        f"  name: {choice.name}",
+        "  annotations:",
+        f"    kubernetes.io/description: {what}",
+    ]
+    if choice.expands:
+        lines += [
+            "    # Ask it about the pod templates of Jobs, TrainJobs, RayJobs and others too. `object` is then the",
+            "    # template as a Pod, and `request` is that of the workload.",
+            "    claimgate.dev/expand: pods",
+        ]
+    lines += ["spec:", "  failurePolicy: Fail # where an expression cannot be evaluated, the request is denied"]
+    if choice.has_param:
+        lines.append("  paramKind: {apiVersion: v1, kind: ConfigMap} # the binding says which one `params` is")
+    lines += [
+        "  matchConstraints:",
+        "    resourceRules:",
+        '    - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}',
+        *(_lines_of_mutation(choice) if choice.mutates else _lines_of_validation(choice)),
+    ]
+    return "\n".join(lines)
+
+
+def _label_expression(choice: NewPolicyOptions) -> str:
+    return "params.data.label" if choice.has_param else "'team'"
+
+
+def _lines_of_validation(choice: NewPolicyOptions) -> Iterator[str]:
+    yield "  validations:"
+    yield f'  - expression: "{_label_expression(choice)} in {_LABELS}"'
+    if choice.has_param:
+        message = "'metadata.labels: must have the label ' + params.data.label + ', which names who pays: add it'"
+        yield f'    messageExpression: "{message}"'
+    else:
+        yield '    message: "metadata.labels: must have the label team, which names who pays: add it"'
+
+
+def _lines_of_mutation(choice: NewPolicyOptions) -> Iterator[str]:
+    label, value = ("params.data.label", "params.data.value") if choice.has_param else ('"team"', '"unassigned"')
+    yield "  matchConditions:"
+    yield "  - name: has-no-label # so that the change is made once, and what somebody wrote stays"
+    yield f'''    expression: "!({_label_expression(choice)} in {_LABELS})"'''
+    yield "  reinvocationPolicy: IfNeeded # ask again when another policy has changed the object"
+    yield "  mutations:"
+    yield "  - patchType: ApplyConfiguration"
+    yield "    applyConfiguration:"
+    yield f"      expression: 'Object{{metadata: Object.metadata{{labels: {{{label}: {value}}}}}}}'"
+
+
+def _text_of_binding(choice: NewPolicyOptions) -> str:
+    lines = [
+        "apiVersion: admissionregistration.k8s.io/v1",
+        f"kind: {choice.kind}Binding",
+        "metadata:",
+        f"  name: {choice.name}",
+        "spec:",
+        f"  policyName: {choice.name}",
+    ]
+    if not choice.mutates:
+        lines.append("  validationActions: [Deny] # begin with [Warn], and see what would be denied")
+    if choice.has_param:
+        reference = f"{{name: {choice.name}, namespace: {NAMESPACE}, parameterNotFoundAction: Deny}}"
+        lines.append(f"  paramRef: {reference}")
+    return "\n".join(lines)
+
+
+def _text_of_params(choice: NewPolicyOptions) -> str:
+    lines = ["apiVersion: v1", "kind: ConfigMap", f"metadata: {{name: {choice.name}, namespace: {NAMESPACE}}}", "data:"]
+    lines += ["  label: team", *(["  value: unassigned"] if choice.mutates else [])]
+    return "\n".join(lines)
+
+
+_POD: Final = "{containers: [{name: main, image: example.com/main:1}]}"
+_JOB: Final = "{restartPolicy: Never, containers: [{name: main, image: example.com/main:1}]}"
+
+
+def _text_of_suite(choice: NewPolicyOptions) -> str:
+    cases = [*(_lines_of_mutating_cases(choice) if choice.mutates else _lines_of_validating_cases(choice))]
+    head = f"# `claimgate test {choice.name}` runs these cases against the policies of this folder."
+    return "\n".join((head, "cases:", *cases))
+
+
+def _lines_of_case(name: str, lines: list[str], expected: list[str]) -> list[str]:
+    return [f"- name: {name}", "  input:", *(f"    {line}" for line in lines), "  expect:", *expected]
+
+
+def _lines_of_pod(labels: str) -> list[str]:
+    return ["apiVersion: v1", "kind: Pod", f"metadata: {{name: p{labels}}}", f"spec: {_POD}"]
+
+
+def _lines_of_job(labels: str) -> list[str]:
+    template = f"{{metadata: {{labels: {{{labels}}}}}, spec: {_JOB}}}"
+    return ["apiVersion: batch/v1", "kind: Job", "metadata: {name: j}", f"spec: {{template: {template}}}"]
+
+
+_OTHER: Final = ["apiVersion: v1", "kind: Service", "metadata: {name: s}", "spec: {ports: [{port: 80}]}"]
+
+
+def _lines_of_validating_cases(choice: NewPolicyOptions) -> Iterator[str]:
+    told = "metadata.labels: must have the label team, which names who pays: add it"
+    denied = ["    allowed: false", f'    message: "{told}"']
+    yield from _lines_of_case(
+        "a Pod with the label is allowed", _lines_of_pod(", labels: {team: vision}"), ["    allowed: true"]
+    )
+    yield from _lines_of_case("a Pod without it is denied", _lines_of_pod(""), denied)
+    if choice.expands:
+        denied = ["    allowed: false", f'    message: "spec.template.{told}"']
+        yield from _lines_of_case("so is a Job whose template lacks it", _lines_of_job("app: a"), denied)
+        yield from _lines_of_case(
+            "a Job whose template has it is allowed", _lines_of_job("team: a"), ["    allowed: true"]
+        )
+    yield from _lines_of_case("a Service is not asked about", _OTHER, ["    allowed: true", "    matched: false"])
+    if choice.has_param:
+        yield from _lines_of_case_without_param_key(choice)
+
+
+def _lines_of_case_without_param_key(choice: NewPolicyOptions) -> list[str]:
+    """Return the case of an expression that fails because `params` has no such key."""
+    empty = (
+        f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {choice.name}, namespace: {NAMESPACE}}}, data: {{}}}}"
+    )
+    expected = ["    allowed: false", '    errors: ["no such key: label"]']
+    (name, *lines) = _lines_of_case("a ConfigMap without the key denies everything", _lines_of_pod(""), expected)
+    return [name, f"  params: [{empty}]", *lines]
+
+
+def _lines_of_mutating_cases(choice: NewPolicyOptions) -> Iterator[str]:
+    added = "{op: add, path: /metadata/labels, value: {team: unassigned}}"
+    yield from _lines_of_case(
+        "a Pod without the label gets it", _lines_of_pod(""), ["    allowed: true", f"    patch: [{added}]"]
+    )
+    if choice.expands:
+        added = "{op: add, path: /spec/template/metadata/labels/team, value: unassigned}"
+        patched = ["    allowed: true", f"    patch: [{added}]"]
+        yield from _lines_of_case("the template of a Job gets it too", _lines_of_job("app: a"), patched)
+    kept = ["    allowed: true", "    patch: []"]
+    yield from _lines_of_case("a Pod with the label keeps it", _lines_of_pod(", labels: {team: vision}"), kept)
+    yield from _lines_of_case("a Service is not asked about", _OTHER, ["    allowed: true", "    matched: false"])
 
 
 def command(

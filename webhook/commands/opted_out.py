@@ -10,7 +10,7 @@ from webhook.errors import LookupFailed
 from webhook.export.lockout import Namespaces
 from webhook.manifests.label_selectors import compile_selector
 from webhook.manifests.webhook_configurations import WebhookConfiguration
-from webhook.wording import counted
+from webhook.text.wording import counted
 
 if TYPE_CHECKING:
     from webhook.commands.enforcing import ClusterReader

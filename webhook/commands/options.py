@@ -1,4 +1,9 @@
-"""Flags that several verbs share: those of settings, and of output formats. What they mean is declared elsewhere."""
+"""What a shell offers for the value of an argument or a flag: ids of shipped rules, and output formats.
+
+Each function takes what was typed of the value so far, as Typer calls it.
+
+Flags that several verbs share: those of settings, and of output formats. What they mean is declared elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +17,38 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from webhook import assembly, terminal
-from webhook.commands.completion import complete_output
-from webhook.configuration.leave_alone import current_day
+from webhook import assembly
+from webhook.manifests.leave_alone import current_day
 from webhook.policy import unbound
 from webhook.policy.policy_set import PolicySet
 from webhook.report import formats
+from webhook.rules import pages
 from webhook.settings.configured import read_settings
 from webhook.settings.setting import REQUIRED, Setting, declared_settings
 from webhook.settings.shared import Settings
+from webhook.text import terminal
+
+
+def complete_rule(incomplete: str) -> list[str]:
+    """Return ids of shipped rules that begin with a text."""
+    return [rule for rule in pages.shipped_rule_ids() if rule.startswith(incomplete)]
+
+
+def complete_rule_or_group(incomplete: str) -> list[str]:
+    """Return ids and groups of shipped rules that begin with a text."""
+    rules = tuple(pages.shipped_rule_ids())
+    groups = dict.fromkeys(rule.partition("/")[0] for rule in rules)
+    return [name for name in (*groups, *rules) if name.startswith(incomplete)]
+
+
+def complete_output(*formats: str) -> Callable[[str], list[str]]:
+    """Return the completion of `FORMAT[=FILE]` for some formats: each alone, and with the sign before a file."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [text for name in formats for text in (name, f"{name}=") if text.startswith(incomplete)]
+
+    return complete
+
 
 ReportOutputs: TypeAlias = Annotated[
     list[str] | None,

@@ -1,20 +1,95 @@
-"""`claimgate policies`: what is loaded, whether it compiles, what it covers, and what a cluster can take natively."""
+"""The folders of policies that the verbs of `claimgate policies` take, and the settings that say how to read them.
+
+`claimgate policies rules`: the reference of rules, as one text or as pages, and tables of late failures.
+
+`claimgate policies`: what is loaded, whether it compiles, what it covers, and what a cluster can take natively.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
-from webhook import assembly, terminal, yamlfile
-from webhook.commands import new_policy, options, output, policy_details, policy_folders, policy_text, rules
-from webhook.commands.completion import complete_output
+from webhook import assembly
+from webhook.commands import new_policy, options, output, policy_details, policy_text
+from webhook.commands.options import complete_output, complete_rule
+from webhook.errors import ConfigurationError
+from webhook.policy.load import load_policy_set
 from webhook.policy.policy_set import PolicySet
 from webhook.settings.shared import Settings
+from webhook.text import terminal
+from webhook.yamltext import yamlfile
+
+SETTINGS: Final = ("config", "workloads", "cel_engine", "kubernetes_version")
+Folders: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="DIR", show_default=False, help="Folders and files. Default: the shipped policies."),
+]
+
+
+def settings_with_named_policies(named: Sequence[Path] | None, settings: Settings) -> Settings:
+    """Return the settings, with the named policies in place of the shipped ones."""
+    return replace(settings, only=tuple(named)) if named else settings
+
+
+@options.add_settings_flags(Settings, *SETTINGS)
+def command(
+    folder: Folders = None,
+    *,
+    rule: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rule",
+            metavar="ID",
+            help="Print only this rule, such as device-claims/claim-exists; repeatable.",
+            autocompletion=complete_rule,
+        ),
+    ] = None,
+    pages: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write an index and a page for each group of rules into this folder."),
+    ] = None,
+    late: Annotated[
+        bool, typer.Option("--late", help="Print tables of what would fail after it was accepted, and of reports.")
+    ] = False,
+    settings: Settings,
+) -> int:
+    """Print the reference of rules as Markdown.
+
+    What each rule says and why, where it comes from, a bad and a good example out of the suites beside the policies,
+    and how to switch it off.
+    """
+    from webhook.suites import late_failures, rule_pages
+    from webhook.suites.examples import examples
+
+    if (bool(rule), pages is not None, late).count(True) > 1:
+        raise ConfigurationError("--rule, --pages and --late exclude each other: give one of them")
+    chosen = settings_with_named_policies(folder, settings)
+    places, how = assembly.policy_folders_of_settings(chosen), assembly.create_compile_options(chosen)
+    policies = load_policy_set(places, how).policies
+    if late:
+        uncovered = () if folder else late_failures.read_uncovered_failures()
+        text = late_failures.late_failures_as_markdown(policies, uncovered)
+        sys.stdout.write(terminal.lines(text.removesuffix("\n").split("\n")))
+    elif pages is not None:
+        _write_pages(pages, rule_pages.rule_pages(policies, examples(places, how)))
+    else:
+        text = rule_pages.rules_as_text(policies, examples(places, how), rule or ())
+        sys.stdout.write(terminal.lines(text.removesuffix("\n").split("\n")))
+    return 0
+
+
+def _write_pages(folder: Path, pages: Mapping[str, str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, page in pages.items():
+        (folder / name).write_text(page, encoding="utf-8")
+
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Write, list, check and export policies.")
 
@@ -32,8 +107,8 @@ Outputs: TypeAlias = Annotated[
 
 
 @app.command("list")
-@options.add_settings_flags(Settings, *policy_folders.SETTINGS)
-def list_policies(folder: policy_folders.Folders = None, *, chosen: Outputs = None, settings: Settings) -> int:
+@options.add_settings_flags(Settings, *SETTINGS)
+def list_policies(folder: Folders = None, *, chosen: Outputs = None, settings: Settings) -> int:
     """Name every policy, its actions and its file.
 
     Actions are what its bindings do with a failure; a policy that is `unbound` is never evaluated.
@@ -49,9 +124,9 @@ def list_policies(folder: policy_folders.Folders = None, *, chosen: Outputs = No
 
 
 @app.command()
-@options.add_settings_flags(Settings, *policy_folders.SETTINGS)
+@options.add_settings_flags(Settings, *SETTINGS)
 def check(
-    folder: policy_folders.Folders = None,
+    folder: Folders = None,
     *,
     chosen: Outputs = None,
     verbose: Annotated[
@@ -74,7 +149,7 @@ def check(
     outputs = output.parse_outputs(chosen, FORMATS)
     loaded = _load_named_policies(folder, settings)
     exported = policy_details.rewritten_policies(loaded, settings.kubernetes_version)
-    how = assembly.create_compile_options(policy_folders.settings_with_named_policies(folder, settings))
+    how = assembly.create_compile_options(settings_with_named_policies(folder, settings))
     described = [policy_details.full_details(policy, loaded, exported, how) for policy in loaded.policies]
     output.write_to_outputs(
         outputs,
@@ -86,13 +161,13 @@ def check(
     return 1 if loaded.unbound_policy_names or any(one["fails"] for one in described) else 0
 
 
-app.command("rules")(rules.command)
+app.command("rules")(command)
 app.command("new")(new_policy.command)
 
 
 @app.command()
 @options.add_settings_flags(Settings, "config", "workloads", "kubernetes_version")
-def export(folder: policy_folders.Folders = None, *, settings: Settings) -> int:
+def export(folder: Folders = None, *, settings: Settings) -> int:
     """Print what a cluster can take natively.
 
     The output is for `kubectl apply -f -`. A validating policy that only expands is rewritten: one for pods, and one
@@ -107,7 +182,7 @@ def export(folder: policy_folders.Folders = None, *, settings: Settings) -> int:
 
 
 def _load_named_policies(named: Sequence[Path] | None, settings: Settings) -> PolicySet:
-    chosen = policy_folders.settings_with_named_policies(named, settings)
+    chosen = settings_with_named_policies(named, settings)
     return assembly.load_policies_of_settings(chosen, assembly.create_compile_options(chosen))
 
 

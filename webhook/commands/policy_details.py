@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, TypeAlias
 
-from webhook import shipped
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
+from webhook.apimachinery.releases import Release
 from webhook.errors import InputError
 from webhook.export.webhook_rules import webhook_rules
 from webhook.policy.certain_failures import sentences_about_certain_failures
@@ -16,11 +16,10 @@ from webhook.policy.expanded_facts import sentences_about_expanded_facts
 from webhook.policy.field_names import undefined_fields
 from webhook.policy.load import Options
 from webhook.policy.policy_set import PolicySet
-from webhook.policy.readability import reasons_for_poor_readability
 from webhook.policy.unconvertible import unconvertible_resources
-from webhook.policy.worst_case import worst_case_cost
-from webhook.releases import Release
+from webhook.policy.worst_case import reasons_for_poor_readability, worst_case_cost
 from webhook.suites.idempotence import describe_repeated_change
+from webhook.yamltext import input_files
 
 Exported: TypeAlias = Mapping[tuple[str, str], tuple[str, ...]]
 """The policies that `export` rewrites, by kind and name, with what the rewritten ones do not cover."""
@@ -36,7 +35,7 @@ def brief_details(policy: Policy) -> dict[str, Any]:
         "bound": bool(policy.bindings),
         "severity": policy.severity,
         "category": policy.category,
-        "file": shipped.path_as_shown(policy.file),
+        "file": input_files.path_as_shown(policy.file),
     }
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from webhook import terminal
 from webhook.policy.worst_case import WorstCaseCost
-from webhook.wording import counted
+from webhook.text import terminal
+from webhook.text.wording import counted
 
 
 def policy_table(described: Sequence[dict[str, Any]]) -> str:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import quote
 
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.cluster.connection import Connection, ServerRefused
 from webhook.cluster.discovery import ServedResource, discover_resource
 from webhook.cluster.live_objects import ServedKind, objects_of_kind
@@ -22,7 +22,7 @@ from webhook.errors import ConfigurationError, LookupFailed, Problem
 from webhook.report.finding import Finding, Result
 from webhook.report.object_report import DIGEST, MANAGED_BY, object_report
 from webhook.report.policyreport import NAME, OPEN_REPORTS, POLICY_REPORT, ReportApi
-from webhook.wording import counted
+from webhook.text.wording import counted
 
 Reports: TypeAlias = Literal["policyreport", "openreports"]
 APIS: Final[Mapping[Reports, ReportApi]] = {"policyreport": POLICY_REPORT, "openreports": OPEN_REPORTS}

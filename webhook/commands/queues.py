@@ -8,20 +8,21 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from webhook import documents, terminal
 from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.live import WatchedCluster
 from webhook.commands import output
-from webhook.commands.completion import complete_output
+from webhook.commands.options import complete_output
 from webhook.errors import ConfigurationError, InputError
 from webhook.facts.kueue.objects import QUEUES
 from webhook.facts.kueue.overview import read_queue_overview
 from webhook.facts.queue_overview import QueueOverview
 from webhook.facts.view import NAMESPACES, ClusterView
-from webhook.logs import Log
+from webhook.input import documents
+from webhook.logs.structured import Log
 from webhook.report.queue_svg import queue_svg
 from webhook.report.queue_text import queue_json, queue_text
+from webhook.text import terminal
 
 FORMATS = ("text", "json", "svg")
 Outputs: TypeAlias = Annotated[

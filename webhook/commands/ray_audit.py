@@ -8,16 +8,17 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from webhook import object_store, yamlfile
 from webhook.commands.audit_files import Index, Results
 from webhook.commands.audit_index import AuditIndex, Indexer
 from webhook.commands.audit_part import PartResult, StopSignal
 from webhook.commands.ray_cluster import RayCluster, connect_to_ray
 from webhook.commands.ray_work import AuditWork, IndexWork
-from webhook.document_stream import DocumentStream
-from webhook.documents import Listing
 from webhook.errors import ConfigurationError
+from webhook.input import object_store
+from webhook.input.document_stream import DocumentStream
+from webhook.input.documents import Listing
 from webhook.report.finding import Finding
+from webhook.yamltext import yamlfile
 
 RayAddress: TypeAlias = Annotated[
     str,

@@ -19,7 +19,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from webhook import __version__
 from webhook.errors import ClaimgateError, ConfigurationError
-from webhook.input_files import InputFile
+from webhook.yamltext.input_files import InputFile
 
 LOCAL: Final = "local"
 """The address that starts Ray on this machine alone."""

@@ -6,15 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-from webhook import log_lines, object_store
 from webhook.assembly import ReviewAssembly
 from webhook.commands.audit_index import AuditIndex, Indexer
 from webhook.commands.audit_part import PartAudit, PartOptions, PartResult
 from webhook.commands.backtest_part import PartBacktester, PartCounts, Side
 from webhook.commands.ray_cluster import PreparedFileWork, RayCluster
-from webhook.document_stream import SourcePart, parts_of_file
-from webhook.file_parts import RereadableFiles
-from webhook.input_files import InputFile
+from webhook.input import log_lines, object_store
+from webhook.input.document_stream import RereadableFiles, SourcePart, parts_of_file
+from webhook.yamltext.input_files import InputFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,14 @@ from typing import Any, Final
 import httpx
 import msgspec
 
-from webhook.admission.envelope import review_of_attributes
+from webhook.admission.decode import review_of_attributes
 from webhook.admission.respond import json_of_unread_part
-from webhook.attributes import JSON, Attributes, Phase
+from webhook.apimachinery.attributes import JSON, Attributes, Phase
 from webhook.deadline import Deadline
-from webhook.decisions import DenialCause, DenialDetails, DenialStatus, Verdict
 from webhook.errors import CallError, ConfigurationError, PatchError
-from webhook.jsontext import decode_any_json
 from webhook.patch import jsonpatch
+from webhook.rules.decisions import DenialCause, DenialDetails, DenialStatus, Verdict
+from webhook.yamltext.jsontext import decode_any_json
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=json_of_unread_part)
 TIMEOUT_S: Final = 10

@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Final, Literal
 
-from webhook import yamlfile
 from webhook.cluster import kustomizations
 from webhook.cluster.naming import UNKNOWN
 from webhook.commands.external_programs import ExternalPrograms, Invocation
 from webhook.commands.folder_copies import FolderCopies
 from webhook.commands.kustomization_copies import copy_kustomization
-from webhook.document_stream import DocumentStream
 from webhook.errors import Problem, ProgramError
-from webhook.input_files import PRIVATE_FOLDERS, InputFile, walk_folder
+from webhook.input.document_stream import DocumentStream
+from webhook.yamltext import yamlfile
+from webhook.yamltext.input_files import PRIVATE_FOLDERS, InputFile, walk_folder
 
 _TIMEOUT_S: Final = 120.0
 _MAX_BYTES: Final = 128 * 1024 * 1024

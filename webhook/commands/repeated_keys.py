@@ -12,14 +12,15 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from webhook import documents
-from webhook.attributes import JSON, Attributes, Phase
-from webhook.decisions import Decision, ValidationAction
+from webhook.apimachinery.attributes import JSON, Attributes, Phase
+from webhook.apimachinery.paths import parse_path, path_as_text
 from webhook.errors import Problem as InputProblem
-from webhook.paths import parse_path, path_as_text
-from webhook.problem import Problem
-from webhook.report.finding import Finding, Place, Result, subject_of_request
+from webhook.input import documents
+from webhook.report.finding import Finding, Result, subject_of_request
 from webhook.report.rule import Rule
+from webhook.rules.decisions import Decision, ValidationAction
+from webhook.rules.problem import Problem
+from webhook.yamltext.source_line import Place
 
 RULE: Final = Rule(
     id="manifest/repeated-key",

@@ -13,25 +13,27 @@ from typing import Annotated
 
 import typer
 
-from webhook import assembly, documents, submitted, terminal
-from webhook.admission import fixtures, respond
+from webhook import assembly
+from webhook.admission import fixtures, respond, submitted
 from webhook.admission.kind_names import kind_mistake
 from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, ReviewAnswerer, run_phases
-from webhook.attributes import JSON, Attributes, Phase
+from webhook.apimachinery.attributes import JSON, Attributes, Phase
+from webhook.apimachinery.paths import get
 from webhook.cluster.recording import RecordingCluster
 from webhook.commands import options, output
 from webhook.errors import CallError, ConfigurationError, InputError, Problem
 from webhook.evaluation.review_options import ReviewOptions
-from webhook.paths import get
+from webhook.input import documents
 from webhook.policy.policy_set import PolicySet
 from webhook.report import formats
 from webhook.report.answer import Answer
 from webhook.report.finding import subject_of_request
 from webhook.report.rule import Rules, rules
 from webhook.report.writer import Totals
-from webhook.settings.reporting import ReportSettings
+from webhook.settings.shared import ReportSettings
 from webhook.suites.golden import Recorder
-from webhook.wording import counted
+from webhook.text import terminal
+from webhook.text.wording import counted
 from webhook.workloads import table
 
 

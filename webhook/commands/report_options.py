@@ -9,9 +9,9 @@ from typing import Annotated, Final, TypeAlias
 
 import typer
 
-from webhook.commands.completion import complete_rule_or_group
-from webhook.configuration.model import FailOn, Severity
+from webhook.commands.options import complete_rule_or_group
 from webhook.errors import ConfigurationError
+from webhook.manifests.configuration_model import FailOn, Severity
 from webhook.policy.configured_rules import describe_unknown_id, rule_ids
 from webhook.policy.policy_set import PolicySet
 from webhook.report import baseline

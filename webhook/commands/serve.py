@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import time
 
-from webhook import logs
 from webhook.admission import private_api as message_texts
 from webhook.cel.library import private_api as regex_api
 from webhook.cluster.connection import connect_to_cluster
 from webhook.commands import options
 from webhook.errors import ConfigurationError
-from webhook.log_writer import LogWriter
-from webhook.logs import LEVELS, Log
+from webhook.logs import structured
+from webhook.logs.structured import LEVELS, Log
+from webhook.logs.writer import LogWriter
 from webhook.server import memory_bounds
 from webhook.server import private_api as server_api
 from webhook.server.access_reviews import AccessReviews
@@ -42,7 +42,7 @@ def command(*, settings: ServerSettings) -> int:
     names = _accepted_client_names(settings)
     writer = LogWriter.to_stderr()
     log = Log(settings.log_level, writer=writer, format=settings.log_format)
-    logs.capture_library_logs(log)
+    structured.capture_library_logs(log)
     files = _certificate_files(settings)
     certificates = Certificates(files)
     is_live = settings.live or settings.kubeconfig is not None

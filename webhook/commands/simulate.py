@@ -11,26 +11,28 @@ from typing import Annotated, Final, TypeAlias
 
 import typer
 
-from webhook import assembly, documents, submitted, terminal
-from webhook.admission import fixtures
+from webhook import assembly
+from webhook.admission import fixtures, submitted
 from webhook.admission.phases import LocalAnswerer, run_phases
-from webhook.attributes import Attributes
+from webhook.apimachinery.attributes import Attributes
 from webhook.cluster import Cluster
 from webhook.cluster.layered import LayeredCluster
 from webhook.cluster.recording import RecordingCluster
 from webhook.commands import options, output
-from webhook.commands.completion import complete_output
 from webhook.commands.live_options import open_live_cluster
+from webhook.commands.options import complete_output
 from webhook.errors import CallError, ConfigurationError, InputError, Problem
 from webhook.evaluation.review_options import ReviewOptions
+from webhook.input import documents
 from webhook.report.finding import findings_of_object, subject_of_request
 from webhook.report.records import indented_json
 from webhook.report.rule import rules
 from webhook.report.screen import screen_of
-from webhook.settings.reporting import ReportSettings
+from webhook.settings.shared import ReportSettings
 from webhook.simulation import text
 from webhook.simulation.asked import read_job_request
 from webhook.simulation.outcome import Moments, Simulation, failure_moments_by_rule, simulation
+from webhook.text import terminal
 
 FORMATS: Final = ("text", "json")
 Outputs: TypeAlias = Annotated[

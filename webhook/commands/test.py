@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from webhook import assembly, shipped, terminal
+from webhook import assembly
 from webhook.commands import options, output
 from webhook.errors import ConfigurationError, InputError, Problem
 from webhook.policy.load import Options
@@ -26,7 +26,9 @@ from webhook.settings.shared import Settings
 from webhook.suites import find, golden
 from webhook.suites.case import Case, Entry, UnreadableCase, run_case
 from webhook.suites.files import Suite
-from webhook.wording import counted
+from webhook.text import terminal
+from webhook.text.wording import counted
+from webhook.yamltext import input_files
 
 _NONE = "no case found; expected suite.yaml, kyverno-test.yaml, gator Suites, *cases.jsonl or golden folders"
 
@@ -71,7 +73,7 @@ def command(
     """
     writers = formats.writers_of_cases()
     outputs = output.parse_outputs(chosen, writers)
-    named = folder or [Path(shipped.path_as_shown(each)) for each in assembly.policy_folders_of_settings(settings)]
+    named = folder or [Path(input_files.path_as_shown(each)) for each in assembly.policy_folders_of_settings(settings)]
     chosen_cases = _compile_regex(run)
     how = _TestOptions(
         options=assembly.create_compile_options(settings),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from webhook import __version__
-from webhook.releases import DEFAULT, release_as_text
+from webhook.apimachinery.releases import DEFAULT, release_as_text
 
 
 def command() -> int:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from webhook import documents, terminal
 from webhook.cel.library.declaration import Version
 from webhook.errors import InputError, LookupFailed, Problem
 from webhook.export.condition_costs import costly_conditions
 from webhook.export.lockout import Namespaces, lockout_dangers
+from webhook.input import documents
 from webhook.manifests.label_selectors import labels_of
 from webhook.manifests.webhook_configurations import (
     GROUP,
@@ -22,6 +22,7 @@ from webhook.manifests.webhook_configurations import (
     parse_webhook_configuration,
 )
 from webhook.policy.policy_set import PolicySet
+from webhook.text import terminal
 
 _FINE: Final = "nothing can block the cluster"
 

@@ -17,8 +17,9 @@ from urllib.parse import urlsplit
 
 import typer
 
-from webhook import assembly, terminal
-from webhook.attributes import NAME_LABEL, Phase
+from webhook import assembly
+from webhook.apimachinery.attributes import NAME_LABEL, Phase
+from webhook.apimachinery.names import dns1123_subdomain_errors
 from webhook.commands import options
 from webhook.commands.opted_out import OPT_OUT
 from webhook.commands.webhook_check import WantedInstallation, check_files, check_live
@@ -26,12 +27,12 @@ from webhook.errors import ConfigurationError, InputError, LookupFailed, Problem
 from webhook.export.cluster_role import cluster_role
 from webhook.export.registrations import Webhook, WebhooksOfPhase, webhook_registrations
 from webhook.export.webhook_rules import WebhookRule
-from webhook.input_files import read_whole
-from webhook.logs import Log
-from webhook.names import dns1123_subdomain_errors
+from webhook.logs.structured import Log
 from webhook.policy.policy_set import PolicySet
 from webhook.settings.shared import Settings
-from webhook.yamlfile import dump
+from webhook.text import terminal
+from webhook.yamltext.input_files import read_whole
+from webhook.yamltext.yamlfile import dump
 
 if TYPE_CHECKING:
     from webhook.commands.follow_policies import PolicyFollower

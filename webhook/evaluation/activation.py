@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.errors import EvaluationError, PatchError
 from webhook.evaluation import problem_values
 from webhook.evaluation.cost_budget import CostBudget, LazyVariables
@@ -17,7 +17,7 @@ from webhook.facts.fact import FactResult
 from webhook.policy.compiled import AUTHORIZER, Policy
 from webhook.policy.matching import Match
 from webhook.policy.static_params import Param
-from webhook.problems.declarations import PROBLEMS
+from webhook.rules.declarations import PROBLEMS
 
 
 def fact_as_cel_value(name: str, target: EvaluationTarget, param: Param, context: RequestContext) -> FactResult:

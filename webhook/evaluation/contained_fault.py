@@ -10,8 +10,8 @@ import traceback
 from pathlib import Path
 from typing import Final
 
-from webhook.decisions import EvaluationFault
 from webhook.errors import ClaimgateError, ReviewPaused, fault_locations
+from webhook.rules.decisions import EvaluationFault
 
 _PASSED_ON: Final = (ClaimgateError, ReviewPaused, MemoryError, SystemError)
 """Errors that concern more than one policy: raised on purpose, or about the whole process."""

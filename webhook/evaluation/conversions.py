@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.dra.types import POINTERS
 from webhook.policy.matching import Match

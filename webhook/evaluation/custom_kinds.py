@@ -7,7 +7,7 @@ view has no definition of is an object of unknown fields.
 
 from __future__ import annotations
 
-from webhook.attributes import CRD, JSON
+from webhook.apimachinery.attributes import CRD, JSON
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
 from webhook.evaluation.request_context import RequestContext

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from webhook.decisions import Decision
 from webhook.policy.static_params import Param
+from webhook.rules.decisions import Decision
 
 MOST_ADMITTED: Final = 10_000
 """How many decisions without a problem are kept, which take some megabytes. Counters and reports leave the

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from webhook.attributes import Attributes, Operation, Phase
+from webhook.apimachinery.attributes import Attributes, Operation, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import OVER_TIME
-from webhook.decisions import Decision, ValidationAction
 from webhook.errors import BindingError, LookupFailed
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.matching import Criteria, matches_namespace
 from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import Decision, ValidationAction
 
 _DENY = (ValidationAction.DENY,)
 _CODES = {"validating": 422, "mutating": 403}

@@ -5,9 +5,9 @@ Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/validator.
 
 from __future__ import annotations
 
-from webhook import paths
+from webhook.apimachinery import paths
 from webhook.policy.compiled import Validation
-from webhook.problems.declarations import Listed, problems_of_cel_value
+from webhook.rules.declarations import Listed, problems_of_cel_value
 
 MAX_BYTES = 5 * 1024
 """MaxEvaluatedMessageExpressionSizeBytes (pkg/apis/cel/config.go)."""

@@ -12,10 +12,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from webhook.attributes import JSON, Attributes, Operation
+from webhook.apimachinery.attributes import JSON, Attributes, Operation
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
-from webhook.decisions import Decision
 from webhook.errors import BudgetExceeded
 from webhook.evaluation.custom_kinds import without_unknown_fields
 from webhook.evaluation.mutation_decisions import decisions_of_unfinished_mutations
@@ -23,6 +22,7 @@ from webhook.evaluation.mutation_run import MutationRun
 from webhook.evaluation.pod_concerns import policies_that_may_concern
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import Decision
 
 if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer

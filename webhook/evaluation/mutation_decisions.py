@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from webhook.decisions import Decision, ValidationAction
 from webhook.errors import AmbiguousObject
 from webhook.evaluation.invocations import PolicyInvocation, UnusablePolicy
 from webhook.evaluation.target import EvaluationTarget
 from webhook.evaluation.whole_policy import undecided_decision
 from webhook.policy.compiled import Policy
 from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import Decision, ValidationAction
 
 _DENY: Final = (ValidationAction.DENY,)
 _CODE: Final = 403

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from webhook.attributes import JSON, POD
+from webhook.apimachinery.attributes import JSON, POD
 from webhook.cel.cost import RUNTIME_BUDGET
-from webhook.cel.library.list_origins import record_origins
-from webhook.decisions import Decision
+from webhook.cel.library.lists import record_origins
 from webhook.errors import BindingError, EvaluationError, LookupFailed, PatchError
 from webhook.evaluation import mutation_decisions, mutations
 from webhook.evaluation.activation import build_activation
@@ -26,6 +25,7 @@ from webhook.evaluation.target import EvaluationTarget
 from webhook.evaluation.trace import ReviewTrace
 from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Policy
+from webhook.rules.decisions import Decision
 
 
 @dataclass(slots=True)

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from webhook.attributes import JSON, GroupVersionKind
-from webhook.cel.library.list_origins import Origins
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.cel.library.lists import Origins
 from webhook.cel.structures import Struct
 from webhook.cel.values import MAPS, map_items
 from webhook.deadline import Deadline

@@ -19,8 +19,8 @@ from webhook.evaluation.target import EvaluationTarget
 from webhook.facts.check import problems_of_groups
 from webhook.policy.compiled import Policy, Validation
 from webhook.policy.static_params import Param
-from webhook.problem import MissingObject
-from webhook.problems.declarations import PROBLEMS, Listed, problem_as_cel_value
+from webhook.rules.declarations import PROBLEMS, Listed, problem_as_cel_value
+from webhook.rules.problem import MissingObject
 
 
 def missing_objects_of_fields(

@@ -13,8 +13,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook import quantity
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.apimachinery import quantity
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.deadline import Deadline
 from webhook.errors import PatchError
 from webhook.patch.schema import Node, schema_of_kind, shape_of_node

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webhook.attributes import JSON, Attributes, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, Attributes, GroupVersionKind
 from webhook.cluster import Cluster
-from webhook.cluster.cluster_scoped import is_built_in, is_cluster_scoped
 from webhook.cluster.files import FilesCluster
+from webhook.cluster.known_kinds import is_built_in, is_cluster_scoped
 from webhook.cluster.layered import LayeredCluster
-from webhook.configuration.model import EMPTY, FileConfiguration
 from webhook.errors import BindingError, UnknownNamespaceOrName
+from webhook.manifests.configuration_model import EMPTY, FileConfiguration
 from webhook.manifests.label_selectors import labels_of
 from webhook.policy.compiled import Binding, ParamSource, Policy
 from webhook.policy.policy_set import PolicySet

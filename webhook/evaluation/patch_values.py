@@ -17,8 +17,8 @@ from calendar import month_name
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from webhook.attributes import JSON
-from webhook.cel.library.list_origins import Origin, Origins
+from webhook.apimachinery.attributes import JSON
+from webhook.cel.library.lists import Origin, Origins
 from webhook.cel.library.optional_value import Optional
 from webhook.cel.structures import Struct
 from webhook.cel.values import (

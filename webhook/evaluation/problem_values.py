@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.target import EvaluationTarget
 from webhook.facts.check import problems_of_groups
 from webhook.policy.compiled import Policy
 from webhook.policy.static_params import Param
-from webhook.problem import Problem
-from webhook.problems import actions
-from webhook.problems.declarations import PROBLEMS, Listed, problem_as_cel_value
+from webhook.rules import actions
+from webhook.rules.declarations import PROBLEMS, Listed, problem_as_cel_value
+from webhook.rules.problem import Problem
 
 
 def problems_as_cel_value(

@@ -12,14 +12,14 @@ from dataclasses import replace
 from operator import is_
 from typing import TypeAlias, TypedDict
 
-from webhook import paths
+from webhook.apimachinery import paths
 from webhook.deadline import Deadline
-from webhook.decisions import Decision, ValidationAction, severity_rank
 from webhook.errors import BudgetExceeded
 from webhook.evaluation.messages import MAX_BYTES
 from webhook.policy.compiled import Policy
-from webhook.problem import MissingObject, Problem
-from webhook.problems import text as wording
+from webhook.rules import text as wording
+from webhook.rules.decisions import Decision, ValidationAction, severity_rank
+from webhook.rules.problem import MissingObject, Problem
 
 _Place: TypeAlias = tuple[str, str]
 """The id of a rule, and a path."""

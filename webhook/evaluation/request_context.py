@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from webhook.attributes import Attributes
+from webhook.apimachinery.attributes import Attributes
 from webhook.cluster.lookup import Cluster
 from webhook.cluster.stored import view_before_request
 from webhook.deadline import Deadline
-from webhook.decisions import EvaluationFault
 from webhook.errors import LookupFailed
 from webhook.evaluation.params import RequestParams
 from webhook.evaluation.request_namespace import RequestNamespace
@@ -22,6 +21,7 @@ from webhook.facts.view import ClusterView
 from webhook.policy.compiled import Policy
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.static_params import Param
+from webhook.rules.decisions import EvaluationFault
 
 if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer

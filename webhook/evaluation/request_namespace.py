@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.attributes import JSON, NAMESPACE, Attributes
+from webhook.apimachinery.attributes import JSON, NAMESPACE, Attributes
 from webhook.cluster import Cluster
 from webhook.errors import BindingError
 from webhook.evaluation.request_variables import namespace_object

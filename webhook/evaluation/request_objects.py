@@ -10,20 +10,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource
+from webhook.apimachinery.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource
+from webhook.apimachinery.paths import path_as_text
+from webhook.apimachinery.releases import Release
 from webhook.evaluation.conversions import convert_to_version
 from webhook.evaluation.target import EvaluationTarget
 from webhook.evaluation.typed_input import DecodedRequestObjects, decode_request_objects
 from webhook.facts.assumptions import ClusterAssumptions
 from webhook.facts.pods import pod_sets
-from webhook.facts.train_job_pods.installation import installation_with_assumptions
+from webhook.facts.train_job_pods.releases import installation_with_assumptions
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import cached_pruned_object, pruned_value_at
 from webhook.facts.view import ClusterView
 from webhook.patch.schema import is_builtin
-from webhook.paths import path_as_text
 from webhook.policy.candidates import request_about_pods
 from webhook.policy.matching import Match, match_of_unconverted
-from webhook.releases import Release
 from webhook.schema import DecodedValue
 from webhook.workloads.embedded import EmbeddedObject, embedded_objects
 from webhook.workloads.podsets import PodSet, patch_templates, pod_templates

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, UserInfo
+from webhook.apimachinery.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, UserInfo
 from webhook.policy.declarations import NAMESPACE_METADATA, REQUEST_RESOURCE
 from webhook.policy.matching import Match
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from webhook import paths
-from webhook.attributes import JSON
+from webhook.apimachinery import paths
+from webhook.apimachinery.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.evaluation.conversions import convert_to_version
 from webhook.evaluation.request_objects import metadata_of, pod_of_template

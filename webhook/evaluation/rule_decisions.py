@@ -10,7 +10,6 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Literal
 
-from webhook.decisions import Decision
 from webhook.evaluation.decision_list import decisions_admitted_by_param
 from webhook.evaluation.messages import message_of_failed_rule, problems_of_failed_rule
 from webhook.evaluation.not_evaluated import missing_objects_of_fields, unchecked_problems
@@ -21,10 +20,11 @@ from webhook.evaluation.target import EvaluationTarget
 from webhook.facts.check import CheckResults
 from webhook.policy.compiled import Binding, Policy, Validation
 from webhook.policy.static_params import Param
-from webhook.problem import Problem
-from webhook.problems import text as wording
-from webhook.problems.actions import REPORTED, Action, actions_within_binding, actions_without_denial
-from webhook.problems.declarations import Listed
+from webhook.rules import text as wording
+from webhook.rules.actions import REPORTED, Action, actions_within_binding, actions_without_denial
+from webhook.rules.decisions import Decision
+from webhook.rules.declarations import Listed
+from webhook.rules.problem import Problem
 
 MOST_PROBLEMS = 1000
 """The most problems of one decision, some hundred kilobytes; reports show a finding for each."""

@@ -13,16 +13,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from webhook import paths
-from webhook.attributes import Attributes, Operation
+from webhook.apimachinery import paths
+from webhook.apimachinery.attributes import Attributes, Operation
 from webhook.deadline import Deadline
-from webhook.decisions import Decision
 from webhook.evaluation.repeated_problems import decision_fields_about
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Policy
-from webhook.problem import Problem
-from webhook.problems.actions import actions_without_denial
+from webhook.rules.actions import actions_without_denial
+from webhook.rules.decisions import Decision
+from webhook.rules.problem import Problem
 
 SAID: Final = "the stored object has this problem already, so it does not stop the update"
 Ask: TypeAlias = Callable[[RequestContext, Collection[str]], Sequence[Decision]]

@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from webhook import paths
-from webhook.attributes import JSON, Attributes, GroupVersionKind
+from webhook.apimachinery import paths
+from webhook.apimachinery.attributes import JSON, Attributes, GroupVersionKind
+from webhook.apimachinery.paths import FieldPath
 from webhook.facts.subject import Subject
-from webhook.paths import FieldPath
 from webhook.policy.matching import Match
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 from webhook.schema import Mismatch
 from webhook.typed.objects import Object
 from webhook.workloads.podsets import PodSet

@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
-from webhook.attributes import Attributes
+from webhook.apimachinery.attributes import Attributes
 from webhook.cel import CostMeter
-from webhook.decisions import Decision, ValidationAction
 from webhook.errors import BindingError, EvaluationError, LookupFailed
 from webhook.evaluation.target import EvaluationTarget
-from webhook.explanation import Explanation, Outcome
 from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Binding, Condition, Policy
 from webhook.policy.matching import Criteria, Match, is_exempt, match_request
 from webhook.policy.static_params import Param
+from webhook.rules.decisions import Decision, Explanation, Outcome, ValidationAction
 
 if TYPE_CHECKING:
     from webhook.evaluation.request_context import RequestContext

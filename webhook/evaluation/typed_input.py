@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from webhook import paths
-from webhook.attributes import JSON, Attributes, GroupVersionKind
+from webhook.apimachinery import paths
+from webhook.apimachinery.attributes import JSON, Attributes, GroupVersionKind
+from webhook.apimachinery.paths import FieldPath
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.patch.schema import is_builtin
-from webhook.paths import FieldPath
 from webhook.schema import DecodedValue, Mismatch, decode, decode_object, kubernetes_type, type_of
 from webhook.schema.kinds import type_at_path
 from webhook.schema.types import Type

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from webhook.decisions import Decision
 from webhook.evaluation.target import EvaluationTarget
 from webhook.policy.compiled import Policy
+from webhook.rules.decisions import Decision
 
 
 def decisions_of_undecoded_objects(asked: Iterable[tuple[EvaluationTarget, Policy]]) -> Iterator[Decision]:

@@ -12,10 +12,9 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from webhook.attributes import Attributes, Operation, Phase
+from webhook.apimachinery.attributes import Attributes, Operation, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
-from webhook.decisions import Decision
 from webhook.errors import AmbiguousObject, BindingError, BudgetExceeded, EvaluationError, LookupFailed
 from webhook.evaluation import undecoded
 from webhook.evaluation.contained_fault import contain_fault, is_contained
@@ -40,6 +39,7 @@ from webhook.policy.candidates import Candidate, CandidateBinding
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.static_params import Param
+from webhook.rules.decisions import Decision
 
 if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 from webhook.cel.cost import RUNTIME_BUDGET
-from webhook.decisions import Decision, ValidationAction
 from webhook.errors import EvaluationError
 from webhook.evaluation import audit_annotations as auditannotations
 from webhook.evaluation.activation import build_activation
@@ -21,7 +20,8 @@ from webhook.evaluation.rule_decisions import RuleDecisions
 from webhook.evaluation.target import EvaluationTarget
 from webhook.policy.compiled import Binding, Policy, Validation
 from webhook.policy.static_params import Param
-from webhook.problems.declarations import PROBLEMS
+from webhook.rules.decisions import Decision, ValidationAction
+from webhook.rules.declarations import PROBLEMS
 
 _DENY = (ValidationAction.DENY,)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from webhook.decisions import Decision, ValidationAction
 from webhook.evaluation.target import EvaluationTarget
 from webhook.policy.compiled import Binding, Policy
+from webhook.rules.decisions import Decision, ValidationAction
 
 _DENY: Final = (ValidationAction.DENY,)
 

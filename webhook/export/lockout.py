@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from webhook.attributes import NAME_LABEL
+from webhook.apimachinery.attributes import NAME_LABEL
 from webhook.manifests.label_selectors import EVERYTHING, Labels, compile_selector
 from webhook.manifests.models import NamedRule
 from webhook.manifests.webhook_configurations import Webhook, WebhookConfiguration

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cel import compiled_engine
 from webhook.cel.library.declaration import Version
 from webhook.export import native_spec as nativespec

@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from webhook import paths
-from webhook.attributes import JSON
+from webhook.apimachinery import paths
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import replace_spec_prefixes
 from webhook.cel.environment import Environment
 from webhook.cel.syntax import rewrite
 from webhook.cel.syntax.parser import parse
 from webhook.cel.syntax.text import source_text, string_literal
 from webhook.cel.syntax.tree import Call, Has, Ident, Literal, Node, Select, children
 from webhook.export import template_expressions as templates
-from webhook.paths import replace_spec_prefixes
 from webhook.workloads.rows import PodSetRule, Row
 
 _GLOBALS = frozenset({"object", "oldObject", "request", "params", "namespaceObject", "authorizer", "variables"})

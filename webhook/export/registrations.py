@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.export.concerns import concerns_condition
 from webhook.export.webhook_rules import (
     MatchedResource,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from webhook.attributes import Operation, Phase
+from webhook.apimachinery.attributes import Operation, Phase
 from webhook.policy.compiled import Policy
 from webhook.policy.matching import ResourceRule
 from webhook.policy.policy_set import PolicySet, covers_pods, kinds_with_embedded_objects

@@ -1,4 +1,7 @@
-"""What facts assume of the cluster where its objects do not say it: versions and names, as settings."""
+"""What facts assume of the cluster where its objects do not say it: versions and names, as settings.
+
+Reads which release of a controller is installed: from the image of its Deployment.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,14 @@ from dataclasses import dataclass
 from sys import getsizeof
 from typing import Final
 
-from webhook import releases
-from webhook.attributes import JSON
+from webhook.apimachinery import releases
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.releases import Release
+from webhook.cluster.controllers import Controller, release_of_image
 from webhook.errors import LookupFailed
-from webhook.releases import Release
-from webhook.user_cache import TwoGenerationCache
+from webhook.facts.view import ClusterView
+from webhook.text.caches import TwoGenerationCache
+from webhook.typed.cluster_objects import Deployment
 
 KUEUE: Final[Release] = (0, 19)
 TRAINER: Final[Release] = (2, 3)
@@ -122,3 +128,13 @@ def _read_release(of: str, texts: Mapping[str, str], name: str) -> Release | Non
         told = f"the policy cannot be asked: data.{of} of {name} is `{text}`"
         raise LookupFailed(f"{told}: write a release such as {example} there")
     return release
+
+
+def installed_release(view: ClusterView, controller: Controller) -> Release | None:
+    """Return the release; None where there is no such Deployment, or its image has no tag that is a release."""
+    held = view.get_without_noting(Deployment.gvk, controller.place.namespace, controller.place.name)
+    for container in Deployment.of(held).spec.template.spec.containers:
+        release = release_of_image(container.image, controller)
+        if release is not None:
+            return release
+    return None

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cluster.interest import Interest
 from webhook.deadline import STEP
 from webhook.errors import ClaimgateError, EvaluationError, PatchError, ReviewPaused
 from webhook.facts.kinds import POD
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 from webhook.typed.objects import Object
 from webhook.typed.pod_parts import PATCH, TEMPLATE
 from webhook.typed.pods import Pod

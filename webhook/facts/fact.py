@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cel.types import Structure, Type, object_type
 from webhook.cluster.interest import Interest
-from webhook.problem import MissingObject
+from webhook.rules.problem import MissingObject
 
 if TYPE_CHECKING:
     from webhook.facts.subject import Subject

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
 
 NODE: Final = GroupVersionKind("", "v1", "Node")
 POD: Final = ("", "Pod")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.facts.subject import Subject
 from webhook.typed.objects import Object
 

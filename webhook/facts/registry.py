@@ -11,11 +11,11 @@ from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.facts.fact import Fact
 from webhook.facts.packages import PACKAGES, FactPackage
-from webhook.problems.catalogue import Catalogue, LazyCatalogue, catalogue_of_rules, rules_of_modules
-from webhook.problems.rule import Rule
+from webhook.rules.catalogue import Catalogue, LazyCatalogue, catalogue_of_rules, rules_of_modules
+from webhook.rules.rule import Rule
 
 if TYPE_CHECKING:
     from webhook.facts.check import Check
@@ -113,14 +113,14 @@ class ChecksOfKind(dict[str, "tuple[Check, ...]"]):
 def _import_fact(packages: tuple[FactPackage, ...], name: str) -> Fact:
     for package in packages:
         if name in package.facts:
-            declared: tuple[Fact, ...] = import_module(f"{package.module}.fact").FACTS
+            declared: tuple[Fact, ...] = import_module(f"{package.module}.{package.fact}").FACTS
             return next(each for each in declared if each.name == name)
     raise KeyError(name)
 
 
 def _import_checks(packages: tuple[FactPackage, ...], group: str) -> Sequence[Check]:
     package = next(package for package in packages if group in package.groups)
-    declared: tuple[Check, ...] = import_module(f"{package.module}.checks").CHECKS
+    declared: tuple[Check, ...] = import_module(f"{package.module}.{package.checks}").CHECKS
     return tuple(check for check in declared if check.group == group)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook import quantity
-from webhook.attributes import JSON
-from webhook.paths import get
-from webhook.quantity import Quantity
+from webhook.apimachinery import quantity
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import get
+from webhook.apimachinery.quantity import Quantity
 
 _BYTES: Final = ("memory", "ephemeral-storage")
 

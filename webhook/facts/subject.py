@@ -11,7 +11,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from webhook.attributes import JSON, Attributes, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, Attributes, GroupVersionKind
+from webhook.apimachinery.paths import FieldPath
 from webhook.deadline import Deadline
 from webhook.facts.assumptions import ClusterAssumptions
 from webhook.facts.check import WORK
@@ -19,7 +20,6 @@ from webhook.facts.fact import FactResult
 from webhook.facts.kinds import POD
 from webhook.facts.registry import SHIPPED, ChecksOfKind, FactRegistry
 from webhook.facts.view import ClusterView
-from webhook.paths import FieldPath
 from webhook.schema import Mismatch, decode_object
 from webhook.typed.objects import Metadata, Object
 from webhook.typed.pods import Pod

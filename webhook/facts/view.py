@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final, TypeVar
 
-from webhook.attributes import JSON, NAMESPACE, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, NAMESPACE, GroupVersionKind
 from webhook.cluster import Cluster
 from webhook.cluster.assumed_namespaces import AssumedNamespace
-from webhook.cluster.cluster_scoped import is_cluster_scoped
 from webhook.cluster.interest import BY_NAME, Index, interest_in_fields
+from webhook.cluster.known_kinds import is_cluster_scoped
 from webhook.cluster.lookup import namespace_and_name
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed
 from webhook.facts.fact import Missing
-from webhook.problem import MissingObject
-from webhook.similar_names import nearest_name
+from webhook.rules.problem import MissingObject
+from webhook.text.similar_names import nearest_name
 from webhook.typed.collections import Items
 from webhook.typed.objects import Object
 from webhook.typed.view import ReadingContext

@@ -11,15 +11,14 @@ from dataclasses import dataclass, replace
 from time import thread_time
 from typing import Final
 
+from webhook.apimachinery.paths import path_as_text
 from webhook.errors import CelError
 from webhook.live_policies.compile_budget import MOST_S, MOST_S_TOGETHER, CompileTimeExceededError, TimeLimitedEngine
 from webhook.live_policies.objects import StoredPolicy
 from webhook.manifests.claimgate_kinds import parse_claimgate_kind, path_in_claimgate_object
 from webhook.manifests.field_errors import FieldError
 from webhook.manifests.models import MutatingPolicyManifest, ShapeError, ValidatingPolicyManifest
-from webhook.paths import path_as_text
-from webhook.policy.compile import compile_policy
-from webhook.policy.compile_binding import compile_binding
+from webhook.policy.compile import compile_binding, compile_policy
 from webhook.policy.compiled import Binding, Condition, DeferredPart, Expression, MatchConditions, Policy
 from webhook.policy.load import Options, chosen_engine
 

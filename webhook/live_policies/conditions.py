@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import get
 from webhook.live_policies.combine import LivePolicies
 from webhook.live_policies.compile import CompiledObject
 from webhook.live_policies.objects import StoredPolicy
 from webhook.manifests.claimgate_kinds import POLICY_BINDING
 from webhook.manifests.portability import unexportable_obstacles
-from webhook.paths import get
-from webhook.wording import counted
+from webhook.text.wording import counted
 
 _FAILS: Final = "its bindings do to every request that it matches what they do to a failure: failurePolicy is Fail"
 _IGNORES: Final = "it is not evaluated: failurePolicy is Ignore"

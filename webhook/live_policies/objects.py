@@ -10,7 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.paths import get
 from webhook.cluster.connection import Connection, connect_to_cluster
 from webhook.cluster.discovery import NOT_SERVED
 from webhook.cluster.interest import Interest, interest_in_fields
@@ -18,9 +19,8 @@ from webhook.cluster.live import WAIT_S
 from webhook.cluster.lookup import Cluster
 from webhook.cluster.watch import WatchCluster
 from webhook.errors import LookupFailed
-from webhook.logs import Log
+from webhook.logs.structured import Log
 from webhook.manifests.claimgate_kinds import GROUP, KINDS, VERSION
-from webhook.paths import get
 
 _READ: Final = (
     "metadata.annotations",

@@ -15,7 +15,7 @@ from http import HTTPStatus
 from typing import Any, Final, Protocol
 from urllib.parse import quote
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cluster.connection import ServerRefused
 from webhook.errors import LookupFailed
 from webhook.live_policies.conditions import add_transition_times, has_stored_conditions

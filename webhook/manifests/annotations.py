@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
-from webhook.attributes import JSON
-from webhook.decisions import SEVERITIES
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
 from webhook.manifests.field_errors import FieldError, invalid_error
-from webhook.paths import FieldPath
+from webhook.rules.decisions import SEVERITIES
 
 PREFIX = "claimgate.dev/"
 PHASES = ("validate", "mutate", "both")

@@ -11,7 +11,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import Field, ValidationError
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
 from webhook.manifests.annotations import PREFIX
 from webhook.manifests.models import (
     GROUP as NATIVE_GROUP,
@@ -29,7 +30,6 @@ from webhook.manifests.models import (
     shape_error,
     without_nulls,
 )
-from webhook.paths import FieldPath
 
 GROUP: Final = "claimgate.dev"
 VERSION: Final = "v1alpha1"

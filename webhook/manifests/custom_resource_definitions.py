@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias
 
-from webhook.attributes import JSON
-from webhook.decisions import SEVERITIES
+from webhook.apimachinery.attributes import JSON
 from webhook.manifests import validation
 from webhook.manifests.annotations import CONCERNS, MISSING, PHASES
 from webhook.manifests.claimgate_kinds import GROUP, MUTATING_POLICY, POLICY_BINDING, SPECS, VALIDATING_POLICY, VERSION
+from webhook.rules.decisions import SEVERITIES
 from webhook.workloads.plurals import plural_of_kind
 
 Schema: TypeAlias = dict[str, Any]

@@ -10,8 +10,8 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.cel.library.go_text import quote_as_go
-from webhook.paths import FieldPath, path_as_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from webhook.attributes import JSON
-from webhook.model_errors import describe_model_error, is_unknown_field_error
-from webhook.paths import FieldPath
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
+from webhook.text.model_errors import describe_model_error, is_unknown_field_error
 
 GROUP = "admissionregistration.k8s.io"
 VERSIONS = ("v1", "v1beta1", "v1alpha1")

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from webhook import names
+from webhook.apimachinery import names
+from webhook.apimachinery.paths import FieldPath
 from webhook.cel.syntax.lexer import is_identifier
 from webhook.manifests.field_errors import (
     FieldError,
@@ -35,7 +36,6 @@ from webhook.manifests.models import (
     ValidationManifest,
     Variable,
 )
-from webhook.paths import FieldPath
 
 FAILURE_POLICIES = ("Fail", "Ignore")
 MATCH_POLICIES = ("Equivalent", "Exact")

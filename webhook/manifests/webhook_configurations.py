@@ -10,11 +10,11 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import path_as_text
 from webhook.errors import ConfigurationError
 from webhook.manifests.models import LabelSelector, MatchCondition, NamedRule
-from webhook.model_errors import describe_model_error
-from webhook.paths import path_as_text
+from webhook.text.model_errors import describe_model_error
 
 GROUP: Final = "admissionregistration.k8s.io"
 KINDS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import json_pointer
 from webhook.deadline import Deadline
-from webhook.jsontext import equal_as_json
-from webhook.paths import json_pointer
+from webhook.yamltext.jsontext import equal_as_json
 
 Operation: TypeAlias = dict[str, JSON]
 _GONE: Final = object()

@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 
 _UNDEFINED: Final = object()
 

@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.errors import PatchError
-from webhook.jsontext import equal_as_json
+from webhook.yamltext.jsontext import equal_as_json
 
 Operation: TypeAlias = Mapping[str, JSON]
 

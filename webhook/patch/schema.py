@@ -17,9 +17,9 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from webhook.attributes import JSON, GroupVersionKind
-from webhook.paths import get
-from webhook.same import IdentityKey
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.paths import get
+from webhook.text.caches import IdentityKey
 
 Node: TypeAlias = Any
 """A node of the table; None if no field is allowed."""

@@ -18,7 +18,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.errors import PatchError
 

@@ -9,18 +9,19 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final
 
-from webhook import documents, yamlfile
 from webhook.admission import fixtures
 from webhook.admission.phases import PhasesOutcome
-from webhook.attributes import Attributes, Operation
+from webhook.admission.submitted import SubmittedObject
+from webhook.apimachinery.attributes import Attributes, Operation
 from webhook.errors import ClaimgateError, InputError, PolicyError, Problem
+from webhook.input import documents
 from webhook.playground.cluster_parts import list_pod_sets_with_devices
 from webhook.playground.measured_engine import MeasuredEvaluation
 from webhook.policy.policy_set import PolicySet
 from webhook.report.finding import Finding, findings_of_object, subject_of_request
 from webhook.report.records import json_on_one_line
 from webhook.report.rule import rules
-from webhook.submitted import SubmittedObject
+from webhook.yamltext import yamlfile
 
 WEBHOOK: Final = "validate.claimgate.dev"
 """The name under which deploy/base registers it, which stands in what kubectl prints."""

@@ -18,7 +18,6 @@ from fastapi.responses import HTMLResponse, JSONResponse
 
 from webhook import __version__
 from webhook.admission.respond import encode_failure_status
-from webhook.decisions import DenialStatus
 from webhook.errors import CallError
 from webhook.playground import question as questions
 from webhook.playground.evaluation import answer_question
@@ -28,6 +27,7 @@ from webhook.playground.samples import read_samples
 from webhook.playground.worker import Workers
 from webhook.policy.load import Options
 from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import DenialStatus
 
 PAGE: Final = Path(__file__).with_name("page")
 _TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from webhook.attributes import JSON, Attributes
+from webhook.apimachinery.attributes import JSON, Attributes
 from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline

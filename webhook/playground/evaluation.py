@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from webhook import documents, submitted, yamlfile
-from webhook.admission import fixtures
+from webhook.admission import fixtures, submitted
 from webhook.admission.kind_names import kind_mistake
 from webhook.admission.phases import LocalAnswerer, run_phases
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import get
 from webhook.cel import compiled_engine
 from webhook.cluster.file_tree import FileTree
 from webhook.errors import CallError, ClaimgateError, InputError, Problem
 from webhook.evaluation.review_options import ReviewOptions
+from webhook.input import documents
 from webhook.manifests.models import GROUP, MODELS
-from webhook.paths import get
 from webhook.playground import answer
 from webhook.playground.cluster_parts import describe_queues
 from webhook.playground.measured_engine import MeasuredEngine
@@ -30,7 +30,8 @@ from webhook.policy.compiled import Policy
 from webhook.policy.load import Options, load_documents
 from webhook.policy.policy_set import PolicySet
 from webhook.settings.shared import Settings
-from webhook.wording import counted
+from webhook.text.wording import counted
+from webhook.yamltext import yamlfile
 
 OBJECT, CLUSTER = "object", "cluster"
 """The names of the two texts, as messages have them."""

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from webhook.deadline import Deadline
 from webhook.errors import CallError
-from webhook.jsontext import decode_any_json
+from webhook.yamltext.jsontext import decode_any_json
 
 MOST_BYTES: Final = 4 << 20
 """Of one question: an object of an API server has at most 3 MiB (apiserver limits), and policies are small."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from webhook import yamlfile
+from webhook.yamltext import yamlfile
 
 FOLDER: Final = Path(__file__).with_name("samples")
 

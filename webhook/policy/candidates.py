@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from webhook.attributes import POD, Attributes, GroupVersionResource, Operation
+from webhook.apimachinery.attributes import POD, Attributes, GroupVersionResource, Operation
 from webhook.facts.registry import FactRegistry
 from webhook.manifests.annotations import RESOURCE_CONCERNS
 from webhook.manifests.label_selectors import EVERYTHING

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cel.syntax.parser import parse
 from webhook.cel.syntax.tree import Call, Has, Ident, Literal, Node, Select, children
 from webhook.cluster.known_kinds import COMPLETE, KNOWN
@@ -16,7 +16,7 @@ from webhook.patch.schema import is_builtin
 from webhook.policy.atomic_fields import sentences_about_atomic_fields
 from webhook.policy.compiled import Policy
 from webhook.policy.field_names import undefined_fields
-from webhook.similar_names import nearest_name
+from webhook.text.similar_names import nearest_name
 
 _PARAMS = "params"
 

@@ -3,26 +3,29 @@
 Walks a policy in the order in which the API server reports its errors (kubernetes v1.36
 pkg/apis/admissionregistration/validation/validation.go) and stops at nothing: a policy with errors is compiled all the
 same, and says so whenever it is asked. Knows neither requests nor files.
+
+Compiles bindings and reports every mistake in the API server's own text: kubernetes v1.36 as in compile.py.
 """
 
 from __future__ import annotations
 
 from functools import partial
 
+from webhook.apimachinery.paths import FieldPath
 from webhook.cel import Engine
 from webhook.cel.library.declaration import Version
 from webhook.facts.registry import SHIPPED, FactRegistry
 from webhook.manifests import annotations as extensions
 from webhook.manifests import validation as verification
 from webhook.manifests.field_errors import FieldError, invalid_error
-from webhook.manifests.models import MutatingSpec, PolicyManifest
+from webhook.manifests.models import BindingManifest, MutatingSpec, PolicyManifest, ValidatingBindingManifest
 from webhook.manifests.portability import export_obstacles, matches_pods
-from webhook.paths import FieldPath
 from webhook.policy.compile_expressions import compile_body, compile_match_conditions, only_reports_problems
-from webhook.policy.compiled import DeferredPart, Policy
+from webhook.policy.compiled import Binding, DeferredPart, Policy
 from webhook.policy.expressions import PolicyCompilation
 from webhook.policy.matching import compile_criteria
-from webhook.policy.param_references import gvk_of_param_kind
+from webhook.policy.static_params import gvk_of_param_kind, param_source
+from webhook.rules.decisions import ValidationAction
 
 _SPEC: FieldPath = ("spec",)
 _EXPAND: FieldPath = ("metadata", "annotations", f"{extensions.PREFIX}expand")
@@ -99,3 +102,32 @@ def compile_policy(
         obstacles=export_obstacles(manifest, settings),
     )
     return policy, tuple(errors)
+
+
+def compile_binding(manifest: BindingManifest, file: str = "") -> tuple[Binding, tuple[FieldError, ...]]:
+    """Compile a binding, and return its errors in the API server's order and words."""
+    spec = manifest.spec
+    errors = [
+        *verification.metadata_errors(manifest.metadata),
+        *verification.policy_name_errors(spec.policy_name, _SPEC),
+    ]
+    is_old = manifest.api_version.endswith("/v1alpha1")
+    errors += verification.param_ref_errors(spec.param_ref, (*_SPEC, "paramRef"), needs_action=not is_old)
+    path = (*_SPEC, "matchResources")
+    if spec.match_resources is not None:
+        errors += verification.match_resources_errors(spec.match_resources, path)
+    actions: list[str] = []
+    if isinstance(manifest, ValidatingBindingManifest):
+        actions = manifest.spec.validation_actions
+        errors += verification.validation_actions_errors(manifest.spec, (*_SPEC, "validationActions"))
+    elif spec.match_resources is not None:
+        errors += verification.mutating_operations_errors(spec.match_resources, path)
+    binding = Binding(
+        name=manifest.metadata.name,
+        policy=spec.policy_name,
+        criteria=compile_criteria(spec.match_resources) if spec.match_resources is not None else None,
+        param_source=param_source(spec.param_ref),
+        actions=tuple(ValidationAction(action) for action in actions if action in verification.ACTIONS),
+        file=file,
+    )
+    return binding, tuple(errors)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from webhook.apimachinery.paths import FieldPath
 from webhook.cel.types import BOOL, DYN, NULL, STRING, list_of, object_type
-from webhook.decisions import REASON_CODES
 from webhook.manifests import annotations as extensions
 from webhook.manifests import validation as verification
 from webhook.manifests.field_errors import duplicate_error, invalid_error, required_error, unsupported_error
@@ -22,7 +22,6 @@ from webhook.manifests.models import (
     ValidatingSpec,
     ValidationManifest,
 )
-from webhook.paths import FieldPath
 from webhook.policy.compiled import (
     AuditAnnotation,
     Condition,
@@ -33,7 +32,8 @@ from webhook.policy.compiled import (
     Validation,
 )
 from webhook.policy.expressions import PolicyCompilation
-from webhook.problems.declarations import LIST_OF_PROBLEMS, PROBLEMS
+from webhook.rules.decisions import REASON_CODES
+from webhook.rules.declarations import LIST_OF_PROBLEMS, PROBLEMS
 
 OBJECT, JSON_PATCHES = object_type("Object"), list_of(object_type("JSONPatch"))
 _SPEC: FieldPath = ("spec",)

@@ -15,8 +15,8 @@ from webhook.cel.environment import Environment
 from webhook.errors import CompileIssue
 from webhook.facts.registry import SHIPPED
 from webhook.manifests.annotations import PREFIX
-from webhook.problems.declarations import PROBLEMS
-from webhook.similar_names import nearest_name
+from webhook.rules.declarations import PROBLEMS
+from webhook.text.similar_names import nearest_name
 
 _UNDECLARED: Final = re.compile(r"undeclared reference to '([^']*)'")
 _UNDEFINED: Final = re.compile(r"undefined field '([^']*)'")

@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cel import Program
-from webhook.decisions import Decision, ValidationAction
 from webhook.manifests.label_selectors import Selector
 from webhook.policy.declarations import REQUEST_RESOURCE
 from webhook.policy.matching import Criteria
-from webhook.problems.catalogue import Catalogue
-from webhook.problems.declarations import PROBLEMS
-from webhook.problems.rule import Rule
+from webhook.rules.catalogue import Catalogue
+from webhook.rules.decisions import Decision, ValidationAction
+from webhook.rules.declarations import PROBLEMS
+from webhook.rules.rule import Rule
 
 Reads: TypeAlias = Mapping[str, frozenset[str]]
 """The fields that are read of each fact, by the fact's name; "" stands for the whole fact."""

@@ -7,13 +7,13 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Final
 
-from webhook.attributes import CORE_GROUP
+from webhook.apimachinery.attributes import CORE_GROUP
+from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.known_kinds import KNOWN
-from webhook.configuration.read import ConfigurationFile
 from webhook.errors import InputError, Problem
-from webhook.paths import FieldPath
+from webhook.manifests.configuration_file import ConfigurationFile
 from webhook.policy.policy_set import PolicySet
-from webhook.problems.actions import EFFECTS, Action
+from webhook.rules.actions import EFFECTS, Action
 
 _SAME_UNDER_OTHER_GROUPS: Final = frozenset(("extensions", "events.k8s.io"))
 """Groups whose kinds other groups have, too: former ones, and another name of Events."""

@@ -32,8 +32,8 @@ from webhook.cel.types import (
     opaque_type,
 )
 from webhook.facts.fact import Fact
-from webhook.problems.catalogue import Catalogue
-from webhook.problems.declarations import LIST_OF_PROBLEMS, PROBLEM, PROBLEMS, code_function
+from webhook.rules.catalogue import Catalogue
+from webhook.rules.declarations import LIST_OF_PROBLEMS, PROBLEM, PROBLEMS, code_function
 
 AUTHORIZER = opaque_type("kubernetes.authorization.Authorizer")
 RESOURCE_CHECK = opaque_type("kubernetes.authorization.ResourceCheck")

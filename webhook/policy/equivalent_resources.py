@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from webhook.attributes import GroupVersionKind, GroupVersionResource
+from webhook.apimachinery.attributes import GroupVersionKind, GroupVersionResource
 from webhook.workloads.table import Table
 
 Conversion: TypeAlias = Literal["none", "version", "fields", "impossible"]

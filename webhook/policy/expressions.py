@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from webhook.apimachinery.paths import FieldPath
 from webhook.cel import Engine
 from webhook.cel.check.checked import result_type_error
 from webhook.cel.check.reads import WHOLE
@@ -17,12 +18,11 @@ from webhook.cel.types import Type
 from webhook.errors import CompileError
 from webhook.facts.fact import Fact
 from webhook.manifests.field_errors import FieldError, internal_error, invalid_error, required_error
-from webhook.paths import FieldPath
 from webhook.policy import declarations
 from webhook.policy.compile_hints import hints_for_issues
 from webhook.policy.compiled import Expression, Reads
-from webhook.problems.catalogue import Catalogue
-from webhook.problems.declarations import PROBLEMS
+from webhook.rules.catalogue import Catalogue
+from webhook.rules.declarations import PROBLEMS
 
 _NOT_INSTANTIATED = "program instantiation failed: "
 """The beginning of cel-go's error for a program that it cannot create, such as a constant pattern that is invalid."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cel.syntax.parser import parse
 from webhook.cel.syntax.text import source_text
 from webhook.cel.syntax.tree import Call, Has, Ident, Literal, Macro, Node, Select, StructNode, children
@@ -22,7 +22,7 @@ from webhook.patch import schema as kubernetes
 from webhook.patch.schema import is_builtin
 from webhook.policy.compiled import Policy
 from webhook.schema.types import Fields, Items, Type, type_of_node
-from webhook.similar_names import nearest_name
+from webhook.text.similar_names import nearest_name
 from webhook.workloads.plurals import plural_of_kind
 
 _GONE: Final = frozenset(("source",))

@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from webhook.attributes import CRD, JSON, NAMESPACE, GroupVersionKind
+from webhook.apimachinery.attributes import CRD, JSON, NAMESPACE, GroupVersionKind
+from webhook.apimachinery.paths import get
 from webhook.cluster.interest import Interest, ObjectScope, combine_interests, interest_in_fields
 from webhook.cluster.lookup import namespace_and_name
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.registry import FactRegistry
-from webhook.facts.train_job_pods.lookups import INSTALLED, RUNTIMES
+from webhook.facts.train_job_pods.types import INSTALLED, RUNTIMES
 from webhook.patch.schema import is_builtin_group
-from webhook.paths import get
 from webhook.policy.compiled import Policy
 from webhook.policy.declarations import NAMESPACE_METADATA
 

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from webhook import releases, yamlfile
-from webhook.attributes import JSON
+from webhook.apimachinery import releases
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.object_lists import objects_of_list
+from webhook.apimachinery.paths import FieldPath, get
+from webhook.apimachinery.releases import Release
 from webhook.cel import Engine
 from webhook.cel.library.go_text import quote_as_go
-from webhook.decisions import Decision
 from webhook.errors import InputError, PolicyError, Problem
 from webhook.facts.registry import SHIPPED, FactRegistry
 from webhook.manifests.claimgate_kinds import is_claimgate_kind, parse_claimgate_kind, path_in_claimgate_object
@@ -36,18 +38,16 @@ from webhook.manifests.models import (
     ValidatingPolicyManifest,
     parse_manifest,
 )
-from webhook.object_lists import objects_of_list
-from webhook.paths import FieldPath, get
-from webhook.policy.compile import compile_policy
-from webhook.policy.compile_binding import compile_binding
+from webhook.policy.compile import compile_binding, compile_policy
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.resource_names import errors_of_kinds_named_as_resources
-from webhook.problems import policy_rules
-from webhook.problems.rule import Rule
-from webhook.releases import Release
+from webhook.rules import policy_rules
+from webhook.rules.decisions import Decision
+from webhook.rules.rule import Rule
 from webhook.workloads.table import Table
+from webhook.yamltext import yamlfile
 
 EngineName: TypeAlias = Literal["compiled", "celpy"]
 TEST_FOLDERS = frozenset(("cases", "context"))

@@ -11,7 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-from webhook.attributes import JSON, NAME_LABEL, Attributes, GroupVersionKind, GroupVersionResource, Operation
+from webhook.apimachinery.attributes import (
+    JSON,
+    NAME_LABEL,
+    Attributes,
+    GroupVersionKind,
+    GroupVersionResource,
+    Operation,
+)
 from webhook.errors import BindingError, LookupFailed
 from webhook.manifests.claimgate_kinds import GROUP as CLAIMGATE_GROUP
 from webhook.manifests.label_selectors import EVERYTHING, Labels, Selector, compile_selector, labels_of

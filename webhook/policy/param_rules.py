@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.paths import FieldPath, get
 from webhook.cluster.lookup import Cluster
 from webhook.errors import LookupFailed
 from webhook.facts.registry import FactRegistry
 from webhook.manifests.label_selectors import labels_of
-from webhook.paths import FieldPath, get
 from webhook.policy.compiled import ParamSource, Policy
-from webhook.problems import actions
+from webhook.rules import actions
 
 Mistake = tuple[FieldPath, str]
 """A field of a param, and the mistake in it."""

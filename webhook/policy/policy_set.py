@@ -11,18 +11,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from webhook.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation, Phase
+from webhook.apimachinery.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.interest import Interest
-from webhook.configuration.model import EMPTY, FileConfiguration
 from webhook.facts.registry import SHIPPED, FactRegistry
+from webhook.manifests.configuration_model import EMPTY, FileConfiguration
 from webhook.policy.candidates import Candidate, candidates_for_request
 from webhook.policy.compiled import Policy
 from webhook.policy.equivalent_resources import ResourceEquivalences, equivalent_resources
 from webhook.policy.interests import interests_of_policies
 from webhook.policy.matching import ResourceRule
 from webhook.policy.static_params import StaticParams
-from webhook.problems.actions import Chosen
+from webhook.rules.actions import Chosen
 from webhook.schema.kinds import type_of
 from webhook.workloads import embedded
 from webhook.workloads.rows import Row

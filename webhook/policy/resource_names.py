@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.object_lists import objects_of_list
+from webhook.apimachinery.paths import FieldPath, get
 from webhook.cluster.known_kinds import KNOWN
 from webhook.errors import Problem
-from webhook.object_lists import objects_of_list
-from webhook.paths import FieldPath, get
 from webhook.workloads.plurals import plural_of_kind
 from webhook.workloads.table import Table
-from webhook.yamlfile import Document
+from webhook.yamltext.yamlfile import Document
 
 _PLACES = tuple(
     ("spec", match, rules)

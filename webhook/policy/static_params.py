@@ -1,4 +1,6 @@
-"""Parameters that are the same for every request, because the binding names them with their namespace.
+"""Reads the references of policies and bindings to parameters: paramKind and paramRef.
+
+Parameters that are the same for every request, because the binding names them with their namespace.
 
 Nearly all bindings name their parameter so. It is looked up when a request first needs it, and again when the view of
 the cluster says that objects of its kind have changed. Knows views and their revisions, no requests.
@@ -9,12 +11,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.cluster import Cluster
-from webhook.decisions import Decision
 from webhook.errors import LookupFailed
 from webhook.facts.assumptions import ClusterAssumptions, read_assumptions
+from webhook.manifests.label_selectors import compile_selector
+from webhook.manifests.models import ParamKind, ParamRef
 from webhook.policy.compiled import Binding, ParamSource, Policy
+from webhook.rules.decisions import Decision
+
+
+def gvk_of_param_kind(kind: ParamKind | None) -> GroupVersionKind | None:
+    """Return the kind of a policy's parameters; None if it has none."""
+    if kind is None:
+        return None
+    group, _, version = kind.api_version.rpartition("/")
+    return GroupVersionKind(group, version, kind.kind)
+
+
+def param_source(reference: ParamRef | None) -> ParamSource | None:
+    """Return the source of a binding's parameters; None if it names none."""
+    if reference is None:
+        return None
+    chosen = compile_selector(reference.selector) if reference.selector is not None else None
+    return ParamSource(reference.name, reference.namespace, chosen, reference.parameter_not_found_action != "Allow")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from webhook import shipped
-from webhook.decisions import ValidationAction
 from webhook.policy.compiled import Binding, Policy
 from webhook.policy.load import join_bindings
 from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import ValidationAction
+from webhook.yamltext import input_files
 
 NAME = "unbound"
 """The name of the binding that is added."""
@@ -23,7 +23,7 @@ def warnings_about_unbound(policies: PolicySet) -> Iterator[str]:
     """Yield a sentence for each policy that is not evaluated."""
     for policy in policies.policies:
         if not policy.bindings:
-            where = f"policy `{policy.name}` ({shipped.path_as_shown(policy.file)})"
+            where = f"policy `{policy.name}` ({input_files.path_as_shown(policy.file)})"
             yield f"{where} is not evaluated, because no binding names it: add a binding, or evaluate it with --unbound"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from webhook.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation
+from webhook.apimachinery.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation
 from webhook.manifests.label_selectors import EVERYTHING
 from webhook.policy.compiled import Policy
 from webhook.policy.matching import ResourceRule, match_request

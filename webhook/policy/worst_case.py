@@ -1,4 +1,9 @@
-"""Compares the most that a policy may cost with the API server's limits. Knows sizes, no objects.
+"""Limits on the length of one expression and on the number of variables, so that a policy can be read.
+
+Advice, never a reason to refuse a policy. What takes more than this is a fact or a check of this project, in Python,
+where it has a name, a test and a place for its source. The shipped policies keep the limits.
+
+Compares the most that a policy may cost with the API server's limits. Knows sizes, no objects.
 
 Nothing is known of the sizes of an object when a policy is loaded, so a loop over one has no bound by itself. Two facts
 make one: a request has at most 3 MiB (k8s.io/apiserver v0.36.1 pkg/cel/limits.go DefaultMaxRequestSizeBytes), so no
@@ -8,13 +13,28 @@ of everything at every place at once, which no request has: they are bounds, not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from webhook.cel import Program
 from webhook.cel.cost import MATCH_CONDITIONS_BUDGET, PER_CALL_LIMIT, RUNTIME_BUDGET
 from webhook.cel.estimate.sizes import Sizes, is_bounded, uniform_size_bound
 from webhook.policy.compiled import Policy
+
+LONGEST_EXPRESSION: Final = 400
+"""The most characters of one expression: four lines, which can be read without going back to the first."""
+MOST_VARIABLES: Final = 12
+
+
+def reasons_for_poor_readability(policy: Policy) -> Iterator[str]:
+    """Yield what makes a policy hard to read: "14 variables, more than 12"."""
+    longest = max((len(each.source) for each in policy.expressions()), default=0)
+    if longest > LONGEST_EXPRESSION:
+        yield f"an expression of {longest:,} characters, more than {LONGEST_EXPRESSION}"
+    if len(policy.variables) > MOST_VARIABLES:
+        yield f"{len(policy.variables)} variables, more than {MOST_VARIABLES}"
+
 
 REQUEST_SIZE = 3 * 1024 * 1024
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhook.admission.enforce import warnings_of_decisions
-from webhook.attributes import JSON, Phase
-from webhook.decisions import Decision, ValidationAction, Verdict
-from webhook.explanation import Explanation
-from webhook.problems.text import problem_as_sentence
-from webhook.report.finding import Finding, Locate, Place, Subject, findings_of_object
+from webhook.apimachinery.attributes import JSON, Phase
+from webhook.report.finding import Finding, Subject, findings_of_object
 from webhook.report.rule import Rules
+from webhook.rules.decisions import Decision, Explanation, ValidationAction, Verdict
+from webhook.rules.text import problem_as_sentence
+from webhook.yamltext.source_line import Locate, Place
 
 SERVER = "claimgate"
 """The policy of findings about a server's answer, which does not name the policies that decided."""

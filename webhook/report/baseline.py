@@ -1,4 +1,9 @@
-"""A baseline file: fingerprints of known findings, so that a report shows only the others.
+"""Fingerprints that identify the same finding in different runs.
+
+Neither line nor message counts: an object that moves within its file, or a sentence that is written anew, is no new
+finding.
+
+A baseline file: fingerprints of known findings, so that a report shows only the others.
 
 Lines may move and sentences may be written anew: fingerprint.py says what counts. Errors and what could not be decided
 are no findings that anybody accepts, so they are in no baseline.
@@ -6,17 +11,37 @@ are no findings that anybody accepts, so they are in no baseline.
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from webhook.errors import InputError, Problem
-from webhook.input_files import read_whole
 from webhook.report.finding import Finding, Result
-from webhook.report.fingerprint import Fingerprints
 from webhook.report.rule import Rules
 from webhook.report.writer import Totals
+from webhook.yamltext.input_files import read_whole
+
+_SHORT = 32
+"""How many hexadecimal digits a fingerprint has: 128 bits, enough for all findings of a repository to differ."""
+
+
+class Fingerprints:
+    """The fingerprints of one run; findings that repeat at one place are numbered, so that all differ."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+
+    def next_fingerprint(self, finding: Finding) -> str:
+        """Return the fingerprint of the next finding, in hexadecimal digits."""
+        about = finding.subject
+        parts = (finding.rule.id, finding.place.file, about.api_version, about.kind, str(about), finding.path)
+        text = "\0".join(parts)
+        self._seen[text] += 1
+        return hashlib.sha256(f"{text}\0{self._seen[text]}".encode()).hexdigest()[:_SHORT]
+
 
 VERSION: Final = 1
 KNOWN: Final = frozenset((Result.FAIL, Result.WARN))

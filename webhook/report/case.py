@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from webhook.attributes import Phase
-from webhook.decisions import Decision, ValidationAction
-from webhook.report.finding import Finding, Place, Result, Subject, findings_of_object
+from webhook.apimachinery.attributes import Phase
+from webhook.report.finding import Finding, Result, Subject, findings_of_object
 from webhook.report.rule import Rules
+from webhook.rules.decisions import Decision, ValidationAction
+from webhook.yamltext.source_line import Place
 
 _Evaluation: TypeAlias = Literal["admit", "deny", "error", "unknown"]
 

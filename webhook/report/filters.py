@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from webhook.decisions import severity_rank
-from webhook.report.baseline import KNOWN
+from webhook.report.baseline import KNOWN, Fingerprints
 from webhook.report.finding import Finding, Result
-from webhook.report.fingerprint import Fingerprints
 from webhook.report.rule import RuleName, rule_name
+from webhook.rules.decisions import severity_rank
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,18 +7,17 @@ evaluates nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
-from typing import TypeAlias
 
-from webhook.attributes import Attributes, Phase
-from webhook.decisions import Decision
-from webhook.problem import MissingObject, Problem
-from webhook.problems.text import problem_as_sentence, split_off_fix
+from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.report.rule import Rule, RuleName, Rules, rule_name, rule_of
-from webhook.source_line import SourceLine
+from webhook.rules.decisions import Decision
+from webhook.rules.problem import MissingObject, Problem
+from webhook.rules.text import problem_as_sentence, split_off_fix
+from webhook.yamltext.source_line import Lines, Locate, Place, SourceLine
 
 
 class Result(StrEnum):
@@ -44,30 +43,6 @@ class Subject:
     def __str__(self) -> str:
         name = self.name or "(no name)"
         return f"{self.kind} {self.namespace}/{name}" if self.namespace else f"{self.kind} {name}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """The place of a finding in the input: line and column count from 1, 0 is unknown."""
-
-    file: str
-    line: int = 0
-    column: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}" if self.line else self.file
-
-    @property
-    def file_line_and_column(self) -> str:
-        """Return file, line and column, as editors and terminals read them."""
-        return f"{self}:{self.column}" if self.line and self.column else str(self)
-
-
-Locate: TypeAlias = Callable[[str], Place]
-"""Returns the place in the input of a printed field path."""
-
-Lines: TypeAlias = Callable[[str], SourceLine | None]
-"""Returns the line at the place of a printed field path; None if there is none to show."""
 
 
 @dataclass(slots=True, kw_only=True)  # not frozen, which makes it twice as slow to make

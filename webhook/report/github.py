@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.errors import Problem
-from webhook.report.finding import Finding, Place, Result
+from webhook.report.finding import Finding, Result
 from webhook.report.rule import Rules
 from webhook.report.writer import Totals
-from webhook.terminal import one_line
+from webhook.text.terminal import one_line
+from webhook.yamltext.source_line import Place
 
 _COMMANDS: Final = {Result.FAIL: "error", Result.WARN: "warning", Result.ERROR: "error"}
 

@@ -10,11 +10,12 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from webhook.report.finding import Finding, Place, Result
-from webhook.report.fingerprint import Fingerprints
+from webhook.report.baseline import Fingerprints
+from webhook.report.finding import Finding, Result
 from webhook.report.rule import Rules
 from webhook.report.writer import Totals
-from webhook.terminal import escape_json_text
+from webhook.text.terminal import escape_json_text
+from webhook.yamltext.source_line import Place
 
 _SEVERITIES: Final = {"critical": "blocker", "high": "critical", "medium": "major", "low": "minor", "info": "info"}
 _BY_RESULT: Final = {Result.FAIL: "major", Result.WARN: "minor", Result.ERROR: "major"}

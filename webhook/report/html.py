@@ -24,8 +24,8 @@ from webhook.report.html_queues import links_to_queues, queue_sections
 from webhook.report.rule import Rules
 from webhook.report.spool import NonPassingFindings, file_and_object_of_finding
 from webhook.report.writer import Totals
-from webhook.terminal import one_line
-from webhook.wording import counted
+from webhook.text.terminal import one_line
+from webhook.text.wording import counted
 
 _WORDS: Final = {Result.FAIL: "denied", Result.WARN: "warning", Result.ERROR: "error", Result.SKIP: "not evaluated"}
 _ADVICE: Final = "advice"

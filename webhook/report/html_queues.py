@@ -18,8 +18,8 @@ from webhook.facts.resource_units import format_amount_with_resource_name
 from webhook.report.queue_svg import amounts_in_words
 from webhook.report.queue_text import lines_of_admissible_amounts, title
 from webhook.report.queued_jobs import Demand, QueuedJob, QueueTrees
-from webhook.terminal import one_line
-from webhook.wording import counted
+from webhook.text.terminal import one_line
+from webhook.text.wording import counted
 
 _DEEPEST: Final = 8
 """How many levels are indented; report.css has a class for each."""

@@ -19,7 +19,7 @@ from webhook.report.finding import Finding, Result
 from webhook.report.rule import Rules
 from webhook.report.spool import Spool
 from webhook.report.writer import Totals
-from webhook.terminal import one_line
+from webhook.text.terminal import one_line
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

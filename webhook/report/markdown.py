@@ -15,8 +15,8 @@ from webhook.report.finding import Finding, Result, Subject
 from webhook.report.rule import Rules
 from webhook.report.spool import NonPassingFindings, file_and_object_of_finding
 from webhook.report.writer import Totals
-from webhook.terminal import one_line
-from webhook.wording import counted
+from webhook.text.terminal import one_line
+from webhook.text.wording import counted
 
 MOST_CHARACTERS: Final = 60_000
 _SYMBOLS: Final = {Result.FAIL: "❌", Result.WARN: "⚠️", Result.ERROR: "❗", Result.SKIP: "❔"}

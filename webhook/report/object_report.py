@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.report.finding import Finding, Result, Subject
 from webhook.report.policyreport import NAME, ReportApi, result_of_finding
 

@@ -16,13 +16,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from webhook import yamlfile
-from webhook.attributes import JSON
-from webhook.decisions import SEVERITIES
+from webhook.apimachinery.attributes import JSON
 from webhook.report.finding import Finding, Result
 from webhook.report.rule import Rules
 from webhook.report.spool import Spool, SpoolFile
 from webhook.report.writer import Totals
+from webhook.rules.decisions import SEVERITIES
+from webhook.yamltext import yamlfile
 
 
 @dataclass(frozen=True, slots=True)

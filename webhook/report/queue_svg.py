@@ -13,10 +13,10 @@ from html import escape
 from textwrap import wrap
 from typing import Final
 
-from webhook import terminal
 from webhook.facts.queue_overview import QueueOverview, QueueResourceAmounts, QueueRow
 from webhook.report.queue_text import lines_of_admissible_amounts, title
-from webhook.wording import counted
+from webhook.text import terminal
+from webhook.text.wording import counted
 
 _WIDTH: Final = 1180
 _MARGIN, _INDENT = 24, 26

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from webhook import terminal
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.facts.queue_overview import QueueOverview, QueueResourceAmounts, QueueRow
-from webhook.wording import counted, named
+from webhook.text import terminal
+from webhook.text.wording import counted, named
 
 _INDENT = "  "
 

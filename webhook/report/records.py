@@ -10,15 +10,15 @@ from typing import Any, Final
 
 import msgspec
 
-from webhook import terminal
 from webhook.admission.respond import json_of_unread_part
-from webhook.attributes import JSON, Phase
-from webhook.decisions import Decision
-from webhook.explanation import Explanation
-from webhook.problem import MissingObject, Problem
+from webhook.apimachinery.attributes import JSON, Phase
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
-from webhook.report.finding import Finding, Place, Result
+from webhook.report.finding import Finding, Result
+from webhook.rules.decisions import Decision, Explanation
+from webhook.rules.problem import MissingObject, Problem
+from webhook.text import terminal
+from webhook.yamltext.source_line import Place
 
 _JSON: Final = msgspec.json.Encoder(enc_hook=json_of_unread_part)
 

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
-from webhook.decisions import Decision
 from webhook.policy.compiled import Policy
 from webhook.policy.policy_set import PolicySet
-from webhook.problem import Problem
-from webhook.problems.rule import page_address
+from webhook.rules.decisions import Decision
+from webhook.rules.problem import Problem
+from webhook.rules.rule import page_address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

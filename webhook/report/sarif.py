@@ -13,13 +13,13 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from webhook import __version__
-from webhook.report.finding import Finding, Place, Result
-from webhook.report.fingerprint import Fingerprints
+from webhook.report.baseline import Fingerprints
+from webhook.report.finding import Finding, Result
 from webhook.report.records import indented_json
 from webhook.report.rule import Rule, Rules
 from webhook.report.spool import Spool
 from webhook.report.writer import Totals
-from webhook.source_line import SourceLine
+from webhook.yamltext.source_line import Place, SourceLine
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS: Final = {Result.FAIL: "error", Result.WARN: "warning"}

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TextIO, TypeAlias, runtime_checkable
 
-from webhook import terminal
 from webhook.report.finding import Result
+from webhook.text import terminal
 
 _LEAST_WIDTH: Final = 40
 _CONTINUATION: Final = "  "

@@ -1,19 +1,71 @@
-"""Prints answers: a line for each review, below it the messages to the caller and the changes, and the sums."""
+"""Prints explanations: a table for each phase, and a sentence with the policies that do not apply to the request's
+kind.
+
+Prints answers: a line for each review, below it the messages to the caller and the changes, and the sums.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Final
 
-from webhook import terminal
-from webhook.attributes import JSON
-from webhook.report import explanation_text
+from webhook.apimachinery.attributes import JSON, Phase
 from webhook.report.answer import Answer
 from webhook.report.records import compact_json
 from webhook.report.rule import Rules
 from webhook.report.screen import PLAIN, Screen, Style
 from webhook.report.writer import Totals
-from webhook.wording import counted
+from webhook.rules.decisions import Explanation
+from webhook.text import terminal
+from webhook.text.wording import counted
+
+_HEAD: Final = ("POLICY", "OBJECT", "OUTCOME", "MS", "COST", "WHY")
+_WIDTH: Final = 116
+
+
+def lines_of_explanations(explanations: Sequence[tuple[Phase, Explanation]]) -> Iterator[str]:
+    """Yield the lines of the tables of one review."""
+    for phase, listed in groupby(explanations, key=lambda each: each[0]):
+        explained = [each for _, each in listed]
+        told = [each for each in explained if not each.is_not_registered]
+        yield f"{phase}:"
+        if told:
+            yield from _lines_of_table([_HEAD, *map(_row_of_explanation, told)])
+        for reason, names in _never_evaluated_policies(explained).items():
+            text = f"not registered, because {reason}: {', '.join(names)}"
+            yield from textwrap.wrap(
+                text, _WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+            )
+
+
+def _row_of_explanation(explained: Explanation) -> tuple[str, ...]:
+    name = explained.policy
+    if explained.binding not in ("", name):
+        name = f"{name} ({explained.binding})"
+    is_evaluated = explained.elapsed_s > 0
+    elapsed = f"{explained.elapsed_s * 1000:.2f}" if is_evaluated else "-"
+    cost = str(explained.cost) if is_evaluated else "-"
+    return name, explained.place or "-", explained.outcome, elapsed, cost, " ".join(explained.reason.split())
+
+
+def _lines_of_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield rows with columns as wide as their widest cell; the last column may be longer."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row[:-1], widths[:-1], strict=True))
+        yield f"  {'  '.join([*cells, row[-1]])}".rstrip()
+
+
+def _never_evaluated_policies(explained: Sequence[Explanation]) -> Mapping[str, Sequence[str]]:
+    """Return the policies that are not evaluated at all, by the reason."""
+    names: dict[str, list[str]] = {}
+    for each in explained:
+        if each.is_not_registered:
+            names.setdefault(each.reason, []).append(each.policy)
+    return names
+
 
 _VALUE_WIDTH = 160
 """How many characters of a patch's value are shown; json and ndjson have the whole value."""
@@ -68,9 +120,7 @@ def _lines_of_answer(answer: Answer, screen: Screen) -> Iterator[str]:
     for unknown in answer.unevaluated_messages:
         yield from screen.wrapped(terminal.one_line(unknown), _INDENT, "  ")
     yield from (_INDENT + terminal.one_line(f"patch: {patch_operation_as_text(change)}") for change in verdict.patch)
-    yield from (
-        _INDENT + terminal.one_line(line) for line in explanation_text.lines_of_explanations(answer.explanations)
-    )
+    yield from (_INDENT + terminal.one_line(line) for line in lines_of_explanations(answer.explanations))
 
 
 def _messages_by_kind(answer: Answer) -> Mapping[str, tuple[str, ...]]:

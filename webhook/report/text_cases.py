@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from webhook import terminal
 from webhook.report.case import CaseResult
 from webhook.report.finding import Result
 from webhook.report.rule import Rules
 from webhook.report.screen import PLAIN, Screen
 from webhook.report.writer import Totals
-from webhook.wording import counted
+from webhook.text import terminal
+from webhook.text.wording import counted
 
 
 class TextCasesWriter:

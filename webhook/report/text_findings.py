@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from typing import Final
 from unicodedata import east_asian_width
 
-from webhook import terminal
-from webhook.decisions import severity_rank
 from webhook.report.finding import Finding, Result, Subject
 from webhook.report.rule import Rules
 from webhook.report.screen import PLAIN, Screen, result_word
 from webhook.report.writer import Totals
-from webhook.source_line import SourceLine
-from webhook.wording import counted, named
+from webhook.rules.decisions import severity_rank
+from webhook.text import terminal
+from webhook.text.wording import counted, named
+from webhook.yamltext.source_line import SourceLine
 
 _ORDER: Final = ("fail", "warn", "error", "skip", "advice")
 _INDENT: Final = "    "

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 from webhook.errors import Problem
-from webhook.report.finding import Finding, Place, Result
+from webhook.report.finding import Finding, Result
 from webhook.report.queued_jobs import QueueTrees
 from webhook.report.rule import Rules
-from webhook.wording import counted
+from webhook.text.wording import counted
+from webhook.yamltext.source_line import Place
 
 Entry_contra = TypeVar("Entry_contra", contravariant=True)
 

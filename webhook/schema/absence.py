@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.deadline import Deadline
 
 _encode: Final = msgspec.msgpack.Encoder().encode

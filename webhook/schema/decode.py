@@ -16,13 +16,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
 from webhook.deadline import Deadline
-from webhook.paths import FieldPath
-from webhook.placeholders import is_placeholder_for_non_text, is_unquoted_bracket_placeholder
 from webhook.schema.fit import INT32, INT64, create_type_check
 from webhook.schema.mismatch import Mismatch
 from webhook.schema.types import EXPECTED, Fields, Items, Scalar, Type
+from webhook.yamltext.placeholders import is_placeholder_for_non_text, is_unquoted_bracket_placeholder
 
 _ABSENT: Final = object()
 _CUSTOM: Final = frozenset(("int64", "int32"))

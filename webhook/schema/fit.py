@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.errors import UnreadPartError
 from webhook.schema.types import Fields, Items, Scalar, Type
 

@@ -11,14 +11,17 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from webhook.name_faults import (
+from webhook.apimachinery.names import (
+    dns1123_label_errors,
+    dns1123_subdomain_errors,
     forbidden_character_fault,
     label_fault,
+    label_value_errors,
     label_value_fault,
+    qualified_name_errors,
     qualified_name_fault,
     subdomain_fault,
 )
-from webhook.names import dns1123_label_errors, dns1123_subdomain_errors, label_value_errors, qualified_name_errors
 
 _LONGEST_DRIVER, _LONGEST_ID = 63, 32
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

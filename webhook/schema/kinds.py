@@ -20,12 +20,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from webhook import yamlfile
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.deadline import Deadline
 from webhook.patch import schema as kubernetes
 from webhook.schema.decode import DecodedValue, decode
 from webhook.schema.types import Fields, Items, Scalar, Type, kubernetes_type, type_of_node
+from webhook.yamltext import yamlfile
 
 DATA: Final = Path(__file__).with_name("data")
 _EACH: Final = "*"

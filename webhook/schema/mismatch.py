@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.attributes import JSON
-from webhook.paths import FieldPath, path_as_text
-from webhook.unread import Unread
-from webhook.wording import shown
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath, path_as_text
+from webhook.text.wording import shown
+from webhook.yamltext.unread import Unread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from webhook import quantity
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.apimachinery import quantity
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.deadline import Deadline
 from webhook.patch.schema import is_builtin
 from webhook.schema.decode import decode, zero_value_of_type

@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from webhook import yamlfile
 from webhook.patch import schema as kubernetes
+from webhook.yamltext import yamlfile
 
 Scalar: TypeAlias = Literal["any", "text", "number", "int64", "int32", "truth", "quantity", "intOrText"]
 """`number` is a whole number as Go decodes it, `int64` and `int32` as a CustomResourceDefinition has it, where 2.0 is

@@ -28,16 +28,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from webhook import yamlfile
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.quantity import Quantity, parse_quantity
 from webhook.deadline import Deadline
-from webhook.paths import FieldPath
-from webhook.placeholders import is_placeholder
-from webhook.quantity import Quantity, parse_quantity
 from webhook.schema.decode import decode
 from webhook.schema.forms import FORMS
 from webhook.schema.types import Fields, Items, Scalar, Type
-from webhook.similar_names import nearest_name
+from webhook.text.similar_names import nearest_name
+from webhook.yamltext import yamlfile
+from webhook.yamltext.placeholders import is_placeholder
 
 _ABOUT: Final = frozenset(("moved", "open"))
 _QUANTITY: Final = "a quantity such as 1, 500m or 4Gi"

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from webhook.logs import Log
+from webhook.logs.structured import Log
 from webhook.server.connection_limit import ConnectionLimit
 from webhook.server.connection_timeouts import ConnectionTimeouts
 from webhook.server.connections import BoundedConnection

@@ -13,7 +13,7 @@ from functools import partial
 from time import monotonic
 from typing import Any, Final
 
-from webhook.attributes import JSON, UserInfo
+from webhook.apimachinery.attributes import JSON, UserInfo
 from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQuestion
 from webhook.cluster.connection import Connection, ServerRefused
 from webhook.errors import ConfigurationError, LookupFailed
@@ -21,7 +21,7 @@ from webhook.policy.policy_set import PolicySet
 from webhook.server.fair_queue import FairQueue
 from webhook.server.tenants import Tenant
 from webhook.server.usage import Usage
-from webhook.wording import named
+from webhook.text.wording import named
 
 MOST_QUESTIONS: Final = 8
 """How many questions one review may ask: each is a call, after which the review is evaluated again from the start."""

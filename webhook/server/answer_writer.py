@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from webhook.admission.respond import encode_failure_status
-from webhook.decisions import DenialStatus
+from webhook.rules.decisions import DenialStatus
 
 MOST_JOINED: Final = 64 * 1024
 """Joining copies the body; for a larger one the second system call costs less."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from webhook import __version__
 from webhook.cluster import Cluster
-from webhook.logs import Log
+from webhook.logs.structured import Log
 from webhook.server.counters import Counters
 from webhook.server.metrics import PAUSE, Exposition, Gauges
 from webhook.server.namespace_arrivals import NamespaceArrivals
@@ -27,7 +27,7 @@ from webhook.server.review_parts import AuthorizationSource, Reviewer, ReviewObs
 from webhook.server.scheduler import Scheduler
 from webhook.server.tenants import Tenant, page_tenant
 from webhook.server.worker_lane import WorkerLane, WorkerLimits
-from webhook.user_cache import bytes_of_all_caches
+from webhook.text.caches import bytes_of_all_caches
 
 
 class LazyPages:

@@ -16,7 +16,7 @@ from pathlib import PurePath
 from typing import Any, Final, TypeAlias
 
 from webhook.errors import fault_locations
-from webhook.logs import Log
+from webhook.logs.structured import Log
 from webhook.server.counters import Counters
 
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.server import operating_system
 from webhook.server.answer_writer import AnswerWriter, refusal
 from webhook.server.client_clock import IDLE, ClientClock

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from webhook.attributes import JSON, Attributes, Phase
-from webhook.decisions import Decision, ValidationAction, Verdict
+from webhook.apimachinery.attributes import JSON, Attributes, Phase
+from webhook.rules.decisions import Decision, ValidationAction, Verdict
 
 CHECK_BUCKETS: Final = (0.0000005, 0.001, 0.01, 0.1, 1.0)
 """kube-apiserver v1.36 plugin/policy/validating/metrics/metrics.go; 180 ns is its cheapest expression."""

@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Mapping
 from typing import Any, Final
 
-from webhook.logs import Level, Log
+from webhook.logs.structured import Level, Log
 from webhook.server.counters import Counters
 from webhook.server.limited_log import LimitedLog
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from webhook.logs import Level
+from webhook.logs.structured import Level
 
 LINES_PER_S: Final = 5
 """Whoever looks for the cause needs no more; a line has about 500 bytes."""

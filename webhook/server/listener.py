@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias
 import uvicorn
 
 from webhook.errors import ConfigurationError
-from webhook.logs import Log
+from webhook.logs.structured import Log
 from webhook.server import operating_system
 from webhook.server.acceptor import Acceptor
 from webhook.server.connection_limit import ConnectionLimit

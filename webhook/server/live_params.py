@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
+from webhook.apimachinery.paths import path_as_text
 from webhook.cluster import Cluster
 from webhook.cluster.lookup import namespace_and_name
-from webhook.logs import Log
-from webhook.paths import path_as_text
+from webhook.logs.structured import Log
 from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
 from webhook.server.counters import Counters

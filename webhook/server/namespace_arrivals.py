@@ -13,7 +13,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import Final
 
-from webhook.attributes import NAMESPACE, Attributes
+from webhook.apimachinery.attributes import NAMESPACE, Attributes
 from webhook.cluster import Cluster
 from webhook.errors import LookupFailed
 

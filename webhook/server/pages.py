@@ -16,7 +16,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse
 from starlette.exceptions import HTTPException
 
 from webhook.admission.respond import encode_failure_status
-from webhook.decisions import DenialStatus
+from webhook.rules.decisions import DenialStatus
 from webhook.server import openapi
 from webhook.server.docs_page import page
 from webhook.server.metrics import PAUSE, Pause

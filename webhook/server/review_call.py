@@ -8,7 +8,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import Final, NamedTuple
 
-from webhook.attributes import Attributes, Phase
+from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.server.tenants import Tenant, tenant_of
 
 _ANSWER_SHARE: Final = 0.1

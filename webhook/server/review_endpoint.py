@@ -17,10 +17,10 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from urllib.parse import parse_qs
 
 from webhook.admission.respond import encode_failure_status
-from webhook.attributes import Phase
-from webhook.decisions import DenialStatus
+from webhook.apimachinery.attributes import Phase
 from webhook.errors import CallError
-from webhook.problems.text import shorten_text
+from webhook.rules.decisions import DenialStatus
+from webhook.rules.text import shorten_text
 from webhook.server.connections import CLIENT_GONE, PATHS
 from webhook.server.large_body import LargeBody
 from webhook.server.readiness import Readiness

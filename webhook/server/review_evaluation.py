@@ -16,7 +16,7 @@ from webhook.admission.decode import decode_review_bytes
 from webhook.admission.enforce import fit_warnings_to_api_server_limits
 from webhook.admission.interrupt import NotEvaluated
 from webhook.admission.respond import encode_response
-from webhook.attributes import Attributes, Phase
+from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.cel.library.authorizer import (
     AuthorizationDecision,
     AuthorizationQuestion,
@@ -24,8 +24,8 @@ from webhook.cel.library.authorizer import (
     UnansweredQuestion,
 )
 from webhook.deadline import Deadline
-from webhook.decisions import Verdict
 from webhook.errors import BudgetExceeded, CallError
+from webhook.rules.decisions import Verdict
 from webhook.server.access_reviews import MOST_QUESTIONS
 from webhook.server.counters import Counters
 from webhook.server.review_log import fault, line

@@ -15,11 +15,11 @@ from typing import Final
 from webhook.admission.decode import decode_review_bytes
 from webhook.admission.interrupt import MAKE_SMALLER, REPORT_IT, NotEvaluated
 from webhook.admission.json_bounds import takes_long_to_decode
-from webhook.attributes import Attributes, Phase, UserInfo
+from webhook.apimachinery.attributes import Attributes, Phase, UserInfo
 from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQuestion, UnansweredQuestion
-from webhook.decisions import DenialStatus
 from webhook.errors import CallError, InlineBudgetSpent
-from webhook.logs import Level, Log
+from webhook.logs.structured import Level, Log
+from webhook.rules.decisions import DenialStatus
 from webhook.server.counters import Counters
 from webhook.server.inline_slice import SMALL_BYTES, InlineTimeSlice
 from webhook.server.large_body import LargeBody

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from webhook.admission.decode import decode_request_without_objects
-from webhook.attributes import Attributes
+from webhook.apimachinery.attributes import Attributes
 from webhook.server.large_body import LargeBody
 
 

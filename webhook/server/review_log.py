@@ -10,10 +10,10 @@ import traceback
 from dataclasses import asdict
 from typing import Final
 
-from webhook.attributes import Attributes, Phase
-from webhook.decisions import Verdict
+from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.errors import fault_locations
-from webhook.problems.text import shorten_text
+from webhook.rules.decisions import Verdict
+from webhook.rules.text import shorten_text
 
 _MOST_RULES: Final = 20
 """How many ids of rules a line has; an object that breaks more of them breaks the first."""

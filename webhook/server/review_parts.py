@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Protocol
 
 from webhook.admission.interrupt import NotEvaluated
-from webhook.attributes import Attributes, Phase, UserInfo
+from webhook.apimachinery.attributes import Attributes, Phase, UserInfo
 from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQuestion, Authorizer
 from webhook.deadline import Deadline
-from webhook.decisions import Verdict
+from webhook.rules.decisions import Verdict
 from webhook.server.tenants import Tenant
 
 

@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
+from webhook.apimachinery.releases import release_as_text
 from webhook.deadline import Deadline
 from webhook.errors import ConfigurationError
 from webhook.live_policies.combine import LivePolicies
-from webhook.logs import Log
+from webhook.logs.structured import Log
 from webhook.policy.policy_set import PolicySet
-from webhook.releases import release_as_text
 from webhook.server.application import create_application
 from webhook.server.background_tasks import Supervisor, Work
 from webhook.server.counters import Counters

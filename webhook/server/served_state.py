@@ -11,25 +11,25 @@ from pathlib import Path
 from webhook import assembly
 from webhook.admission.interrupt import NotEvaluated, answer_unevaluated_request
 from webhook.admission.review import answer_request
-from webhook.attributes import Attributes, Phase
+from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.cel.library.authorizer import Authorizer
 from webhook.cluster import Cluster, live
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.layered import LayeredCluster
 from webhook.deadline import Deadline
-from webhook.decisions import Verdict
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.live_policies.compile import Compiler
 from webhook.live_policies.objects import watch_stored_policies as watch_stored
-from webhook.logs import Log
+from webhook.logs.structured import Log
 from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import Verdict
 from webhook.server.access_reviews import check_authorizer_enabled
 from webhook.server.live_policy_set import LivePolicySet
 from webhook.server.reload import ReloadableValue, create_file_state_function
 from webhook.settings.configured import settings_from_changed_file
-from webhook.settings.reporting import ReportSettings
-from webhook.yamlfile import discover
+from webhook.settings.shared import ReportSettings
+from webhook.yamltext.yamlfile import discover
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from webhook.attributes import Attributes
+from webhook.apimachinery.attributes import Attributes
 
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _CONTROLLERS: Final = ("system:serviceaccount:kube-system", "system:kube-controller-manager", "system:kube-scheduler")

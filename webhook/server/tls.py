@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from webhook.errors import ConfigurationError
-from webhook.input_files import read_whole
 from webhook.server.tls_records import RecordwiseTlsContext
+from webhook.yamltext.input_files import read_whole
 
 Mark: TypeAlias = tuple[tuple[int, int, int], ...]
 """Modification time, size and inode of each file, which change with the file, also behind a swapped link."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from webhook.admission.fixtures import attributes_of_object
-from webhook.attributes import JSON, Attributes
+from webhook.apimachinery.attributes import JSON, Attributes
 
 _POD: Final[dict[str, Any]] = {
     "spec": {

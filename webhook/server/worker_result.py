@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from math import inf
 from typing import Any, Final, Literal, TypeAlias
 
-from webhook.attributes import UserInfo
+from webhook.apimachinery.attributes import UserInfo
 from webhook.cel.library.authorizer import AuthorizationQuestion
 from webhook.server.counters import Counters
 

@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from webhook import releases
-from webhook.configuration.read import NAME, ConfigurationFile, read_configuration
+from webhook.apimachinery import releases
 from webhook.errors import ConfigurationError
-from webhook.input_files import InputFile
+from webhook.manifests.configuration_file import NAME, ConfigurationFile, read_configuration
 from webhook.settings import setting
 from webhook.settings.shared import Settings
+from webhook.yamltext.input_files import InputFile
 
 S = TypeVar("S", bound=Settings)
 _FOUND: Final = "the working directory"

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
-from webhook.logs import FORMATS, LEVELS, Format, Level
+from webhook.logs.structured import FORMATS, LEVELS, Format, Level
 from webhook.settings import values
-from webhook.settings.reporting import ReportSettings
 from webhook.settings.setting import REQUIRED, declare_setting
+from webhook.settings.shared import ReportSettings
 
 _PORTS: Final = 65535
 DenialLevel: TypeAlias = Literal["never", "debug", "info"]

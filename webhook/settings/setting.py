@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from webhook import shipped
 from webhook.errors import ConfigurationError
 from webhook.settings.values import ValueType
+from webhook.yamltext import input_files
 
 PREFIX: Final = "CLAIMGATE_"
 _FORMER_PREFIX: Final = "WEBHOOK_"
@@ -131,7 +131,7 @@ def _text_of_variable(each: Setting, environment: Mapping[str, str]) -> str:
 def _value_of_flag(each: Setting, value: Any) -> Any:
     """Return what a flag stands for: of a repeated one, each value as it is."""
     if isinstance(value, str | Path):
-        return each.read(shipped.url_in_place_of_file(value) or str(value), each.flag)
+        return each.read(input_files.url_in_place_of_file(value) or str(value), each.flag)
     if isinstance(value, list):
         # not split: a shell has taken the values apart already, and a name may hold a comma
         return tuple(part.strip() if isinstance(part, str) else part for part in value)

@@ -1,4 +1,7 @@
-"""Settings that several commands share."""
+"""Settings that several commands share.
+
+Settings of what tells users about rules: reports, and the server.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from webhook import releases, shipped
-from webhook.configuration.read import NAME, NO_FILE, ConfigurationFile
+from webhook.apimachinery import releases
+from webhook.input import shipped
+from webhook.manifests.configuration_file import NAME, NO_FILE, ConfigurationFile
 from webhook.settings import values
 from webhook.settings.setting import SettingsBase, declare_setting
 from webhook.settings.values import EnforcementAction, EngineName
@@ -75,4 +79,16 @@ class Settings(SettingsBase):
     )
     api_server_text: bool = declare_setting(
         False, values.switch_type(), "Word denials exactly as the API server's own policies do."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportSettings(Settings):
+    """What is said of the rules besides their ids."""
+
+    docs_address: str = declare_setting(
+        "",
+        values.text_type("URL"),
+        "Where the documentation is published: findings, denials and warnings then link to the pages of their rules.",
+        unset="no link but to the sources of rules, in reports",
     )

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from webhook import releases, shipped
+from webhook.apimachinery import releases
+from webhook.yamltext import input_files
 
 EngineName: TypeAlias = Literal["compiled", "celpy"]
 EnforcementAction: TypeAlias = Literal["deny", "warn", "audit"]
@@ -53,7 +54,7 @@ def file_type(metavar: str = "FILE") -> ValueType:
 
 
 def _file(value: str) -> Path:
-    if shipped.url_in_place_of_file(value):
+    if input_files.url_in_place_of_file(value):
         raise ValueError("is an address; write the name of a file")
     return Path(value)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from webhook.attributes import JSON, Attributes
+from webhook.apimachinery.attributes import JSON, Attributes
+from webhook.apimachinery.paths import get
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
-from webhook.paths import get
 from webhook.workloads.table import Table
 
 _VOLCANO: Final = ("batch.volcano.sh", "scheduling.volcano.sh")

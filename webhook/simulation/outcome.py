@@ -12,10 +12,11 @@ from typing import Final, Literal, TypeAlias
 
 from webhook.cluster.recording import RecordingCluster
 from webhook.policy.policy_set import PolicySet
-from webhook.problems.moments import Moment
-from webhook.report.finding import Finding, Place, Result, Subject
+from webhook.report.finding import Finding, Result, Subject
+from webhook.rules.moments import Moment
 from webhook.simulation.asked import JobRequest
 from webhook.simulation.aspects import ASPECTS, Aspect, aspect_of
+from webhook.yamltext.source_line import Place
 
 Answer: TypeAlias = Literal["refused", "never", "fails", "unknown", "waits", "can-start"]
 ANSWERS: Final[Mapping[Answer, str]] = {

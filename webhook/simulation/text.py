@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from webhook import terminal
-from webhook.problems.text import problem_as_sentence
 from webhook.report import records
 from webhook.report.finding import Finding
 from webhook.report.screen import Screen
+from webhook.rules.text import problem_as_sentence
 from webhook.simulation.aspects import ASPECTS, Aspect
 from webhook.simulation.outcome import ANSWERS, Simulation, missing_things_with_rules
-from webhook.wording import counted
+from webhook.text import terminal
+from webhook.text.wording import counted
 
 _SIGNS: Final = {False: "fail", None: "skip", True: "pass"}
 _WIDEST: Final = max(map(len, ASPECTS))

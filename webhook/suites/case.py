@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from webhook import yamlfile
 from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, run_phases
-from webhook.attributes import JSON, Attributes
+from webhook.apimachinery.attributes import JSON, Attributes
+from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.cel.library.authorizer import ListedAuthorizer
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.errors import ClaimgateError, Problem, UnknownRule
 from webhook.evaluation.review_options import ReviewOptions
-from webhook.paths import FieldPath, path_as_text
 from webhook.policy.load import Options, load_documents
 from webhook.policy.policy_set import PolicySet
 from webhook.report.case import CaseResult
 from webhook.report.finding import Result
+from webhook.yamltext import yamlfile
 
 _ADVICE: Final = ReviewOptions(advice=True)
 """The options of cases, which may expect advice."""

@@ -17,16 +17,16 @@ from typing import Any
 
 from webhook.admission.decode import decode_review
 from webhook.admission.review import answer_request
-from webhook.attributes import JSON, Phase
+from webhook.apimachinery.attributes import JSON, Phase
 from webhook.cel.library.authorizer import ListedAuthorizer
 from webhook.cluster.files import FilesCluster
-from webhook.decisions import Verdict
 from webhook.errors import PolicyError
 from webhook.manifests.models import MUTATING, VALIDATING_BINDING
 from webhook.policy.load import Options, load_documents, refusal_of_manifest
 from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import Verdict
 from webhook.suites.defaults import comparable_object
-from webhook.yamlfile import Document
+from webhook.yamltext.yamlfile import Document
 
 
 @dataclass(frozen=True, slots=True)

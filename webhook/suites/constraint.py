@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from webhook.admission.fixtures import RowOf
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import get
 from webhook.errors import InputError, Problem
-from webhook.paths import get
 from webhook.workloads.plurals import plural_of_kind
 
 _GROUP = "admissionregistration.k8s.io/v1"

@@ -6,7 +6,7 @@ this: defaulting is the server's. Source: kubernetes v1.36 pkg/apis/core/v1/defa
 
 from __future__ import annotations
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 
 _SERVER_METADATA = frozenset(("managedFields", "uid", "resourceVersion", "creationTimestamp", "generation", "selfLink"))
 _EMPTY = frozenset(("resources", "securityContext", "nodeSelector", "labels", "annotations", "strategy", "metadata"))

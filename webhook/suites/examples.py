@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from webhook.attributes import JSON
-from webhook.decisions import Decision
+from webhook.apimachinery.attributes import JSON
 from webhook.evaluation.messages import MAX_BYTES
 from webhook.policy.load import Options, load_policy_set
 from webhook.policy.policy_set import PolicySet
-from webhook.problems.text import message_of_problems
+from webhook.rules.decisions import Decision
+from webhook.rules.text import message_of_problems
 from webhook.suites import find, own
 from webhook.suites.case import answer_of_case
 from webhook.suites.files import Suite

@@ -6,10 +6,11 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from webhook import paths, yamlfile
 from webhook.admission.phases import PhasesOutcome
-from webhook.attributes import JSON
-from webhook.terminal import one_line
+from webhook.apimachinery import paths
+from webhook.apimachinery.attributes import JSON
+from webhook.text.terminal import one_line
+from webhook.yamltext import yamlfile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from webhook import assembly, yamlfile
-from webhook.attributes import JSON
+from webhook import assembly
+from webhook.apimachinery.attributes import JSON
 from webhook.errors import InputError, Problem
-from webhook.input_files import FoundFile, InputFile
+from webhook.yamltext import yamlfile
+from webhook.yamltext.input_files import FoundFile, InputFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from webhook import yamlfile
 from webhook.errors import InputError
-from webhook.input_files import NotReadError, read_start, reason_not_read
 from webhook.policy.load import Options
 from webhook.suites import golden
 from webhook.suites.case import Entry, SkippedCase
 from webhook.suites.files import Suite
+from webhook.yamltext import yamlfile
+from webhook.yamltext.input_files import NotReadError, read_start, reason_not_read
 
 Reader: TypeAlias = Callable[[Suite, Options], Iterator[Entry]]
 

@@ -13,13 +13,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from webhook import yamlfile
 from webhook.admission import fixtures
 from webhook.admission.phases import PhasesOutcome
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
 from webhook.cel.library.patterns import compile_policy_pattern
 from webhook.errors import CallError, ClaimgateError, InputError, Problem
-from webhook.paths import FieldPath
 from webhook.policy.load import Options
 from webhook.suites.case import (
     Case,
@@ -33,8 +32,9 @@ from webhook.suites.case import (
 )
 from webhook.suites.constraint import non_cel_engines, policy_and_binding
 from webhook.suites.files import Suite
-from webhook.terminal import one_line
-from webhook.wording import shown
+from webhook.text.terminal import one_line
+from webhook.text.wording import shown
+from webhook.yamltext import yamlfile
 
 
 def read_gator_cases(suite: Suite, how: Options) -> Iterator[Entry]:

@@ -18,20 +18,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast, get_args
 
-from webhook import yamlfile
 from webhook.admission import fixtures
-from webhook.admission.envelope import review_of_attributes
+from webhook.admission.decode import review_of_attributes
 from webhook.admission.phases import PhaseName, PhasesOutcome
-from webhook.attributes import JSON, Attributes
+from webhook.apimachinery.attributes import JSON, Attributes
 from webhook.cluster.recording import RecordingCluster
-from webhook.confidential import without_confidential
 from webhook.errors import CallError, InputError, Problem
-from webhook.input_files import write_file_of_folder
 from webhook.policy.load import Options
 from webhook.policy.policy_set import PolicySet
 from webhook.suites.case import Case, Entry, Request, answer_of_case
 from webhook.suites.expectation import broken_rules, diff_as_yaml, message_texts
 from webhook.suites.files import Suite
+from webhook.yamltext import yamlfile
+from webhook.yamltext.confidential import without_confidential
+from webhook.yamltext.input_files import write_file_of_folder
 
 EXPECTED, REVIEW, CLUSTER = "expected.yaml", "review.yaml", "cluster"
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9.-]+")

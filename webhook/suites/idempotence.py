@@ -13,9 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from webhook import paths
 from webhook.admission import fixtures
-from webhook.attributes import JSON, GroupVersionKind, Operation
+from webhook.apimachinery import paths
+from webhook.apimachinery.attributes import JSON, GroupVersionKind, Operation
 from webhook.cel.library.authorizer import ListedAuthorizer
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster

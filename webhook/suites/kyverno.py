@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, TypeAlias
 
-from webhook import yamlfile
-from webhook.admission.envelope import review_of_attributes
+from webhook.admission.decode import review_of_attributes
 from webhook.admission.fixtures import attributes_of_object
-from webhook.attributes import JSON, NAME_LABEL, Operation, UserInfo
+from webhook.apimachinery.attributes import JSON, NAME_LABEL, Operation, UserInfo
+from webhook.apimachinery.paths import get
 from webhook.errors import CallError, InputError, Problem
-from webhook.paths import get
 from webhook.policy.load import Options
 from webhook.suites import cases
 from webhook.suites.case import Case, Entry, SkippedCase, unreadable_case
 from webhook.suites.files import Suite
-from webhook.wording import shown
+from webhook.text.wording import shown
+from webhook.yamltext import yamlfile
 
 _GROUP = "admissionregistration.k8s.io"
 _NATIVE = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")

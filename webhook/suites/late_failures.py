@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from webhook import yamlfile
 from webhook.policy.compiled import Policy
-from webhook.problems.moments import AT_ONCE, MOMENTS
-from webhook.problems.rule import github_issue_links
+from webhook.rules.moments import AT_ONCE, MOMENTS
+from webhook.rules.rule import github_issue_links
 from webhook.suites.rule_reference import StatedRule, links_to_issues, rule_address, rules_of_policies
+from webhook.yamltext import yamlfile
 
 NOT_COVERED: Final = Path(__file__).with_name("not_covered.yaml")
 _TITLE: Final = """\

@@ -11,20 +11,20 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from webhook import yamlfile
 from webhook.admission import fixtures
 from webhook.admission.phases import PhaseName
-from webhook.attributes import JSON, Attributes, Operation
+from webhook.apimachinery.attributes import JSON, Attributes, Operation
+from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.errors import CallError, InputError, PolicyError, Problem, UnknownRule
-from webhook.model_errors import describe_model_error
-from webhook.paths import FieldPath, path_as_text
 from webhook.policy.load import Options, load_policy_set
 from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
 from webhook.suites.case import Case, Entry, Request, UnreadableCase, answer_of_case
 from webhook.suites.expectation import Expectation, advice_texts, broken_rules
 from webhook.suites.files import Suite
-from webhook.wording import counted
+from webhook.text.model_errors import describe_model_error
+from webhook.text.wording import counted
+from webhook.yamltext import yamlfile
 
 
 class _Model(BaseModel):

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from webhook import yamlfile
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.errors import InputError, Problem
 from webhook.policy.load import Options
 from webhook.suites import cases
 from webhook.suites.case import Case, Entry, UnreadableCase
 from webhook.suites.files import Suite
+from webhook.yamltext import yamlfile
 
 _NEEDED = ("id", "policies", "expect")
 

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
-from webhook import shipped, yamlfile
+from webhook.apimachinery.paths import get
 from webhook.facts.registry import SHIPPED, FactRegistry
-from webhook.paths import get
+from webhook.input import shipped
 from webhook.policy.compiled import Policy
-from webhook.problems.rule import Rule
+from webhook.rules.rule import Rule
+from webhook.yamltext import input_files, yamlfile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,7 @@ class RuleLocator:
 def _policy_path_as_shown(path: Path) -> str:
     """Return the name of a policy's file; for a shipped policy its path in the repository."""
     folder = shipped.policies_folder()
-    return f"policies/{path.relative_to(folder)}" if path.is_relative_to(folder) else shipped.path_as_shown(path)
+    return f"policies/{path.relative_to(folder)}" if path.is_relative_to(folder) else input_files.path_as_shown(path)
 
 
 def _is(policy: Policy, document: yamlfile.Document) -> bool:

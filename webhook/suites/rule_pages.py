@@ -12,11 +12,11 @@ from typing import Final
 
 from webhook.errors import InputError, Problem
 from webhook.policy.compiled import Policy
-from webhook.problems.actions import EFFECTS
+from webhook.rules.actions import EFFECTS
 from webhook.suites.examples import Pair
 from webhook.suites.rule_homes import RuleLocator
 from webhook.suites.rule_reference import StatedRule, rule_address, rule_section, rules_of_policies
-from webhook.wording import did_you_mean
+from webhook.text.wording import did_you_mean
 
 INDEX: Final = "README.md"
 _TITLE: Final = """\

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from webhook import yamlfile
 from webhook.policy.compiled import Policy
-from webhook.problems.actions import EFFECTS
-from webhook.problems.moments import MOMENTS
-from webhook.problems.rule import Rule
+from webhook.rules.actions import EFFECTS
+from webhook.rules.moments import MOMENTS
+from webhook.rules.rule import Rule
 from webhook.suites.examples import Example, Pair
 from webhook.suites.rule_homes import RuleLocation, RuleLocator
+from webhook.yamltext import yamlfile
 
 
 @dataclass(frozen=True, slots=True)

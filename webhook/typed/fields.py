@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final, Generic, Self, TypeAlias, TypeVar, overload
 
-from webhook import quantity
-from webhook.quantity import Quantity
+from webhook.apimachinery import quantity
+from webhook.apimachinery.quantity import Quantity
 from webhook.typed.collections import Entries, Items
 from webhook.typed.view import Typed
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.typed import jobs
 from webhook.typed.fields import Number, OptionalNumber, Part, Parts, Text, Texts
 from webhook.typed.objects import Metadata, Object

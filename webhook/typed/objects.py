@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
-from webhook.attributes import NAMESPACE, GroupVersionKind
+from webhook.apimachinery.attributes import NAMESPACE, GroupVersionKind
 from webhook.typed.collections import Entries
 from webhook.typed.fields import Field, Labels, Part, Parts, Text, Truth
 from webhook.typed.view import Typed

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from re import Pattern
 from typing import Any, Final
 
-from webhook.attributes import POD
+from webhook.apimachinery.attributes import POD
 from webhook.typed.collections import Items
 from webhook.typed.environment import EnvironmentField
 from webhook.typed.fields import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.typed.collections import Items
 from webhook.typed.fields import OptionalNumber, Part, Parts, Raw, Text, Truth, ValueMap
 from webhook.typed.objects import Object

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from re import Pattern
 from typing import Any, Final, Self, TypeVar
 
+from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.deadline import Deadline
-from webhook.paths import FieldPath, path_as_text
 from webhook.typed.collections import Items
 
 Item = TypeVar("Item")

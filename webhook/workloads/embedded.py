@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
 from webhook.deadline import Deadline
-from webhook.paths import FieldPath
 from webhook.workloads.podsets import group_kind, places_of_path, product_of_factors
 from webhook.workloads.rows import ObjectRule, Row
 from webhook.workloads.table import Table

@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from webhook import model_errors
+from webhook.apimachinery.paths import FieldPath
 from webhook.errors import Problem
-from webhook.paths import FieldPath
+from webhook.text import model_errors
 from webhook.workloads.rows import Factor, ObjectRule, PodSetRule, ResourceRule, Row
-from webhook.yamlfile import Document
+from webhook.yamltext.yamlfile import Document
 
 _WHERE: Final = "the top of webhook/workloads/kinds.yaml says what a row is"
 _STEP: Final = r"[A-Za-z_][\w-]*"

@@ -2,6 +2,11 @@
 
 Takes any JSON, null at every level included (controllers written without omitempty store nulls, and a fixture may hold
 anything); what has not the expected shape holds no pods. Counts are what the object asks for, never what is running.
+
+What becomes of changed pod templates: by the row of the kind, and by whether the object is suspended.
+
+The words are those of kinds.yaml. An object that is suspended before or after an update has no pods that could keep the
+old template. Takes any JSON, as podsets.py does.
 """
 
 from __future__ import annotations
@@ -12,11 +17,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from webhook import paths
-from webhook.attributes import JSON
+from webhook.apimachinery import paths
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
 from webhook.deadline import Deadline
-from webhook.paths import FieldPath
-from webhook.workloads.rows import DeclaredTemplates, Embeds, Factor, PodSetRule, Row
+from webhook.workloads.rows import Change, DeclaredTemplates, Embeds, Factor, PodSetRule, Row
 from webhook.workloads.table import Table
 
 _DEEPEST = 4  # objects wrapped in objects: an AppWrapper in an AppWrapper is odd, a loop is impossible, a bomb is not
@@ -302,3 +307,22 @@ def _factor(element: JSON, factor: Factor) -> int:
 def _number(value: JSON, default: int) -> int:
     """Return an integer as written; a text or a truth value in its place is no count, so the default stands."""
     return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+def change_of_template(obj: JSON, old: JSON, table: Table) -> Change:
+    """Return what becomes of a template that an update from `old` to `obj` changes; mutable where nobody says
+    otherwise.
+    """
+    row = table.row(*group_kind(obj))
+    if row is None or row.templates in ("mutable", "immutable"):
+        return row.templates if row else "mutable"
+    if row.suspend and any(paths.get(each, paths.parse_path(row.suspend)) is True for each in (obj, old)):
+        return "mutable"
+    return "later" if row.templates == "later" else "immutable"
+
+
+def is_template_changed(podset: PodSet, before: PodSet | None) -> bool:
+    """Return whether an update changes the PodSpec of a template, `before` being the old object's of the same name."""
+    if before is None or podset.elsewhere:
+        return False
+    return bool(podset.template.get("spec") != before.template.get("spec"))

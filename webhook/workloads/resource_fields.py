@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
 from webhook.deadline import Deadline
-from webhook.paths import FieldPath
 from webhook.workloads.embedded import object_rules
 from webhook.workloads.podsets import TemplatePlace, group_kind, is_set, places_of_path, product_of_factors
 from webhook.workloads.rows import ResourceRule, Row

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
 
 Embeds: TypeAlias = Literal["template", "podSpec", "object"]
 Change: TypeAlias = Literal["mutable", "later", "suspended", "immutable"]

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from webhook import yamlfile
-from webhook.attributes import JSON, parse_group_kind
+from webhook.apimachinery.attributes import JSON, parse_group_kind
 from webhook.errors import InputError, Problem
 from webhook.workloads import mistakes
 from webhook.workloads.rows import Row
+from webhook.yamltext import yamlfile
 
 _POD_GROUP = ("scheduling.volcano.sh", "PodGroup")
 """Volcano makes one for pods, and operators for theirs, owned by what owns the pods: pkg/controllers/podgroup."""

@@ -1,6 +1,6 @@
-"""Reads YAML text with the places of all paths, and writes values as YAML.
+"""YAML and JSON: reads files and texts with the place of each value, and writes values as YAML.
 
-JSON is YAML, too. The only package that knows the YAML library. Knows no files.
+The only room that knows the YAML library. Knows which files are opened, and no objects of Kubernetes.
 """
 
 from webhook.yamltext.documents import read_documents, split_documents

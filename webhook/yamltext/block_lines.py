@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from webhook import yamlscalar
+from webhook.yamltext import scalars
 
 _PLAIN: Final = r"(?:[A-Za-z0-9_/.+$(<~=^;\\]|-(?=[^ ]))(?:[^ :#]++|:(?=[^ ])|(?<! )#| ++(?=[^ #]))*+"
 """Matches a plain scalar of one line: it ends before ` #`, and has no `: ` and no `:` at its end."""
@@ -82,7 +82,7 @@ def _key(written: str) -> str:
     if written[0] in "\"'":
         return written[1:-1]
     try:
-        return yamlscalar.key(yamlscalar.resolve(written))
+        return scalars.key(scalars.resolve(written))
     except ValueError:
         raise UnsupportedStyleError from None
 
@@ -107,7 +107,7 @@ def _scalar(written: str) -> Any:
     if written[0] == "'":
         return written[1:-1].replace("''", "'")
     try:
-        return yamlscalar.resolve(written)
+        return scalars.resolve(written)
     except ValueError:
         raise UnsupportedStyleError from None
 

@@ -12,8 +12,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from webhook.attributes import JSON
-from webhook.paths import MAX_DEPTH
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import MAX_DEPTH
 from webhook.yamltext.block_lines import BELOW, BLANK, LIST, LITERAL, SCALAR, UnsupportedStyleError, line
 
 _BEGUN: Final = re.compile(r"---(?: +(?:#.*)?)?")

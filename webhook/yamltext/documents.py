@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.yamltext import block_style
 from webhook.yamltext.block_lines import UnsupportedStyleError
 from webhook.yamltext.places import Extent, Places

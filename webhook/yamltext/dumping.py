@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import yaml
 
-from webhook import yamlscalar
-from webhook.attributes import JSON
-from webhook.terminal import escape_ci_commands_in_quotes, has_ci_command, is_graphic
+from webhook.apimachinery.attributes import JSON
+from webhook.text.terminal import escape_ci_commands_in_quotes, has_ci_command, is_graphic
+from webhook.yamltext import scalars
 
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _UNLIMITED: Final = 1 << 30
@@ -55,7 +55,7 @@ def _represent_text_in_quotes(dumper: Any, text: str) -> Any:
 def _stays_text(text: str) -> bool:
     """Return whether kubectl reads a text without quotes as a text."""
     try:
-        return yamlscalar.resolve(text) is text
+        return scalars.resolve(text) is text
     except ValueError:
         return False
 

@@ -6,10 +6,10 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from webhook import jsontext
-from webhook.paths import FieldPath
-from webhook.source_line import SourceLine
+from webhook.apimachinery.paths import FieldPath
+from webhook.yamltext import jsontext
 from webhook.yamltext.places import LONGEST_SHOWN, Places, places_of_json
+from webhook.yamltext.source_line import SourceLine
 
 
 @dataclass(slots=True)

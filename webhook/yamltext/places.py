@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from webhook import yamlscalar
-from webhook.paths import FieldPath
-from webhook.source_line import Columns, SourceLine, source_line
+from webhook.apimachinery.paths import FieldPath
+from webhook.yamltext import scalars
 from webhook.yamltext.confidential import Span, confidential_spans
+from webhook.yamltext.source_line import Columns, SourceLine, source_line
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LONGEST_SHOWN: Final = 1 << 20
@@ -148,7 +148,7 @@ def _child(node: Any, step: str | int) -> tuple[Any, Any] | None:
         if _is_merge(key):
             sources = value.value if isinstance(value, yaml.SequenceNode) else [value]
             merged = merged or next(filter(None, (_child(source, step) for source in sources)), None)
-        elif (key.value if key.style else yamlscalar.key(yamlscalar.resolve(key.value))) == step:
+        elif (key.value if key.style else scalars.key(scalars.resolve(key.value))) == step:
             own = key.start_mark, value  # the last one counts
     return own or merged
 

@@ -13,10 +13,11 @@ from typing import Any
 
 import yaml
 
-from webhook import paths, yamlscalar
-from webhook.attributes import JSON
-from webhook.jsontext import equal_as_json
-from webhook.paths import MAX_DEPTH
+from webhook.apimachinery import paths
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import MAX_DEPTH
+from webhook.yamltext import scalars
+from webhook.yamltext.jsontext import equal_as_json
 from webhook.yamltext.places import LOADER, Extent, Places
 
 MAX_ALIASED = 100_000
@@ -199,7 +200,7 @@ class _Reader:
 
     def _key(self, frame: _Frame, value: JSON, event: Any) -> None:
         try:
-            key = yamlscalar.key(value)
+            key = scalars.key(value)
         except ValueError as error:
             raise self._fail(event, str(error)) from None
         frame.is_merge = key == "<<" and isinstance(event, yaml.ScalarEvent) and not event.style
@@ -221,7 +222,7 @@ class _Reader:
                 return base64.b64decode(event.value).decode(errors="replace")
             if tag not in _RESOLVED and (tag or event.style):
                 return event.value
-            value = yamlscalar.resolve(event.value)
+            value = scalars.resolve(event.value)
             if tag and not isinstance(value, _RESOLVED[tag]):
                 raise self._fail(event, f"`{event.value}` is not what its tag `!!{tag}` says")
             return float(value) if tag == "float" else value

@@ -1,7 +1,7 @@
 """A check that fails."""
 
 from webhook.facts.check import Check
-from webhook.problems.rule import RuleGroup
+from webhook.rules.rule import RuleGroup
 
 
 def fail(subject):

@@ -18,7 +18,7 @@ import yaml
 from tests.bench import traffic
 from tests.bench.bounds.calls import UID
 from tests.growth import LISTS, review
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 
 ROOT = Path(__file__).parents[3]
 TOKEN, DIGITS, PADDING = "qzjqzjqz", "70707070", "paddingpadding"

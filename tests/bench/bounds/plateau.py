@@ -32,7 +32,7 @@ from tests.bench.bounds.reviews import pod, review
 from tests.bench.bounds.server import ROOT, Server, serving
 from tests.bench.bounds.victims import FORK
 from tests.cluster.server import ApiServer, event, resources
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 
 SHARE, CONNECTIONS, EVERY = 0.4, 3, 32
 """Of one processor, for the server, its workers, the API server and the client together."""

@@ -73,7 +73,7 @@ class Recorder:
             number += 1
 
     def _look(self, number: int) -> dict[str, object]:
-        from webhook.user_cache import bytes_of_all_caches
+        from webhook.text.caches import bytes_of_all_caches
 
         followed = gc.get_objects()
         found: dict[str, object] = {

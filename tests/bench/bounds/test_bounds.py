@@ -25,7 +25,7 @@ from tests.bench.bounds.waiting import Stopwatch, Took
 from tests.bench.bounds.workloads import WORKLOAD_LISTS
 from webhook.admission import review as core
 from webhook.admission.decode import decode_review_bytes
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
 from webhook.errors import CallError
 from webhook.policy.load import Options, load_policy_set

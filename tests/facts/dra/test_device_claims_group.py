@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.facts.subjects import subject
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.facts.dra.device_claims_group import check_claims_match_pod_group
 
 SHARED = {"name": "gpu", "resourceClaimTemplateName": "big"}

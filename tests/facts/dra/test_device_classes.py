@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.facts.subjects import subject
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.facts.check import problems_of_group
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from tests.facts.subjects import subject
 from tests.yamldata import documents
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.apimachinery.paths import path_as_text
 from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.interest import Index
@@ -20,8 +21,7 @@ from webhook.facts.dra.requests import DeviceRequestOfClaim, read_requests
 from webhook.facts.dra.types import ClaimSpec
 from webhook.facts.gpu.devices import device_of_class_name as device_class_of
 from webhook.facts.view import ClusterView
-from webhook.paths import path_as_text
-from webhook.similar_names import nearest_name
+from webhook.text.similar_names import nearest_name
 from webhook.typed.view import ReadingContext
 from webhook.workloads.podsets import PodSet
 

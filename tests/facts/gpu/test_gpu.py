@@ -10,7 +10,7 @@ from tests.literals import TABLE
 from tests.rows import all_rows
 from webhook.facts.gpu import devices
 from webhook.facts.gpu.resources import compute_gpu_fact
-from webhook.facts.train_job_pods.processes import gpu_count
+from webhook.facts.train_job_pods.nodes_and_processes import gpu_count
 from webhook.typed.pods import Resources
 from webhook.typed.view import ReadingContext
 from webhook.workloads.podsets import PodSet, pod_templates

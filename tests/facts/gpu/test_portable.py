@@ -8,7 +8,7 @@ import pytest
 
 from tests.facts.subjects import subject
 from tests.rows import all_rows
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.errors import LookupFailed
 from webhook.facts.assumptions import read_assumptions
 

@@ -9,8 +9,8 @@ import pytest
 from tests.facts.subjects import subject
 from tests.rows import all_rows
 from webhook.facts.check import problems_of_group
-from webhook.facts.jobset import name_length
-from webhook.facts.jobset.validation import validate_create
+from webhook.facts.jobset import names_and_keys
+from webhook.facts.jobset.checks import validate_create
 from webhook.typed.job_sets import JobSetSpec
 from webhook.typed.view import ReadingContext
 
@@ -286,7 +286,7 @@ def test_a_job_set_is_checked_where_it_stands() -> None:
 )
 def test_a_name_may_be_as_long_as_what_is_named_after_it(spec: dict, expected: tuple) -> None:
     """`<name>-node-0-0-abcde`, `<name>-node-0`, `<name>-node-0-0.<name>`, `<template>-<name>`: 63 characters each."""
-    limit, of, name = name_length.strictest_name_limit(typed(spec))
+    limit, of, name = names_and_keys.strictest_name_limit(typed(spec))
     assert (limit, of, name) == expected
     made = {
         "pod": "x" * limit + "-node-0-0-abcde",

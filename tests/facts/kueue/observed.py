@@ -11,16 +11,16 @@ from typing import Any
 from tests.literals import TABLE, shipped_policies
 from webhook.admission.fixtures import attributes_of_object
 from webhook.admission.review import answer_request
-from webhook.attributes import JSON, Phase
+from webhook.apimachinery.attributes import JSON, Phase
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.decisions import Verdict
 from webhook.facts.kueue.assignment import PodSetQuotaRequest
+from webhook.facts.kueue.fact import predict_admission
 from webhook.facts.kueue.never import JobInClusterQueue
-from webhook.facts.kueue.preflight import predict_admission
 from webhook.facts.kueue.workload import build_workload
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
+from webhook.rules.decisions import Verdict
 from webhook.schema import decode_object
 
 DATA = Path(__file__).parents[2] / "data" / "kueue" / "observed.jsonl"

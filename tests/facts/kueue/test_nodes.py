@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cluster.files import FilesCluster
-from webhook.facts.kueue.nodes import read_kueue_nodes
+from webhook.facts.kueue.flavors import read_kueue_nodes
 from webhook.facts.view import ClusterView
 
 READY = {"type": "Ready", "status": "True"}

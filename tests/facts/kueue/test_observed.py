@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tests.facts.kueue.observed import judged, rows
-from webhook.decisions import Verdict
+from webhook.rules.decisions import Verdict
 
 DIFFERENT = {
     "kueue/jobset/portable-gpu": "never, and denied besides because the API server refuses its pods",

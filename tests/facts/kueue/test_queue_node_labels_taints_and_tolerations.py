@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.facts.subjects import subject
-from webhook.attributes import JSON
-from webhook.facts.kueue.queue_admission_checks import validate_controller_name_unchanged
+from webhook.apimachinery.attributes import JSON
+from webhook.facts.kueue.queue import validate_controller_name_unchanged
 
 
 def check(**spec: JSON) -> JSON:

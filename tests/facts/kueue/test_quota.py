@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.facts.kueue.trees import PAIR, Member, built, members, most
 from webhook.deadline import Deadline
 from webhook.facts.kueue.assignment import PodSetQuotaRequest, pod_sets_not_fitting_together
-from webhook.facts.kueue.never_claims_and_classes import QuotaDevices
-from webhook.facts.kueue.pod_templates import typed_template
+from webhook.facts.kueue.job_types import typed_template
+from webhook.facts.kueue.never_claims import QuotaDevices
 from webhook.facts.kueue.quota import FlavorQuota, QuotaNode, QuotaTree, set_parent
-from webhook.facts.kueue.quota_types import QuotaGroup
+from webhook.facts.kueue.quota_tree import QuotaGroup
 from webhook.facts.kueue.workload import PodSetRequests
 from webhook.workloads.podsets import PodSet
 

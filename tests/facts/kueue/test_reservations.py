@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.facts.subjects import subject
 from tests.rows import all_rows
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cluster.files import FilesCluster
-from webhook.facts.kueue.preflight import predict_admission
-from webhook.facts.kueue.reservations import count_other_waiting_workloads, is_admitted, read_reservations
+from webhook.facts.kueue.fact import predict_admission
+from webhook.facts.kueue.quota import count_other_waiting_workloads, is_admitted, read_reservations
 from webhook.facts.view import ClusterView
 
 QUEUE = {

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from tests.rows import all_rows
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.facts.kueue.flavors import find_flavor
-from webhook.facts.kueue.pod_templates import typed_template
-from webhook.facts.kueue.topology import TopologyRequest, why_topology_does_not_fit
-from webhook.facts.kueue.topology_nodes import PodPlacement, ResourceShortage, count_fitting_pods, missing_node_capacity
+from webhook.facts.kueue.job_types import typed_template
+from webhook.facts.kueue.topology import (
+    PodPlacement,
+    ResourceShortage,
+    TopologyRequest,
+    count_fitting_pods,
+    missing_node_capacity,
+    why_topology_does_not_fit,
+)
 from webhook.facts.view import ClusterView
 from webhook.typed.pods import PodTemplate
 

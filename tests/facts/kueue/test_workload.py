@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.facts.subjects import subject
 from tests.rows import all_rows
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.facts.kueue.workload import build_workload
 
 QUEUE = {"kueue.x-k8s.io/queue-name": "main"}

@@ -8,7 +8,7 @@ from webhook.facts.pods.pod_requests import (
     quota_requests_of_pod,
     requests_of_containers,
 )
-from webhook.typed.limit_ranges import LimitRange
+from webhook.typed.cluster_objects import LimitRange
 from webhook.typed.pods import PodSpec
 
 NAMES = [f"example.com/device-{index}" for index in range(20)]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.facts.subjects import subject
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.facts.sandbox.checks import (
     check_batch_sandbox,
     check_claim_references,
     check_pool_reference,
     check_warm_pool_reference,
 )
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 
 WHOLE: JSON = {}
 """Among the objects of a cluster: there are no others."""

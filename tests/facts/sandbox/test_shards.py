@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.rows import all_rows
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import path_as_text
 from webhook.facts.sandbox.shards import ShardTemplate
-from webhook.paths import path_as_text
 
 CASES = [
     json.loads(line)

@@ -11,8 +11,8 @@ from tests.rows import all_rows
 from tests.yamldata import document
 from webhook.deadline import Deadline
 from webhook.facts.train_job_pods import train_job_and_runtime_fields
-from webhook.facts.trainer.train_job_fields import OF_TRAIN_JOBS
-from webhook.problem import Problem
+from webhook.facts.trainer.train_job import OF_TRAIN_JOBS
+from webhook.rules.problem import Problem
 
 CRDS = Path(__file__).parents[2] / "data" / "crds"
 FILES = {

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from tests.facts.subjects import subject
 from webhook.facts.check import problems_of_group
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
-from webhook.facts.trainer.node_claims import NodeDeviceClaim, device_claims_of_training_node
-from webhook.problem import Problem
+from webhook.facts.trainer.train_job_claims import NodeDeviceClaim, device_claims_of_training_node
+from webhook.rules.problem import Problem
 
 STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
 

@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from tests.literals import TABLE, shipped_policies
-from webhook import quantity
 from webhook.admission.fixtures import attributes_of_object
 from webhook.admission.review import answer_request
-from webhook.attributes import Phase
+from webhook.apimachinery import quantity
+from webhook.apimachinery.attributes import Phase
 from webhook.cluster import Cluster
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.decisions import Verdict
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.view import ClusterView
 from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import Verdict
 from webhook.schema import decode_object
 
 DATA = Path(__file__).parents[2] / "data" / "trainer"

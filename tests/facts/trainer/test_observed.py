@@ -9,7 +9,7 @@ from tests.facts.trainer.observed import RUNS, cluster, normal, policies, predic
 from tests.rows import all_rows
 from webhook.admission.decode import decode_review
 from webhook.admission.review import answer_request
-from webhook.attributes import Phase
+from webhook.apimachinery.attributes import Phase
 
 ROWS = rows("observed")
 NAMED_LATER = {"t1406"}

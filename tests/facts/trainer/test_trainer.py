@@ -8,7 +8,7 @@ import pytest
 
 from tests.facts.trainer.made import job, node, of, patch, pod_of, pod_patch, replicated, runtime
 from tests.yamldata import documents
-from webhook.facts.jobset.name_length import length_of_name, strictest_name_limit
+from webhook.facts.jobset.names_and_keys import length_of_name, strictest_name_limit
 from webhook.facts.train_job_pods.merged_train_job import runtime_podsets
 
 MANIFESTS = Path(__file__).parents[2] / "data" / "manifests" / "kubeflow"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.facts.subjects import subject
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.facts.training_jobs.typed_job import RoleOfJob, TrainingJobOfKind, read_job
-from webhook.wording import either
+from webhook.text.wording import either
 
 
 def made(kind: str, spec: JSON, version: str = "v1", **metadata: JSON) -> JSON:

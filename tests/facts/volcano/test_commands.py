@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tests.facts.subjects import subject
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.commands import read_commands
-from webhook.facts.volcano.job_ranks_host_files_and_ssh_keys import warn_of_setup_missing_for_commands
-from webhook.facts.volcano.job_ray import warn_of_tasks_with_plugin_roles
+from webhook.facts.volcano.job_commands import warn_of_setup_missing_for_commands, warn_of_tasks_with_plugin_roles
 from webhook.facts.volcano.sent_job import read_job
 from webhook.facts.volcano_objects.types import Job
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.facts.volcano.cron_schedule import never_occurs, schedule_error, zone_error
+from webhook.facts.volcano.cron_job import never_occurs, schedule_error, zone_error
 
 
 @pytest.mark.parametrize(

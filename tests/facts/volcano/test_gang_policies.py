@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.facts.subjects import subject
-from webhook.attributes import JSON
-from webhook.facts.device_failures.gangs_and_retries import advise_gang_restarts
+from webhook.apimachinery.attributes import JSON
+from webhook.facts.device_failures.restarts import advise_gang_restarts
 
 TORCH = ["torchrun", "--nnodes=2", "--master_addr=a", "t.py"]
 EVICTED = {"event": "PodEvicted", "action": "RestartJob"}

@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 from tests.facts.subjects import subject
-from webhook.facts.volcano.job_mpi_master import validate_mpi_master
-from webhook.facts.volcano.job_plugins import check_plugins_exist, warn_of_plugin_arguments_and_tasks
+from webhook.facts.volcano.job_plugins import (
+    check_plugins_exist,
+    validate_mpi_master,
+    warn_of_plugin_arguments_and_tasks,
+)
 from webhook.facts.volcano.sent_job import read_job
-from webhook.facts.volcano_objects.go_flags import read_flags
+from webhook.facts.volcano_objects.plugins import read_flags
 
 KNOWN: dict[str, Any] = {"master": "text", "port": "number", "wait": "truth"}
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.facts.subjects import subject
-from webhook.attributes import JSON
-from webhook.facts.volcano.job_restart_policy import warn_of_endless_restarts
+from webhook.apimachinery.attributes import JSON
+from webhook.facts.volcano.job_scheduling import warn_of_endless_restarts
 from webhook.facts.volcano.sent_job import read_job
 
 TORCH = ["torchrun", "t.py"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.facts.subjects import subject
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.facts.storage.mounts import MountsOfObject, read_mounts
 
 GPU = {"limits": {"nvidia.com/gpu": 1}}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tests.literals import TABLE
 from webhook.admission.fixtures import attributes_of_object
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.cluster.files import FilesCluster
 from webhook.errors import LookupFailed
 from webhook.facts.subject import Subject

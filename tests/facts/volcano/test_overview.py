@@ -2,7 +2,7 @@
 
 from webhook.cluster.files import FilesCluster
 from webhook.facts.view import ClusterView
-from webhook.facts.volcano.overview import read_volcano_overview
+from webhook.facts.volcano.queue_tree import read_volcano_overview
 
 
 def queue(name, parent="", state="Open", deserved=None, allocated=None, **capability):

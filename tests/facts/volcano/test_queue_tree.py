@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.facts.subjects import subject
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.facts.volcano.queue_tree import QueueTree, read_queues

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.facts.subjects import subject
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.facts.volcano.job_dependencies_and_deadlocks import warn_of_gang_deadlock
 from webhook.facts.volcano.sent_job import read_job
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.facts.subjects import subject
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.facts.volcano.checks import check_job
 
 ROOT = {

@@ -17,12 +17,12 @@ from pathlib import Path
 from webhook import assembly
 from webhook.admission.decode import decode_review_bytes
 from webhook.admission.review import answer_request
-from webhook.attributes import JSON, Phase
+from webhook.apimachinery.attributes import JSON, Phase
 from webhook.cluster import Cluster
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
-from webhook.decisions import Verdict
 from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import Verdict
 from webhook.settings.shared import Settings
 
 _FORK = get_context("fork")

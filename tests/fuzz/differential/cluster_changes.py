@@ -7,7 +7,7 @@ from random import Random
 from typing import Final
 
 from tests.bench import job_traffic
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 
 NAMESPACES: Final = ("a", "b", "team-0")
 """Those that exist at times; reviews come from others as well."""

@@ -11,9 +11,9 @@ from tests.fuzz.differential.answers import Epoch, Step, View, load
 from tests.fuzz.differential.cluster_changes import Clusters
 from tests.fuzz.differential.random_reviews import Reviews
 from tests.fuzz.differential.site_policies import SitePolicies
-from webhook import shipped
-from webhook.attributes import JSON, Phase
+from webhook.apimachinery.attributes import JSON, Phase
 from webhook.errors import PolicyError
+from webhook.input import shipped
 
 _MOST_POLICIES: Final = 6
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import yaml
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.workloads import table
 
 _ROOT: Final = Path(__file__).parents[3]

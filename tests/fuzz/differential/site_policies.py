@@ -9,7 +9,7 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 
 GROUP: Final = "admissionregistration.k8s.io/v1"
 PREFIX: Final = "claimgate.dev/"

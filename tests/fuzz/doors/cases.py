@@ -14,11 +14,13 @@ import yaml
 
 from tests.fuzz.differential.epochs import Epochs
 from tests.literals import TABLE
-from webhook import assembly, shipped, yamlfile
+from webhook import assembly
 from webhook.admission import fixtures
-from webhook.admission.envelope import review_of_attributes
-from webhook.attributes import JSON, Operation, Phase
+from webhook.admission.decode import review_of_attributes
+from webhook.apimachinery.attributes import JSON, Operation, Phase
 from webhook.errors import CallError
+from webhook.input import shipped
+from webhook.yamltext import yamlfile
 
 _ROOT: Final = Path(__file__).parents[3]
 _REVIEWS_OF_AN_EPOCH: Final = 40

@@ -17,24 +17,24 @@ from tests.fuzz.doors.cases import Group, groups
 from tests.literals import TABLE
 from tests.server.asgi import Running
 from tests.server.serving import Pki, listening
-from webhook import documents
 from webhook.admission import fixtures, wire
-from webhook.admission.envelope import review_of_attributes
+from webhook.admission.decode import review_of_attributes
 from webhook.admission.phases import LocalAnswerer, PhaseName
-from webhook.attributes import JSON, Attributes, Phase
+from webhook.apimachinery.attributes import JSON, Attributes, Phase
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.commands.replay import Replay, ReplayBackend, objects_after_replay
 from webhook.deadline import Deadline
-from webhook.decisions import Verdict
 from webhook.errors import CallError
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import check_fields_exist_in_release
-from webhook.facts.trainer.training_runtime_fields import OF_RUNTIMES
+from webhook.facts.trainer.training_runtime import OF_RUNTIMES
+from webhook.input import documents
 from webhook.patch.schema import is_builtin
 from webhook.policy.policy_set import PolicySet
+from webhook.rules.decisions import Verdict
 from webhook.server.reload import ReloadableValue
 from webhook.server.served_state import ServedState
-from webhook.settings.reporting import ReportSettings
+from webhook.settings.shared import ReportSettings
 
 RELEASES: Final = ((2, 0), (2, 1), (2, 2), (2, 3), (2, 4))
 """Of Trainer, which differ in the fields of its kinds."""

@@ -23,7 +23,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from webhook.cel.library import costs, list_origins
+from webhook.cel.library import costs, lists
 from webhook.cel.library.declaration import Cost, Overload
 from webhook.cel.types import BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT, A, Type, list_of
 from webhook.cel.values import INT_MAX, INT_MIN, NANOSECONDS, UINT_MAX, Duration, Timestamp, UInt
@@ -75,7 +75,7 @@ def add_list(deadline: Deadline, left: list[Any], right: list[Any]) -> list[Any]
         return left or right
     deadline.spend((len(left) + len(right)) // 8)  # copied by C
     costs.refuse_above_bound(len(left) + len(right), costs.MAX_ELEMENTS)
-    return list_origins.record_concatenation(left + right)
+    return lists.record_concatenation(left + right)
 
 
 def add_duration(left: Duration, right: Duration) -> Duration:

@@ -91,12 +91,12 @@ from dataclasses import dataclass, fields, replace
 from math import ceil
 from typing import Any, ClassVar, Protocol
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.names import dns1123_label_errors, dns1123_subdomain_errors
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload, Version
 from webhook.cel.types import BOOL, STRING, Type, opaque_type
 from webhook.errors import EvaluationError, ReviewPaused
-from webhook.names import dns1123_label_errors, dns1123_subdomain_errors
 
 AUTHORIZER = opaque_type("kubernetes.authorization.Authorizer")
 PATH_CHECK = opaque_type("kubernetes.authorization.PathCheck")

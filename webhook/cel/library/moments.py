@@ -29,7 +29,7 @@ from webhook.cel.types import DURATION, INT, STRING, TIMESTAMP
 from webhook.cel.values import INT_MAX, NANOSECONDS, Duration, Timestamp, civil_date_and_time
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
-from webhook.short_texts import cache_for_short_texts
+from webhook.text.caches import cache_for_short_texts
 
 _TIMESTAMP = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d?):(\d\d):(\d\d)(?:[.,]([0-9]+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII

@@ -41,19 +41,19 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
-from webhook.cel.library import costs, list_origins, url_syntax
-from webhook.cel.library.declaration import Overload, Version
-from webhook.cel.library.optional_value import NONE, Optional
-from webhook.cel.library.patterns import Pattern, compile_policy_pattern
-from webhook.cel.types import STRING, Type, list_of, opaque_type, optional_of
-from webhook.deadline import Deadline
-from webhook.names import (
+from webhook.apimachinery.names import (
     dns1035_label_errors,
     dns1123_label_errors,
     dns1123_subdomain_errors,
     label_value_errors,
     qualified_name_errors,
 )
+from webhook.cel.library import costs, lists, url_syntax
+from webhook.cel.library.declaration import Overload, Version
+from webhook.cel.library.optional_value import NONE, Optional
+from webhook.cel.library.patterns import Pattern, compile_policy_pattern
+from webhook.cel.types import STRING, Type, list_of, opaque_type, optional_of
+from webhook.deadline import Deadline
 
 FORMAT = opaque_type("kubernetes.NamedFormat")
 
@@ -189,13 +189,13 @@ def find_format_by_name(name: str) -> Optional:
 def validate_format(deadline: Deadline, declared: NamedFormat, text: str) -> Optional:
     """Return the problems of the text as an optional list, absent when there are none."""
     problems = declared.problems_of(text, deadline)
-    return Optional(list_origins.record_string_list(problems)) if problems else NONE
+    return Optional(lists.record_string_list(problems)) if problems else NONE
 
 
 def validate_format_before_1_35(deadline: Deadline, declared: NamedFormat, text: str) -> Optional:
     """Return the same as validate in the wording before 1.35."""
     problems = [_wording_before_1_35(problem) for problem in declared.problems_of(text, deadline)]
-    return Optional(list_origins.record_string_list(problems)) if problems else NONE
+    return Optional(lists.record_string_list(problems)) if problems else NONE
 
 
 def _wording_before_1_35(problem: str) -> str:

@@ -16,7 +16,7 @@ from webhook.cel.types import DYN, Type, optional_of
 from webhook.cel.values import ABSENT, MAPS, UInt, map_find
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError
-from webhook.unread import refuse_unread_part
+from webhook.yamltext.unread import refuse_unread_part
 
 _KEYS = frozenset((str, int, UInt, bool, float))
 """The classes of values that can be a key or an index (interpreter/attributes.go newQualifier)."""

@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 from webhook.cel.library import private_api
 from webhook.deadline import Deadline
 from webhook.errors import TooLargeToCompile
-from webhook.user_cache import TwoGenerationCache
+from webhook.text.caches import TwoGenerationCache
 
 SMALL_BYTES: Final = 32 << 10
 """The memory of a program that may be compiled on the event loop: 2,700 instructions, most in 1 ms, all in 5."""

@@ -1,7 +1,7 @@
 """Resource quantities: kubernetes.quantity, since 1.28.
 
 Sources: k8s.io/apiserver v0.36.1 pkg/cel/library/quantity.go and pkg/cel/quantity.go. The arithmetic is
-webhook/quantity.py's.
+webhook/apimachinery/quantity.py's.
 
 quantity(string) -> kubernetes.Quantity
     Reads a quantity. A JSON number is none: write quantity(string(x)).
@@ -78,13 +78,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from webhook import quantity as resource
+from webhook.apimachinery import quantity as resource
 from webhook.cel.library import costs
 from webhook.cel.library.declaration import Overload
 from webhook.cel.types import BOOL, DOUBLE, INT, STRING, Type, opaque_type
 from webhook.cel.values import INT_MIN
 from webhook.errors import EvaluationError
-from webhook.short_texts import cache_for_short_texts
+from webhook.text.caches import cache_for_short_texts
 
 QUANTITY = opaque_type("kubernetes.Quantity")
 

@@ -31,7 +31,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from webhook.cel.library import costs, list_origins
+from webhook.cel.library import costs, lists
 from webhook.cel.library.declaration import Overload
 from webhook.cel.library.patterns import compile_user_pattern
 from webhook.cel.types import INT, STRING, list_of
@@ -78,7 +78,7 @@ def find_first(deadline: Deadline, text: str, pattern: str) -> str:
 
 def find_all(deadline: Deadline, text: str, pattern: str, limit: int = -1) -> list[str]:
     """Return all matches that do not overlap, or the first `limit` of them."""
-    results = list_origins.record_string_list([])
+    results = lists.record_string_list([])
     if limit == 0:
         return results
     for place, match in enumerate(_successive_matches(deadline, text, pattern), 1):

@@ -50,7 +50,7 @@ from webhook.cel.values import (
 )
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError, NoSuchOverload
-from webhook.unread import refuse_unread_part
+from webhook.yamltext.unread import refuse_unread_part
 
 _NUMBERS = {"int64": INT, "uint64": UINT, "double": DOUBLE}
 

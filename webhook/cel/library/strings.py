@@ -124,7 +124,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from webhook.cel.library import costs, list_origins, splitting
+from webhook.cel.library import costs, lists, splitting
 from webhook.cel.library.declaration import Cost, Overload, Version
 from webhook.cel.library.go_text import ESCAPES
 from webhook.cel.types import INT, STRING, Type, list_of
@@ -255,7 +255,7 @@ def replace(deadline: Deadline, text: str, old: str, new: str, limit: int = -1) 
 
 def split(deadline: Deadline, text: str, separator: str, limit: int = -1) -> list[str]:
     """Return the parts between separators, `limit` of them at most."""
-    return list_origins.record_string_list(_split_parts(deadline, text, separator, limit) if limit else [])
+    return lists.record_string_list(_split_parts(deadline, text, separator, limit) if limit else [])
 
 
 def _split_parts(deadline: Deadline, text: str, separator: str, limit: int) -> list[str]:

@@ -1,6 +1,9 @@
 """The texts of syntax errors, in the words of ANTLR 4, which generates cel-go's parser.
 
 Knows tokens and the bracket that they stand in; the parser knows when a reading cannot go on.
+
+Limits the depth of an expression as cel-go's parser does (v0.26 parser/parser.go,
+checkAndIncrementRecursionDepth).
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from typing import Final
 from webhook.cel.syntax.constants import LITERALS
 from webhook.cel.syntax.frames import BracketFrame
 from webhook.cel.syntax.lexer import END
+from webhook.cel.syntax.tree import Call, Has, Macro, Node, Select, children
 
 STARTING: Final = frozenset({"name", "(", "[", "{", "!", "-", *LITERALS})
 """The kinds of tokens that may begin an operand."""
@@ -52,3 +56,30 @@ def unexpected_token_error(frame: BracketFrame, kind: str, text: str, *, is_extr
 
 def _token_fault_word(*, is_extraneous: bool) -> str:
     return "extraneous" if is_extraneous else "mismatched"
+
+
+_OPERATORS = frozenset(
+    {
+        "_?_:_", "_[_]", "_[?_]", "@in", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "_+_", "_-_", "_*_", "_/_",
+        "_%_",
+    }
+)  # fmt: skip
+
+
+def is_deeper_than(node: Node, limit: int) -> bool:
+    """Return whether more than `limit` ternaries, comparisons, arithmetic, selections, methods, indexes are nested."""
+    pending = [(node, 0)]
+    while pending:
+        current, depth = pending.pop()
+        if _counts_as_level(current):
+            depth += 1
+            if depth > limit:
+                return True
+        pending.extend((child, depth) for child in children(current))
+    return False
+
+
+def _counts_as_level(node: Node) -> bool:
+    if isinstance(node, Call):
+        return node.target is not None or node.function in _OPERATORS
+    return isinstance(node, Select | Has | Macro)

@@ -18,8 +18,13 @@ from typing import NoReturn
 from webhook.cel.environment import Environment
 from webhook.cel.syntax import lexer
 from webhook.cel.syntax.constants import LITERALS
-from webhook.cel.syntax.depth import is_deeper_than
-from webhook.cel.syntax.expected import STARTING, missing_token_error, operand_expected_error, unexpected_token_error
+from webhook.cel.syntax.expected import (
+    STARTING,
+    is_deeper_than,
+    missing_token_error,
+    operand_expected_error,
+    unexpected_token_error,
+)
 from webhook.cel.syntax.frames import AND, BINARY, RELATION, UNARY, BracketFrame
 from webhook.cel.syntax.issues import IssueList
 from webhook.cel.syntax.lexer import END, RESERVED

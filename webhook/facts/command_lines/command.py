@@ -3,6 +3,10 @@
 Commands are read, never run. Where a shell would have to work something out, where several launchers stand in one
 script, or where an option is not known, nothing is said: a number here is a number that the launcher will see. Which
 programs and options there are is data, launchers.yaml.
+
+How many nodes a launcher is told to wait for: a number or a range.
+
+pytorch/pytorch@010929fd torch/distributed/run.py parse_min_max_nnodes; accelerate and deepspeed call both otherwise.
 """
 
 from __future__ import annotations
@@ -12,20 +16,18 @@ from collections.abc import Mapping, Sequence
 from sys import getsizeof
 from typing import Final, NamedTuple, TypeAlias
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.deadline import Deadline
-from webhook.facts.command_lines.launchers import LauncherRow
+from webhook.facts.command_lines.launchers import LauncherRow, LauncherStart, commands_started_by
 from webhook.facts.command_lines.shell import ReadingBudget, ScriptVariables
-from webhook.facts.command_lines.wrappers import LauncherStart, commands_started_by
 from webhook.facts.subject import Subject
-from webhook.placeholders import is_placeholder
-from webhook.same import IdentityKey
+from webhook.text.caches import IdentityKey, TwoGenerationCache
 from webhook.typed import fields
 from webhook.typed.environment import Environment
 from webhook.typed.pods import Container
 from webhook.typed.view import ReadingContext as ReadingOf
 from webhook.typed.view import Typed
-from webhook.user_cache import TwoGenerationCache
+from webhook.yamltext.placeholders import is_placeholder
 
 PYTHON: Final = "python"
 SEVERAL: Final = "several"
@@ -319,3 +321,18 @@ def _joined_values(values: Mapping[str, list[str]]) -> dict[str, str]:
 
 def _whole_number(words: str) -> int | None:
     return int(words) if re.fullmatch(r"[0-9]{1,9}", words) else None
+
+
+OPTIONS: Final = {
+    "torchrun": ("--nnodes", "--node_rank"),
+    "accelerate": ("--num_machines", "--machine_rank"),
+    "deepspeed": ("--num_nodes", "--node_rank"),
+}
+"""The options of each launcher for the number of nodes, and for which of them a pod is."""
+_NODES: Final = re.compile(r"([0-9]{1,9})(?::([0-9]{1,9}))?", re.ASCII)
+
+
+def node_count_range_of_launch(launch: LaunchedProgram) -> tuple[int, int] | None:
+    """Return the least and the most nodes that a command asks for; None where it does not say so."""
+    match = _NODES.fullmatch(launch.nodes) if launch.by in OPTIONS else None
+    return None if match is None else (int(match[1]), int(match[2] or match[1]))

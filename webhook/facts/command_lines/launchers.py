@@ -1,14 +1,23 @@
-"""Which programs start the processes of a training, and what their options take: launchers.yaml, read once."""
+"""Which programs start the processes of a training, and what their options take: launchers.yaml, read once.
+
+Which launcher a command runs: behind wrappers, in scripts inside it, as a Python module.
+
+Reads words only. A launcher's name counts where a program can stand, not as the value of an option or as an argument of
+a program that is known not to run it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Final
 
-from webhook import yamlfile
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.facts.command_lines.shell import ScriptVariables, split_into_commands
+from webhook.yamltext import yamlfile
 
 FILE = Path(__file__).with_name("launchers.yaml")
 _COUNTS = {"flags": 0, "values": 1, "pairs": 2}
@@ -70,3 +79,114 @@ def _launcher_of_row(row: JSON) -> LauncherRow:
         prefixes=tuple((option[:-1], count) for option, count in takes if option.endswith("*")),
         meanings={option: meaning for meaning, options in row["means"].items() for option in options},
     )
+
+
+_SHELL: Final = re.compile(r"(ba|da|a|z|k|mk)?sh")
+_SNAKE: Final = re.compile(r"python[0-9.]*")
+_PYTHON_VALUES: Final = frozenset(("-X", "-W", "--check-hash-based-pycs"))
+_DEEPEST: Final = 5
+_LONGEST: Final = 128 * 1024
+"""Linux MAX_ARG_STRLEN: no program is given a longer argument."""
+
+
+@dataclass(frozen=True, slots=True)
+class LauncherStart:
+    """A launcher and the words after it; no launcher for a Python program that starts by itself.
+
+    `is_inline`: the program stands in the command itself, after Python's option -c or in a here-document.
+    """
+
+    launcher: LauncherRow | None
+    arguments: tuple[str, ...] = ()
+    is_inline: bool = False
+
+
+def commands_started_by(words: Sequence[str], variables: ScriptVariables, depth: int = 0) -> Iterator[LauncherStart]:
+    """Yield what the words of one command start, themselves or by a script inside them.
+
+    Raises:
+        ValueError: a script that no shell could read.
+    """
+    first = _program_name(words[0]) if words else ""
+    if first in read_launcher_catalogue().others:
+        return
+    if first == "eval":
+        yield from _launcher_starts_of_script(" ".join(words[1:]), variables, depth)
+        return
+    for index, word in enumerate(variables.reading.deadline.items_with_clock_checks(words)):
+        program = _program_name(word)
+        if not _is_program_word(words, index):
+            continue
+        if _SHELL.fullmatch(program):
+            yield from _launcher_starts_of_script(_script_of_option_c(words[index + 1 :]), variables, depth)
+            return
+        if _SNAKE.fullmatch(program):
+            yield from _launcher_starts_of_python(
+                words[index + 1 :], alone=not index or first in read_launcher_catalogue().wrappers
+            )
+            return
+        launcher = read_launcher_catalogue().programs.get(program)
+        if launcher is not None and (not launcher.verb or words[index + 1 : index + 2] == [launcher.verb]):
+            yield LauncherStart(launcher, tuple(words[index + (2 if launcher.verb else 1) :]))
+            return
+
+
+def _is_program_word(words: Sequence[str], index: int) -> bool:
+    """Return whether a word is a program rather than the value of an option before it."""
+    before = words[index - 1] if index else ""
+    is_value = before.startswith("-") and "=" not in before and before != "--"
+    return not is_value or _program_name(words[0]) in read_launcher_catalogue().wrappers
+
+
+def _program_name(word: str) -> str:
+    return word.rsplit("/", 1)[-1]
+
+
+def _script_of_option_c(words: Sequence[str]) -> str:
+    """Return the script after a shell's `-c`; "" where the shell reads a file."""
+    asked = takes = False
+    for word in words:
+        if takes:
+            takes = False
+        elif word.startswith(("-", "+")) and len(word) > 1:
+            short = not word.startswith("--")
+            asked = asked or (short and word[0] == "-" and "c" in word)
+            takes = (short and word[-1] in "oO") or word in ("--rcfile", "--init-file")
+        else:
+            return word if asked else ""
+    return ""
+
+
+def _launcher_starts_of_script(script: str, variables: ScriptVariables, depth: int) -> Iterator[LauncherStart]:
+    """Yield what a script starts, unless it is longer than the kernel takes or nested beyond reason."""
+    if len(script) >= _LONGEST or depth >= _DEEPEST:
+        return
+    shown = variables.certain_values()
+    variables.reading.take(len(shown))
+    variables.reading.take_script(script)
+    inner = ScriptVariables(shown, variables.reading)
+    for command in split_into_commands(script, variables.reading.deadline):
+        yield from commands_started_by(inner.assign_and_expand_command(command), inner, depth + 1)
+
+
+def _launcher_starts_of_python(words: Sequence[str], *, alone: bool) -> Iterator[LauncherStart]:
+    """Yield what Python is to run: a launcher by its module or its file, or a program."""
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        option, at = words[at], at + 1
+        if option.startswith("-m"):
+            named = [option[2:], *words[at:]] if option[2:] else words[at:]
+            launcher = read_launcher_catalogue().modules.get(named[0]) if named else None
+            if launcher is not None:
+                yield LauncherStart(launcher, tuple(named[1:]))
+            return
+        if option.startswith("-c") or option == "-":
+            yield LauncherStart(None, is_inline=True)
+            return
+        at += option in _PYTHON_VALUES
+    program = words[at] if at < len(words) else ""
+    launcher = read_launcher_catalogue().programs.get(_program_name(program))
+    if launcher is not None and not launcher.verb:
+        yield LauncherStart(launcher, tuple(words[at + 1 :]))
+    elif alone and program.endswith(".py"):
+        yield LauncherStart(None)

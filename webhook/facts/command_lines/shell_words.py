@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-from webhook.short_texts import cache_for_short_texts
+from webhook.text.caches import cache_for_short_texts
 
 Operator: TypeAlias = str
 """`\\n`, `;`, `&&`, `<<`, `(` and their like."""

@@ -6,36 +6,28 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Check
-from webhook.facts.device_failures import (
-    device_failures,
-    gangs_and_retries,
-    liveness,
-    nccl,
-    node_taints_and_tolerations,
-    readiness_and_disruption,
-    restart_policies_and_evictions,
-)
+from webhook.facts.device_failures import device_failures, nccl, node_taints_and_tolerations, probes, restarts
 from webhook.facts.dra import pod_claims
 from webhook.facts.gpu.device_pods import WORKLOADS, check_advice_without_repetitions
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 from webhook.typed.pod_parts import CLAIMS, DEVICES
 from webhook.typed.pods import Pod
 
 _ADVICE: Final = (
-    restart_policies_and_evictions.advise_job_policies,
-    gangs_and_retries.advise_gang_restarts,
+    restarts.advise_job_policies,
+    restarts.advise_gang_restarts,
     node_taints_and_tolerations.advise_tolerations,
     device_failures.advise_bare_pods,
     device_failures.advise_reused_claims_of_single_pods,
-    readiness_and_disruption.advise_serving_readiness_and_disruption,
-    liveness.advise_liveness_probes,
+    probes.advise_serving_readiness_and_disruption,
+    probes.advise_liveness_probes,
     device_failures.advise_always_pull_of_image_digests,
     nccl.advise_nccl,
 )
 _CLAIMS: Final = frozenset(("resource.k8s.io", kind) for kind in ("ResourceClaim", "ResourceClaimTemplate"))
-_LOOKUPS: Final = (*readiness_and_disruption.LOOKUPS, *pod_claims.LOOKUPS, NAMESPACES)
+_LOOKUPS: Final = (*probes.LOOKUPS, *pod_claims.LOOKUPS, NAMESPACES)
 
 
 def advise_device_failures(subject: Subject) -> Iterator[Problem]:
@@ -56,7 +48,7 @@ CHECKS: Final = (
     Check(
         group="device-failures",
         run=advise_device_failures,
-        kinds=WORKLOADS | readiness_and_disruption.SERVICES,
+        kinds=WORKLOADS | probes.SERVICES,
         lookups=_LOOKUPS,
         when=_needs_device_failure_advice,
         of_made_objects=False,

@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.device_failures.groups import DEVICE_FAILURES
+from webhook.facts.device_failures.types import DEVICE_FAILURES
 from webhook.facts.dra.device_claims import OWN_DEVICES
 from webhook.facts.dra.pod_claims import pod_claims
 from webhook.facts.gpu.device_pods import DevicePods, is_training_container, read_device_workload
 from webhook.facts.subject import Subject
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 from webhook.typed.pods import Container
 
 BARE_POD: Final = DEVICE_FAILURES.rule(

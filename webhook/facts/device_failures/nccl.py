@@ -12,15 +12,15 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from webhook import yamlfile
 from webhook.facts.command_lines.command import cached_launch_of_container
-from webhook.facts.device_failures.groups import DEVICE_FAILURES
+from webhook.facts.device_failures.types import DEVICE_FAILURES
 from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, read_device_workload
 from webhook.facts.gpu.devices import device_of_resource_name
 from webhook.facts.subject import Subject
-from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 from webhook.typed.pods import Container, Variable
+from webhook.yamltext import yamlfile
+from webhook.yamltext.placeholders import is_placeholder
 
 NCCL_IB_DISABLE: Final = DEVICE_FAILURES.rule(
     "device-failures/nccl-ib-disable",

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
-from webhook.facts.device_failures.groups import DEVICE_FAILURES
+from webhook.facts.device_failures.types import DEVICE_FAILURES
 from webhook.facts.dra.types import DeviceSubRequest, ExactDeviceRequest, ResourceClaim, ResourceClaimTemplate
 from webhook.facts.gpu.device_pods import DevicePods, read_device_workload
 from webhook.facts.subject import Subject
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 from webhook.typed.pods import Toleration
 
 TOLERATES_EVERYTHING: Final = DEVICE_FAILURES.rule(

@@ -1,13 +1,27 @@
-"""The kinds whose failures are advised on, with the fields that this advice reads."""
+"""The groups of rules of this package, and what the rules of a group have in common.
+
+The kinds whose failures are advised on, with the fields that this advice reads.
+"""
 
 from __future__ import annotations
 
-from webhook.attributes import GroupVersionKind
+from typing import Final
+
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.facts.volcano_objects.types import LifecyclePolicy
+from webhook.rules.rule import RuleGroup
 from webhook.typed.fields import Part, Parts
 from webhook.typed.objects import Object
 from webhook.typed.pods import LabelSelector
 from webhook.typed.view import Typed
+
+DEVICE_FAILURES: Final = RuleGroup(
+    "device-failures",
+    source="https://kubernetes.io/blog/2025/07/03/navigating-failures-in-pods-with-devices/",
+    level="warn",
+    fails="disruption",
+)
+"""What a workload with devices does when a node, a device or a container of it fails."""
 
 
 class VolcanoJobOrTask(Typed):

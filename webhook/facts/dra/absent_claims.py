@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cluster.interest import Index, interest_in_fields
 from webhook.facts.dra.types import ComputeDomain, ResourceClaim, ResourceClaimTemplate
 from webhook.facts.view import ClusterView

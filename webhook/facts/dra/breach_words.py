@@ -1,6 +1,8 @@
 """The messages about invalid values of claims, classes and configurations, for all groups of rules.
 
 The breaches are those of webhook/schema/values.py and of the checks of this package.
+
+The messages about selectors that the API server rejects, in claims and in classes.
 """
 
 from __future__ import annotations
@@ -8,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from webhook.paths import path_as_text
+from webhook.apimachinery.paths import path_as_text
+from webhook.facts.dra.requests import JudgedSelector
 from webhook.schema.forms import fault_of_name
 from webhook.schema.values import Breach
-from webhook.wording import counted, shown
+from webhook.text.wording import counted, shown
 
 
 class BreachWords(NamedTuple):
@@ -122,3 +125,21 @@ _WORDS: Final[Mapping[str, Callable[[Breach], BreachWords]]] = {
     "unknownRequest": _words_for_unknown_request,
     "noCapacity": _words_for_bad_capacity_name,
 }
+
+
+def describe_refusal(selector: JudgedSelector) -> tuple[str, str]:
+    """Return the message and the fix for a selector that the API server rejects in any case."""
+    return f"{_first_line(selector.judged.problem)}, so no device is ever selected", "correct the expression"
+
+
+def describe_feature_gate(selector: JudgedSelector) -> tuple[str, str]:
+    """Return the message and the fix for a selector that the API server rejects without a feature gate."""
+    message = (
+        "needs the feature gate DRAListTypeAttributes, which is off by default and cannot be seen from here; where it "
+        f'is off, the API server refuses the expression, which then "{_first_line(selector.judged.gated)}"'
+    )
+    return message, "correct the expression, or ask the administrator of the cluster to turn the gate on"
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]

@@ -13,15 +13,13 @@ from webhook.facts.dra.device_claims import (
     validate_unique_claim_names,
 )
 from webhook.facts.dra.device_claims_classes import validate_class_resources
-from webhook.facts.dra.device_claims_existence import validate_claims, validate_requests
-from webhook.facts.dra.device_claims_gpus import advise_gpu_requested_twice
 from webhook.facts.dra.device_claims_group import LOOKUP, check_claims_match_pod_group
+from webhook.facts.dra.device_claims_lookups import advise_gpu_requested_twice, validate_claims, validate_requests
 from webhook.facts.dra.device_classes import validate_device_class, validate_device_taint_rule
 from webhook.facts.dra.inventory import LOOKUPS as INVENTORY
 from webhook.facts.dra.nvidia_device_config import validate_device_configs
 from webhook.facts.dra.pod_claims import LOOKUPS
-from webhook.facts.dra.resource_claims import validate_resource_claim
-from webhook.facts.dra.resource_claims_groups import validate_pod_group, validate_workload
+from webhook.facts.dra.resource_claims import validate_pod_group, validate_resource_claim, validate_workload
 from webhook.facts.dra.resource_slices import validate_selected_devices
 from webhook.facts.dra.slice_types import DeviceTaintRule
 from webhook.facts.dra.types import DeviceClass, PodGroup, ResourceClaim, ResourceClaimTemplate, Workload
@@ -29,7 +27,7 @@ from webhook.facts.kinds import TRAINER
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.virtual_pods import run_check_on_virtual_pods
 from webhook.facts.view import NAMESPACES
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 from webhook.typed.pod_parts import CLAIMS, DEVICE_CLASSES, EPHEMERAL_CONTAINERS, PATCH, POD_RESOURCES
 from webhook.typed.pods import Pod
 

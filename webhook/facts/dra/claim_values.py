@@ -1,4 +1,8 @@
-"""Checks the values of a claim, a template or the claims of a pod group.
+"""Checks parameters for drivers: they must be an object, and the JSON as it was sent must not be too long.
+
+Source: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go validateRawExtension.
+
+Checks the values of a claim, a template or the claims of a pod group.
 
 By their shape (claims.yaml), and between their parts: names of requests in constraints and configurations, tolerations,
 and parameters for drivers. resource_claims.py has the rules about them. Source: k8s.io/kubernetes v1.36.1
@@ -7,21 +11,60 @@ pkg/apis/resource/validation/validation.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from webhook.facts.dra.parameter_values import parameter_breaches
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
 from webhook.facts.dra.requests import FLAT_VERSIONS, DeviceRequestOfClaim
-from webhook.facts.dra.types import ClaimSpec, DeviceConstraint, DeviceRequest, ResourceClaim, ResourceClaimTemplate
+from webhook.facts.dra.types import (
+    ClaimSpec,
+    DeviceConstraint,
+    DeviceRequest,
+    OpaqueConfiguration,
+    ResourceClaim,
+    ResourceClaimTemplate,
+)
 from webhook.facts.view import ClusterView
-from webhook.paths import FieldPath
-from webhook.placeholders import is_placeholder
 from webhook.schema.forms import FORMS
 from webhook.schema.values import Breach, declarations_of_file, read_data_file
 from webhook.typed.collections import Items
 from webhook.typed.objects import Object
 from webhook.typed.pods import Toleration
+from webhook.yamltext.placeholders import is_placeholder
+from webhook.yamltext.unread import Unread
+
+_LARGEST: Final = 10 * 1024
+"""k8s.io/api v0.36.1 resource/v1 types.go OpaqueParametersMaxLength, in bytes."""
+
+
+def parameter_breaches(configurations: Iterable[OpaqueConfiguration]) -> Iterator[Breach]:
+    """Yield the breaches of the parameters in some configurations."""
+    for opaque in configurations:
+        if opaque:
+            yield from _breaches_of_parameters(opaque)
+
+
+def _breaches_of_parameters(opaque: OpaqueConfiguration) -> Iterator[Breach]:
+    at, parameters = opaque.path("parameters"), opaque.parameters
+    if parameters is None:
+        yield Breach(what="missing", at=at, expected="an object that the driver understands")
+        return
+    length = _length_of_json(parameters)
+    if length > _LARGEST:
+        yield Breach(what="tooLong", at=at, given=length, expected=str(_LARGEST))
+    elif not isinstance(parameters, dict):
+        yield Breach(what="parameters", at=at, given=parameters)
+
+
+def _length_of_json(parameters: JSON) -> int:
+    """Return the bytes of parameters as compact JSON, with those of their parts that were not read."""
+    unread: list[Unread] = []
+    text = json.dumps(parameters, ensure_ascii=False, separators=(",", ":"), default=unread.append)
+    return len(text.encode()) + sum(len(part.text.encode()) - len("null") for part in unread)
+
 
 FILE: Final = Path(__file__).with_name("claims.yaml")
 

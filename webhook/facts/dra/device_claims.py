@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from webhook.attributes import Operation
-from webhook.facts.dra.groups import DEVICE_CLAIMS, DEVICE_CLAIMS_ADVICE
+from webhook.apimachinery.attributes import Operation
+from webhook.apimachinery.names import dns1123_label_errors, dns1123_subdomain_errors, label_fault, subdomain_fault
 from webhook.facts.dra.pod_claims import PodClaim as ResolvedClaim
 from webhook.facts.dra.pod_claims import pod_claims
-from webhook.facts.gpu.extended_resources import has_device_requests
+from webhook.facts.dra.types import DEVICE_CLAIMS, DEVICE_CLAIMS_ADVICE
+from webhook.facts.gpu.resources import has_device_requests
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
-from webhook.name_faults import label_fault, subdomain_fault
-from webhook.names import dns1123_label_errors, dns1123_subdomain_errors
-from webhook.placeholders import has_placeholder_variable
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 from webhook.typed.pods import Container, ContainerClaim, Pod, PodClaim, PodSpec
+from webhook.yamltext.placeholders import has_placeholder_variable
 
 CLAIM_NAME: Final = DEVICE_CLAIMS.rule(
     "device-claims/claim-name",

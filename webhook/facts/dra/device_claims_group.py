@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.cluster.interest import interest_in_fields
-from webhook.facts.dra.groups import DEVICE_CLAIMS_ADVICE
-from webhook.facts.dra.types import PodGroup
+from webhook.facts.dra.types import DEVICE_CLAIMS_ADVICE, PodGroup
 from webhook.facts.subject import Subject
-from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 from webhook.typed.pods import Pod, PodClaim
+from webhook.yamltext.placeholders import is_placeholder
 
 POD_GROUP: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/pod-group",

@@ -9,17 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from webhook.facts.dra.api_versions import version_fault
-from webhook.facts.dra.breach_words import message_and_fix
-from webhook.facts.dra.claim_values import is_version_declared, shape_breaches
-from webhook.facts.dra.groups import DEVICE_CLASSES
-from webhook.facts.dra.parameter_values import parameter_breaches
+from webhook.facts.dra.breach_words import describe_feature_gate, describe_refusal, message_and_fix
+from webhook.facts.dra.claim_values import is_version_declared, parameter_breaches, shape_breaches
 from webhook.facts.dra.requests import read_selectors
-from webhook.facts.dra.selector_words import describe_feature_gate, describe_refusal
 from webhook.facts.dra.slice_types import DeviceTaintRule
-from webhook.facts.dra.types import DeviceClass
+from webhook.facts.dra.types import DEVICE_CLASSES, DeviceClass, version_fault
 from webhook.facts.subject import Subject
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 from webhook.schema.values import Breach
 
 SERVED_VERSION: Final = DEVICE_CLASSES.rule(

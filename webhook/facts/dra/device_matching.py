@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cel import CostMeter
 from webhook.cel.library import quantity, semver
 from webhook.cel.values import DictWithEmptyMaps

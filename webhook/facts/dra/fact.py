@@ -1,19 +1,180 @@
-"""The fact `dra`: the devices that claims ask for."""
+"""The CEL structures of the fact `dra`.
+
+The value of the fact `dra` in expressions; structures.py documents its fields.
+
+The fact `dra`: the devices that claims ask for.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from webhook.attributes import JSON
-from webhook.facts.dra.class_lookup import DeviceClasses
-from webhook.facts.dra.fact_values import claim_as_json, reference_as_json, requests_as_json
-from webhook.facts.dra.pod_claims import LOOKUPS, pod_claims
-from webhook.facts.dra.requests import requests_of_reviewed_claim
-from webhook.facts.dra.structures import DRA, DRA_STRUCTURES
-from webhook.facts.fact import Fact, FactResult
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import path_as_text
+from webhook.cel.types import BOOL, DYN, INT, STRING, list_of, object_type
+from webhook.facts.dra.device_claims_classes import DeviceClasses, DeviceClassState
+from webhook.facts.dra.pod_claims import LOOKUPS, ClaimReference, PodClaim, pod_claims
+from webhook.facts.dra.requests import DeviceRequestOfClaim, JudgedSelector, requests_of_reviewed_claim
+from webhook.facts.fact import Fact, FactResult, declare_structure
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.lookups import RUNTIMES
+from webhook.facts.train_job_pods.types import RUNTIMES
+
+TEXTS: Final = list_of(STRING)
+
+SELECTOR: Final = declare_structure(
+    "DeviceSelector",
+    path=(STRING, "where its expression stands"),
+    expression=(STRING, "the expression"),
+    problem=(STRING, "what the API server refuses it for, its cost included"),
+    gated=(STRING, "what it refuses unless the feature gate DRAListTypeAttributes is on"),
+)
+REQUEST: Final = declare_structure(
+    "DeviceRequest",
+    name=(STRING, "name of the request"),
+    path=(STRING, "where it stands"),
+    kind=(STRING, "`exactly`, `firstAvailable`, `choice` (an alternative), `none`, `both` or `unsupported`"),
+    deviceClass=(STRING, "deviceClassName"),
+    vendor=(STRING, "vendor of the devices, as the name of the class tells"),
+    deviceKind=(STRING, "kind of the devices, as the name of the class tells"),
+    gpu=(BOOL, "whether they are GPUs or parts of them"),
+    allocationMode=(STRING, "ExactCount or All"),
+    count=(INT, "devices that are asked for, 0 where that is not a number"),
+    adminAccess=(BOOL, "whether it asks for admin access"),
+    selectors=(list_of(SELECTOR.type), "its selectors"),
+    devices=(DYN, "how many it gets; null where All or alternatives leave it open"),
+    atLeast=(INT, "how many it gets at least"),
+    choices=(list_of(object_type("claimgate.DeviceRequest")), "the alternatives of firstAvailable"),
+    classFound=(BOOL, "whether the class is there"),
+    classAbsent=(BOOL, "whether the class is known not to be there"),
+    nearestClass=(STRING, "the class that was probably meant"),
+    extendedResource=(STRING, "extendedResourceName of the class"),
+)
+CLAIM: Final = declare_structure(
+    "PodClaim",
+    podSet=(STRING, "name of the pod set"),
+    pods=(DYN, "number of pods of the pod set; null where nobody can know"),
+    path=(STRING, "where the entry stands"),
+    name=(STRING, "name by which containers refer to it"),
+    source=(STRING, "`claim`, `template`, `both`, `none` or `old`"),
+    reference=(STRING, "the claim or template that it names"),
+    kind=(STRING, "ResourceClaim or ResourceClaimTemplate"),
+    found=(BOOL, "whether that is there"),
+    absent=(BOOL, "whether that is known not to be there"),
+    promised=(BOOL, "whether a ComputeDomain will make it"),
+    nearest=(STRING, "the name that was probably meant"),
+    elsewhere=(TEXTS, "other namespaces that have one of this name, at most three; none at admission"),
+    requests=(list_of(REQUEST.type), "what it asks for"),
+    requestNames=(TEXTS, "names of its requests"),
+    devices=(DYN, "how many it gets; null where All or alternatives leave it open"),
+    atLeast=(INT, "how many it gets at least"),
+    gpu=(BOOL, "whether GPUs are among them"),
+    adminAccess=(BOOL, "whether it asks for admin access"),
+    users=(TEXTS, "where containers refer to it"),
+    duplicate=(BOOL, "whether an earlier entry has its name"),
+)
+REFERENCE: Final = declare_structure(
+    "ClaimReference",
+    podSet=(STRING, "name of the pod set"),
+    container=(STRING, "container that refers to a claim"),
+    path=(STRING, "where it does"),
+    name=(STRING, "name of the claim in the pod"),
+    request=(STRING, 'request of the claim; `""` for all of them'),
+    declared=(BOOL, "whether the pod has a claim of that name"),
+    resolved=(BOOL, "whether what the claim asks for is known"),
+    requestFound=(BOOL, "whether it has that request"),
+    duplicate=(BOOL, "whether the container refers to it before"),
+    nearestRequest=(STRING, "the request that was probably meant"),
+)
+DRA: Final = declare_structure(
+    "Dra",
+    claims=(list_of(CLAIM.type), "every entry of `spec.resourceClaims` of the pods"),
+    references=(list_of(REFERENCE.type), "every entry of `resources.claims` of their containers"),
+    requests=(list_of(REQUEST.type), "requests of a claim or template itself"),
+)
+DRA_STRUCTURES: Final = (DRA, CLAIM, REFERENCE, REQUEST, SELECTOR)
+
+
+def claim_as_json(claim: PodClaim) -> JSON:
+    """Return the value of one claim of a pod."""
+    contents, absence = claim.contents, claim.absence
+    return {
+        "podSet": claim.pod_set,
+        "pods": claim.pods,
+        "path": path_as_text(claim.at),
+        "name": claim.name,
+        "source": claim.source,
+        "reference": claim.reference,
+        "kind": claim.kind,
+        "found": claim.is_found,
+        "absent": absence.is_absent,
+        "promised": absence.is_promised,
+        "nearest": absence.nearest,
+        "elsewhere": [*absence.elsewhere],
+        "requests": requests_as_json(contents.requests, contents.classes),
+        "requestNames": [*contents.request_names],
+        "devices": contents.devices,
+        "atLeast": contents.at_least,
+        "gpu": contents.is_gpu,
+        "adminAccess": contents.has_admin_access,
+        "users": [path_as_text(user) for user in claim.users],
+        "duplicate": claim.is_duplicate,
+    }
+
+
+def reference_as_json(reference: ClaimReference) -> JSON:
+    """Return the value of a container's reference to a claim."""
+    return {
+        "podSet": reference.pod_set,
+        "container": reference.container,
+        "path": path_as_text(reference.at),
+        "name": reference.name,
+        "request": reference.request,
+        "declared": reference.claim is not None,
+        "resolved": reference.is_resolved,
+        "requestFound": reference.is_request_found,
+        "duplicate": reference.is_duplicate,
+        "nearestRequest": reference.nearest_request,
+    }
+
+
+def requests_as_json(requests: Iterable[DeviceRequestOfClaim], classes: Mapping[str, DeviceClassState]) -> list[JSON]:
+    """Return the values of requests, with what is known about their classes."""
+    return [_request_as_json(request, classes) for request in requests]
+
+
+def _request_as_json(request: DeviceRequestOfClaim, classes: Mapping[str, DeviceClassState]) -> JSON:
+    state = classes[request.device_class]
+    return {
+        "name": request.name,
+        "path": path_as_text(request.at),
+        "kind": request.kind,
+        "deviceClass": request.device_class,
+        "vendor": request.device.vendor,
+        "deviceKind": request.device.kind,
+        "gpu": request.is_gpu,
+        "allocationMode": request.allocation_mode,
+        "count": request.count,
+        "adminAccess": request.has_admin_access,
+        "selectors": [_selector_as_json(selector) for selector in request.selectors],
+        "devices": request.devices,
+        "atLeast": request.at_least,
+        "choices": requests_as_json(request.choices, classes),
+        "classFound": state.is_found,
+        "classAbsent": state.is_absent,
+        "nearestClass": state.nearest,
+        "extendedResource": state.extended_resource,
+    }
+
+
+def _selector_as_json(selector: JudgedSelector) -> JSON:
+    return {
+        "path": path_as_text(selector.at),
+        "expression": selector.expression,
+        "problem": selector.judged.problem,
+        "gated": selector.judged.gated,
+    }
 
 
 def _compute_dra_fact(subject: Subject) -> FactResult:

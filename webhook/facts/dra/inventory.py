@@ -1,4 +1,12 @@
-"""Finds the devices of the cluster that the selectors of a claim, a template or a class select.
+"""Counts how many of the devices that a request selects one node can give, when nothing is allocated yet.
+
+All devices of a claim must be within reach of one node. A device whose taint is not tolerated, or whose capacity is too
+small, is not given, and those that share counters only as far as the counters go. Always a bound from above: devices
+that several nodes may reach count for every node, and of what several counters limit, each is looked at alone. Source:
+k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/allocator_experimental.go allocateDevice,
+checkAvailableCounters.
+
+Finds the devices of the cluster that the selectors of a claim, a template or a class select.
 
 Asks every device of every ResourceSlice as the scheduler does, class first, then the request; what is allocated plays
 no part. Only a whole cluster shows all devices; a view without ResourceSlices knows none, and nothing is said of a
@@ -8,30 +16,123 @@ structured/internal/experimental/allocator_experimental.go isSelectable, selecto
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final, NamedTuple
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
 from webhook.cel import CostMeter, Program
 from webhook.cluster.interest import interest_in_fields
 from webhook.deadline import Deadline
 from webhook.errors import CompileError, EvaluationError, TooLargeToCompile
-from webhook.facts.dra import device_pools, device_taints
-from webhook.facts.dra.allocatable import AllocatableDevices, devices_remaining_for_request
-from webhook.facts.dra.class_lookup import CLASS
+from webhook.facts.dra import published_devices
+from webhook.facts.dra.device_claims_classes import CLASS
 from webhook.facts.dra.device_matching import device_as_cel_value
-from webhook.facts.dra.device_pools import PooledDevice, read_pools
-from webhook.facts.dra.device_taints import TaintRules, read_taint_rules
+from webhook.facts.dra.published_devices import (
+    PooledDevice,
+    TaintRules,
+    consumed_capacity,
+    read_pools,
+    read_taint_rules,
+    rounded_up_units,
+    untolerated_taint,
+)
 from webhook.facts.dra.requests import DeviceRequestOfClaim, requests_of_reviewed_claim, reviewed_claim
 from webhook.facts.dra.selectors import MOST_COST, compile_selector
 from webhook.facts.dra.types import DeviceClass
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
-from webhook.paths import FieldPath
 from webhook.typed.collections import Items
+from webhook.typed.fields import Amount
 
-LOOKUPS: Final = (device_pools.LOOKUP, device_taints.LOOKUP, interest_in_fields(CLASS, "spec.selectors"))
+
+@dataclass(slots=True, kw_only=True)
+class AllocatableDevices:
+    """The devices that remain for a request, and the numbers of those that were ruled out.
+
+    Args:
+        devices: those that are neither tainted nor small.
+        most: the most that any one node can give.
+        tainted: how many have a taint that the request does not tolerate, and the first `taint`.
+        small: how many have less capacity than the request asks for.
+        is_counted: whether shared counters suffice for fewer devices than there are.
+    """
+
+    devices: Sequence[PooledDevice] = ()
+    most: int = 0
+    tainted: int = 0
+    taint: str = ""
+    small: int = 0
+    is_counted: bool = False
+
+
+def devices_remaining_for_request(
+    selected: Items[PooledDevice], capacities: Mapping[str, Amount], tolerations: Sequence[JSON], rules: TaintRules
+) -> AllocatableDevices:
+    """Return the devices that remain for a request with some capacities and tolerations."""
+    left, fit = AllocatableDevices(), []
+    for device in selected:
+        if taint := untolerated_taint(device, tolerations, rules):
+            left.tainted += 1
+            left.taint = left.taint or taint
+        elif capacities and not _has_requested_capacities(device, capacities):
+            left.small += 1
+        else:
+            fit.append(device)
+    left.devices = selected.of(fit)
+    by_node = Counter[str]()
+    for (node, *_), sharing in _devices_by_shared_counters(left.devices).items():
+        within = _count_devices_within_counters(selected.of(sharing))
+        left.is_counted |= within < len(sharing)
+        by_node[node] += within
+    anywhere = by_node.pop("", 0)
+    left.most = anywhere + max(by_node.values(), default=0)
+    return left
+
+
+def _has_requested_capacities(device: PooledDevice, asks: Mapping[str, Amount]) -> bool:
+    """Return whether an unused device has the capacities that a request needs (CmpRequestOverCapacity)."""
+    capacities = device.fields.capacity
+    for name, amount in asks.items():
+        if name not in capacities:
+            return False
+        needs, has = (
+            consumed_capacity(capacities[name], rounded_up_units(amount)),
+            rounded_up_units(capacities[name].value),
+        )
+        if needs is None or (has is not None and needs > has):
+            return False
+    return True
+
+
+def _devices_by_shared_counters(devices: Sequence[PooledDevice]) -> Mapping[tuple[str, int, str], list[PooledDevice]]:
+    """Return the devices grouped by node, pool and the first set of counters that they use."""
+    listed: dict[tuple[str, int, str], list[PooledDevice]] = {}
+    for device in devices:
+        listed.setdefault((device.node, id(device.pool), next(iter(device.consumed_counters()), "")), []).append(device)
+    return listed
+
+
+def _count_devices_within_counters(devices: Items[PooledDevice]) -> int:
+    """Return how many devices of one pool fit into its shared counters; devices with unknown counters always fit."""
+    taken: dict[tuple[str, str], list[int]] = {}
+    for device in devices:
+        for name, counters in device.consumed_counters().items():
+            for counter, amount in counters.items():
+                taken.setdefault((name, counter), []).append(amount)
+    most, shared = len(devices), devices[0].pool.counters() if taken else {}
+    for name, counter in devices.of([*taken]):
+        amounts = taken[name, counter]
+        if (has := shared.get(name, {}).get(counter)) is not None:
+            fit = sum(total <= has for total in accumulate(sorted(amounts)))
+            most = min(most, len(devices) - len(amounts) + fit)
+    return most
+
+
+LOOKUPS: Final = (published_devices.SLICES, published_devices.TAINT_RULES, interest_in_fields(CLASS, "spec.selectors"))
 _MOST = 20_000  # evaluations: about half a second, and more devices than a claim is written for without a look
 _SHOWN: Final = 3
 
@@ -98,7 +199,7 @@ def find_matching_devices(subject: Subject) -> DeviceInventory:
     """Return the devices that the requests of a claim or a template, or a class, select."""
     view = subject.cluster_view()
     devices = Items([*_devices_with_json(view)], view.deadline)
-    if not devices or not view.is_whole(device_pools.LOOKUP.gvk):
+    if not devices or not view.is_whole(published_devices.SLICES.gvk):
         return DeviceInventory(0, Items((), view.deadline))
     classes = {known.name: known for known in reversed(view.list_visible(DeviceClass))}
     cluster = _ClusterDevices(devices, classes, read_taint_rules(view), view.deadline)

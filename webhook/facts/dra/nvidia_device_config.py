@@ -12,18 +12,23 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from webhook.apimachinery.paths import FieldPath
 from webhook.facts.dra.breach_words import message_and_fix
-from webhook.facts.dra.groups import NVIDIA_DEVICE_CONFIG
 from webhook.facts.dra.requests import DeviceRequestOfClaim, requests_of_reviewed_claim, reviewed_claim
-from webhook.facts.dra.types import DeviceClass, DeviceConfiguration, NvidiaParameters, OpaqueConfiguration
+from webhook.facts.dra.types import (
+    NVIDIA_DEVICE_CONFIG,
+    DeviceClass,
+    DeviceConfiguration,
+    NvidiaParameters,
+    OpaqueConfiguration,
+)
 from webhook.facts.subject import Subject
-from webhook.paths import FieldPath
-from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 from webhook.schema.values import Breach, declarations_of_file, read_data_file
-from webhook.similar_names import nearest_name
+from webhook.text.similar_names import nearest_name
+from webhook.text.wording import either, shown
 from webhook.typed.collections import Items
-from webhook.wording import either, shown
+from webhook.yamltext.placeholders import is_placeholder
 
 TYPE: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/type",

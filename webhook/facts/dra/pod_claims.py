@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from webhook.attributes import NAMESPACE
+from webhook.apimachinery.attributes import NAMESPACE
+from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.dra.absent_claims import DEFAULT, DOMAINS, AbsenceFinder, AbsenceOfClaim, ClaimKind
-from webhook.facts.dra.class_lookup import CLASS, DeviceClasses
+from webhook.facts.dra.device_claims_classes import CLASS, DeviceClasses
 from webhook.facts.dra.requested_devices import NOTHING, ClaimContents, contents_of_claim
 from webhook.facts.dra.requests import DeviceRequestOfClaim
 from webhook.facts.dra.types import ResourceClaim, ResourceClaimTemplate
@@ -23,8 +24,7 @@ from webhook.facts.fact import Missing
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES, ClusterView
-from webhook.paths import FieldPath
-from webhook.problem import MissingObject
+from webhook.rules.problem import MissingObject
 from webhook.typed.collections import Items
 from webhook.typed.objects import Namespace
 from webhook.typed.pods import Container, Pod, PodTemplate

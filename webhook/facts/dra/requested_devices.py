@@ -2,21 +2,22 @@
 
 Worked out once for a claim and a request: pods of one request often share their claims. Of ordinary ones it is worked
 out once for all requests, until the cluster has another object in the place of the claim or of a class.
+
+Narrows a claim to the requests that a container names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from webhook.attributes import JSON
-from webhook.facts.dra.class_lookup import DeviceClasses, DeviceClassState
+from webhook.apimachinery.attributes import JSON
+from webhook.facts.dra.device_claims_classes import DeviceClasses, DeviceClassState
 from webhook.facts.dra.requests import DeviceRequestOfClaim, read_requests
 from webhook.facts.dra.types import ClaimSpec, ResourceClaim, ResourceClaimTemplate
 from webhook.facts.view import ClusterView
-from webhook.same import IdentityKey
-from webhook.user_cache import TwoGenerationCache, json_bytes
+from webhook.text.caches import IdentityKey, TwoGenerationCache, json_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,3 +147,20 @@ def count_devices_of_requests(asked: Sequence[DeviceRequestOfClaim]) -> int | No
     """Return how many devices the requests ask for together; None if one of them leaves it open."""
     counts = [request.devices for request in asked if request.devices is not None]
     return sum(counts) if len(counts) == len(asked) else None
+
+
+def claim_with_selected_requests(claim: ClaimContents, named: Collection[str]) -> ClaimContents:
+    """Return the contents of a claim with only the requests that a container names.
+
+    k8s.io/api resource/v1 types.go: a reference without a request, "" here, takes them all.
+    """
+    if not named or "" in named:
+        return claim
+    asked = tuple(request for request in claim.requests if request.name in named)
+    return replace(
+        claim,
+        requests=asked,
+        devices=count_devices_of_requests(asked),
+        at_least=sum(request.at_least for request in asked),
+        is_gpu=any(request.is_gpu for request in asked),
+    )

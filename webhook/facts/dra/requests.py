@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
 from webhook.facts.dra.selectors import SelectorErrors, check_selector
 from webhook.facts.dra.types import (
     GROUP,
@@ -25,7 +26,6 @@ from webhook.facts.dra.types import (
 )
 from webhook.facts.gpu.devices import UNKNOWN, DeviceCatalogueRow, device_of_class_name
 from webhook.facts.subject import Subject
-from webhook.paths import FieldPath
 from webhook.typed.collections import Items
 from webhook.typed.fields import Amount
 

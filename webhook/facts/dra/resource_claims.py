@@ -3,6 +3,10 @@
 The API server refuses these too where it serves the version; a manifest that is checked before there is a cluster, or
 for another release, has nobody else. tests/data/dra/verdicts.tsv holds the rules to kube-apiserver 1.36.1. Source:
 k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go.
+
+Checks the claims of a PodGroup or a Workload: resource-claims.
+
+Source: k8s.io/kubernetes v1.36.1 pkg/apis/scheduling/v1alpha2/zz_generated.validations.go.
 """
 
 from __future__ import annotations
@@ -10,11 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from webhook.attributes import Operation
-from webhook.facts.dra.api_versions import version_fault
-from webhook.facts.dra.breach_words import message_and_fix
-from webhook.facts.dra.claim_values import claim_breaches
-from webhook.facts.dra.groups import RESOURCE_CLAIMS
+from webhook.apimachinery.attributes import Operation
+from webhook.facts.dra.breach_words import describe_feature_gate, describe_refusal, message_and_fix
+from webhook.facts.dra.claim_values import claim_breaches, shape_breaches
 from webhook.facts.dra.pod_claims import allows_admin_access
 from webhook.facts.dra.requests import (
     FLAT_VERSIONS,
@@ -23,13 +25,21 @@ from webhook.facts.dra.requests import (
     requests_of_reviewed_claim,
     reviewed_claim,
 )
-from webhook.facts.dra.selector_words import describe_feature_gate, describe_refusal
-from webhook.facts.dra.types import DeviceConstraint, ResourceClaim, ResourceClaimTemplate
+from webhook.facts.dra.types import (
+    RESOURCE_CLAIMS,
+    DeviceConstraint,
+    PodGroup,
+    PodGroupSpec,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    Workload,
+    version_fault,
+)
 from webhook.facts.subject import Subject
-from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 from webhook.schema.values import Breach
 from webhook.typed.collections import Items
+from webhook.yamltext.placeholders import is_placeholder
 
 SERVED_VERSION: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/served-version",
@@ -364,3 +374,37 @@ def _check_selector(selector: JudgedSelector) -> Iterator[Problem]:
         yield SELECTOR.problem(selector.at, *describe_refusal(selector))
     elif selector.judged.gated:
         yield SELECTOR_FEATURE_GATE.problem(selector.at, *describe_feature_gate(selector))
+
+
+GROUP_SOURCE: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/group-source",
+    title="A claim of a pod group has one source.",
+    why="It is either one claim for all, or made from a template.",
+    source="k8s.io/kubernetes v1.36.1 pkg/apis/scheduling/v1alpha2/zz_generated.validations.go",
+)
+
+
+def validate_pod_group(subject: Subject) -> Iterator[Problem]:
+    """Yield the problems of the claims of a PodGroup."""
+    group = subject.typed(PodGroup)
+    yield from problems_of_breaches(shape_breaches(group))
+    yield from _check_single_claim_source([group.spec])
+
+
+def validate_workload(subject: Subject) -> Iterator[Problem]:
+    """Yield the problems of the claims of a Workload's PodGroup templates."""
+    workload = subject.typed(Workload)
+    yield from problems_of_breaches(shape_breaches(workload))
+    yield from _check_single_claim_source(workload.spec.pod_group_templates)
+
+
+def _check_single_claim_source(groups: Iterable[PodGroupSpec]) -> Iterator[Problem]:
+    """Yield claims with no source, or with two."""
+    for group in groups:
+        for claim in group.resource_claims:
+            if claim.has("resourceClaimName") == claim.has("resourceClaimTemplateName"):
+                message, fix = "must have a source", "set one of resourceClaimName and resourceClaimTemplateName"
+                if claim.has("resourceClaimName"):
+                    message = "must not have two sources"
+                    fix = "keep one of resourceClaimName and resourceClaimTemplateName"
+                yield GROUP_SOURCE.problem(claim.at, message, fix)

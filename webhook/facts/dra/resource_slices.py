@@ -8,17 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.facts.dra.allocatable import AllocatableDevices
-from webhook.facts.dra.device_models import models_of_mixed_node
-from webhook.facts.dra.groups import RESOURCE_SLICES
-from webhook.facts.dra.inventory import SelectedDevices, find_matching_devices
+from webhook.facts.dra.inventory import AllocatableDevices, SelectedDevices, find_matching_devices
+from webhook.facts.dra.published_devices import models_of_mixed_node
 from webhook.facts.dra.requests import reviewed_claim
-from webhook.facts.dra.types import DeviceClass
+from webhook.facts.dra.types import RESOURCE_SLICES, DeviceClass
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted
 from webhook.typed.collections import Items
-from webhook.wording import counted
 
 NO_DEVICE: Final = RESOURCE_SLICES.rule(
     "resource-slices/no-device",

@@ -23,8 +23,8 @@ from webhook.cel.program import require_time_to_compile
 from webhook.cel.types import ANY, BOOL, DYN, STRING, Structure, Type, map_of, object_type, opaque_type
 from webhook.deadline import STEP, Deadline
 from webhook.errors import CompileError, EvaluationError
-from webhook.placeholders import has_placeholder_variable
-from webhook.user_cache import TwoGenerationCache
+from webhook.text.caches import TwoGenerationCache
+from webhook.yamltext.placeholders import has_placeholder_variable
 
 MOST_COST = 1_000_000  # resource/v1 types.go CELSelectorExpressionMaxCost
 _LONGEST = 10 * 1024  # CELSelectorExpressionMaxLength, in bytes

@@ -6,7 +6,7 @@ both. Source: k8s.io/api v0.36.1 resource.
 
 from __future__ import annotations
 
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.facts.dra.types import GROUP
 from webhook.typed.fields import Number, Part, PartMap, Parts, Raw, Text, Truth, Values, part_at
 from webhook.typed.objects import Object

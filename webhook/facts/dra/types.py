@@ -1,30 +1,72 @@
-"""The kinds of resource.k8s.io, and others that name claims, with the fields that are read.
+"""The groups of rules of this package.
+
+The kinds of resource.k8s.io, and others that name claims, with the fields that are read.
 
 v1beta1 and v1alpha3 write what a request asks for exactly next to its name, v1beta2 and v1 under `exactly`:
 `DeviceRequest.flat_request` reads the old form. The fields are those of v1, which look-ups ask for. Source:
 k8s.io/api v0.36.1 resource.
+
+The releases of Kubernetes that serve each version of resource.k8s.io.
+
+Source: k8s.io/api v0.36.1 resource/*/zz_generated.prerelease-lifecycle.go.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from webhook.attributes import GroupVersionKind
-from webhook.typed.fields import (
-    Amounts,
-    AnyPart,
-    OptionalNumber,
-    Part,
-    Parts,
-    Raw,
-    Text,
-    Texts,
-    Truth,
-    Values,
-)
+from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.rules.rule import RuleGroup
+from webhook.typed.fields import Amounts, AnyPart, OptionalNumber, Part, Parts, Raw, Text, Texts, Truth, Values
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodClaim, Toleration
 from webhook.typed.view import Typed
+
+DEVICE_CLAIMS: Final = RuleGroup(
+    "device-claims",
+    refused_by="the API server, when the pod is created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    fails="controller",
+)
+"""Rules of Kubernetes about the device claims of pods."""
+DEVICE_CLAIMS_ADVICE: Final = RuleGroup(
+    "device-claims",
+    source="https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/",
+    level="warn",
+    fails="silent",
+)
+"""Claims that Kubernetes accepts, but that give a container no device, or one that stays idle."""
+RESOURCE_CLAIMS: Final = RuleGroup(
+    "resource-claims",
+    refused_by="the API server, where it serves the version",
+    source="k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go",
+    fails="create",
+)
+"""ResourceClaims, ResourceClaimTemplates, and the claims of PodGroups and Workloads."""
+DEVICE_CLASSES: Final = RuleGroup(
+    "device-classes",
+    refused_by="the API server, where it serves the version",
+    source="k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go",
+    fails="create",
+    refused_on_updates="pkg/apis/resource/validation/validation.go ValidateDeviceClassUpdate",
+)
+"""DeviceClasses and DeviceTaintRules."""
+RESOURCE_SLICES: Final = RuleGroup(
+    "resource-slices",
+    source="k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/allocator_experimental.go",
+    level="warn",
+    fails="pending",
+)
+"""What the selectors of claims and classes select from the devices that the cluster has now."""
+NVIDIA_DEVICE_CONFIG: Final = RuleGroup(
+    "nvidia-device-config",
+    refused_by="NVIDIA's DRA driver, when it prepares the claim on the node",
+    source="kubernetes-sigs/dra-driver-nvidia-gpu@95932046 (0.5) api/nvidia.com/resource/v1beta1",
+    fails="start",
+)
+"""Parameters that claims and classes hand to NVIDIA's DRA driver. Kubernetes passes them on unread."""
 
 GROUP: Final = "resource.k8s.io"
 SCHEDULING: Final = "scheduling.k8s.io"
@@ -258,3 +300,43 @@ class ComputeDomain(Object):
 
     gvk = GroupVersionKind("resource.nvidia.com", "v1beta1", "ComputeDomain")
     spec = Part(ComputeDomainSpec)
+
+
+_SERVED: Final[Mapping[str, tuple[int, int]]] = {
+    "v1": (34, 99),
+    "v1beta2": (33, 39),
+    "v1beta1": (32, 38),
+    "v1alpha3": (31, 34),
+    "v1alpha2": (27, 31),
+    "v1alpha1": (26, 27),
+}
+"""The first minor release of Kubernetes 1 that serves a version, and the first one that does not serve it any more."""
+_DEPRECATED: Final[Mapping[str, int]] = {"v1beta1": 35, "v1beta2": 36}
+"""The first minor release in which a version is deprecated."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionFault:
+    """The fault of an API version: whether it is only deprecated, a message, and the version to write instead."""
+
+    is_deprecated: bool
+    message: str
+    fix: str
+
+
+def version_fault(version: str, target: int) -> VersionFault | None:
+    """Return the fault of a version in a minor release of Kubernetes 1; None if it has none or is unknown."""
+    if version not in _SERVED:
+        return None
+    first, end = _SERVED[version]
+    is_deprecated = first <= target < end
+    if target < first:
+        message = f"is served from Kubernetes 1.{first} on, but Kubernetes 1.{target} is assumed here"
+    elif target >= end:
+        message = f"is not served since Kubernetes 1.{end}, and Kubernetes 1.{target} is assumed here"
+    elif target >= _DEPRECATED.get(version, end):
+        message = f"is deprecated, and Kubernetes 1.{end} and later do not serve it"
+    else:
+        return None
+    newest = next((name for name, (since, until) in _SERVED.items() if since <= target < until), "")
+    return VersionFault(is_deprecated, message, f"write the object as resource.k8s.io/{newest}" if newest else "")

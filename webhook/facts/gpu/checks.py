@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.facts.check import Check
-from webhook.facts.gpu import gpu_quota, namespace_quota, node_devices
+from webhook.facts.gpu import gpu_quota, node_devices
 from webhook.facts.gpu.device_pods import WORKLOADS
+from webhook.facts.gpu.gpu_requests import LOOKUPS as WINDOWS_LOOKUPS
 from webhook.facts.gpu.gpu_requests import (
     check_devices_on_windows,
     check_gpu_requests,
     check_gpus_of_several_vendors,
     may_use_gpus,
 )
-from webhook.facts.gpu.windows import LOOKUPS as WINDOWS_LOOKUPS
 from webhook.facts.view import NAMESPACES
 from webhook.typed.pod_parts import DEVICES
 
@@ -41,9 +41,9 @@ CHECKS: Final = (
     ),
     Check(
         group="namespace-quota",
-        run=namespace_quota.validate_namespace_quota,
+        run=gpu_quota.validate_namespace_quota,
         kinds=WORKLOADS,
-        lookups=namespace_quota.QUOTA_LOOKUPS,
+        lookups=gpu_quota.QUOTA_LOOKUPS,
         of_made_objects=False,
     ),
     Check(group="gpu-quota", run=gpu_quota.check_portable_gpu_in_quota, kinds=_QUOTAS),

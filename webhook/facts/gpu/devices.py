@@ -13,10 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from webhook import yamlfile
-from webhook.attributes import JSON
-from webhook.short_texts import cache_for_short_texts
-from webhook.similar_names import nearest_resource
+from webhook.apimachinery.attributes import JSON
+from webhook.text.caches import cache_for_short_texts
+from webhook.text.similar_names import nearest_resource
+from webhook.yamltext import yamlfile
 
 FILE = Path(__file__).with_name("devices.yaml")
 COUNTED = frozenset(("device", "shared", "slice"))

@@ -10,7 +10,7 @@ from webhook.facts.gpu.portable_fact import PORTABLE_GPU
 from webhook.facts.gpu.resources import compute_gpu_fact
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.lookups import RUNTIMES
+from webhook.facts.train_job_pods.types import RUNTIMES
 from webhook.workloads.podsets import partial_pod_templates
 from webhook.workloads.resource_fields import resource_fields
 

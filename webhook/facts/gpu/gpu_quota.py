@@ -2,18 +2,30 @@
 
 Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go ValidateResourceQuotaResourceName and
 validateLimitRangeResourceName: a name without a domain must be one of Kubernetes' own.
+
+Finds workloads whose devices the ResourceQuotas of the namespace never allow at the same time.
+
+A pod that exceeds a quota is refused when its controller creates it, after the workload itself was accepted, and after
+a queue has admitted it: k8s.io/kubernetes v1.36 pkg/quota/v1/evaluator/core/pods.go. Only what a quota allows in all is
+compared, not what is left of it, and a quota with scopes may be about other pods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from webhook.facts.gpu.groups import GPU_QUOTA
-from webhook.facts.gpu.types import LimitRange, ResourceQuota
+from webhook.apimachinery import quantity
+from webhook.apimachinery.paths import FieldPath, path_as_text
+from webhook.cluster.interest import interest_in_fields
+from webhook.facts.gpu.device_pods import DevicePods, read_device_workload, without_repeated_problems
+from webhook.facts.gpu.types import GPU_QUOTA, NAMESPACE_QUOTA, LimitRange, ResourceQuota
+from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
-from webhook.paths import FieldPath
-from webhook.problem import Problem
+from webhook.facts.volcano_objects.types import CronJob, Job
+from webhook.rules.problem import Problem
+from webhook.typed.job_sets import JobSet
 
 RESOURCE_NAME: Final = GPU_QUOTA.rule(
     "gpu-quota/resource-name",
@@ -54,3 +66,94 @@ def check_portable_gpu_in_limit_range(subject: Subject) -> Iterator[Problem]:
 def _resource_name_problem(path: FieldPath, name: str, example: str) -> Problem:
     message = "is not a resource of Kubernetes, so the API server refuses the object and no GPU is counted"
     return RESOURCE_NAME.problem(path, message, f"name the resource of a vendor, such as {example}", shown=f"`{name}`")
+
+
+DEVICES: Final = NAMESPACE_QUOTA.rule(
+    "namespace-quota/devices",
+    title="A workload requests no more devices at once than the ResourceQuotas of its namespace allow.",
+    why=(
+        "The workload is accepted, and a queue may admit it. Pods above the quota are refused, so those that train "
+        "together wait for the missing ones."
+    ),
+    function="PodUsageFunc",
+    issues=("https://github.com/kubernetes-sigs/kueue/issues/1403",),
+)
+
+QUOTA_LOOKUPS: Final = (interest_in_fields(ResourceQuota.gvk, "spec.hard", "spec.scopes", "spec.scopeSelector"),)
+
+
+def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:
+    """Yield the devices that a workload's pods request at the same time and that no quota of the namespace allows."""
+    using = [pods for pods in subject.once(read_device_workload).device_pods if pods.devices and pods.podset.pods]
+    view = subject.cluster_view()
+    quotas = view.list_typed(ResourceQuota, view.namespace) if using else ()
+    if not quotas:
+        return
+    requests = _simultaneous_requests(using, subject)
+    for quota in quotas:
+        if quota.spec.scopes or quota.spec.scope_selector:
+            continue
+        told = f"`{quota.name}`{view.file_of_object_as_text(quota.json)}"
+        for name, request in requests.items():
+            allowed = quantity.read_quantity_or_none(quota.spec.hard.get(f"requests.{name}"))
+            if allowed is not None and allowed.value() < request.devices:
+                yield from without_repeated_problems(
+                    (_quota_exceeded_problem(name, request, allowed.value(), told),), subject
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class _SimultaneousRequest:
+    """The number of devices that pods request at the same time, and the template with most of them."""
+
+    devices: int
+    pods: int
+    path: FieldPath
+
+
+def _simultaneous_requests(using: list[DevicePods], subject: Subject) -> Mapping[str, _SimultaneousRequest]:
+    """Return the simultaneous requests by resource: of all pod sets, or of the largest if some wait for others."""
+    parts: dict[str, list[_SimultaneousRequest]] = {}
+    for pods in using:
+        for name, devices in pods.devices.items():
+            parts.setdefault(name, []).append(
+                _SimultaneousRequest(devices * pods.pod_count, pods.pod_count, pods.podset.path)
+            )
+    largest = {name: max(listed, key=lambda part: part.devices) for name, listed in parts.items()}
+    if _may_pods_be_created_later(subject):
+        return largest
+    return {
+        name: _SimultaneousRequest(
+            sum(part.devices for part in listed), sum(part.pods for part in listed), largest[name].path
+        )
+        for name, listed in parts.items()
+    }
+
+
+def _may_pods_be_created_later(subject: Subject) -> bool:
+    """Return whether some pods may be created only after others are done; for a TrainJob its runtime decides."""
+    match subject.group_kind:
+        case ("jobset.x-k8s.io", "JobSet"):
+            return any(job.depends_on for job in subject.typed(JobSet).spec.replicated_jobs)
+        case ("batch.volcano.sh", "Job"):
+            return any(task.depends_on.json for task in subject.typed(Job).spec.tasks)
+        case ("batch.volcano.sh", "CronJob"):
+            return any(task.depends_on.json for task in subject.typed(CronJob).spec.job_template.spec.tasks)
+    return subject.group_kind == TRAIN_JOB
+
+
+def _subject_of_sentence(pods: int) -> str:
+    return "the pod requests" if pods == 1 else f"the {pods} pods together request"
+
+
+def _quota_exceeded_problem(name: str, request: _SimultaneousRequest, allowed: int, quota: str) -> Problem:
+    refused = "the pod" if request.pods == 1 else "some of the pods"
+    message = (
+        f"{_subject_of_sentence(request.pods)} {request.devices} `{name}`, but ResourceQuota {quota} of the "
+        f"namespace allows {allowed}, so the API server refuses {refused}"
+    )
+    return DEVICES.problem(
+        path_as_text(request.path),
+        message,
+        f"request at most {allowed} in all, or ask the administrator to raise the quota",
+    )

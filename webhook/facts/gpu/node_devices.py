@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from webhook import quantity
+from webhook.apimachinery import quantity
+from webhook.apimachinery.paths import path_as_text
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.device_pods import DevicePods, read_device_workload, without_repeated_problems
-from webhook.facts.gpu.groups import NODE_DEVICES
+from webhook.facts.gpu.types import NODE_DEVICES
 from webhook.facts.pods.pod_requests import (
     NamespaceLimits,
     quota_requests_of_pod,
@@ -23,11 +24,10 @@ from webhook.facts.pods.pod_requests import (
 from webhook.facts.resource_units import format_amount_with_resource_name, parse_amount_in_kueue_units
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
-from webhook.paths import path_as_text
-from webhook.problem import Problem
-from webhook.same import IdentityKey
+from webhook.rules.problem import Problem
+from webhook.text.caches import IdentityKey
+from webhook.typed.cluster_objects import Node
 from webhook.typed.collections import Items
-from webhook.typed.nodes import Node
 
 OFFERED: Final = NODE_DEVICES.rule(
     "node-devices/offered",

@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from webhook import paths, quantity
-from webhook.attributes import JSON
-from webhook.facts.gpu.windows import has_no_windows_field, path_of_windows_field
+from webhook.apimachinery import paths, quantity
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
+from webhook.facts.gpu.gpu_requests import has_no_windows_field, path_of_windows_field
 from webhook.facts.kinds import POD
 from webhook.facts.subject import Subject
-from webhook.paths import FieldPath
-from webhook.placeholders import is_placeholder
 from webhook.typed.collections import Items
 from webhook.typed.pods import Container, Pod, PodSpec, PodTemplate, Resources
 from webhook.workloads.embedded import embedded_objects, holds_objects
 from webhook.workloads.podsets import TemplateFragment, group_kind, partial_pod_templates
 from webhook.workloads.resource_fields import ResourceField, resource_fields
+from webhook.yamltext.placeholders import is_placeholder
 
 NAME: Final = "gpu"
 SIDES: Final = ("limits", "requests")

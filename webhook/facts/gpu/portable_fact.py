@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from webhook import paths
-from webhook.attributes import JSON
+from webhook.apimachinery import paths
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
 from webhook.cel.types import BOOL, STRING, list_of
 from webhook.errors import LookupFailed
 from webhook.facts.fact import Fact, FactResult, declare_structure
+from webhook.facts.gpu.gpu_requests import LOOKUPS as WINDOWS_LOOKUPS
 from webhook.facts.gpu.portable import (
     NAME,
     SIDES,
@@ -22,12 +24,10 @@ from webhook.facts.gpu.portable import (
     paths_changed_to_portable_gpu,
     whole_number_text,
 )
-from webhook.facts.gpu.windows import LOOKUPS as WINDOWS_LOOKUPS
 from webhook.facts.kinds import POD
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
-from webhook.paths import FieldPath
-from webhook.short_texts import cache_for_short_texts
+from webhook.text.caches import cache_for_short_texts
 from webhook.typed.objects import Namespace
 from webhook.typed.pods import Pod
 

@@ -1,20 +1,121 @@
-"""The checks of JobSets: one that is sent, the one of a runtime, and the one that Trainer makes of a TrainJob."""
+"""What JobSet's webhook refuses of a JobSet spec but for the length of its name.
+
+Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go ValidateCreate. What a PersistentVolumeClaim that
+exists says is not looked up.
+
+What JobSet refuses of the JobSet that Trainer makes of a TrainJob, which Trainer tells in an event alone.
+
+The JobSet stands nowhere in the TrainJob: a problem that the runtime has by itself is told where the TrainJob names it,
+another where it has its patches. Sources: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go;
+kubeflow/trainer#2735 for names.
+
+The checks of JobSets: one that is sent, the one of a runtime, and the one that Trainer makes of a TrainJob.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from webhook.facts.check import Check, group_kinds_of_types
-from webhook.facts.jobset.generated_job_set import validate_generated_job_set
-from webhook.facts.jobset.name_length import strictest_name_limit, validate_name_length
-from webhook.facts.jobset.unknown_keys import advise_unknown_keys
-from webhook.facts.jobset.validation import validate_create
+from webhook.facts.jobset import job_set_policies
+from webhook.facts.jobset.job_set import (
+    ALPHA_FEATURE,
+    invalid_label_problem,
+    is_invalid_label,
+    validate_network_subdomain,
+    validate_replicated_jobs,
+    validate_startup_policy,
+    validate_success_policy,
+)
+from webhook.facts.jobset.names_and_keys import (
+    MOST,
+    Limit,
+    advise_unknown_keys,
+    strictest_name_limit,
+    validate_name_length,
+)
 from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
 from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods import overlays
+from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
+from webhook.facts.train_job_pods.plugins import entrypoint_config_map_name
+from webhook.facts.train_job_pods.train_job_and_runtime_fields import changes_more_than_suspend
 from webhook.facts.train_job_pods.types import TrainingRuntime
-from webhook.problem import Problem
-from webhook.typed.job_sets import JobSet
+from webhook.rules.problem import Problem
+from webhook.typed.collections import Entries, Items
+from webhook.typed.job_sets import JobSet, JobSetSpec
+
+
+def validate_create(job_set: JobSetSpec, *, is_counted: bool = True) -> Iterator[Problem]:
+    """Yield everything that JobSet's webhook refuses of a JobSet spec but for the length of its name.
+
+    Args:
+        job_set: the spec, wherever it stands.
+        is_counted: whether the pods of the replicated jobs are final; those of a runtime are not.
+    """
+    yield from validate_network_subdomain(job_set)
+    yield from validate_success_policy(job_set)
+    yield from job_set_policies.validate_failure_policy(job_set)
+    yield from validate_startup_policy(job_set)
+    yield from job_set_policies.validate_coordinator(job_set, is_counted=is_counted)
+    yield from job_set_policies.validate_volume_claim_policies(job_set)
+    yield from validate_replicated_jobs(job_set, is_counted=is_counted)
+
+
+"""What is told of the runtime alone."""
+
+
+def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
+    """Yield everything that JobSet refuses of a TrainJob on its runtime."""
+    job = subject.once(merge_train_job)
+    if not job.runtime.is_found or not changes_more_than_suspend(subject):
+        return
+    yield from validate_name_length(
+        job.object.metadata, (strictest_name_limit(job.job_set), *_limits_of_flux_volume_name(job))
+    )
+    yield from _validate_patched_labels(Entries(job.merged.labels, subject.deadline), job)
+    problems = [
+        problem for problem in validate_create(_job_set_without_unknown_jobs(job)) if problem.code != ALPHA_FEATURE.id
+    ]
+    if problems:
+        yield from _relocate_problems_to_train_job(Items(problems, subject.deadline), job)
+
+
+def _limits_of_flux_volume_name(job: MergedTrainJob) -> Iterator[Limit]:
+    """Yield the limit of the name that flux gives a volume, which is a DNS label."""
+    if job.plugin == "flux" and any(replicated.name == "node" for replicated in job.replicated_jobs):
+        yield MOST - len(entrypoint_config_map_name("")), "volume", entrypoint_config_map_name("")
+
+
+def _job_set_without_unknown_jobs(job: MergedTrainJob) -> JobSetSpec:
+    """Return the JobSet without the replicated jobs that exist only because a patch misspells their names."""
+    if not job.merged.unknown:
+        return job.job_set
+    jobs = [replicated.json for replicated in job.replicated_jobs if (replicated.name, "") not in job.merged.unknown]
+    return JobSetSpec({**job.merged.spec, "replicatedJobs": jobs}, (), job.job_set.reading)
+
+
+def _validate_patched_labels(labels: Entries[str], job: MergedTrainJob) -> Iterator[Problem]:
+    """Check the labels that patches give the JobSet."""
+    for key, value in labels.items():
+        if is_invalid_label(key, value):
+            yield invalid_label_problem(
+                key, value, f"spec.{overlays.name_of_patches_field(job.release)}", is_of_patch=True
+            )
+
+
+def _relocate_problems_to_train_job(problems: Items[Problem], job: MergedTrainJob) -> Iterator[Problem]:
+    runtime = job.runtime.spec.template.spec
+    of_runtime = JobSetSpec(runtime.json, (), runtime.reading)  # with the same paths as the merged one
+    own = {problem.code_found_and_message for problem in validate_create(of_runtime)}
+    for problem in problems:
+        is_own = problem.code_found_and_message in own
+        message = f"in the JobSet of {job.runtime}, {problem.path} {problem.found_and_message}"
+        where = "the patches or the runtime" if job.is_patched and not is_own else "the runtime"
+        fix = f"in {where}, {problem.fix}"
+        yield replace(problem, path=job.path_for_runtime_problem(is_own=is_own), found="", message=message, fix=fix)
 
 
 def check_job_set(subject: Subject) -> Iterator[Problem]:

@@ -1,7 +1,16 @@
-"""What JobSet's webhook refuses of a JobSet: its network, replicated jobs, success and startup policies.
+"""The groups of rules of this package, and what the rules of a group have in common.
+
+The replicated jobs of a JobSet by their names, and what is said of a name that none of them has.
+
+What JobSet's webhook refuses of a JobSet: its network, replicated jobs, success and startup policies.
 
 Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go ValidateCreate, and config/components/crd. Long
 names are name_length.py's.
+
+Features of JobSet that only some sites have turned on.
+
+Source: kubernetes-sigs/jobset@08dfbdfd pkg/features: RestartJob and InPlaceRestart are alpha and off, unless a site
+turns them on.
 """
 
 from __future__ import annotations
@@ -9,15 +18,48 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from webhook.facts.jobset.groups import JOB_SET
-from webhook.facts.jobset.jobs_by_name import fix_for_unknown_job, jobs_by_name
-from webhook.name_faults import label_fault, label_value_fault, qualified_name_fault
-from webhook.names import dns1035_label_errors, dns1123_label_errors, label_value_errors, qualified_name_errors
-from webhook.paths import FieldPath
-from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
+from webhook.apimachinery.names import (
+    dns1035_label_errors,
+    dns1123_label_errors,
+    label_fault,
+    label_value_errors,
+    label_value_fault,
+    qualified_name_errors,
+    qualified_name_fault,
+)
+from webhook.apimachinery.paths import FieldPath
+from webhook.rules.problem import Problem
+from webhook.rules.rule import RuleGroup
+from webhook.text.wording import either
 from webhook.typed.collections import Entries, Items
-from webhook.typed.job_sets import Dependency, JobSetSpec, ReplicatedJob
+from webhook.typed.job_sets import Dependency, FailurePolicy, JobSetSpec, ReplicatedJob
+from webhook.yamltext.placeholders import is_placeholder
+
+JOB_SET: Final = RuleGroup(
+    "job-set",
+    refused_by="JobSet's webhook; Trainer shows it as the event TrainJobResourcesCreationFailed",
+    source="kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go",
+    fails="controller",
+)
+"""What JobSet's webhook refuses: of JobSets, of the JobSet that a runtime of Kubeflow Trainer holds, and of the one
+that Trainer makes of a TrainJob."""
+
+_MOST_NAMED: Final = 3
+
+
+def jobs_by_name(job_set: JobSetSpec) -> Mapping[str, ReplicatedJob]:
+    """Return the first replicated job of every name."""
+    jobs: dict[str, ReplicatedJob] = {}
+    for job in job_set.replicated_jobs:
+        jobs.setdefault(job.name, job)
+    return jobs
+
+
+def fix_for_unknown_job(job_set: JobSetSpec) -> str:
+    """Say what to do about a name that no replicated job has."""
+    names = [f"`{job.name}`" for job in job_set.replicated_jobs[:_MOST_NAMED] if job.name]
+    return f"name a replicated job, such as {either(names)}" if names else "add a replicated job of this name"
+
 
 DNS_LABEL: Final = JOB_SET.rule(
     "job-set/dns-label",
@@ -241,3 +283,30 @@ def validate_replica_limit_for_restarts(job_set: JobSetSpec, action: str) -> Ite
             message = f"must not be above {_MOST_RESTARTED} because {action} counts the restarts of each replica"
             fix = f"set at most {_MOST_RESTARTED} replicas"
             yield RESTARTED_REPLICAS.problem(job.path("replicas"), message, fix, job.replicas)
+
+
+ALPHA_FEATURE: Final = JOB_SET.rule(
+    "job-set/alpha-feature",
+    title="Restarts of single jobs and in place are alpha features of JobSet.",
+    why="Their feature gates are off by default, and JobSet then refuses the JobSet.",
+    source="kubernetes-sigs/jobset@08dfbdfd pkg/features/features.go",
+    level="warn",
+)
+_GATED: Final = ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
+
+
+def validate_alpha_features(policy: FailurePolicy, job_set: JobSetSpec) -> Iterator[Problem]:
+    """Report features that only some sites have turned on, and what one of them is limited to."""
+    if policy.restart_strategy == "InPlaceRestart":
+        yield _alpha_feature_problem(policy.path("restartStrategy"), "InPlaceRestart", "InPlaceRestart", "Recreate")
+    rule = next((rule for rule in policy.rules if rule.action in _GATED), None)
+    if rule is not None:
+        instead = rule.action.replace("Job", "JobSet", 1)
+        yield _alpha_feature_problem(rule.path("action"), rule.action, "RestartJob", instead)
+        yield from validate_replica_limit_for_restarts(job_set, rule.action)
+
+
+def _alpha_feature_problem(path: FieldPath, name: str, gate: str, instead: str) -> Problem:
+    message = f"is refused by JobSet unless its alpha feature gate {gate} is on, which is off by default"
+    fix = f"use {instead}, or ask the administrator to turn on feature gate {gate} of JobSet"
+    return ALPHA_FEATURE.problem(path, message, fix, name)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.facts.kueue.quota_types import QueueFields
+from webhook.facts.kueue.quota_tree import QueueFields
 from webhook.facts.kueue.types import AdmissionCheck
 from webhook.facts.view import ClusterView
+from webhook.text.wording import named
 from webhook.typed.collections import Entries
-from webhook.wording import named
 
 _MULTI_KUEUE: Final = "kueue.x-k8s.io/multikueue"
 _PROVISIONING: Final = "kueue.x-k8s.io/provisioning-request"

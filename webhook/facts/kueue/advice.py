@@ -8,23 +8,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook.facts.kueue.feature_gates import DEVICE_CLAIMS, may_gate_be_on
-from webhook.facts.kueue.flavor_nodes import labels_without_nodes
-from webhook.facts.kueue.flavors import FlavorFields, existing_flavors, label_of_other_flavors, why_flavor_does_not_fit
+from webhook.facts.kueue.configuration import DEVICE_CLAIMS, may_gate_be_on
+from webhook.facts.kueue.fact import predict_admission
+from webhook.facts.kueue.flavors import (
+    FlavorFields,
+    existing_flavors,
+    label_of_other_flavors,
+    labels_without_nodes,
+    why_flavor_does_not_fit,
+)
 from webhook.facts.kueue.groups import KUEUE_ADVICE
-from webhook.facts.kueue.managed import how_kueue_manages
+from webhook.facts.kueue.managed import QueuePlace, how_kueue_manages
 from webhook.facts.kueue.never import PODS
 from webhook.facts.kueue.objects import MAX_EXEC_TIME, POD_GROUP
-from webhook.facts.kueue.place import QueuePlace
-from webhook.facts.kueue.preflight import predict_admission
-from webhook.facts.kueue.quota_types import QueueFields, QuotaGroup
+from webhook.facts.kueue.quota_tree import QueueFields, QuotaGroup
 from webhook.facts.kueue.releases import OWN_KEYS, find_kueue_release, is_kueue_release_known
 from webhook.facts.kueue.types import ClusterQueue
 from webhook.facts.kueue.workload import PodSetRequests, build_workload
 from webhook.facts.subject import Subject
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
+from webhook.text.wording import either
 from webhook.typed.objects import Object
-from webhook.wording import either
 
 FLAVOR_AMBIGUOUS: Final = KUEUE_ADVICE.rule(
     "kueue-advice/flavor-ambiguous",

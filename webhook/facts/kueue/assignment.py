@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from webhook.facts.kueue.quota import FlavorResource
-from webhook.facts.kueue.quota_types import QuotaGroup
+from webhook.facts.kueue.quota_tree import QuotaGroup
 from webhook.facts.kueue.workload import PodSetRequests
 
 Capacity: TypeAlias = Callable[[FlavorResource], int]

@@ -10,19 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cel import CostMeter
 from webhook.deadline import Deadline
 from webhook.errors import CompileError, EvaluationError
-from webhook.facts.dra.device_capacity import consumed_capacity, rounded_up_units
 from webhook.facts.dra.device_matching import selector_matches_device
-from webhook.facts.dra.device_pools import SLICE, PooledDevice, read_pools
+from webhook.facts.dra.published_devices import SLICE, PooledDevice, consumed_capacity, read_pools, rounded_up_units
 from webhook.facts.dra.selectors import MOST_COST
 from webhook.facts.dra.types import DeviceClass
 from webhook.facts.kueue.configuration import CountedSource
 from webhook.facts.view import ClusterView
-from webhook.problem import MissingObject
-from webhook.wording import counted
+from webhook.rules.problem import MissingObject
+from webhook.text.wording import counted
 
 _WORK: Final = 10
 """The cost of evaluating one device, in units of the deadline."""

@@ -8,35 +8,26 @@ from typing import Final
 from webhook.facts.check import Check
 from webhook.facts.kueue import (
     job,
-    job_parallelism_and_completions,
-    job_pod_group_and_managed_label,
-    job_ray,
-    job_scale_and_groups,
-    job_spark,
+    job_kinds,
+    job_serving,
     job_topology,
     queue,
-    queue_admission_checks,
-    queue_cohorts,
-    queue_concurrent_admission,
-    queue_fair_sharing,
     queue_flavors,
-    queue_node_labels_taints_and_tolerations,
-    queue_priority_boost,
-    queue_quota_lending_borrowing,
-    queue_topology_labels_and_levels,
+    queue_nodes,
+    queue_quota,
     queue_workloads,
 )
 from webhook.facts.kueue.advice import advise_flavors, advise_max_exec_time, advise_pods_without_quota_use
-from webhook.facts.kueue.feature_gates import TOPOLOGY, is_gate_on
+from webhook.facts.kueue.configuration import TOPOLOGY, is_gate_on
+from webhook.facts.kueue.fact import predict_admission
 from webhook.facts.kueue.managed import how_kueue_manages, may_concern_kueue
 from webhook.facts.kueue.not_now import check_queue_required
 from webhook.facts.kueue.objects import CONFIGURATIONS, GROUP, LOOKUPS, QUEUE_NAME, QUEUES
-from webhook.facts.kueue.preflight import predict_admission
 from webhook.facts.kueue.unmanaged import check_unmanaged
 from webhook.facts.read_changes import changes_fields_that_checks_read
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 from webhook.typed.objects import Object
 
 _RULES: Final = (
@@ -46,11 +37,11 @@ _RULES: Final = (
     job.validate_elastic_job,
     job.validate_admission_gates,
     job.validate_update,
-    job_parallelism_and_completions.validate_partial_admission,
-    job_pod_group_and_managed_label.validate_pod,
-    job_ray.validate_ray,
-    job_spark.validate_spark,
-    job_scale_and_groups.validate_serving,
+    job_kinds.validate_partial_admission,
+    job_kinds.validate_pod,
+    job_kinds.validate_ray,
+    job_kinds.validate_spark,
+    job_serving.validate_serving,
 )
 _NO_TOPOLOGY: Final = ("deployment", "statefulset")
 _UNASKED: Final = ("owner", "kind", "framework", "namespace")
@@ -123,36 +114,36 @@ CHECKS: Final = (
     _build_check_of_queue_rules(
         "ClusterQueue",
         queue_flavors.validate_resource_groups,
-        queue_quota_lending_borrowing.validate_quotas,
+        queue_quota.validate_quotas,
         queue.validate_enum_fields,
         queue.validate_preemption,
         queue.validate_namespace_selector,
-        queue_fair_sharing.validate_fair_sharing,
-        queue_admission_checks.validate_admission_checks,
-        queue_concurrent_admission.validate_concurrent_admission,
+        queue_quota.validate_fair_sharing,
+        queue.validate_admission_checks,
+        queue.validate_concurrent_admission,
         queue.advise_cluster_queue,
-        queue_fair_sharing.advise_zero_fair_sharing_weight,
+        queue_quota.advise_zero_fair_sharing_weight,
     ),
     _build_check_of_queue_rules(
         "Cohort",
         queue_flavors.validate_resource_groups,
-        queue_quota_lending_borrowing.validate_quotas,
-        queue_fair_sharing.validate_fair_sharing,
-        queue_cohorts.advise_cohort_cycle,
-        queue_fair_sharing.advise_zero_fair_sharing_weight,
+        queue_quota.validate_quotas,
+        queue_quota.validate_fair_sharing,
+        queue_quota.advise_cohort_cycle,
+        queue_quota.advise_zero_fair_sharing_weight,
     ),
     _build_check_of_queue_rules("LocalQueue", queue.validate_local_queue, queue.advise_local_queue),
     _build_check_of_queue_rules(
         "ResourceFlavor",
-        queue_node_labels_taints_and_tolerations.validate_resource_flavor,
+        queue_nodes.validate_resource_flavor,
         queue_flavors.advise_unused_flavor,
     ),
-    _build_check_of_queue_rules("Topology", queue_topology_labels_and_levels.validate_topology),
-    _build_check_of_queue_rules("AdmissionCheck", queue_admission_checks.validate_controller_name_unchanged),
+    _build_check_of_queue_rules("Topology", queue_nodes.validate_topology),
+    _build_check_of_queue_rules("AdmissionCheck", queue.validate_controller_name_unchanged),
     _build_check_of_queue_rules(
         "Workload",
         queue_workloads.validate_workload,
-        queue_priority_boost.validate_priority_boost,
+        queue.validate_priority_boost,
         queue_workloads.validate_workload_update,
     ),
 )

@@ -1,35 +1,111 @@
-"""Reads the Configuration of Kueue: the kinds and namespaces that it manages, and how it counts resources.
+"""The Configuration of Kueue with the fields that facts and checks need.
+
+Source: kubernetes-sigs/kueue@ff69552e apis/config/v1beta2.
+
+Reads the Configuration of Kueue: the kinds and namespaces that it manages, and how it counts resources.
 
 Kueue reads a Configuration when it starts, of which its releases keep a ConfigMap `kueue-manager-config` in
 `kueue-system`; a param may hold the same text, for other names or where nobody may read that. Without either the
 defaults of the release stand. Source: kubernetes-sigs/kueue@ff69552e apis/config/v1beta2 and config/components/manager.
+
+Feature gates of Kueue: their defaults in a release, and their values in its Configuration.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/features/kube_features.go. The manager may also be started with flags, which
+nobody sees here: a gate that is off by default may be on though no Configuration says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from sys import getsizeof
 from typing import Final
 
-from webhook import quantity, yamlfile
-from webhook.attributes import JSON, NAME_LABEL, GroupVersionKind
+from webhook.apimachinery import quantity
+from webhook.apimachinery.attributes import JSON, NAME_LABEL, GroupVersionKind
+from webhook.apimachinery.releases import Release
 from webhook.errors import InputError
 from webhook.facts.assumptions import KUEUE
 from webhook.facts.kinds import TRAIN_JOB
-from webhook.facts.kueue.configuration_types import (
-    DeviceSource,
-    ResourceSettings,
-    ResourceTransformation,
-    WrittenConfiguration,
-)
 from webhook.facts.kueue.objects import CONFIGURATION
-from webhook.facts.kueue.releases import TRAINING_OFF, find_kueue_release
+from webhook.facts.kueue.releases import OLDEST, TRAINING_OFF, find_kueue_release, is_kueue_release_known
 from webhook.facts.subject import Subject
-from webhook.problem import MissingObject
-from webhook.releases import Release
+from webhook.rules.problem import MissingObject
+from webhook.text.caches import TwoGenerationCache
+from webhook.typed.fields import Amounts, Part, Parts, Raw, Text, Texts, Truth, Truths
 from webhook.typed.objects import ConfigMap
-from webhook.user_cache import TwoGenerationCache
+from webhook.typed.view import Typed
+from webhook.yamltext import yamlfile
+
+
+class Integrations(Typed):
+    """The kinds that Kueue manages."""
+
+    frameworks = Texts()
+
+
+class CelSelector(Typed):
+    """An expression about devices."""
+
+    expression = Text()
+
+
+class DeviceSelector(Typed):
+    """The devices that count."""
+
+    cel = Part(CelSelector)
+
+
+class DeviceCounterOrCapacity(Typed):
+    """A counter or a capacity of the devices of a driver."""
+
+    name = Text()
+    driver = Text()
+    device_selector = Part(DeviceSelector)
+
+
+class DeviceSource(Typed):
+    """The part of devices that is counted in place of their number."""
+
+    counter = Part(DeviceCounterOrCapacity)
+    capacity = Part(DeviceCounterOrCapacity)
+
+
+class DeviceClassMapping(Typed):
+    """The name under which quota counts the devices of some classes."""
+
+    name = Text()
+    device_class_names = Texts()
+    sources = Parts(DeviceSource)
+
+
+class ResourceTransformation(Typed):
+    """The resources that a resource is converted to."""
+
+    input = Text()
+    strategy = Text()
+    outputs = Amounts()
+    multiply_by = Text()
+
+
+class ResourceSettings(Typed):
+    """The settings for counting resources."""
+
+    exclude_resource_prefixes = Texts()
+    transformations = Parts(ResourceTransformation)
+    quota_check_strategy = Text()
+    device_class_mappings = Parts(DeviceClassMapping)
+
+
+class WrittenConfiguration(Typed):
+    """config.kueue.x-k8s.io Configuration."""
+
+    manage_jobs_without_queue_name = Truth()
+    managed_jobs_namespace_selector = Raw()
+    integrations = Part(Integrations)
+    resources = Part(ResourceSettings)
+    feature_gates = Truths()
+
 
 FILE: Final = "controller_manager_config.yaml"
 """The key of the ConfigMap, and of a param, that holds the text."""
@@ -241,3 +317,62 @@ def _amounts_of_transformation(written: ResourceTransformation) -> tuple[str, Re
     amounts = {name: quantity.read_quantity_or_none(value) for name, value in written.outputs.items()}
     outputs = {name: amount.milli_value() for name, amount in amounts.items() if amount is not None}
     return written.input, ResourceTransformationAmounts(outputs, written.strategy != "Replace", written.multiply_by)
+
+
+ADMISSION_GATED_BY: Final = "AdmissionGatedBy"
+ELASTIC_JOBS: Final = "ElasticJobsViaWorkloadSlices"
+CONCURRENT_ADMISSION: Final = "ConcurrentAdmission"
+DEVICE_CLAIMS: Final = "KueueDRAIntegration"
+NO_CLAIMS_WITHOUT: Final = "KueueDRARejectWorkloadsWhenDRADisabled"
+EXTENDED_CLAIMS: Final = "KueueDRAIntegrationExtendedResource"
+NON_NEGATIVE: Final = "WorkloadValidateResourcesAreNonNegative"
+GROUP_SIZE: Final = "LWSImmutableGroupSize"
+LAYERS: Final = "TASMultiLayerTopology"
+PRIORITY_BOOST: Final = "PriorityBoost"
+TOPOLOGY: Final = "TopologyAwareScheduling"
+ANNOTATED_WORKLOAD: Final = "WorkloadIdentifierAnnotations"
+SELECTOR_RESPECTED: Final = "ManagedJobsNamespaceSelectorAlwaysRespected"
+
+_ON_SINCE: Final[Mapping[str, Release]] = {
+    ADMISSION_GATED_BY: (0, 19),
+    ELASTIC_JOBS: (0, 18),
+    DEVICE_CLAIMS: (0, 18),
+    NO_CLAIMS_WITHOUT: (0, 18),
+    EXTENDED_CLAIMS: (0, 19),
+    NON_NEGATIVE: (0, 19),  # 0.19.2
+    GROUP_SIZE: (0, 19),  # 0.19.2
+    LAYERS: (0, 19),
+    TOPOLOGY: (0, 14),
+    ANNOTATED_WORKLOAD: (0, 18),
+    SELECTOR_RESPECTED: (0, 15),
+}
+"""The first release in which a gate is on by default; other gates are off in all releases."""
+_FORMER: Final = {DEVICE_CLAIMS: "DynamicResourceAllocation"}
+"""The names of gates before 0.18."""
+
+
+def is_gate_on(gate: str, subject: Subject) -> bool:
+    """Return whether a gate is on by the Configuration or its default; if the release is unknown, in all releases."""
+    release = find_kueue_release(subject) if is_kueue_release_known(subject) else OLDEST
+    return _is_gate_on_in_release(gate, release, subject)
+
+
+def may_gate_be_on(gate: str, subject: Subject) -> bool:
+    """Return whether a gate is on by the Configuration, or by default in any possible release."""
+    return _is_gate_on_in_release(gate, find_kueue_release(subject), subject)
+
+
+def _is_gate_on_in_release(gate: str, release: Release, subject: Subject) -> bool:
+    gates = subject.once(read_kueue_configuration).feature_gates
+    configured = gates.get(gate, gates.get(_FORMER.get(gate, gate)))
+    since = _ON_SINCE.get(gate)
+    return configured if configured is not None else since is not None and release >= since
+
+
+def missing_configuration_of_gate(gate: str, subject: Subject) -> tuple[MissingObject, ...]:
+    """Return the missing object that could tell whether a gate is on; () if the Configuration names the gate."""
+    read = subject.once(read_kueue_configuration)
+    if gate in read.feature_gates:
+        return ()
+    why = f"names no feature gate {gate}" if read.is_known else "not found"
+    return (replace(MISSING_CONFIGURATION, why=why),)

@@ -1,8 +1,16 @@
-"""Decides whether a flavor fits the pods of a pod set, and gives Kueue's reason if it does not.
+"""The nodes of a cluster as Kueue sees them: labels, taints, and the resources for pods.
+
+Read once for each state of a node: a view gives the same object until it changes.
+
+Decides whether a flavor fits the pods of a pod set, and gives Kueue's reason if it does not.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/flavorassigner.go checkFlavorForPodSets and
 flavorSelector. Of node selectors and required node affinity only the keys of the flavor's labels count: a flavor
 without labels fits every selector.
+
+Finds flavors whose labels no node has: Kueue assigns them to a job, whose pods then wait for nodes.
+
+Asked where a view has Nodes, none of them of a pool that grows: GKE, AKS, EKS and Karpenter label the nodes of theirs.
 """
 
 from __future__ import annotations
@@ -12,12 +20,66 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.facts.kueue.admission_checks import may_run_on_future_nodes
+from webhook.facts.kueue.quota_tree import QueueFields
 from webhook.facts.kueue.types import ResourceFlavor
-from webhook.facts.pods.node_selection import first_untolerated_taint, labels_meet_requirement
+from webhook.facts.pods.node_selection import NODE_POOLS, first_untolerated_taint, labels_meet_requirement
+from webhook.facts.pods.pod_requests import Amounts, amounts_in_thousandths
 from webhook.facts.view import ClusterView
-from webhook.same import IdentityKey
+from webhook.text.caches import IdentityKey
+from webhook.text.wording import either
+from webhook.typed.cluster_objects import Node
+from webhook.typed.collections import Items
 from webhook.typed.pods import NodeSelectorTerm, PodTemplate, SelectorRequirement, Taint
+
+_KEPT_OBJECTS: Final = 8192
+_KEPT_STATES: Final = 4
+"""How many states of the cluster are cached: an audit has one, a server also the one before while it changes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class NodeCapacity:
+    """A node with its labels, its taints and its resources for pods.
+
+    Args:
+        labels: its labels.
+        taints: its taints.
+        is_open: whether it is ready, and pods may be scheduled on it.
+        allocatable: what pods may use of it, in thousandths.
+    """
+
+    labels: Mapping[str, str]
+    taints: tuple[JSON, ...]
+    is_open: bool
+    allocatable: Amounts
+
+
+def read_kueue_nodes(view: ClusterView) -> Items[NodeCapacity]:
+    """Return the nodes of a view's cluster; objects that cannot be looked up are noted as missing."""
+    return Items(read_node_capacities(IdentityKey(view.list_json(Node.gvk))), view.deadline)
+
+
+@lru_cache(maxsize=_KEPT_STATES)
+def read_node_capacities(listed: IdentityKey) -> Sequence[NodeCapacity]:
+    """Return the nodes of a list of Node objects."""
+    return tuple(_read_node_capacity(IdentityKey(node)) for node in listed.held)
+
+
+@lru_cache(maxsize=_KEPT_OBJECTS)
+def _read_node_capacity(key: IdentityKey) -> NodeCapacity:
+    node = Node.of(key.held)
+    return NodeCapacity(
+        labels=dict(node.labels),
+        taints=tuple(taint.json for taint in node.spec.taints),
+        is_open=not node.spec.unschedulable and _is_node_ready(node),
+        allocatable=amounts_in_thousandths(node.status.allocatable),
+    )
+
+
+def _is_node_ready(node: Node) -> bool:
+    return all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")
+
 
 TAINTED: Final = "its nodes have the taint"
 UNMATCHED: Final = "its node labels do not match the"
@@ -113,3 +175,46 @@ def label_of_other_flavors(flavor: FlavorFields, template: PodTemplate, others: 
         if key in others and key not in flavor.labels:
             return key
     return ""
+
+
+_KEPT: Final = 512
+"""How many flavors with their nodes are cached."""
+
+
+def labels_without_nodes(flavors: Sequence[FlavorFields], queue: QueueFields, view: ClusterView) -> str:
+    """Return the labels that no node has, if that is so for every flavor: `accelerator=a100 of flavor a100`; otherwise
+    "".
+    """
+    nodes = view.copy_without_missing_objects().list_json(Node.gvk)
+    if (
+        not nodes
+        or not view.is_whole(Node.gvk)
+        or any(may_run_on_future_nodes(queue, flavor.name, view) for flavor in flavors)
+    ):
+        return ""
+    view.deadline.spend(len(nodes))
+    if any(not flavor.labels or _may_have_nodes(IdentityKey(flavor), IdentityKey(nodes)) for flavor in flavors):
+        return ""
+    return either(
+        [f"{_labels_as_text(flavor)} of flavor `{flavor.name}`{_origin_of_flavor(flavor, view)}" for flavor in flavors]
+    )
+
+
+def _origin_of_flavor(flavor: FlavorFields, view: ClusterView) -> str:
+    return view.file_of_object_as_text(view.get_without_noting(ResourceFlavor.gvk, "", flavor.name))
+
+
+def _labels_as_text(flavor: FlavorFields) -> str:
+    return ",".join(f"{key}={value}" for key, value in flavor.labels.items())
+
+
+@lru_cache(maxsize=_KEPT)
+def _may_have_nodes(flavor: IdentityKey, nodes: IdentityKey) -> bool:
+    """Return whether a node has the labels of a flavor, or a new node may have them."""
+    wanted = flavor.held.labels.items()
+    return _has_node_pool_labels(nodes) or any(wanted <= node.labels.items() for node in read_node_capacities(nodes))
+
+
+@lru_cache(maxsize=4)
+def _has_node_pool_labels(nodes: IdentityKey) -> bool:
+    return any(not NODE_POOLS.isdisjoint(node.labels) for node in read_node_capacities(nodes))

@@ -10,7 +10,15 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.kueue.feature_gates import (
+from webhook.apimachinery.names import (
+    USE_SUBDOMAIN,
+    dns1123_subdomain_errors,
+    qualified_name_errors,
+    qualified_name_fault,
+    subdomain_fault,
+)
+from webhook.apimachinery.paths import FieldPath
+from webhook.facts.kueue.configuration import (
     ADMISSION_GATED_BY,
     ANNOTATED_WORKLOAD,
     ELASTIC_JOBS,
@@ -22,14 +30,11 @@ from webhook.facts.kueue.job_types import SuspendableJob
 from webhook.facts.kueue.managed import SERVING, KueueManagement
 from webhook.facts.kueue.objects import DEFAULT_QUEUE, ELASTIC, GATED_BY, MAX_EXEC_TIME, PREBUILT, PRIORITY, QUEUE_NAME
 from webhook.facts.subject import Subject
-from webhook.name_faults import qualified_name_fault, subdomain_fault
-from webhook.names import USE_SUBDOMAIN, dns1123_subdomain_errors, qualified_name_errors
-from webhook.paths import FieldPath
-from webhook.placeholders import is_placeholder, is_placeholder_for_name
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
+from webhook.text.wording import change
 from webhook.typed.collections import Items
 from webhook.typed.objects import Object
-from webhook.wording import change
+from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_name
 
 KUEUE_JOB_QUEUE_NAME: Final = KUEUE_JOB.rule(
     "kueue-job/queue-name",

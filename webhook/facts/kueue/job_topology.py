@@ -11,12 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.attributes import JSON
-from webhook.facts.kueue import feature_gates
-from webhook.facts.kueue.feature_gates import is_gate_on
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.names import qualified_name_errors, qualified_name_fault
+from webhook.apimachinery.paths import FieldPath
+from webhook.facts.kueue import configuration
+from webhook.facts.kueue.configuration import is_gate_on
 from webhook.facts.kueue.groups import KUEUE_JOB
+from webhook.facts.kueue.job_types import pod_templates
 from webhook.facts.kueue.objects import BOOLEANS
-from webhook.facts.kueue.pod_templates import pod_templates
 from webhook.facts.kueue.topology import (
     LAYERS,
     POD_SET_GROUP,
@@ -28,13 +30,10 @@ from webhook.facts.kueue.topology import (
 )
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
-from webhook.name_faults import qualified_name_fault
-from webhook.names import qualified_name_errors
-from webhook.paths import FieldPath
-from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
-from webhook.wording import counted, either, shown
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted, either, shown
 from webhook.workloads.podsets import PodSet
+from webhook.yamltext.placeholders import is_placeholder
 
 TOPOLOGY_ONE: Final = KUEUE_JOB.rule(
     "kueue-job/topology-one",
@@ -125,7 +124,7 @@ def _validate_annotations(pods: _AnnotatedPodSet, subject: Subject) -> Iterator[
         yield TOPOLOGY_BOOLEAN.problem(path, "must be true or false", "set one of these", notes[UNCONSTRAINED])
     yield from _check_topology_slice(pods)
     yield from _validate_group_name_annotation(pods)
-    if LAYERS in notes and is_gate_on(feature_gates.LAYERS, subject):
+    if LAYERS in notes and is_gate_on(configuration.LAYERS, subject):
         yield from _validate_slice_layers(pods)
 
 

@@ -2,17 +2,23 @@
 
 What every kind has stands in webhook/typed/objects.py. No schema here declares the kind of Spark or the
 LeaderWorkerSet: their fields are those that Kueue's webhooks read, kubernetes-sigs/kueue@ff69552e pkg/controller/jobs.
+
+The pod templates of an object with typed fields; their pod sets know their paths in the object.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.deadline import Deadline
+from webhook.facts.pods.pod_sets import pod_sets
+from webhook.facts.subject import Subject
+from webhook.typed.collections import Items
 from webhook.typed.fields import Number, Part, Text, Truth
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodTemplate
-from webhook.typed.view import Typed
+from webhook.typed.view import ReadingContext, Typed
 
 _RAY: Final = "ray.io"
 
@@ -107,3 +113,15 @@ class LeaderWorkerSet(ServingWorkload):
 
     gvk = GroupVersionKind("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet")
     spec = Part(LeaderWorkerSetSpec)
+
+
+def typed_template(template: JSON, deadline: Deadline) -> PodTemplate:
+    """Return a pod template with typed fields."""
+    return PodTemplate.of(template, (), ReadingContext(deadline))
+
+
+def pod_templates(subject: Subject) -> Items[PodTemplate]:
+    """Return the templates of the pod sets of an object, in order; call it through `Subject.once`."""
+    reading = ReadingContext(subject.deadline)
+    listed = subject.once(pod_sets).all
+    return Items([PodTemplate.of(pod_set.template, (), reading) for pod_set in listed], subject.deadline)

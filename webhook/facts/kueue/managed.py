@@ -2,6 +2,8 @@
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework (defaults.go, utils.go) and pkg/controller/jobs. What
 Kueue does not manage starts at once, without a queue and without quota.
+
+The place of a job: its LocalQueue, the ClusterQueue of that, and the cohorts above it.
 """
 
 from __future__ import annotations
@@ -10,22 +12,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from webhook.attributes import JSON, NAME_LABEL
+from webhook.apimachinery.attributes import JSON, NAME_LABEL
+from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.facts.check import is_made_by_controller
 from webhook.facts.kinds import POD
-from webhook.facts.kueue.configuration import KINDS, manages_jobs_without_queue_name, read_kueue_configuration
-from webhook.facts.kueue.feature_gates import SELECTOR_RESPECTED, is_gate_on
+from webhook.facts.kueue.configuration import (
+    KINDS,
+    SELECTOR_RESPECTED,
+    is_gate_on,
+    manages_jobs_without_queue_name,
+    read_kueue_configuration,
+)
+from webhook.facts.kueue.job_types import pod_templates
 from webhook.facts.kueue.objects import DEFAULT_QUEUE, GROUP, QUEUE_NAME
-from webhook.facts.kueue.pod_templates import pod_templates
-from webhook.facts.kueue.types import LocalQueue
+from webhook.facts.kueue.quota import QuotaNode, QuotaTree
+from webhook.facts.kueue.quota_tree import QueueFields, QuotaTrees, read_quota_tree
+from webhook.facts.kueue.types import ClusterQueue, LocalQueue
 from webhook.facts.pods.node_selection import selector_json_matches
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
-from webhook.placeholders import is_placeholder_for_name
 from webhook.typed.objects import Namespace, Object
 from webhook.typed.pods import LabelSelector, Pod
 from webhook.typed.ray import RayJob
 from webhook.typed.view import ReadingContext
+from webhook.yamltext.placeholders import is_placeholder_for_name
 
 Why: TypeAlias = Literal["", "owner", "kind", "framework", "namespace", "cluster-selector", "no-queue"]
 SYSTEM: Final = ("kube-system", "kueue-system")
@@ -161,3 +171,42 @@ def _has_default_queue(subject: Subject) -> bool:
 def local_queue_names(subject: Subject) -> list[str]:
     """Return the names of the LocalQueues of the namespace."""
     return [queue.name for queue in subject.cluster_view().list_typed(LocalQueue, subject.namespace)]
+
+
+_AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuePlace:
+    """The place of a job, as far as it is known.
+
+    Args:
+        view: notes what could not be looked up.
+        at: where the object names its queue, rendered; "" where it does not.
+        local_queue: the LocalQueue; false where it is not known.
+        queues: every ClusterQueue and cohort.
+        queue: its ClusterQueue.
+        tree, node: the cohorts that this is in; None where they have a cycle.
+    """
+
+    view: ClusterView
+    at: str
+    local_queue: LocalQueue
+    queues: QuotaTrees
+    queue: QueueFields | None = None
+    tree: QuotaTree | None = None
+    node: QuotaNode | None = None
+
+
+def queue_place_of_job(subject: Subject, how: KueueManagement) -> QueuePlace:
+    """Return the LocalQueue and ClusterQueue that a managed job waits in."""
+    view = subject.cluster_view()
+    local, everything = view.find(LocalQueue, how.queue), read_quota_tree(view)
+    at, target = "" if how.is_default else path_as_text(_AT), local.spec.cluster_queue
+    queue = everything.cluster_queues.get(target) if target else None  # files may have one without a name
+    if queue is None:
+        if local:
+            view.find(ClusterQueue, target, namespaced=False)  # says why it is missing
+        return QueuePlace(view=view, at=at, local_queue=local, queues=everything)
+    tree, node = everything.tree_and_node_of_queue(target) or (None, None)
+    return QueuePlace(view=view, at=at, local_queue=local, queues=everything, queue=queue, tree=tree, node=node)

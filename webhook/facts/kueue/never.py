@@ -11,16 +11,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from webhook.apimachinery.paths import FieldPath
 from webhook.facts.kueue import flavors as of_flavors
 from webhook.facts.kueue import topology
 from webhook.facts.kueue.assignment import Capacity, PodSetQuotaRequest, RejectedFlavor
 from webhook.facts.kueue.configuration import read_kueue_configuration
 from webhook.facts.kueue.flavors import FlavorFields
 from webhook.facts.kueue.groups import KUEUE_NEVER
-from webhook.facts.kueue.managed import KueueManagement, selects_namespace
-from webhook.facts.kueue.place import QueuePlace
+from webhook.facts.kueue.managed import KueueManagement, QueuePlace, selects_namespace
 from webhook.facts.kueue.quota import FlavorResource, QuotaNode, QuotaTree
-from webhook.facts.kueue.quota_types import QueueFields, QuotaGroup
+from webhook.facts.kueue.quota_tree import QueueFields, QuotaGroup
 from webhook.facts.kueue.releases import OWN_KEYS, find_kueue_release
 from webhook.facts.kueue.topology import TopologyRequest
 from webhook.facts.kueue.types import ClusterQueue, Cohort, ResourceFlavor
@@ -28,10 +28,9 @@ from webhook.facts.kueue.workload import PodSetRequests, build_workload
 from webhook.facts.pods.pod_requests import OutOfRangeAmount, thousandths_to_kueue_units
 from webhook.facts.resource_units import format_amount_in_kueue_units, format_amount_with_resource_name
 from webhook.facts.subject import Subject
-from webhook.paths import FieldPath
-from webhook.problem import MissingObject, Problem
+from webhook.rules.problem import MissingObject, Problem
+from webhook.text.wording import counted
 from webhook.typed.collections import Items
-from webhook.wording import counted
 
 EXCEEDS_MAX_QUOTA: Final = KUEUE_NEVER.rule(
     "kueue-never/exceeds-max-quota",

@@ -9,23 +9,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
+from webhook.apimachinery.paths import FieldPath
 from webhook.facts.kueue import flavors as of_flavors
-from webhook.facts.kueue import topology, topology_nodes
+from webhook.facts.kueue import topology
 from webhook.facts.kueue.admission_checks import may_run_on_future_nodes
 from webhook.facts.kueue.assignment import Capacity, PodSetQuotaRequest
 from webhook.facts.kueue.flavors import FlavorFields
 from webhook.facts.kueue.groups import KUEUE_NEVER
 from webhook.facts.kueue.never import PODS, JobInClusterQueue
-from webhook.facts.kueue.topology_nodes import PodPlacement, ResourceShortage
+from webhook.facts.kueue.topology import PodPlacement, ResourceShortage
 from webhook.facts.kueue.types import ResourceFlavor, Topology
 from webhook.facts.kueue.workload import PodSetRequests
 from webhook.facts.pods.pod_requests import thousandths_to_kueue_units
 from webhook.facts.resource_units import format_amount_with_resource_name
 from webhook.facts.view import ClusterView
-from webhook.paths import FieldPath
-from webhook.problem import Problem
-from webhook.typed.nodes import Node
-from webhook.wording import counted
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted
+from webhook.typed.cluster_objects import Node
 
 TOPOLOGY_PLACEMENT: Final = KUEUE_NEVER.rule(
     "kueue-never/topology-placement",
@@ -51,7 +51,7 @@ def advise_unplaceable_pods(fitting: JobInClusterQueue, wanted: PodSetQuotaReque
         if flavor is None or not flavor.topology or may_run_on_future_nodes(fitting.queue, name, fitting.place.view):
             return None
         placed = _placement_of_pod_set(pod_set, flavor)
-        most = topology_nodes.count_fitting_pods(placed, fitting.place.view)
+        most = topology.count_fitting_pods(placed, fitting.place.view)
         if most is None or most >= pod_set.least:
             return None
         level = placed.wish.required
@@ -93,7 +93,7 @@ def _check_short_of_nodes(fitting: JobInClusterQueue, placed: Mapping[str, PodPl
         if pods.wish.group and pods.wish.required:
             groups.setdefault((pods.wish.group, pods.wish.required), {})[name] = pods
     for (_, level), members in groups.items():
-        short = topology_nodes.missing_node_capacity([*members.values()], level, fitting.place.view)
+        short = topology.missing_node_capacity([*members.values()], level, fitting.place.view)
         if short is not None:
             yield _too_few_nodes_problem(members, level, short, fitting.place.view)
 

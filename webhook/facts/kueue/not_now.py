@@ -1,32 +1,98 @@
-"""Finds the reasons why a job waits regardless of quota: a queue that is missing, stopped or inactive.
+"""Finds the reasons why a ClusterQueue is inactive: objects that it names do not exist, or conflict.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/clusterqueue.go updateQueueStatus and inactiveReason. The
+Workload says only that its queue is inactive; the cause is a condition of the ClusterQueue.
+
+Finds the reasons why a job waits regardless of quota: a queue that is missing, stopped or inactive.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/clusterqueue.go, pkg/scheduler and
 pkg/controller/jobframework/reconciler.go. A cycle of cohorts is told nowhere but in a log.
+
+Checks whether the quota that a job needs is free now, and whether preemption could free it.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go available, pkg/scheduler/preemption. Which
+jobs are of lower priority is left open: what preemption may free is free.
+
+Checks that the priority classes exist without which Kueue creates no Workload for a job.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/reconciler.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
+from webhook.apimachinery.paths import FieldPath
 from webhook.facts.check import is_made_by_controller
+from webhook.facts.kueue.admission_checks import may_run_in_other_cluster, why_checks_keep_queue_inactive
+from webhook.facts.kueue.assignment import Capacity, PodSetQuotaRequest, RejectedFlavor, pod_sets_not_fitting_together
 from webhook.facts.kueue.configuration import read_kueue_configuration
 from webhook.facts.kueue.groups import KUEUE_NOT_NOW
 from webhook.facts.kueue.managed import (
     SERVING,
     KueueManagement,
+    QueuePlace,
     how_kueue_manages,
     is_namespace_known,
     local_queue_names,
 )
-from webhook.facts.kueue.not_now_inactive import WAIT, causes_of_inactivity, inactive_queue_problem
-from webhook.facts.kueue.objects import QUEUE_NAME
-from webhook.facts.kueue.place import QueuePlace
-from webhook.facts.kueue.quota_types import QueueFields
-from webhook.facts.kueue.types import ClusterQueue, LocalQueue
+from webhook.facts.kueue.never import MOST_TOLD, JobInClusterQueue
+from webhook.facts.kueue.objects import PRIORITY, QUEUE_NAME
+from webhook.facts.kueue.quota import FlavorResource, count_other_waiting_workloads, is_queued
+from webhook.facts.kueue.quota_tree import QueueFields, QuotaGroup
+from webhook.facts.kueue.types import ClusterQueue, LocalQueue, ResourceFlavor, Topology, WorkloadPriorityClass
+from webhook.facts.resource_units import format_amount_in_kueue_units, format_amount_with_resource_name
 from webhook.facts.subject import Subject
-from webhook.problem import Problem
-from webhook.wording import did_you_mean
+from webhook.facts.view import ClusterView
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted, did_you_mean
+from webhook.typed.collections import Items
+from webhook.yamltext.placeholders import is_placeholder
+
+INACTIVE: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/inactive",
+    title="The ClusterQueue of a job is active.",
+    why="A single flavor, topology or admission check that is missing makes all of it inactive.",
+    function="inactiveReason",
+    issues=("https://github.com/headlamp-k8s/plugins/issues/1191",),
+)
+WAIT: Final = "wait, ask the owner of the queue, or use another queue"
+
+
+def inactive_queue_problem(place: QueuePlace, queue: QueueFields, cause: str) -> Problem:
+    """Return the problem of a job whose ClusterQueue is inactive for a cause."""
+    message = f"leads to {place.view.name_with_file(ClusterQueue.gvk, queue.name)}, which is inactive because {cause}"
+    return INACTIVE.problem(place.at, f"{message} (Kueue: ClusterQueue {queue.name} is inactive)", WAIT)
+
+
+def causes_of_inactivity(queue: QueueFields, view: ClusterView) -> Iterator[str]:
+    """Yield the reasons why a ClusterQueue is inactive, as `its ResourceFlavor a100 does not exist
+    (FlavorNotFound)`.
+    """
+    for group in queue.groups:
+        yield from _describe_absent_flavors(group, view)
+    yield from why_checks_keep_queue_inactive(queue, view)
+    for group in queue.groups:
+        yield from _describe_absent_topologies(group, queue, view)
+    if queue.inactive:
+        yield f"its status says {queue.inactive}"
+
+
+def _describe_absent_flavors(group: QuotaGroup, view: ClusterView) -> Iterator[str]:
+    for name in Items(group.flavors, view.deadline):
+        if view.lacks(ResourceFlavor.gvk, name):
+            yield f"its ResourceFlavor `{name}` does not exist (FlavorNotFound)"
+
+
+def _describe_absent_topologies(group: QuotaGroup, queue: QueueFields, view: ClusterView) -> Iterator[str]:
+    flavors = view.copy_without_missing_objects()
+    for name in Items(group.flavors, view.deadline):
+        topology = flavors.find(ResourceFlavor, name, namespaced=False).spec.topology_name
+        if topology and not may_run_in_other_cluster(queue, view) and view.lacks(Topology.gvk, topology):
+            yield f"Topology `{topology}` of its flavor `{name}` does not exist (TopologyNotFound)"
+
 
 QUEUE_REQUIRED: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/queue-required",
@@ -139,3 +205,133 @@ def _cohort_cycle_problem(place: QueuePlace, queue: QueueFields) -> Problem:
     )
     fix = f"use another queue, or ask the owner of Cohort `{first}` to correct its spec.parentName"
     return COHORT_CYCLE.problem(place.at, message, fix)
+
+
+WAITING_FOR_QUOTA: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/waiting-for-quota",
+    title="The quota that a job asks for is free.",
+    why="Other jobs have it, and the preemption settings of the queue cannot take it back.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go",
+    function="available",
+)
+QUEUE_ORDER: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/queue-order",
+    title="No job waits before another one in a queue with StrictFIFO.",
+    why="A job at the head that cannot be admitted blocks all that come after it.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/queue",
+    issues=(
+        "https://github.com/kubernetes-sigs/kueue/issues/4809",
+        "https://github.com/kubernetes-sigs/kueue/issues/8309",
+    ),
+)
+
+
+def advise_waiting_for_quota(fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest]) -> Iterator[Problem]:
+    """Yield the problem of a job that waits for quota or for other jobs in its queue."""
+    before = _number_of_workloads_before(fitting) if fitting.queue.is_strict else 0
+    now = partial(fitting.tree.available_quota, fitting.node)
+    if before > 0:
+        yield _queue_order_problem(fitting, before)
+    elif not _fits_capacity(wanted, now) and not _may_preemption_free_enough(fitting, wanted):
+        yield _waiting_for_quota_problem(fitting, wanted)
+
+
+def _fits_capacity(wanted: Sequence[PodSetQuotaRequest], capacity: Capacity) -> bool:
+    return all(pods.flavors_with_capacity(capacity) for pods in wanted) and not pod_sets_not_fitting_together(
+        wanted, capacity
+    )
+
+
+def _queue_order_problem(fitting: JobInClusterQueue, before: int) -> Problem:
+    others = counted(before, "workload")
+    message = f"leads to {fitting.queue_as_text()}, whose StrictFIFO order puts the job behind {others}"
+    fix = "wait, use a higher priority, or use a queue with BestEffortFIFO"
+    return QUEUE_ORDER.problem(fitting.place.at, f"{message}, unless the job has a higher priority", fix)
+
+
+def _waiting_for_quota_problem(fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest]) -> Problem:
+    now = partial(fitting.tree.available_quota, fitting.node)
+    short = [pods for pods in wanted if not pods.flavors_with_capacity(now)] or [*wanted]
+    reasons = [reason for pods in short for reason in pods.rejected_flavors(now) if reason.resource]
+    left = "; ".join(_remaining_quota_as_text(fitting, reason) for reason in reasons[:MOST_TOLD])
+    message = (
+        f"{fitting.describe_request(short[0], reasons)}, but {left}" if left else "fits only one pod set at a time"
+    )
+    message = f"{message} {_source_of_usage(fitting)}, and preemption cannot free enough, so the job waits"
+    path, fix = short[0].pod_set.path_in_object(("spec",)), "wait, or use another queue"
+    return WAITING_FOR_QUOTA.problem(path, f"{message} (Kueue: WaitingForQuota)", fix)
+
+
+def _source_of_usage(fitting: JobInClusterQueue) -> str:
+    """Return a text that names the objects from which the usage of a queue is read."""
+    reserved = fitting.place.queues.reserved
+    if reserved is None:
+        return "according to the status of the ClusterQueues"
+    return f"next to {counted(reserved.number_of_workloads_with_quota, 'Workload')} with reserved quota"
+
+
+def _number_of_workloads_before(fitting: JobInClusterQueue) -> int:
+    """Return how many other workloads wait in the same queue."""
+    view = fitting.place.view
+    if fitting.place.queues.reserved is not None:
+        return count_other_waiting_workloads(fitting.subject, fitting.queue.name, view)
+    pending = fitting.queue.pending
+    return 0 if pending is None else pending - is_queued(fitting.subject, view)
+
+
+def _remaining_quota_as_text(fitting: JobInClusterQueue, rejected: RejectedFlavor) -> str:
+    pair = (rejected.flavor, rejected.resource)
+    ever = format_amount_with_resource_name(
+        rejected.resource, fitting.tree.potential_available_quota(fitting.node, pair)
+    )
+    free = format_amount_in_kueue_units(rejected.resource, max(0, rejected.most))
+    return f"flavor `{rejected.flavor}` has {free} of {ever} free now"
+
+
+def _may_preemption_free_enough(fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest]) -> bool:
+    """Return whether preemption of others could free enough, if they have lower priority or borrow."""
+    queue = fitting.queue
+    if queue.preempts_to_borrow:
+        return True
+
+    def freeable_amount(pair: FlavorResource) -> int:
+        used = fitting.tree.usage(fitting.node, pair)
+        left = fitting.tree.available_quota(fitting.node, pair, less_usage=used if queue.preempts_own else 0)
+        nominal = fitting.node.quota(pair).nominal - (0 if queue.preempts_own else used)
+        return max(left, nominal) if queue.reclaims else left
+
+    return (queue.preempts_own or queue.reclaims) and not pod_sets_not_fitting_together(wanted, freeable_amount)
+
+
+PRIORITY_CLASS: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/priority-class",
+    title="The priority classes of a job exist.",
+    why="Without them Kueue creates no Workload.",
+    source="kubernetes-sigs/kueue#3439, kubernetes-sigs/kueue#15171",
+    issues=(
+        "https://github.com/kubernetes-sigs/kueue/issues/3439",
+        "https://github.com/kubernetes-sigs/kueue/pull/14125",
+        "https://github.com/kubernetes-sigs/kueue/issues/15171",
+        "https://github.com/kubernetes-sigs/kueue/pull/15175",
+    ),
+)
+
+_CREATE: Final = "create the class, or correct the name"
+
+
+def validate_priority_classes(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
+    """Yield a missing WorkloadPriorityClass of the job, or a missing PriorityClass of its pods."""
+    metadata = subject.metadata
+    name = metadata.labels.get(PRIORITY, "")
+    if name and not is_placeholder(name) and subject.cluster_view().lacks(WorkloadPriorityClass.gvk, name):
+        yield _priority_class_problem(metadata.path("labels", PRIORITY), "WorkloadPriorityClass", name, _CREATE)
+    for pods in subject.fact("priorities")["classes"]:
+        if pods["absent"] and not name:
+            fix = did_you_mean(pods["nearest"], _CREATE)
+            yield _priority_class_problem(pods["path"], "PriorityClass", pods["name"], fix)
+            return
+
+
+def _priority_class_problem(path: FieldPath | str, kind: str, name: str, fix: str) -> Problem:
+    message = f"names a {kind} that does not exist, so the job waits because Kueue creates no Workload for it"
+    return PRIORITY_CLASS.problem(path, message, fix, name)

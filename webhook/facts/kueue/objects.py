@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster import controllers
 from webhook.cluster.interest import Interest, ObjectScope, interest_in_fields
 from webhook.facts.dra.absent_claims import DOMAINS
-from webhook.facts.dra.class_lookup import CLASS
+from webhook.facts.dra.device_claims_classes import CLASS
 from webhook.facts.dra.inventory import LOOKUPS as DEVICES
 from webhook.facts.dra.pod_claims import TEMPLATE
 from webhook.facts.kinds import NODE, RUNTIME_CLASS
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
-from webhook.facts.train_job_pods.lookups import RUNTIMES
+from webhook.facts.train_job_pods.types import RUNTIMES
 from webhook.facts.view import CONFIG_MAP, NAMESPACES
 
 GROUP: Final = "kueue.x-k8s.io"

@@ -10,14 +10,13 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from webhook.facts.kueue.assignment import Capacity, PodSetQuotaRequest, pod_sets_not_fitting_together
-from webhook.facts.kueue.managed import KueueManagement
+from webhook.facts.kueue.managed import KueueManagement, QueuePlace
 from webhook.facts.kueue.never import JobInClusterQueue, no_matching_flavor_problem
 from webhook.facts.kueue.never_topology_placement import advise_unplaceable_pods, check_placement_together
-from webhook.facts.kueue.not_now_quota_and_order import advise_waiting_for_quota
-from webhook.facts.kueue.place import QueuePlace
+from webhook.facts.kueue.not_now import advise_waiting_for_quota
 from webhook.facts.kueue.workload import build_workload
 from webhook.facts.subject import Subject
-from webhook.problem import MissingObject, Problem
+from webhook.rules.problem import MissingObject, Problem
 
 
 def validate_flavors_and_quota(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001

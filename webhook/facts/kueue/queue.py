@@ -2,29 +2,65 @@
 
 Sources: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go and cohort_webhook.go, after whose
 functions these are named, and the rules of config/components/crd/bases.
+
+Rules of Kueue's webhook for a ClusterQueue whose Workloads try several flavors at a time.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateConcurrentAdmissionPolicy. Only with
+the feature gate ConcurrentAdmission, which is off by default, is anything but a change of the policy refused.
+
+Rules for the annotation of a Workload that adds to its priority.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go ValidateWorkload.
+
+Rules for the admission checks of a ClusterQueue.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateAdmissionChecks.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
+from webhook.apimachinery.names import (
+    USE_KEY,
+    USE_SUBDOMAIN,
+    dns1123_subdomain_errors,
+    qualified_name_errors,
+    qualified_name_fault,
+    subdomain_fault,
+)
+from webhook.apimachinery.paths import FieldPath
+from webhook.facts.kueue.configuration import (
+    CONCURRENT_ADMISSION,
+    PRIORITY_BOOST,
+    is_gate_on,
+    missing_configuration_of_gate,
+)
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
 from webhook.facts.kueue.managed import selects_namespace
+from webhook.facts.kueue.objects import BOOST
 from webhook.facts.kueue.queue_flavors import advise_resource_groups
-from webhook.facts.kueue.queue_quota_lending_borrowing import advise_useless_borrowing_limits
-from webhook.facts.kueue.quota_tree import read_quota_tree
-from webhook.facts.kueue.quota_types import QueueFields, read_cluster_queue
-from webhook.facts.kueue.types import ClusterQueue, FlavorFungibility, LocalQueue, Preemption
+from webhook.facts.kueue.queue_quota import advise_useless_borrowing_limits
+from webhook.facts.kueue.quota_tree import QueueFields, read_cluster_queue, read_quota_tree
+from webhook.facts.kueue.types import (
+    AdmissionCheck,
+    AdmissionChecksStrategy,
+    ClusterQueue,
+    ClusterQueueSpec,
+    FlavorFungibility,
+    LocalQueue,
+    Preemption,
+    Workload,
+)
 from webhook.facts.subject import Subject
-from webhook.name_faults import qualified_name_fault, subdomain_fault
-from webhook.names import USE_KEY, USE_SUBDOMAIN, dns1123_subdomain_errors, qualified_name_errors
-from webhook.paths import FieldPath
-from webhook.placeholders import is_placeholder, is_placeholder_for_name
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
+from webhook.text.wording import change, did_you_mean, either
 from webhook.typed.pods import SelectorRequirement
 from webhook.typed.view import Typed
-from webhook.wording import change, did_you_mean, either
+from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_name
 
 CHOICE: Final = KUEUE_QUEUE.rule(
     "kueue-queue/choice",
@@ -214,3 +250,141 @@ def _check_namespace_not_selected(queue: QueueFields, path: FieldPath, subject: 
         )
         fix = "name another ClusterQueue, or ask the administrator of this one to admit the namespace"
         yield NAMESPACE_NOT_SELECTED.problem(path, message, fix, queue.name)
+
+
+KUEUE_QUEUE_CONCURRENT_ADMISSION: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/concurrent-admission",
+    title=(
+        "A ClusterQueue that tries several flavors at a time has one group of at most 16 flavors, and no strict order."
+    ),
+    why=(
+        "Every Workload gets a variant for each flavor. Kueue asks for it where its feature gate ConcurrentAdmission "
+        "is on, which is off by default, so that its Configuration has to say so."
+    ),
+    function="validateConcurrentAdmissionPolicy",
+)
+
+_POLICY: Final = "concurrentAdmissionPolicy"
+_PREFERRED: Final = "TryPreferredFlavors"
+_MOST_FLAVORS: Final = 16
+
+
+def validate_concurrent_admission(subject: Subject) -> Iterator[Problem]:
+    """Yield the problems that validateConcurrentAdmissionPolicy would report, and changes of the policy."""
+    queue, old = subject.typed(ClusterQueue), subject.typed_old(ClusterQueue)
+    if old and queue.spec.differs(old.spec, _POLICY):
+        message = "cannot change because Workloads were created with the old policy"
+        fix = "restore the old policy, or create another ClusterQueue"
+        yield immutable_field_problem(queue.spec.path(_POLICY), message, fix)
+    if not queue.spec.concurrent_admission_policy:
+        return
+    for broken in _validate_policy(queue.spec):
+        if is_gate_on(CONCURRENT_ADMISSION, subject):
+            yield broken
+        elif missing := missing_configuration_of_gate(CONCURRENT_ADMISSION, subject):
+            yield replace(broken, message="", fix="", found="", missing=missing)
+
+
+def _validate_policy(spec: ClusterQueueSpec) -> Iterator[Problem]:
+    groups = spec.resource_groups
+    if len(groups) != 1:
+        message = f"are given, but {_POLICY} needs exactly one"
+        yield _concurrent_admission_problem(
+            spec.path("resourceGroups"), message, "set one group", f"{len(groups)} groups"
+        )
+    elif (count := len(groups[0].flavors)) > _MOST_FLAVORS:
+        message = (
+            f"are more than the {_MOST_FLAVORS} that are allowed because {_POLICY} is set, and each Workload tries "
+            "all flavors"
+        )
+        yield _concurrent_admission_problem(groups[0].path("flavors"), message, "use fewer flavors", f"{count} flavors")
+    yield from _validate_constraints(spec)
+    if spec.queueing_strategy == "StrictFIFO":
+        message = f"must not be used because {_POLICY} is set"
+        path = spec.path("queueingStrategy")
+        yield _concurrent_admission_problem(path, message, "use BestEffortFIFO", f"`{spec.queueing_strategy}`")
+
+
+def _validate_constraints(spec: ClusterQueueSpec) -> Iterator[Problem]:
+    migration = spec.concurrent_admission_policy.migration
+    constraints, mode = migration.constraints, migration.mode or _PREFERRED
+    name = constraints.last_acceptable_flavor_name
+    if constraints and mode != _PREFERRED:
+        message = f"must not be set because migration.mode is {mode}, which moves no Workload"
+        yield _concurrent_admission_problem(
+            constraints.at, message, f"remove the constraints, or set the mode to {_PREFERRED}"
+        )
+    elif constraints.has("lastAcceptableFlavorName") and name not in spec.flavor_names() and not is_placeholder(name):
+        path, message = constraints.path("lastAcceptableFlavorName"), "is not a flavor of this ClusterQueue"
+        yield _concurrent_admission_problem(
+            path, message, "write the name of a flavor of this ClusterQueue", f"`{name}`"
+        )
+
+
+def _concurrent_admission_problem(path: FieldPath, message: str, fix: str, shown: str = "") -> Problem:
+    return KUEUE_QUEUE_CONCURRENT_ADMISSION.problem(path, message, fix, shown=shown)
+
+
+KUEUE_QUEUE_PRIORITY_BOOST: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/priority-boost",
+    title="The priority boost of a Workload is a whole number.",
+    why=(
+        "Kueue adds it to the priority, where its feature gate PriorityBoost is on. That is asked of its "
+        "Configuration because the gate is off by default."
+    ),
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go",
+    function="ValidateWorkload",
+)
+_BOOST: Final = re.compile(r"[+-]?[0-9]{1,20}")
+_BOOSTS: Final = range(-(2**31), 2**31)
+
+
+def validate_priority_boost(subject: Subject) -> Iterator[Problem]:
+    """Yield the problem of an annotation that is not a signed number, if its feature gate is on."""
+    metadata = subject.typed(Workload).metadata
+    given = metadata.annotations.get(BOOST)
+    if given is None or is_placeholder(given) or (_BOOST.fullmatch(given) and int(given) in _BOOSTS):
+        return
+    path, missing = metadata.path("annotations", BOOST), missing_configuration_of_gate(PRIORITY_BOOST, subject)
+    if is_gate_on(PRIORITY_BOOST, subject):
+        message = "must be a whole number because it is added to the priority"
+        yield KUEUE_QUEUE_PRIORITY_BOOST.problem(
+            path, message, "set a number such as 10 or -10, or remove the annotation", given
+        )
+    elif missing:
+        yield KUEUE_QUEUE_PRIORITY_BOOST.problem(path, missing=missing)
+
+
+CHECK_FLAVOR: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/check-flavor",
+    title="An admission check is for flavors of its ClusterQueue.",
+    why="It would never apply to another flavor.",
+    function="validateAdmissionChecks",
+)
+
+
+def validate_admission_checks(subject: Subject) -> Iterator[Problem]:
+    """Yield flavors of admission checks that the queue does not have (validateAdmissionChecks)."""
+    spec, old = subject.typed(ClusterQueue).spec, subject.typed_old(ClusterQueue)
+    checks, before = spec.admission_checks_strategy, old.spec.admission_checks_strategy
+    if spec.resource_groups and (not old or checks.differs(before, "admissionChecks")):
+        yield from _check_flavors_are_of_queue(checks, spec.flavor_names())
+
+
+def _check_flavors_are_of_queue(checks: AdmissionChecksStrategy, flavors: set[str]) -> Iterator[Problem]:
+    for check in checks.admission_checks:
+        for index, name in enumerate(check.on_flavors):
+            if name not in flavors and not is_placeholder(name):
+                message = "is not a flavor of this ClusterQueue"
+                fix = "write the name of a flavor of this ClusterQueue, or remove the entry"
+                yield CHECK_FLAVOR.problem(check.path("onFlavors", index), message, fix, name)
+
+
+def validate_controller_name_unchanged(subject: Subject) -> Iterator[Problem]:
+    """Yield the problem of a changed controllerName of an AdmissionCheck."""
+    check, before = subject.typed(AdmissionCheck), subject.typed_old(AdmissionCheck)
+    old, new = before.spec.controller_name, check.spec.controller_name
+    if before and old != new:
+        message = f"{change(old, new)} because an AdmissionCheck keeps its controller"
+        fix = f"{f'set `{old}` again' if old else 'remove it'}, or create another AdmissionCheck"
+        yield immutable_field_problem(check.spec.path("controllerName"), message, fix)

@@ -1,4 +1,16 @@
-"""Rules of Kueue for the resource groups of a ClusterQueue or a Cohort: resources, flavors, and their order.
+"""Problems of lists in queue objects that have more or fewer entries than Kueue allows.
+
+Source: the rules of kubernetes-sigs/kueue@ff69552e config/components/crd/bases.
+
+Advice on quota for the portable name `gpu`, which no pod asks for once it is translated.
+
+Source: webhook/facts/gpu/portable.py.
+
+Rules for the resources that a group of a ClusterQueue or a Cohort covers.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateResourceGroups.
+
+Rules of Kueue for the resource groups of a ClusterQueue or a Cohort: resources, flavors, and their order.
 
 Sources: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateResourceGroups, cohort_webhook.go
 and the bounds of config/components/crd/bases.
@@ -9,10 +21,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.apimachinery.names import (
+    USE_KEY,
+    USE_SUBDOMAIN,
+    dns1123_subdomain_errors,
+    qualified_name_errors,
+    qualified_name_fault,
+    subdomain_fault,
+)
+from webhook.apimachinery.paths import FieldPath
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
-from webhook.facts.kueue.queue_covered_resources import advise_no_resources, validate_covered_resources
-from webhook.facts.kueue.queue_raw_gpu import advise_raw_gpu
-from webhook.facts.kueue.queue_too_many_entries import fault_of_count, fix_for_count, too_many_entries_problem
 from webhook.facts.kueue.quota_tree import read_quota_tree
 from webhook.facts.kueue.types import (
     ClusterQueue,
@@ -24,11 +42,91 @@ from webhook.facts.kueue.types import (
 )
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
-from webhook.name_faults import subdomain_fault
-from webhook.names import USE_SUBDOMAIN, dns1123_subdomain_errors
-from webhook.placeholders import is_placeholder_for_name
-from webhook.problem import Problem
-from webhook.wording import counted, did_you_mean
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted, did_you_mean
+from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_name
+
+TOO_MANY: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/too-many",
+    title="Groups, flavors and resources are not more than Kueue takes.",
+    why="The CustomResourceDefinition and the webhook bound them.",
+    function="validateResourceGroups",
+)
+
+
+def too_many_entries_problem(path: FieldPath, message: str, fix: str, shown: str) -> Problem:
+    """Return the problem of a list with more entries than allowed, or with too few."""
+    return TOO_MANY.problem(path, message, fix, shown=shown)
+
+
+def fault_of_count(count: int, most: int) -> str:
+    """Return the fault in the length of a list that must not be empty; "" if there is none."""
+    return "" if 1 <= count <= most else f"are given, but 1 to {most} are allowed"
+
+
+def fix_for_count(count: int, most: int, noun: str) -> str:
+    """Return the fix for a list that has too many entries, or none."""
+    return f"remove {counted(count - most, noun)}" if count else f"add a {noun}"
+
+
+RAW_GPU: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/raw-gpu",
+    title="Quota for GPUs is for the resource of a vendor.",
+    why="Pods cannot ask for `gpu`, so the quota is never used.",
+    refused_by="nobody; the quota is never used",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    fails="silent",
+)
+_RAW: Final = "gpu"
+
+
+def advise_raw_gpu(group: ResourceGroup) -> Iterator[Problem]:
+    """Yield the problem of quota for `gpu`, because pods ask for the resource of a vendor."""
+    if _RAW in group.covered_resources:
+        message = "has quota for `gpu`, but pods ask for GPUs by the resource of a vendor"
+        fix = "cover nvidia.com/gpu or the resource of another vendor"
+        yield RAW_GPU.problem(group.path("coveredResources"), message, fix)
+
+
+RESOURCE_NAME: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/resource-name",
+    title="A covered resource is the name of a resource.",
+    why="Pods cannot ask for another one.",
+    function="validateResourceGroups",
+)
+COVERED_TWICE: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/covered-twice",
+    title="A resource is covered by one group.",
+    why="A resource of a pod is taken from one flavor.",
+    function="validateResourceGroups",
+)
+NO_RESOURCES: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/no-resources",
+    title="A ClusterQueue has a resource group.",
+    why="Without one it admits not even a job without requests.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner",
+)
+
+
+def validate_covered_resources(group: ResourceGroup, before: set[str]) -> Iterator[Problem]:
+    """Yield invalid names of covered resources, and resources that two groups cover."""
+    for index, name in enumerate(group.covered_resources):
+        path = group.path("coveredResources", index)
+        if qualified_name_errors(name) and not is_placeholder(name):
+            message = f"cannot be the name of a resource because {qualified_name_fault(name)}"
+            yield RESOURCE_NAME.problem(path, message, USE_KEY, name)
+        if name in before:
+            message = "is covered twice, but a resource can have quota in only one place"
+            yield COVERED_TWICE.problem(path, message, f"remove one `{name}`", name)
+        before.add(name)
+
+
+def advise_no_resources(spec: ClusterQueueSpec) -> Iterator[Problem]:
+    """Yield the problem of a ClusterQueue that covers no resources."""
+    if not spec.resource_groups:
+        fix = "add a group with coveredResources and flavors"
+        yield NO_RESOURCES.problem(spec.path("resourceGroups"), "is empty, so no job is admitted", fix)
+
 
 FLAVOR_NAME: Final = KUEUE_QUEUE.rule(
     "kueue-queue/flavor-name",

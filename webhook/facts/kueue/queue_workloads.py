@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook import quantity
-from webhook.attributes import JSON
-from webhook.facts.kueue.feature_gates import ELASTIC_JOBS, NON_NEGATIVE, is_gate_on, may_gate_be_on
+from webhook.apimachinery import quantity
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
+from webhook.facts.kueue.configuration import ELASTIC_JOBS, NON_NEGATIVE, is_gate_on, may_gate_be_on
 from webhook.facts.kueue.groups import KUEUE_QUEUE
 from webhook.facts.kueue.job import is_elastic_job
 from webhook.facts.kueue.objects import GROUP
-from webhook.facts.kueue.queue_too_many_entries import fault_of_count, fix_for_count
+from webhook.facts.kueue.queue_flavors import fault_of_count, fix_for_count
+from webhook.facts.kueue.quota import has_quota
 from webhook.facts.kueue.releases import find_kueue_release, max_pod_sets_per_workload
-from webhook.facts.kueue.reservations import has_quota
-from webhook.facts.kueue.workload_types import Workload, WorkloadPodSet, WorkloadSpec
+from webhook.facts.kueue.types import Workload, WorkloadPodSet, WorkloadSpec
 from webhook.facts.subject import Subject
-from webhook.paths import FieldPath
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
+from webhook.text.wording import change, counted
 from webhook.typed.pods import Resources
 from webhook.typed.view import Typed
-from webhook.wording import change, counted
 
 WORKLOAD_POD_SETS: Final = KUEUE_QUEUE.rule(
     "kueue-queue/workload-pod-sets",

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from webhook.apimachinery.releases import Release
 from webhook.cluster import controllers
-from webhook.facts.installed_release import installed_release
+from webhook.facts.assumptions import installed_release
 from webhook.facts.subject import Subject
-from webhook.problem import MissingObject
-from webhook.releases import Release
+from webhook.rules.problem import MissingObject
 
 _MORE_POD_SETS: Final[Release] = (0, 18)  # a Workload has at most 10 pod sets instead of 8
 _MOST_POD_SETS: Final[Release] = (0, 19)  # and 18; kueue#12819

@@ -2,17 +2,33 @@
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/tas_flavorassigner.go. Which nodes could hold the
 pods is a matter of topology_nodes.py.
+
+Computes whether the nodes of a topology could ever hold the pods of one or several pod sets, if nothing else ran.
+
+Kueue adds up what the nodes of each lowest domain have, and places the pod sets of a Workload one after the other, each
+on what those before leave; a group of them in one domain. What is told of several is certain whatever their order: they
+need more of a resource than all nodes that any of them may use have, or there are more pods than these could hold if
+each were as small as the smallest. Other pods on the nodes are not looked at. Source: kubernetes-sigs/kueue@ff69552e
+pkg/cache/scheduler/tas_topology_tree.go addNode and tas_flavor_snapshot.go FindTopologyAssignmentsForFlavor.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
+from typing import Final, TypeAlias
 
-from webhook.facts.kueue.flavors import FlavorFields
+from webhook.facts.kueue.flavors import FlavorFields, NodeCapacity, first_untolerated_taint_of_flavor, read_kueue_nodes
 from webhook.facts.kueue.objects import BOOLEANS, GROUP
 from webhook.facts.kueue.types import Topology
+from webhook.facts.pods.pod_requests import Amounts
 from webhook.facts.view import ClusterView
+from webhook.rules.problem import MissingObject
+from webhook.typed.cluster_objects import Node
+from webhook.typed.collections import Items
 from webhook.typed.pods import PodTemplate
 
 HOSTNAME: Final = "kubernetes.io/hostname"
@@ -85,3 +101,150 @@ def why_topology_does_not_fit(
 def levels_of_flavor(flavor: FlavorFields, view: ClusterView) -> tuple[str, ...]:
     """Return the node labels of a flavor's topology, from the top."""
     return tuple(view.find(Topology, flavor.topology, namespaced=False).spec.labels())
+
+
+Domain: TypeAlias = tuple[str, ...]
+"""The values of the levels of a topology, from the top; () is the whole topology."""
+PODS: Final = "pods"
+_ONE: Final = 1000
+"""One pod, in thousandths."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodPlacement:
+    """Pods to place on the nodes of a flavor: their number and their requests."""
+
+    wish: TopologyRequest
+    flavor: FlavorFields
+    template: PodTemplate
+    count: int
+    requests: Amounts
+
+
+def count_fitting_pods(placed: PodPlacement, view: ClusterView) -> int | None:
+    """Return how many of the pods the topology could hold; None if its nodes are not known."""
+    levels = levels_of_flavor(placed.flavor, view)
+    if not view.is_whole(Node.gvk):
+        view.note_missing(MissingObject(kind=Node.gvk.kind, name=""))
+        return None
+    if not levels:
+        return None
+    domains: Mapping[Domain, int] = {
+        domain: _count_pods_that_fit(leaf, placed.requests)
+        for domain, leaf in _resources_of_lowest_domains(placed, levels, view).items()
+    }
+    wanted = placed.wish
+    if wanted.slice_level in levels and wanted.slice_size > 0:
+        domains = _pods_in_whole_slices(domains, levels.index(wanted.slice_level) + 1, wanted.slice_size)
+    if wanted.required not in levels:
+        return sum(domains.values())
+    return max(_pods_by_upper_domain(domains, levels.index(wanted.required) + 1).values(), default=0)
+
+
+def _resources_of_lowest_domains(
+    placed: PodPlacement, levels: Sequence[str], view: ClusterView
+) -> dict[Domain, Counter[str]]:
+    """Return the resources of the nodes in each lowest domain that may get any of the pods."""
+    leaves: dict[Domain, Counter[str]] = {}
+    for node in read_kueue_nodes(view):
+        domain = tuple(node.labels.get(level, "") for level in levels)
+        if all(domain) and _may_node_take_pods(node, placed, levels[-1] == HOSTNAME):
+            leaves.setdefault(domain, Counter()).update(node.allocatable)
+    return leaves
+
+
+def _may_node_take_pods(node: NodeCapacity, placed: PodPlacement, is_by_host: bool) -> bool:
+    """Return whether a node may get any of the pods; taints and selectors count only if hosts are the lowest level."""
+    if not node.is_open or any(node.labels.get(key) != value for key, value in placed.flavor.labels.items()):
+        return False
+    if node.taints and first_untolerated_taint_of_flavor(node.taints, placed.flavor, placed.template):
+        return not is_by_host
+    selector = placed.template.spec.node_selector
+    return not is_by_host or all(node.labels.get(key) == value for key, value in selector.items())
+
+
+def _count_pods_that_fit(allocatable: Mapping[str, int], requests: Amounts) -> int:
+    """Return how many pods fit into an amount of resources."""
+    asked = {**requests, PODS: _ONE}
+    return min((allocatable.get(name, 0) // value for name, value in asked.items() if value > 0), default=0)
+
+
+def _pods_by_upper_domain(domains: Mapping[Domain, int], depth: int) -> dict[Domain, int]:
+    joined: Counter[Domain] = Counter()
+    for domain, most in domains.items():
+        joined[domain[:depth]] += most
+    return joined
+
+
+def _pods_in_whole_slices(domains: Mapping[Domain, int], depth: int, size: int) -> dict[Domain, int]:
+    """Return the number of pods that fit in whole slices, by the domain that holds a slice."""
+    return {domain: most // size * size for domain, most in _pods_by_upper_domain(domains, depth).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceShortage:
+    """The requested and the available amount of a resource in thousandths, or of pods."""
+
+    resource: str
+    asked: int
+    most: int
+
+
+@dataclass(slots=True)
+class _DomainResources:
+    """The resources of a domain: in thousandths, as pods of the smallest size, and as pods of each pod set alone."""
+
+    amounts: Counter[str] = field(default_factory=Counter)
+    pods: int = 0
+    alone: Counter[int] = field(default_factory=Counter)
+
+
+def missing_node_capacity(placed: Sequence[PodPlacement], level: str, view: ClusterView) -> ResourceShortage | None:
+    """Return what pod sets of one flavor certainly lack, in all nodes or in every domain of a level; None if nothing.
+
+    Args:
+        placed: the pod sets, of the same flavor, each of which fits it alone.
+        level: the level in one domain of which all of them have to be; "" where each may be anywhere.
+        view: the cluster, with its nodes.
+    """
+    asked: Counter[str] = Counter()
+    for pods in placed:
+        asked.update({name: value * pods.count for name, value in pods.requests.items()})
+    shortages: list[ResourceShortage] = []
+    for total in _resources_of_domains(placed, level, view):
+        short = _shortage_of_domain(placed, asked, total)
+        if short is None:
+            return None
+        shortages.append(short)
+    return min(shortages, key=lambda short: (short.asked / max(1, short.most), short.resource), default=None)
+
+
+def _resources_of_domains(placed: Sequence[PodPlacement], level: str, view: ClusterView) -> Iterator[_DomainResources]:
+    """Yield the totals of the domains of a level in which any of the pods may be."""
+    levels = levels_of_flavor(placed[0].flavor, view)
+    depth = levels.index(level) + 1 if level in levels else 0
+    names = {name for pods in placed for name in pods.requests}
+    smallest = {name: min(pods.requests.get(name, 0) for pods in placed) for name in names}
+    of_sets = [_resources_of_lowest_domains(pods, levels, view) for pods in placed]
+    totals: dict[Domain, _DomainResources] = {}
+    domains = [*dict.fromkeys(domain for leaves in of_sets for domain in leaves)]
+    for domain in Items(domains, view.deadline):
+        leaf = reduce(or_, (leaves[domain] for leaves in of_sets if domain in leaves))
+        total = totals.setdefault(domain[:depth], _DomainResources())
+        total.amounts.update(leaf)
+        total.pods += _count_pods_that_fit(leaf, smallest)
+        for at, pods in enumerate(placed):
+            total.alone[at] += _count_pods_that_fit(leaf, pods.requests) if domain in of_sets[at] else 0
+    yield from totals.values()
+
+
+def _shortage_of_domain(
+    placed: Sequence[PodPlacement], asked: Mapping[str, int], total: _DomainResources
+) -> ResourceShortage | None:
+    """Return what one domain lacks for all pods together; None if nothing."""
+    for name in sorted(asked):
+        if asked[name] > total.amounts[name]:
+            return ResourceShortage(name, asked[name], total.amounts[name])
+    count = sum(pods.count for pods in placed)
+    most = min(total.pods, sum(min(pods.count, total.alone[at]) for at, pods in enumerate(placed)))
+    return ResourceShortage(PODS, count, most) if count > most else None

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
+from webhook.apimachinery.paths import FieldPath, path_as_text
+from webhook.apimachinery.releases import release_as_text
 from webhook.facts.check import is_made_by_controller
 from webhook.facts.kueue.configuration import (
     UNSEEN_CONFIGURATION,
@@ -17,6 +19,7 @@ from webhook.facts.kueue.configuration import (
     read_kueue_configuration,
 )
 from webhook.facts.kueue.groups import KUEUE_UNMANAGED
+from webhook.facts.kueue.job_types import pod_templates
 from webhook.facts.kueue.managed import (
     SERVING,
     KueueManagement,
@@ -25,7 +28,6 @@ from webhook.facts.kueue.managed import (
     local_queue_names,
 )
 from webhook.facts.kueue.objects import QUEUE_NAME
-from webhook.facts.kueue.pod_templates import pod_templates
 from webhook.facts.kueue.releases import (
     LABEL_ALONE,
     OLDEST,
@@ -37,12 +39,10 @@ from webhook.facts.kueue.releases import (
 from webhook.facts.kueue.types import LocalQueue
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
-from webhook.paths import FieldPath, path_as_text
-from webhook.problem import Problem
-from webhook.releases import release_as_text
+from webhook.rules.problem import Problem
+from webhook.text.wording import named
 from webhook.typed.objects import Object
 from webhook.typed.ray import RayCluster
-from webhook.wording import named
 
 KIND_NOT_INTEGRATED: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/kind-not-integrated",

@@ -11,19 +11,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from webhook.attributes import JSON
-from webhook.facts.kueue.configuration import KueueConfiguration, read_kueue_configuration
-from webhook.facts.kueue.feature_gates import (
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
+from webhook.facts.kueue.configuration import (
     DEVICE_CLAIMS,
     EXTENDED_CLAIMS,
     NO_CLAIMS_WITHOUT,
+    KueueConfiguration,
     is_gate_on,
     may_gate_be_on,
+    read_kueue_configuration,
 )
-from webhook.facts.kueue.never_claims_and_classes import QuotaDevices, count_claimed_devices, refuse_all_claims
-from webhook.facts.kueue.never_extended_sources import count_extended_resources
+from webhook.facts.kueue.job_types import pod_templates, typed_template
+from webhook.facts.kueue.never_claims import (
+    QuotaDevices,
+    count_claimed_devices,
+    count_extended_resources,
+    refuse_all_claims,
+)
 from webhook.facts.kueue.objects import MIN_PARALLELISM
-from webhook.facts.kueue.pod_templates import pod_templates, typed_template
 from webhook.facts.kueue.types import RuntimeClass
 from webhook.facts.pods.pod_requests import (
     Amounts,
@@ -39,10 +45,9 @@ from webhook.facts.pods.pod_requests import (
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
-from webhook.paths import FieldPath
-from webhook.problem import MissingObject
+from webhook.rules.problem import MissingObject
+from webhook.typed.cluster_objects import LimitRange
 from webhook.typed.collections import Items
-from webhook.typed.limit_ranges import LimitRange
 from webhook.typed.objects import Object
 from webhook.typed.pods import Container, PodTemplate
 from webhook.workloads.podsets import PodSet

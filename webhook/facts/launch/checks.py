@@ -1,4 +1,6 @@
-"""The checks of what launchers start: processes, nodes, ranks and variables, in each kind that makes pods.
+"""What the command of a TrainJob starts, merged with its runtime, and where the command stands.
+
+The checks of what launchers start: processes, nodes, ranks and variables, in each kind that makes pods.
 
 Jobs of the Training Operator and TrainJobs have rules of their own about numbers that their operators set; here they
 are asked what those leave open.
@@ -7,28 +9,75 @@ are asked what those leave open.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
+from webhook.apimachinery.paths import get
 from webhook.facts.check import Check
+from webhook.facts.command_lines.command import LaunchedProgram, cached_launch_of_json, launch_of_json
 from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.kinds import TRAIN_JOB
-from webhook.facts.launch import mpi_ranks_and_slots, pods_and_nodes, processes, ranks, trainers, variables
+from webhook.facts.launch import nodes_and_ranks, owners, processes_and_slots
 from webhook.facts.launch.member import (
     LaunchedContainer,
     PodsTrainingTogether,
+    PyTorchJob,
     may_run_launcher,
     read_launched_containers,
 )
+from webhook.facts.launch.nodes_and_ranks import MORE_NODES_THAN_PODS
 from webhook.facts.launch.owners import owners_of_variables, task_by_host_variable
-from webhook.facts.launch.pods_and_nodes import MORE_NODES_THAN_PODS
-from webhook.facts.launch.train_jobs import check_launch_of_train_job
-from webhook.facts.launch.types import PyTorchJob
 from webhook.facts.subject import Subject
-from webhook.facts.volcano_objects import kinds
+from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
+from webhook.facts.train_job_pods.train_job_and_runtime_fields import changes_more_than_suspend
+from webhook.facts.volcano_objects import types
 from webhook.facts.volcano_objects.types import JobSpec
-from webhook.paths import get
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 from webhook.typed.collections import Items
+
+
+def check_launch_of_train_job(subject: Subject) -> Iterator[Problem]:
+    """Check the nodes and ranks of a TrainJob, merged with its runtime; other rules compare its processes."""
+    job = subject.once(merge_train_job)
+    if not job.runtime.is_found or job.node_container is None or not changes_more_than_suspend(subject):
+        return
+    for each in _check_command_of_train_job(job, launch_of_training_container(subject)):
+        yield replace(each, path=place_of_launcher_options(subject))
+
+
+def _check_command_of_train_job(job: MergedTrainJob, started: LaunchedProgram) -> Iterator[Problem]:
+    """Report what is wrong with the command of a TrainJob, wherever that stands."""
+    if job.plugin == "torch":
+        member = LaunchedContainer(pod_set="", path=(), launch=started, pods=job.number_of_nodes)
+        together = PodsTrainingTogether(
+            pods=job.number_of_nodes, is_one=True, is_alone=False, is_ranked=True, index="PET_NODE_RANK"
+        )
+        yield from nodes_and_ranks.check_launcher_nodes_match_pods((member,), together)
+    elif job.plugin == "mpi" and job.processes.count:
+        counts = (replicated.parallelism for replicated in job.replicated_jobs if replicated.name == "node")
+        hosts = sum(counts) + job.runtime.spec.ml_policy.mpi.run_launcher_as_node
+        yield from processes_and_slots.check_command_against_hostfile(
+            started, (), hosts, job.processes.count, job.object.reading.deadline
+        )
+
+
+def launch_of_training_container(subject: Subject) -> LaunchedProgram:
+    """Return what the command of the container that trains starts."""
+    node = subject.once(merge_train_job).node_container
+    return cached_launch_of_json({} if node is None else node.json, subject)
+
+
+def place_of_launcher_options(subject: Subject) -> str:
+    """Say where the launcher and its options stand: in the command or the arguments, of the TrainJob or of the
+    runtime.
+    """
+    job = subject.once(merge_train_job)
+    said = "command"
+    if job.node_container is not None and job.node_container.args:
+        by_command = launch_of_json({**job.node_container.json, "args": []}, subject.deadline)
+        said = "command" if by_command.by and by_command == launch_of_training_container(subject) else "args"
+    return f"spec.trainer.{said}" if job.trainer.json.get(said) else job.path_for_runtime_problem(is_own=False)
+
 
 _KUBEFLOW: Final = "kubeflow.org"
 _LWS: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
@@ -55,9 +104,9 @@ def warn_of_launch_commands(subject: Subject) -> Iterator[Problem]:
     is_told = subject.group_kind == (_KUBEFLOW, "PyTorchJob")
     for member in listed:
         if not is_told or member.has_claims:  # the number of its resources is what its own rules compare
-            yield from processes.check_processes_match_gpus(member, is_told=is_told)
+            yield from processes_and_slots.check_processes_match_gpus(member, is_told=is_told)
     if subject.group_kind in _OTHERS:
-        yield from trainers.check_trainer_devices_and_nodes(listed, None)
+        yield from processes_and_slots.check_trainer_devices_and_nodes(listed, None)
     else:
         yield from _warn_of_launched_containers(listed, subject)
 
@@ -69,16 +118,16 @@ def _warn_of_launched_containers(listed: Items[LaunchedContainer], subject: Subj
         return
     job = _read_volcano_job(subject)
     together = _pods_training_together(listed, job.plugins if job is not None else (), subject)
-    yield from pods_and_nodes.check_launcher_nodes_match_pods(listed, together)
-    yield from trainers.check_trainer_devices_and_nodes(listed, together)
+    yield from nodes_and_ranks.check_launcher_nodes_match_pods(listed, together)
+    yield from processes_and_slots.check_trainer_devices_and_nodes(listed, together)
     setting = owners_of_variables(job, listed, is_worker_set=subject.group_kind == _LWS)
     for member in listed:
         owned = [name for owner in setting for name in owner.variables_set_in(member)]
         for owner in setting:
-            yield from variables.check_overwritten_variables(member, owner.variables_set_in(member), owner.name)
-        yield from ranks.check_rank_fixed_in_template(member, owned, _name_of_pod_index_variable(subject))
+            yield from owners.check_overwritten_variables(member, owner.variables_set_in(member), owner.name)
+        yield from nodes_and_ranks.check_rank_fixed_in_template(member, owned, _name_of_pod_index_variable(subject))
     if job is not None and job.plugins:
-        yield from mpi_ranks_and_slots.check_ranks_against_task_hosts(
+        yield from processes_and_slots.check_ranks_against_task_hosts(
             listed, task_by_host_variable(job, listed), subject.deadline
         )
 
@@ -90,19 +139,19 @@ def _advise_pytorch_job(listed: Items[LaunchedContainer], subject: Subject) -> I
     spec = subject.typed(PyTorchJob).spec
     has_master = spec.pytorch_replica_specs.get("Master") is not None
     for member in listed:
-        yield from ranks.check_rank_fixed_in_template(
-            member, variables.PYTORCH if has_master else (), "the index of the pod"
+        yield from nodes_and_ranks.check_rank_fixed_in_template(
+            member, owners.PYTORCH if has_master else (), "the index of the pod"
         )
     if spec.elastic_policy is not None:
-        yield from trainers.check_trainer_devices_and_nodes(listed, None)
+        yield from processes_and_slots.check_trainer_devices_and_nodes(listed, None)
         return
     counts = [member.pods for member in listed if member.path[-1:] == (0,)]
     pods = None if None in counts else sum(count or 0 for count in counts)
     together = PodsTrainingTogether(pods=pods, is_one=True, is_alone=False, is_ranked=True, index="RANK")
-    for each in pods_and_nodes.check_launcher_nodes_match_pods(listed, together):
+    for each in nodes_and_ranks.check_launcher_nodes_match_pods(listed, together):
         if each.code != MORE_NODES_THAN_PODS.id:
             yield each
-    yield from trainers.check_trainer_devices_and_nodes(listed, together)
+    yield from processes_and_slots.check_trainer_devices_and_nodes(listed, together)
 
 
 def _pods_training_together(
@@ -131,7 +180,7 @@ def _name_of_pod_index_variable(subject: Subject) -> str:
 
 def _read_volcano_job(subject: Subject) -> JobSpec | None:
     """Return the spec of a job of Volcano, or of the jobs of a template; None for other kinds."""
-    at = kinds.SPECS.get(subject.group_kind)
+    at = types.SPECS.get(subject.group_kind)
     return JobSpec.of(get(subject.object, at), at, subject.reading_context) if at else None
 
 
@@ -139,7 +188,7 @@ CHECKS: Final = (
     Check(
         group="launch",
         run=warn_of_launch_commands,
-        kinds=frozenset((*_OTHERS, *_INDEXED, *_OPERATORS, *kinds.SPECS, _LWS)),
+        kinds=frozenset((*_OTHERS, *_INDEXED, *_OPERATORS, *types.SPECS, _LWS)),
         lookups=LOOKUPS,
         of_made_objects=False,
     ),

@@ -1,4 +1,8 @@
-"""The containers of an object that start training processes, with the GPUs and pods that they do it on.
+"""The kinds that checks of launchers read beside pod templates, with the fields that they read.
+
+The groups of rules of this package, and what the rules of a group have in common.
+
+The containers of an object that start training processes, with the GPUs and pods that they do it on.
 
 One for each container that stays, of each pod set. A TrainJob's are those of its trainer, merged with the runtime.
 """
@@ -10,18 +14,46 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.apimachinery.paths import FieldPath
 from webhook.facts.command_lines.command import LaunchedProgram, cached_launch_of_container, launch_of_container
 from webhook.facts.dra.pod_claims import PodClaim, pod_claims
-from webhook.facts.dra.selected_requests import claim_with_selected_requests
+from webhook.facts.dra.requested_devices import claim_with_selected_requests
 from webhook.facts.gpu.resources import count_gpus_of_resources
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
-from webhook.paths import FieldPath
+from webhook.rules.rule import RuleGroup
 from webhook.typed.collections import Items
+from webhook.typed.fields import Part, Raw, ValueMap
 from webhook.typed.job_sets import JobSet
+from webhook.typed.objects import Object
 from webhook.typed.pods import Container
 from webhook.typed.ray import RayJob
+from webhook.typed.view import Typed
 from webhook.workloads.podsets import PodSet
+
+
+class PyTorchJobSpec(Typed):
+    """kubeflow.org PyTorchJobSpec."""
+
+    elastic_policy = Raw()
+    pytorch_replica_specs = ValueMap()
+
+
+class PyTorchJob(Object):
+    """kubeflow.org PyTorchJob."""
+
+    gvk = GroupVersionKind("kubeflow.org", "v1", "PyTorchJob")
+    spec = Part(PyTorchJobSpec)
+
+
+LAUNCH: Final = RuleGroup(
+    "launch",
+    source="pytorch/pytorch 010929fd torch/distributed/run.py",
+    level="warn",
+    fails="waiting",
+)
+"""What launchers start in the pods of any kind, and what is probably not meant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

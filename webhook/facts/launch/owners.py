@@ -1,4 +1,10 @@
-"""Who sets variables in the containers of an object besides its author: plugins of Volcano, and LeaderWorkerSet.
+"""Variables by which the pods of a training find each other: those that a controller sets itself, and fixed ones.
+
+Sources: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework pytorch.go and tensorflow.go
+OnPodCreate, which append theirs, of which the last counts; kubernetes-sigs/lws@060ab4da pkg/utils/pod/pod_utils.go
+addEnvVarsIfNotExists, which puts its own first and leaves out others of their names.
+
+Who sets variables in the containers of an object besides its author: plugins of Volcano, and LeaderWorkerSet.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework OnPodCreate of pytorch, which
 does nothing without a master, and of tensorflow, which does nothing for a single pod.
@@ -10,10 +16,33 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.facts.launch import variables
-from webhook.facts.launch.member import LaunchedContainer
+from webhook.facts.launch.member import LAUNCH, LaunchedContainer
 from webhook.facts.volcano_objects.defaults import NEED_SERVICE
 from webhook.facts.volcano_objects.types import JobSpec
+from webhook.rules.problem import Problem
+
+OPERATOR_VARIABLE: Final = LAUNCH.rule(
+    "launch/operator-variable",
+    title="A container does not set the variables of its controller.",
+    why="The controller sets them itself in every pod, and what the container says of them is ignored.",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
+    function="OnPodCreate",
+    severity="low",
+    fails="silent",
+)
+
+PYTORCH: Final = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
+TENSORFLOW: Final = ("TF_CONFIG",)
+LEADER_WORKER_SET: Final = ("LWS_LEADER_ADDRESS", "LWS_GROUP_SIZE", "LWS_WORKER_INDEX")
+
+
+def check_overwritten_variables(member: LaunchedContainer, owned: Collection[str], owner: str) -> Iterator[Problem]:
+    """Report variables of a container that its controller overwrites."""
+    for name in owned:
+        if name in member.env:
+            message = f"sets variable {name}, but this value is ignored because {owner} sets the variable too"
+            yield OPERATOR_VARIABLE.problem(member.path, message, f"remove {name}")
+
 
 _WITH_SERVICE: Final = frozenset(("svc", *NEED_SERVICE))
 
@@ -36,7 +65,7 @@ def owners_of_variables(
 ) -> tuple[VariableOwner, ...]:
     """Return the owners of an object's variables: plugins of a job of Volcano, or LeaderWorkerSet."""
     if is_worker_set:
-        return (VariableOwner(variables=variables.LEADER_WORKER_SET, name="LeaderWorkerSet"),)
+        return (VariableOwner(variables=LEADER_WORKER_SET, name="LeaderWorkerSet"),)
     return tuple(_variable_owners_of_plugins(job, members)) if job is not None else ()
 
 
@@ -53,8 +82,8 @@ def task_by_host_variable(job: JobSpec, members: Sequence[LaunchedContainer]) ->
 def _variable_owners_of_plugins(job: JobSpec, members: Sequence[LaunchedContainer]) -> Iterator[VariableOwner]:
     names = {member.pod_set for member in members}
     if "pytorch" in job.plugins and (tasks := job.tasks_by_role("pytorch"))["master"] in names:
-        everywhere = [name for name in variables.PYTORCH if name != "RANK"]
+        everywhere = [name for name in PYTORCH if name != "RANK"]
         yield VariableOwner(variables=everywhere, name="the plugin pytorch")
         yield VariableOwner(variables=("RANK",), name="the plugin pytorch", pod_sets=(tasks["master"], tasks["worker"]))
     if "tensorflow" in job.plugins and (len(names) > 1 or any((member.pods or 2) > 1 for member in members)):
-        yield VariableOwner(variables=variables.TENSORFLOW, name="the plugin tensorflow")
+        yield VariableOwner(variables=TENSORFLOW, name="the plugin tensorflow")

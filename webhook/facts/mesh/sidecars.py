@@ -1,8 +1,12 @@
-"""Jobs whose pods get the sidecar of Istio as an ordinary container: it keeps running, and the job never completes.
+"""The groups of rules of this package, and what the rules of a group have in common.
+
+Jobs whose pods get the sidecar of Istio as an ordinary container: it keeps running, and the job never completes.
 
 As a native sidecar it ends with the pod; whether Istio adds it so is what a site says, in the param of the policy.
 Which pods get one: istio/istio@00af2c5549d5 pkg/kube/inject/inject.go injectRequired. Which namespaces ask for it is
 for the bindings of the policy to say, as for the selectors of Istio's own webhooks.
+
+The checks of sidecars that outlive a job.
 """
 
 from __future__ import annotations
@@ -10,15 +14,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.facts.check import Check
 from webhook.facts.kinds import TRAIN_JOB
-from webhook.facts.mesh.groups import MESH
 from webhook.facts.subject import Subject
-from webhook.problem import Problem
+from webhook.facts.train_job_pods.types import RUNTIMES
+from webhook.rules.problem import Problem
+from webhook.rules.rule import RuleGroup
 from webhook.typed.collections import Items
 from webhook.typed.objects import Metadata
 from webhook.typed.pods import Container, PodTemplate
 from webhook.typed.ray import RayJob, RayJobSpec
 from webhook.typed.view import ReadingContext
+
+MESH: Final = RuleGroup(
+    "mesh",
+    source="istio/istio 00af2c5549d5 pkg/kube/inject/inject.go",
+    level="warn",
+    fails="waiting",
+)
+"""Sidecars that outlive the containers of a job."""
 
 SIDECAR: Final = MESH.rule(
     "mesh/sidecar",
@@ -100,3 +114,6 @@ def _decides_about_sidecar(metadata: Metadata) -> bool:
 def _is_or_ends_sidecar(container: Container) -> bool:
     """Return whether a container is a proxy that the pod brings itself, or has a command that ends it."""
     return container.name == "istio-proxy" or any(_ENDS_PROXY in word for word in container.words)
+
+
+CHECKS: Final = (Check(group="mesh", run=advise_sidecar, lookups=RUNTIMES, of_made_objects=False),)

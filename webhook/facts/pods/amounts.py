@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from webhook import quantity, wording
-from webhook.attributes import JSON
-from webhook.names import qualified_name_errors
-from webhook.quantity import Quantity
-from webhook.short_texts import cache_for_short_texts
+from webhook.apimachinery import quantity
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.names import qualified_name_errors
+from webhook.apimachinery.quantity import Quantity
+from webhook.text import wording
+from webhook.text.caches import cache_for_short_texts
 
 STANDARD: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
 """The resources that every node has."""

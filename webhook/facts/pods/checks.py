@@ -7,19 +7,12 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.kinds import TRAIN_JOB
-from webhook.facts.pods import (
-    pod_resources,
-    pod_resources_at_pod_level,
-    pod_template,
-    pod_template_affinity,
-    pod_template_labels_and_node_selector,
-    pod_template_tolerations,
-)
+from webhook.facts.pods import pod_resources, pod_resources_at_pod_level, pod_template, pod_template_scheduling
 from webhook.facts.pods.workload_update import validate_template_update
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.virtual_pods import run_check_on_virtual_pods
 from webhook.patch.schema import is_builtin
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 from webhook.typed.pod_parts import POD_RESOURCES, RESOURCES, TEMPLATE
 from webhook.typed.pods import Pod, Resources
 from webhook.workloads.embedded import embedded_objects, holds_objects
@@ -88,12 +81,12 @@ def template_problems(subject: Subject) -> Iterator[Problem]:
         yield from pod_template.validate_pod_user(pod.security_context)
     yield from pod_template.validate_service_account(pod)
     if pod.has("affinity"):
-        yield from pod_template_affinity.validate_affinity(pod.affinity)
-    yield from pod_template_tolerations.validate_tolerations(pod)
+        yield from pod_template_scheduling.validate_affinity(pod.affinity)
+    yield from pod_template_scheduling.validate_tolerations(pod)
     yield from pod_template.validate_scheduling_gates(pod)
-    yield from pod_template_labels_and_node_selector.validate_node_selector_labels(pod)
-    yield from pod_template_labels_and_node_selector.validate_labels(metadata)
-    yield from pod_template_labels_and_node_selector.validate_annotations(metadata)
+    yield from pod_template_scheduling.validate_node_selector_labels(pod)
+    yield from pod_template_scheduling.validate_labels(metadata)
+    yield from pod_template_scheduling.validate_annotations(metadata)
 
 
 CHECKS: Final = (

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from webhook import quantity
-from webhook.attributes import JSON
+from webhook.apimachinery import quantity
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
 from webhook.facts.pods.amounts import HUGE
-from webhook.paths import FieldPath
+from webhook.typed.cluster_objects import LimitRange, LimitRangeItem
 from webhook.typed.collections import Items
-from webhook.typed.limit_ranges import LimitRange, LimitRangeItem
 from webhook.typed.pods import Container, PodSpec, Resources
 
 Amounts: TypeAlias = dict[str, int]

@@ -11,21 +11,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.names import qualified_name_errors, qualified_name_fault
+from webhook.apimachinery.paths import FieldPath
 from webhook.deadline import Deadline
 from webhook.facts.pods import amounts
 from webhook.facts.pods.amounts import HUGE, STANDARD, ResourceName
 from webhook.facts.pods.groups import POD_RESOURCES
-from webhook.name_faults import qualified_name_fault
-from webhook.names import qualified_name_errors
-from webhook.paths import FieldPath
-from webhook.placeholders import is_placeholder, is_placeholder_for_non_text
-from webhook.problem import Problem
-from webhook.problems.rule import Rule
-from webhook.short_texts import cache_for_short_texts
+from webhook.rules.problem import Problem
+from webhook.rules.rule import Rule
+from webhook.text.caches import cache_for_short_texts
 from webhook.typed.collections import Items
 from webhook.typed.pods import Container, PodSpec, Resources
 from webhook.typed.view import ReadingContext
+from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_non_text
 
 RESOURCE_NAME: Final = POD_RESOURCES.rule(
     "pod-resources/resource-name",

@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.deadline import Deadline
 from webhook.facts.pods import amounts
 from webhook.facts.pods.amounts import HUGE
 from webhook.facts.pods.groups import POD_RESOURCES
 from webhook.facts.pods.pod_resources import ResourcesOfPart
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 from webhook.typed.collections import Items
 from webhook.typed.pods import PodSpec
 

@@ -2,24 +2,31 @@
 
 The workload table knows the templates that stand in an object. A TrainJob, itself or inside an object, has none: its
 pods are those of its runtime, merged, which may not be there.
+
+The fact `podSets`: every pod template of an object, how many pods it makes, and what an update does to them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
-from webhook.attributes import JSON
-from webhook.facts.fact import FactResult, Missing
+from webhook.apimachinery import paths
+from webhook.apimachinery.attributes import JSON
+from webhook.cel.types import BOOL, DYN, INT, STRING, list_of
+from webhook.facts.fact import Fact, FactResult, Missing, declare_structure
 from webhook.facts.kinds import POD, TRAIN_JOB
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import merge_train_job, runtime_podsets
+from webhook.facts.train_job_pods.types import RUNTIMES
 from webhook.facts.view import ClusterView
-from webhook.problem import MissingObject
-from webhook.same import IdentityKey
+from webhook.rules.problem import MissingObject
+from webhook.text.caches import IdentityKey
 from webhook.typed.collections import Items
 from webhook.typed.pods import Pod, PodTemplate
 from webhook.typed.view import ReadingContext
+from webhook.workloads import podsets
 from webhook.workloads.embedded import embedded_objects, holds_objects
 from webhook.workloads.podsets import PodSet, group_kind, pod_templates
 from webhook.workloads.table import Table
@@ -87,3 +94,68 @@ def _pod_sets_of_inner_train_jobs(subject: Subject) -> Iterator[PodSets]:
                 for podset in made.all
             ]
             yield PodSets(made.all.of(located), made.missing)
+
+
+POD_SET: Final = declare_structure(
+    "PodSet",
+    name=(STRING, "name of the pod set, as the workload table has it"),
+    path=(STRING, "where the template stands; of a TrainJob `spec.runtimeRef`, where it names the runtime"),
+    template=(DYN, "`{metadata, spec}` as it stands there"),
+    count=(DYN, "pods of one group; null where nobody can know"),
+    groups=(INT, "such groups that the object makes"),
+    pods=(DYN, "count times groups; null where nobody can know"),
+    change=(
+        STRING,
+        (
+            "what becomes of a changed PodSpec: `mutable` (the controller takes it up), `later` (pods that run keep "
+            "theirs) or `immutable` (refused); what is suspended, and may be changed, is mutable"
+        ),
+    ),
+    changed=(BOOL, "whether the update changes the PodSpec"),
+)
+
+
+def _compute_pods_fact(subject: Subject) -> FactResult:
+    listed = subject.once(pod_sets)
+    counted = listed.all
+    if subject.pods != 1:
+        counted = counted.of([replace(podset, count=subject.pods) for podset in listed.all])
+    return FactResult(_pod_sets_as_json(subject, counted), {"": listed.missing} if listed.missing else {})
+
+
+def _pod_sets_as_json(subject: Subject, listed: Items[PodSet]) -> list[JSON]:
+    obj, old = subject.object, subject.attributes.old_object
+    becomes = podsets.change_of_template(obj, old, subject.table)
+    before = {podset.name: podset for podset in pod_templates(old, subject.table, subject.deadline)}
+    return [
+        {
+            "name": podset.name,
+            "path": paths.path_as_text(podset.path),
+            "template": podset.template,
+            "count": podset.count,
+            "groups": podset.groups,
+            "pods": podset.pods,
+            "change": becomes,
+            "changed": podsets.is_template_changed(podset, before.get(podset.name)),
+        }
+        for podset in listed
+    ]
+
+
+FACTS: Final = (
+    Fact(
+        name="podSets",
+        about=(
+            "Every pod template of the object by the workload table; those of a TrainJob come from its runtime, merged."
+        ),
+        examples=(
+            "podSets.all(p, p.pods == null || p.pods <= 64)",
+            'podSets.all(p, !p.changed || p.change != "later")',
+        ),
+        type=list_of(POD_SET.type),
+        structures=(POD_SET,),
+        compute=_compute_pods_fact,
+        lookups=RUNTIMES,
+        expanded={"": "a list of one template, that of the virtual Pod"},
+    ),
+)

@@ -8,13 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from webhook.apimachinery.names import (
+    USE_KEY,
+    USE_SUBDOMAIN,
+    dns1123_label_errors,
+    dns1123_subdomain_errors,
+    forbidden_character_fault,
+    label_fault,
+    qualified_name_errors,
+    qualified_name_fault,
+    subdomain_fault,
+)
 from webhook.facts.pods.groups import POD_TEMPLATE
-from webhook.name_faults import forbidden_character_fault, label_fault, qualified_name_fault, subdomain_fault
-from webhook.names import USE_KEY, USE_SUBDOMAIN, dns1123_label_errors, dns1123_subdomain_errors, qualified_name_errors
-from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 from webhook.typed.pods import Container, PodSecurityContext, PodSpec, SecurityContext
 from webhook.typed.volumes import Volume
+from webhook.yamltext.placeholders import is_placeholder
 
 HOST_USERS: Final = POD_TEMPLATE.rule(
     "pod-template/host-users",

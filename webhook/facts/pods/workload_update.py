@@ -13,7 +13,7 @@ from typing import Final
 
 from webhook.facts.pods.groups import WORKLOAD_UPDATE
 from webhook.facts.subject import Subject
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 from webhook.typed.collections import Items
 from webhook.typed.ray import RayCluster
 

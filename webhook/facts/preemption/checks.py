@@ -9,16 +9,16 @@ from webhook.cluster.interest import interest_in_fields
 from webhook.facts.check import Check
 from webhook.facts.gpu.device_pods import WORKLOADS, check_advice_without_repetitions
 from webhook.facts.kinds import NODE
-from webhook.facts.preemption import preemption, priority_class, spot
+from webhook.facts.preemption import preemption, spot
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 
 _ADVICE: Final = (
     spot.warn_of_spot_toleration_mismatch,
     preemption.warn_of_progress_lost_on_spot_nodes,
     preemption.advise_grace_periods,
-    priority_class.check_priority_classes_exist,
+    preemption.check_priority_classes_exist,
     preemption.advise_preemption_policy,
 )
 _LOOKUPS: Final = (*preemption.LOOKUPS, interest_in_fields(NODE, "metadata.labels", "spec.taints"), NAMESPACES)

@@ -1,4 +1,10 @@
-"""What a job on spot nodes keeps when a node is taken back: another attempt, a smaller world, the time to end."""
+"""What a job on spot nodes keeps when a node is taken back: another attempt, a smaller world, the time to end.
+
+PriorityClasses of workloads with devices: whether they are there, and whether Kueue heeds what they say.
+
+Kueue takes the value of a PriorityClass and not its preemptionPolicy: kubernetes-sigs/kueue@ff69552e
+pkg/util/priority/priority.go GetPriorityFromPriorityClass.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +16,12 @@ from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.device_pods import BATCH, DevicePods, read_device_workload
 from webhook.facts.kinds import PRIORITY_CLASS
 from webhook.facts.kueue.types import ClusterQueue, LocalQueue
-from webhook.facts.preemption.groups import PREEMPTION
 from webhook.facts.preemption.spot import check_checkpoint_outlives_spot_node, selected_spot_nodes
-from webhook.facts.preemption.types import ElasticPolicy, TrainingOperatorJob
+from webhook.facts.preemption.types import PREEMPTION, ElasticPolicy, TrainingOperatorJob
 from webhook.facts.scheduling.priority_classes import PriorityClass, priority_class_name
 from webhook.facts.subject import Subject
-from webhook.problem import Problem
+from webhook.rules.problem import MissingObject, Problem
+from webhook.typed.collections import Items
 from webhook.typed.pods import LifecycleHandler
 
 RESTART: Final = PREEMPTION.rule(
@@ -157,3 +163,31 @@ def _does_queue_preempt(queue: ClusterQueue) -> bool:
     return any(
         policy not in ("", "Never") for policy in (preemption.within_cluster_queue, preemption.reclaim_within_cohort)
     )
+
+
+PREEMPTION_PRIORITY_CLASS: Final = PREEMPTION.rule(
+    "preemption/priority-class",
+    title="The PriorityClasses of a workload with devices exist.",
+    why="The API server refuses every pod of such a workload, long after the workload itself was accepted.",
+    refused_by="the API server, when the pod is created",
+    source="k8s.io/kubernetes v1.36 plugin/pkg/admission/priority/admission.go",
+    function="admitPod",
+    fails="controller",
+)
+
+
+def check_priority_classes_exist(subject: Subject) -> Iterator[Problem]:
+    """Report PriorityClasses that the pods name and that do not exist."""
+    if not subject.once(read_device_workload).device_pods:
+        return
+    for named in Items(subject.fact("priorities")["classes"], subject.deadline):
+        if named["absent"]:
+            near = named["nearest"]
+            message = f"PriorityClass `{named['name']}` does not exist, so the API server refuses the pods"
+            fix = "create the class, or correct the name"
+            if near:
+                fix = f"write `{near}` if that is meant, or create the class"
+            yield PREEMPTION_PRIORITY_CLASS.problem(named["path"], message, fix)
+        elif not named["found"]:
+            missing = MissingObject(kind=PRIORITY_CLASS.kind, name=named["name"])
+            yield PREEMPTION_PRIORITY_CLASS.problem(named["path"], missing=(missing,))

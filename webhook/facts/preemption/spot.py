@@ -12,17 +12,17 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from webhook import yamlfile
+from webhook.apimachinery.paths import FieldPath
 from webhook.facts.command_lines.command import cached_launch_of_container
 from webhook.facts.gpu.device_pods import DevicePods, read_device_workload
 from webhook.facts.pods.node_selection import KEEPS_OUT, NODE_POOLS, is_tolerated
-from webhook.facts.preemption.groups import PREEMPTION
+from webhook.facts.preemption.types import PREEMPTION
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects.types import Job
-from webhook.paths import FieldPath
-from webhook.problem import Problem
-from webhook.typed.nodes import Node
+from webhook.rules.problem import Problem
+from webhook.typed.cluster_objects import Node
 from webhook.typed.pods import Container, NodeSelectorTerm, PodSpec, Taint
+from webhook.yamltext import yamlfile
 
 SPOT_TOLERATION: Final = PREEMPTION.rule(
     "preemption/spot-toleration",

@@ -1,12 +1,25 @@
-"""The kinds that advice on preemption reads, with the fields that it reads."""
+"""The groups of rules of this package, and what the rules of a group have in common.
+
+The kinds that advice on preemption reads, with the fields that it reads.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
+from webhook.rules.rule import RuleGroup
 from webhook.typed.fields import OptionalNumber, Part, PartMap, Text
 from webhook.typed.objects import Object
 from webhook.typed.view import Typed
+
+PREEMPTION: Final = RuleGroup(
+    "preemption",
+    source="https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/",
+    level="warn",
+    fails="disruption",
+)
+"""Workloads with devices whose pods are preempted, by a cloud or by other pods."""
 
 
 class TrainingJobRole(Typed):

@@ -6,24 +6,25 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.check import Check, group_kinds_of_types
-from webhook.facts.sandbox.claim_names import validate_claim_names
-from webhook.facts.sandbox.pool_and_buffer import (
-    validate_pool_template,
-    warn_of_conflicting_pool_sizes,
-    warn_of_limits_without_requests,
-)
-from webhook.facts.sandbox.references import (
+from webhook.facts.sandbox.pools import (
     LOOKUPS,
     validate_batch_pool,
     validate_claim_references,
+    validate_pool_template,
     validate_warm_pool_reference,
+    warn_of_conflicting_pool_sizes,
+    warn_of_limits_without_requests,
 )
-from webhook.facts.sandbox.sandbox import advise_ignored_fields, check_has_template_or_pool
+from webhook.facts.sandbox.sandbox import (
+    advise_ignored_fields,
+    advise_windows,
+    check_has_template_or_pool,
+    validate_claim_names,
+)
 from webhook.facts.sandbox.shard_patches import validate_shard_devices, validate_shard_patches
 from webhook.facts.sandbox.types import BatchSandbox, Pool, Sandbox, SandboxClaim, SandboxTemplate, SandboxWarmPool
-from webhook.facts.sandbox.windows import advise_windows
 from webhook.facts.subject import Subject
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 
 _POD_FIELDS: Final = ("poolRef", "template", "shardPatches")
 _TASK_FIELDS: Final = ("taskTemplate", "shardTaskPatches")

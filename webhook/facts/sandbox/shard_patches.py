@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook import quantity
-from webhook.attributes import JSON
-from webhook.facts.sandbox.groups import SANDBOX, SANDBOX_ADVICE
+from webhook.apimachinery import quantity
+from webhook.apimachinery.attributes import JSON
 from webhook.facts.sandbox.shards import ShardPatchNote, ShardTemplate
-from webhook.facts.sandbox.types import BatchSandbox
+from webhook.facts.sandbox.types import SANDBOX, SANDBOX_ADVICE, BatchSandbox
 from webhook.facts.subject import Subject
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
+from webhook.text.wording import did_you_mean, either
 from webhook.typed.collections import Items
-from webhook.wording import did_you_mean, either
 
 PATCH_TYPE: Final = SANDBOX.rule(
     "sandbox/patch-type",

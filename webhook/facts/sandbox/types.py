@@ -1,4 +1,6 @@
-"""The kinds of OpenSandbox and agent-sandbox, with the fields that checks read.
+"""The groups of rules of this package, and what the rules of a group have in common.
+
+The kinds of OpenSandbox and agent-sandbox, with the fields that checks read.
 
 What stands in a pod template itself is a pod template as any other, and the Pod policies look at it. Sources:
 opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/config/crd/bases, kubernetes-sigs/agent-sandbox@2fd412d5 k8s/crds.
@@ -8,11 +10,27 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.rules.rule import RuleGroup
 from webhook.typed.fields import Number, OptionalNumber, Part, Raw, Text, Values
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodTemplate
 from webhook.typed.view import Typed
+
+SANDBOX: Final = RuleGroup(
+    "sandbox",
+    refused_by="the controller, when it creates the pods",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/batchsandbox_controller.go",
+    fails="controller",
+)
+"""What the controllers of OpenSandbox and agent-sandbox fail on, and what they leave out without a word."""
+SANDBOX_ADVICE: Final = RuleGroup(
+    "sandbox",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/batchsandbox_controller.go",
+    level="warn",
+    fails="silent",
+)
+"""What is accepted and does not what it says."""
 
 OPENSANDBOX: Final = "sandbox.opensandbox.io"
 AGENTS: Final = "agents.x-k8s.io"

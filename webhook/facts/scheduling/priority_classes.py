@@ -2,6 +2,8 @@
 
 The plugin Priority of the API server refuses a pod whose class is not there (k8s.io/kubernetes v1.36
 plugin/pkg/admission/priority), long after the object that makes the pod was accepted. Two classes are always there.
+
+The fact `priorities`: the priority classes that pods name.
 """
 
 from __future__ import annotations
@@ -9,18 +11,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import path_as_text
+from webhook.cel.types import BOOL, STRING, list_of
 from webhook.cluster.interest import interest_in_fields
+from webhook.facts.fact import Fact, FactResult, declare_structure
 from webhook.facts.kinds import PRIORITY_CLASS
-from webhook.facts.pods.pod_sets import template_of
+from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.types import RUNTIMES
 from webhook.facts.view import ClusterView
-from webhook.paths import path_as_text
-from webhook.placeholders import is_placeholder
 from webhook.typed.fields import Text
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodTemplate
 from webhook.workloads.podsets import PodSet
+from webhook.yamltext.placeholders import is_placeholder
 
 LOOKUP: Final = interest_in_fields(PRIORITY_CLASS)
 ALWAYS_THERE: Final = ("system-cluster-critical", "system-node-critical")
@@ -59,3 +64,39 @@ def _priority_classes_as_json(podsets: Iterable[PodSet], subject: Subject, view:
             "absent": not is_there and view.is_whole(PriorityClass.gvk),
             "nearest": near,
         }
+
+
+PRIORITY: Final = declare_structure(
+    "PodPriority",
+    podSet=(STRING, "name of the pod set"),
+    path=(STRING, "where the pods name the class"),
+    name=(STRING, "name of the class"),
+    found=(BOOL, "whether it is there"),
+    absent=(BOOL, "whether it is known not to be there"),
+    nearest=(STRING, "the class that was probably meant"),
+)
+PRIORITIES: Final = declare_structure(
+    "Priorities",
+    classes=(list_of(PRIORITY.type), "PriorityClasses that pods name; those of the system are always there"),
+)
+
+
+def _compute_priorities_fact(subject: Subject) -> FactResult:
+    listed, view = subject.once(pod_sets), subject.cluster_view()
+    return listed.build_fact_result(
+        compute_priorities_fact(listed.all, subject, view.for_fields("classes")),
+        missing=view.missing_objects_by_field(),
+    )
+
+
+FACTS: Final = (
+    Fact(
+        name="priorities",
+        about="The PriorityClasses that the pods of an object name.",
+        examples=("priorities.classes.all(c, !c.absent)",),
+        type=PRIORITIES.type,
+        structures=(PRIORITIES, PRIORITY),
+        compute=_compute_priorities_fact,
+        lookups=(LOOKUP, *RUNTIMES),
+    ),
+)

@@ -1,8 +1,12 @@
-"""The check of versions that are served no more. Which they are is data, removed_versions.yaml.
+"""The groups of rules of this package, and what the rules of a group have in common.
+
+The check of versions that are served no more. Which they are is data, removed_versions.yaml.
 
 An API server refuses such an object before it calls anybody, so that audit, replay and test alone ask: the policy is
 not registered. A cluster may still run an old release, which is why this is a warning. Files that define the version
 themselves, as those of the operator that serves it do, are let be.
+
+The check of versions that no release serves any more.
 """
 
 from __future__ import annotations
@@ -13,11 +17,21 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from webhook import yamlfile
-from webhook.facts.served_versions.groups import SERVED_VERSION
+from webhook.facts.check import Check
 from webhook.facts.subject import Subject
-from webhook.problem import Problem
-from webhook.typed.definitions import CustomResourceDefinition
+from webhook.rules.problem import Problem
+from webhook.rules.rule import RuleGroup
+from webhook.typed.cluster_objects import CustomResourceDefinition
+from webhook.yamltext import yamlfile
+
+SERVED_VERSION: Final = RuleGroup(
+    "served-version",
+    refused_by="the API server, which knows no such kind",
+    source="https://kubernetes.io/docs/reference/using-api/deprecation-guide/",
+    level="warn",
+    fails="create",
+)
+"""Objects in a version of their API that no present release serves."""
 
 REMOVED: Final = SERVED_VERSION.rule(
     "served-version/removed",
@@ -70,3 +84,6 @@ def _is_served_by_given_definition(subject: Subject) -> bool:
     kind = subject.attributes.kind
     definitions = subject.cluster_view().list_typed(CustomResourceDefinition)
     return any(each.serves(kind.group, kind.version, kind.kind) for each in definitions)
+
+
+CHECKS: Final = (Check(group="served-version", run=check_version_is_still_served),)

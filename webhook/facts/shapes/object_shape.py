@@ -1,7 +1,16 @@
-"""Values of the right type that the CustomResourceDefinition of their kind refuses all the same.
+"""The groups of rules of this package, and what the rules of a group have in common.
+
+Values of another type than their field has, which no API server and no controller can decode.
+
+Everything else that is said of an object or a template takes it for decoded, so that these are the only checks that
+are asked where it is not.
+
+Values of the right type that the CustomResourceDefinition of their kind refuses all the same.
 
 What is declared of Trainer's kinds is in values.yaml, of Volcano's in volcano.yaml. A schema is asked after mutating
 webhooks, so Volcano's kinds are judged as its own webhook leaves them.
+
+The checks of values that are not of the types of their fields.
 """
 
 from __future__ import annotations
@@ -10,19 +19,76 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from webhook.attributes import JSON
-from webhook.facts.shapes.groups import OBJECT_SHAPE
-from webhook.facts.shapes.pod_template_shape import POD, problems_of_wrong_types
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath, get
+from webhook.apimachinery.releases import Release
+from webhook.facts.check import Check
+from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.installation import find_trainer_release
-from webhook.facts.train_job_pods.releases import FLUX_AND_MORE, INJECTION, LENGTHS, PATCHES, QUEUES
+from webhook.facts.train_job_pods.releases import (
+    FLUX_AND_MORE,
+    INJECTION,
+    LENGTHS,
+    PATCHES,
+    QUEUES,
+    find_trainer_release,
+)
+from webhook.facts.train_job_pods.types import INSTALLED
 from webhook.facts.volcano_objects.defaults import object_with_defaults
-from webhook.paths import FieldPath
-from webhook.problem import Problem
-from webhook.releases import Release
+from webhook.facts.volcano_objects.types import KINDS as VOLCANO
+from webhook.facts.volcano_objects.types import OF_NAMESPACES
+from webhook.rules.problem import Problem
+from webhook.rules.rule import Rule, RuleGroup
+from webhook.schema import Mismatch
 from webhook.schema.mismatch import described
 from webhook.schema.values import Breach, declarations_of_file
-from webhook.wording import counted, did_you_mean, shown
+from webhook.text.wording import counted, did_you_mean, shown
+from webhook.typed.collections import Items
+
+POD_TEMPLATE_SHAPE: Final = RuleGroup(
+    "pod-template-shape",
+    refused_by="the API server, when the pod is created",
+    source="k8s.io/apimachinery v0.36 pkg/runtime/serializer/json/json.go",
+    fails="controller",
+)
+"""Values of another type than their field has. The types are those of Kubernetes and of the published
+CustomResourceDefinitions (webhook/schema)."""
+OBJECT_SHAPE: Final = RuleGroup(
+    "object-shape",
+    refused_by="the API server, when the object is created",
+    source="k8s.io/apiextensions-apiserver v0.36 pkg/apiserver/validation/validation.go",
+    fails="create",
+)
+
+POD_TEMPLATE_SHAPE_WRONG_TYPE: Final = POD_TEMPLATE_SHAPE.rule(
+    "pod-template-shape/wrong-type",
+    title="Every value of a pod template has the type of its field.",
+    why=(
+        "A Pod is decoded before anything else is looked at. A list where an object belongs, or a number where a "
+        "string belongs, such as the value of an environment variable, makes the controller fail to create the pods. "
+        "The other rules about pods are not evaluated for such a template."
+    ),
+)
+
+POD: Final = frozenset({("", "Pod")})
+
+
+def check_field_types_of_pod_template(subject: Subject) -> Iterator[Problem]:
+    """Report values of a Pod, or of a pod template, that are not of their type."""
+    return problems_of_wrong_types(subject, POD_TEMPLATE_SHAPE_WRONG_TYPE) if subject.mismatches else iter(())
+
+
+def problems_of_wrong_types(subject: Subject, rule: Rule) -> Iterator[Problem]:
+    """Yield a problem of `rule` for every value that has another type than its field, unless it was stored before."""
+    for each in Items(subject.mismatches, subject.deadline):
+        if not _was_same_before(each, subject.old_object):
+            yield rule.problem(each.path, each.message, each.fix)
+
+
+def _was_same_before(mismatch: Mismatch, old: JSON) -> bool:
+    """Return whether the same value stood there before: an object that is stored with it must stay usable."""
+    return old is not None and get(old, mismatch.at) == mismatch.value
+
 
 REQUIRED: Final = OBJECT_SHAPE.rule(
     "object-shape/required",
@@ -198,3 +264,16 @@ def check_field_types_of_object(subject: Subject) -> Iterator[Problem]:
     """Report values that are not of the type of their field, outside pod templates."""
     if subject.group_kind not in POD:
         yield from problems_of_wrong_types(subject, OBJECT_SHAPE_WRONG_TYPE)
+
+
+CHECKS: Final = (
+    Check(group="pod-template-shape", run=check_field_types_of_pod_template, kinds=POD),
+    Check(group="object-shape", run=check_field_types_of_object),
+    Check(
+        group="object-shape",
+        run=check_values_of_trainer_object,
+        kinds=TRAINING_RUNTIMES | {TRAIN_JOB},
+        lookups=(INSTALLED,),
+    ),
+    Check(group="object-shape", run=check_values_of_volcano_object, kinds=VOLCANO, lookups=(OF_NAMESPACES,)),
+)

@@ -7,16 +7,10 @@ from typing import Final
 
 from webhook.facts.check import Check
 from webhook.facts.gpu.device_pods import WORKLOADS, check_advice_without_repetitions
-from webhook.facts.storage import (
-    checkpoints,
-    rolling_updates,
-    shared_memory,
-    sub_paths,
-    volume_claims,
-)
+from webhook.facts.storage import checkpoints, rolling_updates, shared_memory, volume_claims
 from webhook.facts.subject import Subject
 from webhook.facts.view import NAMESPACES
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 
 _ADVICE: Final = (
     volume_claims.validate_claims,
@@ -26,7 +20,7 @@ _ADVICE: Final = (
     rolling_updates.advise_rolling_updates,
     shared_memory.advise_shared_memory,
     shared_memory.validate_shared_memory_limits,
-    sub_paths.advise_sub_paths,
+    checkpoints.advise_sub_paths,
 )
 
 

@@ -6,18 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from webhook.apimachinery.paths import FieldPath
 from webhook.facts.gpu.device_pods import read_device_workload
 from webhook.facts.subject import Subject
-from webhook.facts.volcano_objects import kinds
+from webhook.facts.volcano_objects import types
 from webhook.facts.volcano_objects.types import JobSpec
-from webhook.paths import FieldPath
-from webhook.placeholders import is_placeholder
 from webhook.typed.collections import Items
 from webhook.typed.pods import Container, PodTemplate
 from webhook.typed.view import ReadingContext
 from webhook.typed.volumes import Volume as PodVolume
 from webhook.typed.volumes import VolumeClaimSpec, VolumeMount
 from webhook.workloads.podsets import PodSet
+from webhook.yamltext.placeholders import is_placeholder
 
 
 class Volume(NamedTuple):
@@ -131,7 +131,7 @@ def _volumes_of_volcano_job(podset: PodSet, subject: Subject) -> Iterator[tuple[
 
 
 def _volcano_job_spec_of_object(subject: Subject) -> JobSpec:
-    at = kinds.SPECS.get(subject.group_kind)
+    at = types.SPECS.get(subject.group_kind)
     spec = subject.object
     for step in at or ():
         spec = spec.get(step) or {}

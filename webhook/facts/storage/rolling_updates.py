@@ -12,13 +12,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.facts.gpu.device_pods import read_device_workload
-from webhook.facts.storage.groups import STORAGE
 from webhook.facts.storage.mounts import VolumeMountInObject, read_mounts
-from webhook.facts.storage.types import Deployment, PersistentVolumeClaim, RollingUpdate
+from webhook.facts.storage.types import STORAGE, Deployment, PersistentVolumeClaim, RollingUpdate
 from webhook.facts.subject import Subject
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 
 ROLLING_UPDATE: Final = STORAGE.rule(
     "storage/rolling-update",

@@ -10,18 +10,18 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook import quantity
+from webhook.apimachinery import quantity
+from webhook.apimachinery.paths import FieldPath
 from webhook.facts.command_lines.command import cached_launch_of_container
 from webhook.facts.gpu.device_pods import LAUNCHERS, DevicePods, read_device_workload
 from webhook.facts.gpu.resources import count_gpus_of_resources
-from webhook.facts.storage.groups import STORAGE
+from webhook.facts.storage.types import STORAGE
 from webhook.facts.subject import Subject
-from webhook.paths import FieldPath
-from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 from webhook.typed.fields import Amount
 from webhook.typed.pods import Container
 from webhook.typed.volumes import EmptyDir
+from webhook.yamltext.placeholders import is_placeholder
 
 SHARED_MEMORY: Final = STORAGE.rule(
     "storage/shared-memory",

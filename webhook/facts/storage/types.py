@@ -1,12 +1,26 @@
-"""The kinds of storage that checks look up, with the fields that they read."""
+"""The groups of rules of this package, and what the rules of a group have in common.
+
+The kinds of storage that checks look up, with the fields that they read.
+"""
 
 from __future__ import annotations
 
-from webhook.attributes import GroupVersionKind
+from typing import Final
+
+from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.rules.rule import RuleGroup
 from webhook.typed.fields import OptionalNumber, Part, Raw, Text
 from webhook.typed.objects import Object
 from webhook.typed.view import Typed
 from webhook.typed.volumes import VolumeClaimSpec
+
+STORAGE: Final = RuleGroup(
+    "storage",
+    source="https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes",
+    level="warn",
+    fails="pending",
+)
+"""Volumes of workloads with devices, as their pods can mount them and as their authors count on them."""
 
 
 class VolumeClaimStatus(Typed):

@@ -1,4 +1,20 @@
-"""PersistentVolumeClaims of an object: whether they are there, and whether all of its pods can mount them as they do.
+"""Volumes that are on the disk of one node.
+
+https://kubernetes.io/docs/concepts/storage/volumes/#local
+
+Volumes that pods cannot write to: claims that are ReadOnlyMany, and checkpoints on a read-only volume.
+
+https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes
+
+How many nodes and pods may mount a claim: ReadWriteOnce and ReadWriteOncePod.
+
+https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes
+
+StorageClasses of claims that wait for a volume.
+
+https://kubernetes.io/docs/concepts/storage/storage-classes/
+
+PersistentVolumeClaims of an object: whether they are there, and whether all of its pods can mount them as they do.
 
 How many nodes and pods may mount a volume: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes.
 A claim counts as absent only in the view of a whole cluster; otherwise nobody knows.
@@ -8,18 +24,149 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from typing import Final
 
+from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields
-from webhook.facts.storage.groups import STORAGE
-from webhook.facts.storage.mounts import VolumeMountInObject, read_mounts
-from webhook.facts.storage.read_write_once import validate_access_modes
-from webhook.facts.storage.storage_classes import is_storage_class_absent, missing_storage_class_problem
-from webhook.facts.storage.types import PersistentVolumeClaim, StorageClass
+from webhook.facts.storage.mounts import VolumeMountInObject, number_of_pods_with, read_mounts
+from webhook.facts.storage.types import STORAGE, PersistentVolumeClaim, StorageClass
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
-from webhook.paths import FieldPath
-from webhook.problem import MissingObject, Problem
+from webhook.rules.problem import MissingObject, Problem
+from webhook.typed.volumes import VolumeClaimSpec
+from webhook.yamltext import yamlfile
+from webhook.yamltext.placeholders import is_placeholder
+
+NODE_LOCAL: Final = STORAGE.rule(
+    "storage/node-local",
+    title="Pods on several nodes do not share the disk of one of them.",
+    why="A local volume forces every pod onto its node, and a hostPath is another folder on each node.",
+    source="https://kubernetes.io/docs/concepts/storage/volumes/#local",
+    fails="silent",
+)
+FILE: Final = Path(__file__).with_name("provisioners.yaml")
+
+
+def node_local_problem(path: FieldPath, claim: str = "", pods: int = 0, folder: str = "") -> Problem:
+    """Return the problem of pods that share what is on one node: a claim of a class, or a folder of checkpoints."""
+    if claim:
+        message = f"{claim} is on the disk of one node, so the {pods} pods that use it can run only on that node"
+        return NODE_LOCAL.problem(path, message, "use storage that every node can mount")
+    message = f"checkpoints in `{folder}` are on a hostPath, which is a different folder on each node"
+    fix = "use a volume that every node can mount, unless the path is on a shared file system"
+    return NODE_LOCAL.problem(path, message, fix)
+
+
+def node_local_class_of_claim(claim: VolumeClaimSpec, view: ClusterView) -> str:
+    """Return the class of a claim, if its volumes are on the disks of nodes."""
+    name = claim.storage_class_name
+    return (
+        name
+        if name and view.find(StorageClass, name, namespaced=False).provisioner in _node_local_provisioners()
+        else ""
+    )
+
+
+@cache
+def _node_local_provisioners() -> frozenset[str]:
+    """Return the provisioners of volumes that are on one node, which are read on first use."""
+    (document,) = yamlfile.read(FILE)
+    return frozenset(document.value["node"])
+
+
+READ_ONLY: Final = STORAGE.rule(
+    "storage/read-only",
+    title="A volume for checkpoints can be written.",
+    why="The first checkpoint fails on a read-only volume.",
+    fails="start",
+)
+READ_ONLY_CLAIM: Final = STORAGE.rule(
+    "storage/read-only-claim",
+    title="A ReadOnlyMany claim is mounted read-only.",
+    why=(
+        "Some drivers mount such a volume not at all unless the volume says readOnly, and others read-only, which is "
+        "enough for who only reads."
+    ),
+    level="advice",
+    fails="start",
+)
+
+
+def read_only_problem(mount: VolumeMountInObject, claim: str = "") -> Problem:
+    """Return the problem of pods that write where they cannot: to a claim, or checkpoints to a read-only volume."""
+    if claim:
+        message = f"mounts {claim} for writing, but the claim is ReadOnlyMany, so the mount or the writes may fail"
+        return READ_ONLY_CLAIM.problem(mount.path, message, "set readOnly: true on the volume and its mounts")
+    message = f"checkpoints cannot be written to `{mount.target}` because the volume is read-only"
+    return READ_ONLY.problem(mount.path, message, "remove readOnly from the volume and its mount")
+
+
+READ_WRITE_ONCE_POD: Final = STORAGE.rule(
+    "storage/read-write-once-pod",
+    title="Only one pod mounts a ReadWriteOncePod claim.",
+    why="The scheduler keeps all pods Pending but the first.",
+    source="k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go",
+    function="satisfyReadWriteOncePod",
+)
+READ_WRITE_ONCE: Final = STORAGE.rule(
+    "storage/read-write-once",
+    title="Pods on several nodes do not share a ReadWriteOnce claim.",
+    why="A disk is attached to one node at a time, so pods on a second node wait with a Multi-Attach error.",
+    fails="start",
+)
+
+
+def validate_access_modes(
+    claim: VolumeClaimSpec, who: str, mounting: Sequence[VolumeMountInObject], view: ClusterView
+) -> Iterator[Problem]:
+    """Check that all pods that mount a claim can; a class with volumes on one node says more than the access mode."""
+    modes, path, pods = set(claim.access_modes), mounting[0].volume.path, number_of_pods_with(mounting)
+    writing = [mount for mount in mounting if not (mount.volume.is_read_only or mount.is_read_only)]
+    if modes == {"ReadOnlyMany"} and writing:
+        yield read_only_problem(writing[0], who)
+    if pods < 2:
+        return
+    node = node_local_class_of_claim(claim, view)
+    if modes == {"ReadWriteOncePod"}:
+        message = f"{who} is ReadWriteOncePod, so only 1 of the {pods} pods can start"
+        yield READ_WRITE_ONCE_POD.problem(path, message, "use a ReadWriteMany claim, or one claim for each pod")
+    elif node and "ReadWriteMany" not in modes:
+        yield node_local_problem(path, f"{who} of {view.name_with_file(StorageClass.gvk, node)}", pods)
+    elif modes == {"ReadWriteOnce"} or (modes == {"ReadWriteOnce", "ReadOnlyMany"} and writing):
+        message = f"{who} is ReadWriteOnce, so the {pods} pods that use it must all run on one node"
+        yield READ_WRITE_ONCE.problem(path, message, "use a ReadWriteMany claim, or keep all pods on one node")
+
+
+CLASS_EXISTS: Final = STORAGE.rule(
+    "storage/class-exists",
+    title="The StorageClasses of claims that wait for a volume exist.",
+    why="Nobody makes a volume of a class that does not exist, so the pods stay Pending.",
+    source="https://kubernetes.io/docs/concepts/storage/storage-classes/",
+)
+
+
+def missing_storage_class_problem(
+    who: str, wanted: str, path: FieldPath, view: ClusterView, *, is_created: bool = False
+) -> Problem:
+    """Return the problem of a StorageClass that does not exist; of a claim that is created already, the class cannot be
+    changed.
+    """
+    near = view.nearest(wanted, (known.name for known in view.list_visible(StorageClass)))
+    message = f"{who} asks for StorageClass `{wanted}`, which does not exist, so no volume is created for it"
+    fix = f"write `{near}` if that is meant" if near else "name a StorageClass that exists"
+    if is_created:
+        fix = f"create the claim again with {f'StorageClass `{near}`' if near else 'a StorageClass that exists'}"
+    return CLASS_EXISTS.problem(path, message, fix)
+
+
+def is_storage_class_absent(name: str, view: ClusterView) -> bool:
+    """Return whether the view of a whole cluster has no class of this name."""
+    if not name or is_placeholder(name) or view.find(StorageClass, name, namespaced=False):
+        return False
+    return view.is_whole(StorageClass.gvk)
+
 
 CLAIM_EXISTS: Final = STORAGE.rule(
     "storage/claim-exists",

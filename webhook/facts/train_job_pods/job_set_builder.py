@@ -9,26 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.releases import Release
 from webhook.facts.train_job_pods import plugins
-from webhook.facts.train_job_pods.flux_pods import apply_flux_plugin
-from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
-from webhook.facts.train_job_pods.nodes import count_pods_of_each_job
-from webhook.facts.train_job_pods.plugins import PluginInput
+from webhook.facts.train_job_pods.nodes_and_processes import MergedJobSet, count_pods_of_each_job, predict_processes
+from webhook.facts.train_job_pods.plugins import PluginInput, apply_flux_plugin, upsert_env
 from webhook.facts.train_job_pods.pod_set import (
     ReplicatedJobPods,
     cached_unchanged_job_of_runtime,
     pods_of_replicated_job,
 )
-from webhook.facts.train_job_pods.processes import predict_processes
 from webhook.facts.train_job_pods.releases import IMAGE_EVERYWHERE, KEEPS_CLAIMS, WHOLE_JOBSET
 from webhook.facts.train_job_pods.runtime_reference import ReferencedRuntime
-from webhook.facts.train_job_pods.train_job_ignored_resources import ignored_resources_problem
-from webhook.facts.train_job_pods.train_job_lost_claims import lost_claim_problem
+from webhook.facts.train_job_pods.train_job_patches import ignored_resources_problem, lost_claim_problem
 from webhook.facts.train_job_pods.types import MLPolicy, Trainer, TrainJob
-from webhook.facts.train_job_pods.upsert import upsert_env
-from webhook.releases import Release
-from webhook.same import IdentityKey
+from webhook.text.caches import IdentityKey
 from webhook.typed.pods import Resources
 
 _STEPS: Final = ("trainer", "dataset-initializer", "model-initializer")

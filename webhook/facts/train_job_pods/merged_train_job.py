@@ -1,4 +1,11 @@
-"""A TrainJob merged with its runtime, as Kubeflow Trainer will run it; merged once for each object of a request.
+"""Merges a TrainJob with its runtime, as each release of Kubeflow Trainer does it.
+
+Patches (overlays.py) are merged by 2.2 and older into the jobs of their names, by 2.3 into the whole JobSet, so that an
+unknown name is appended; before that Trainer's webhook refuses it. The jobs keep the order of the runtime. What comes
+of spec.trainer and the plugins is job_set_builder.py's. Sources: kubeflow/trainer@8c0f5059bd51
+pkg/runtime/core/trainingruntime.go mergeRuntimePatches; branches release-2.0 to release-2.3.
+
+A TrainJob merged with its runtime, as Kubeflow Trainer will run it; merged once for each object of a request.
 
 Without the runtime it is what the TrainJob itself carries, and the runtime is missing. Rules of merging are in
 runtime_merge.py, those of counting in processes.py. Knows no rule about what is wrong.
@@ -11,24 +18,33 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from webhook.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.releases import Release
 from webhook.deadline import Deadline
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays
-from webhook.facts.train_job_pods.installation import TrainerInstallation, read_trainer_installation
-from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
-from webhook.facts.train_job_pods.nodes import (
+from webhook.facts.train_job_pods.job_set_builder import build_job_set
+from webhook.facts.train_job_pods.nodes_and_processes import (
+    MergedJobSet,
+    ProcessesPerNode,
     container_named,
     first_node_job,
+    gpu_count,
     node_count,
     resources_that_trainer_counts,
 )
 from webhook.facts.train_job_pods.overlays import PatchLayer, read_patches
-from webhook.facts.train_job_pods.processes import ProcessesPerNode, gpu_count
-from webhook.facts.train_job_pods.runtime_merge import merge_runtime
+from webhook.facts.train_job_pods.releases import WHOLE_JOBSET, TrainerInstallation, read_trainer_installation
 from webhook.facts.train_job_pods.runtime_reference import ReferencedRuntime
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import cached_pruned_object
+from webhook.facts.train_job_pods.train_job_patches import (
+    check_lost_toleration,
+    check_patched_containers_exist,
+    unknown_patched_job_problem,
+    unmergeable_patch_problem,
+)
 from webhook.facts.train_job_pods.types import (
     ClusterTrainingRuntime,
     RuntimeRef,
@@ -38,17 +54,70 @@ from webhook.facts.train_job_pods.types import (
     TrainJobSpec,
 )
 from webhook.facts.view import ClusterView
-from webhook.paths import FieldPath
-from webhook.problem import MissingObject
-from webhook.releases import Release
-from webhook.same import IdentityKey
+from webhook.patch import strategic
+from webhook.rules.problem import MissingObject
 from webhook.schema import decode_object
+from webhook.text.caches import IdentityKey, TwoGenerationCache, json_bytes
 from webhook.typed.collections import Items
 from webhook.typed.job_sets import JobSetSpec, ReplicatedJob
 from webhook.typed.pods import Container
 from webhook.typed.view import ReadingContext
-from webhook.user_cache import TwoGenerationCache, json_bytes
 from webhook.workloads.podsets import PodSet, group_kind
+
+
+def merge_runtime(
+    job: TrainJob, layers: Items[PatchLayer], runtime: ReferencedRuntime, release: Release
+) -> MergedJobSet:
+    """Return the JobSet of a TrainJob with these patches on a runtime."""
+    template, deadline, indexes = runtime.spec.template, job.reading.deadline, strategic.ListIndexes()
+    merged = MergedJobSet(spec=template.spec.json, patched=template.spec)
+    merged.add_labels_and_annotations(template.metadata, ("spec", "runtimeRef"))
+    for layer in layers:
+        merged.add_labels_and_annotations(layer.metadata, layer.metadata.path("annotations"))
+        _merge_layer(merged, layer, runtime, release, deadline, indexes=indexes)
+    merged.spec = _jobs_in_runtime_order(merged.spec, template.spec.json)
+    if merged.spec is not template.spec.json:
+        merged.patched = JobSetSpec(merged.spec, template.spec.at, template.spec.reading)
+    build_job_set(merged, job, runtime, release)
+    return merged
+
+
+def _jobs_in_runtime_order(spec: JSON, own: JSON) -> JSON:
+    """Return the replicated jobs in the runtime's order; new ones are placed with the first."""
+    order = {job.get("name", ""): place for place, job in enumerate(own.get("replicatedJobs", []))}
+    jobs = spec.get("replicatedJobs", [])
+    return {**spec, "replicatedJobs": sorted(jobs, key=lambda job: order.get(job.get("name", ""), 0))} if jobs else spec
+
+
+def _merge_layer(
+    merged: MergedJobSet,
+    layer: PatchLayer,
+    runtime: ReferencedRuntime,
+    release: Release,
+    deadline: Deadline,
+    *,
+    indexes: strategic.ListIndexes,
+) -> None:
+    """Merge one patch; report one that cannot be merged, and leave it out."""
+    jobs = merged.spec.get("replicatedJobs", [])
+    deadline.spend(len(jobs) // 10)
+    jobs_by_name = {job.get("name", ""): job for job in jobs}
+    for overlay in layer.overlays:
+        before = jobs_by_name.get(overlay.name)
+        if before is None:
+            merged.unknown.add((overlay.name, ""))
+            merged.problems.append(unknown_patched_job_problem(overlay, jobs_by_name, runtime, release))
+        else:
+            patched = ReplicatedJob(before, (), overlay.job.reading)
+            merged.problems.extend(check_patched_containers_exist(merged, overlay, patched, runtime))
+            merged.problems.extend(check_lost_toleration(overlay, patched))
+    taken = [overlay.job.json for overlay in layer.overlays if release >= WHOLE_JOBSET or overlay.name in jobs_by_name]
+    if not taken:
+        return
+    try:
+        merged.spec = strategic.merge_patch(merged.spec, {"replicatedJobs": taken}, "JobSetSpec", deadline, indexes)
+    except strategic.UnmergeableError as error:
+        merged.problems.append(unmergeable_patch_problem(layer, runtime, error))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.releases import Release
 from webhook.facts.train_job_pods.releases import PATCHES, TEMPLATES
 from webhook.facts.train_job_pods.types import TargetJob, TrainJob, TrainJobSpec
-from webhook.paths import FieldPath
-from webhook.releases import Release
 from webhook.typed.collections import Items
 from webhook.typed.job_sets import JobSetSpec, ReplicatedJob
 from webhook.typed.objects import Metadata

@@ -1,8 +1,22 @@
-"""Changes of the pods of a TrainJob by Trainer's plugins: variables, ports, volumes and mounts, and commands.
+"""Adds entries to lists of a pod as Trainer does: one with the same key is replaced in its place, others are appended.
+
+Source: kubeflow/trainer@8c0f5059bd51 pkg/apply/apply.go. Lists are never changed; a new one is made.
+
+The command that Trainer builds from `tune run`: the first node, the recipe and its configuration, and paths.
+
+Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/{torch,torchtune}.go and pkg/constants;
+adapters exist since 2.1.
+
+Changes of the pods of a TrainJob by Trainer's plugins: variables, ports, volumes and mounts, and commands.
 
 Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/{torch/torch,jax/jax,xgboost/xgboost,mpi/mpi,
 coscheduling/coscheduling,volcano/volcano}.go EnforceMLPolicy and EnforcePodGroupPolicy, pkg/constants; flux is
 flux_pods.py's. What the alpha feature TrainJobStatus adds is left out.
+
+The changes of pods by the flux plugin of Trainer: an installer, the volumes that it fills, and its entrypoint.
+
+Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/flux/flux.go EnforceMLPolicy and pkg/constants. It
+needs a spec.trainer, and crashes without one.
 """
 
 from __future__ import annotations
@@ -11,21 +25,115 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from webhook.attributes import JSON
-from webhook.facts.train_job_pods.nodes import PORT
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.releases import Release
+from webhook.facts.train_job_pods.nodes_and_processes import PORT, ProcessesPerNode, gpu_count
 from webhook.facts.train_job_pods.pod_set import ReplicatedJobPods
-from webhook.facts.train_job_pods.processes import ProcessesPerNode, gpu_count
-from webhook.facts.train_job_pods.releases import INJECTION
-from webhook.facts.train_job_pods.torchtune_recipe import (
-    ENTRYPOINT,
-    model_of_runtime,
-    overridden_paths,
-    recipe_and_config,
-)
+from webhook.facts.train_job_pods.releases import ADAPTERS, INJECTION
 from webhook.facts.train_job_pods.types import RuntimeSpec
-from webhook.facts.train_job_pods.upsert import upsert_env, upsert_mounts, upsert_port, upsert_volumes
-from webhook.releases import Release
 from webhook.typed.pods import Resources
+
+
+def upsert_env(container: dict[str, Any], env: Sequence[JSON], then: Sequence[JSON] = ()) -> bool:
+    """Add variables, then others (UpsertEnvVars); return whether the others leave the first ones unchanged."""
+    return _upsert_entries(container, "env", env, "name", then)
+
+
+def upsert_mounts(container: dict[str, Any], *mounts: JSON) -> None:
+    """Add volume mounts, each in place of the one with its path (UpsertVolumeMounts)."""
+    _upsert_entries(container, "volumeMounts", mounts, "mountPath")
+
+
+def upsert_volumes(pod: dict[str, Any], *volumes: JSON) -> None:
+    """Add volumes, each in place of the one with its name (UpsertVolumes)."""
+    _upsert_entries(pod, "volumes", volumes, "name")
+
+
+def upsert_port(container: dict[str, Any], port: int) -> None:
+    """Add a port; it replaces the first one with its number, or without a name (UpsertPort)."""
+    made = list(container.get("ports", []))
+    same = (place for place, each in enumerate(made) if each.get("containerPort") == port or "name" not in each)
+    place = next(same, len(made))
+    made[place : place + 1] = [{"containerPort": port}]
+    container["ports"] = made
+
+
+def _upsert_entries(
+    into: dict[str, Any], field: str, added: Sequence[JSON], key: str, then: Sequence[JSON] = ()
+) -> bool:
+    """Add entries in one pass, fast if all are new, because an environment may have hundreds of variables."""
+    before: Sequence[Mapping[str, JSON]] = into.get(field, ())
+    asked, others = _keys_of_entries(added, key), _keys_of_entries(then, key)
+    names = {*asked, *others}
+    is_new = len(names) == len(asked) + len(others) and names.isdisjoint(_keys_of_entries(before, key))
+    if names:
+        into[field] = [*before, *added, *then] if is_new else _entries_with_replacements(before, [*added, *then], key)
+    return is_new or set(others).isdisjoint(asked)
+
+
+def _keys_of_entries(entries: Sequence[Mapping[str, JSON]], key: str) -> list[JSON]:
+    """Return the keys of entries, None for an entry without one."""
+    try:
+        return [each[key] for each in entries]
+    except KeyError:
+        return [each.get(key) for each in entries]
+
+
+def _entries_with_replacements(before: Sequence[Mapping[str, JSON]], added: Sequence[JSON], key: str) -> list[JSON]:
+    """Return entries with added ones: of entries with the same key, the first is replaced and the others stay."""
+    places = {each.get(key): place for place, each in reversed([*enumerate(before)])}
+    made = list(before)
+    for each in added:
+        place = places.setdefault(each.get(key), len(made))
+        made[place : place + 1] = [each]
+    return made
+
+
+ENTRYPOINT: Final = ["tune", "run"]
+MANAGED: Final = ("output_dir", "tokenizer.path", "checkpointer.checkpoint_dir", "tokenizer.merges_file")
+"""Arguments that the runtime manages."""
+_FULL: Final = "full_finetune_distributed"
+
+
+def recipe_and_config(
+    model: str, args: Sequence[str], nodes: int, *, is_single: bool, release: Release
+) -> tuple[str, str]:
+    """Return the recipe and its configuration (getRecipeAndConfig); `is_single` for one device on one node."""
+    quantized = release >= ADAPTERS and is_adapter_quantized(args, release)
+    adapted = release >= ADAPTERS and any("model.lora_attn_modules" in argument for argument in args)
+    if nodes != 1:
+        return _FULL, f"{model}_full_multinode" if nodes > 1 else f"{model}_full"
+    where = "single_device" if is_single else "distributed"
+    if quantized or adapted:
+        suffix = "_qlora" if quantized else "_lora"
+        return f"lora_finetune_{where}", f"{model}{suffix}{'_single_device' if is_single else ''}"
+    return f"full_finetune_{where}", f"{model}_full{'_single_device' if is_single else ''}"
+
+
+def model_of_runtime(runtime: str) -> str:
+    """Return the model of a runtime: `llama3_2/1B` for `torchtune-llama3.2-1b`."""
+    parts = runtime.split("-")
+    return f"{parts[1].replace('.', '_')}/{parts[2].upper()}" if len(parts) == 3 else ""
+
+
+def is_adapter_quantized(args: Sequence[str], release: Release) -> bool:
+    """Return whether adapters are quantized: the argument's value counts since 2.3, its name alone before."""
+    if release < INJECTION:
+        return any("model.quantize_base" in argument for argument in args) and not any(
+            "model.use_dora" in argument for argument in args
+        )
+    return _is_argument_true(args, "model.quantize_base") and not _is_argument_true(args, "model.use_dora")
+
+
+def _is_argument_true(args: Sequence[str], name: str) -> bool:
+    pairs = (argument.partition("=") for argument in args)
+    return any(name in key and equals and value.strip().lower() == "true" for key, equals, value in pairs)
+
+
+def overridden_paths(command: Sequence[str]) -> Iterator[str]:
+    """Yield the paths that the command of the runtime sets (extractOverridesFromRuntime)."""
+    yield from (argument for argument in command if argument.split("=")[0] in MANAGED)
+
 
 _RANK: Final = {"fieldRef": {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
 
@@ -209,3 +317,76 @@ def add_pod_group_metadata(making: PluginInput) -> None:
 
 def _set_metadata_entry(pod_set: ReplicatedJobPods, field: str, name: str, value: str) -> None:
     pod_set.metadata[field] = {**(pod_set.metadata.get(field) or {}), name: value}
+
+
+_IMAGE: Final = "FLUX_VIEW_IMAGE"
+_DEFAULT_IMAGE: Final = "ghcr.io/converged-computing/flux-view-ubuntu:tag-jammy"
+_SHELL: Final = "/bin/bash"
+_CONFIG: Final = "/etc/flux-config"
+
+
+def entrypoint_config_map_name(name: str) -> str:
+    """Return the name of the ConfigMap with the scripts, which is also the name of its volume."""
+    return f"{name}-flux-entrypoint"
+
+
+def apply_flux_plugin(making: PluginInput) -> JSON:
+    """Change the pods as EnforceMLPolicy does; the command becomes an argument of the entrypoint. Return
+    spec.trainer.
+    """
+    trainer, config = making.trainer, entrypoint_config_map_name(making.name)
+    if trainer is None:
+        return trainer
+    command, image = _original_command(making), _installer_image(making)
+    for pod_set in making.pod_sets:
+        if pod_set.name != "node":
+            continue
+        upsert_volumes(pod_set.pod, *_flux_volumes(making.name, config))
+        install, scripts = _volume_mount("flux-install", "/mnt/flux"), _volume_mount(config, _CONFIG, readOnly=True)
+        installer: dict[str, Any] = {
+            "name": "flux-installer",
+            "image": image,
+            "command": [_SHELL, f"{_CONFIG}/init.sh"],
+            "volumeMounts": [install, scripts],
+        }
+        pod_set.init_containers.append(installer)
+        for node in pod_set.node_containers:
+            upsert_mounts(
+                node,
+                install,
+                _volume_mount("spack-install", "/opt/software"),
+                scripts,
+                _volume_mount("flux-curve", "/curve", readOnly=True),
+                _volume_mount("shared-memory", "/dev/shm", readOnly=True),  # noqa: S108 - a path in a pod
+            )
+    others = {name: value for name, value in trainer.items() if name != "args"}
+    return {**others, "command": [_SHELL, f"{_CONFIG}/entrypoint.sh", command]}
+
+
+def _volume_mount(name: str, path: str, **others: bool) -> JSON:
+    return {"name": name, "mountPath": path, **others}
+
+
+def _flux_volumes(name: str, config: str) -> tuple[JSON, ...]:
+    return (
+        {"name": "spack-install", "emptyDir": {}},
+        {"name": "flux-install", "emptyDir": {}},
+        {"name": config, "configMap": {"name": config, "defaultMode": 0o755}},
+        {"name": "shared-memory", "emptyDir": {"medium": "Memory"}},
+        {"name": "flux-curve", "secret": {"secretName": f"{name}-flux-curve", "defaultMode": 0o400}},
+    )
+
+
+def _original_command(making: PluginInput) -> str:
+    """Return the original command as a text (getOriginalCommand)."""
+    asked, node = making.trainer.get("command"), making.node_container
+    own = node.get("command", []) if node else []
+    words = [*(own if asked is None else asked), *(making.trainer.get("args") or [])]
+    return " ".join(words).strip()
+
+
+def _installer_image(making: PluginInput) -> str:
+    """Return the image of the installer, which a variable may name."""
+    own = making.node_container.get("env", []) if making.node_container else []
+    images = [each.get("value", "") for each in (*own, *making.trainer.get("env", [])) if each.get("name") == _IMAGE]
+    return str(images[-1]) if images else _DEFAULT_IMAGE

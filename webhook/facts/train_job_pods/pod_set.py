@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from webhook.attributes import JSON
-from webhook.facts.train_job_pods.nodes import POD, step_of_job
-from webhook.paths import get
-from webhook.same import IdentityKey
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import get
+from webhook.facts.train_job_pods.nodes_and_processes import POD_PATH, step_of_job
+from webhook.text.caches import IdentityKey
 from webhook.typed.job_sets import ReplicatedJob
 from webhook.typed.view import ReadingContext
 
@@ -63,7 +63,7 @@ class ReplicatedJobPods:
     @property
     def is_template_unchanged(self) -> bool:
         """Return whether nothing of it but its replicas was changed."""
-        pod, metadata = get(self.given, POD, {}), get(self.given, (*POD[:-1], "metadata"), {})
+        pod, metadata = get(self.given, POD_PATH, {}), get(self.given, (*POD_PATH[:-1], "metadata"), {})
         own, first = pod.get("containers", []), pod.get("initContainers", [])
         now = self.pod, self.metadata, self.containers, self.init_containers
         return now == (pod, metadata, own, first)

@@ -1,14 +1,25 @@
 """Releases of Kubeflow Trainer with changes. Four forms of patches share one API version; merging differs too.
 
 Sources: kubeflow/trainer branches release-2.0 to release-2.3; master 8c0f5059bd51 for what comes after 2.3.
+
+The installed release of Kubeflow Trainer, which all policies about TrainJobs depend on.
+
+ConfigMap `trainer` of claimgate-system says it once for all of them: the param of the policies about Trainer. What the
+param of another policy says of Trainer itself counts for that policy. Where neither names a release, it is that of
+Trainer's Deployment.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
-from webhook.problem import MissingObject
-from webhook.releases import Release
+from webhook.apimachinery.releases import Release
+from webhook.cluster import controllers
+from webhook.facts.assumptions import TRAINER, ClusterAssumptions, installed_release, read_assumptions
+from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.types import INSTALLED
+from webhook.facts.view import ClusterView
+from webhook.rules.problem import MissingObject
 
 OLDEST: Final[Release] = (2, 0)
 ADAPTERS: Final[Release] = (2, 1)  # torchtune trains adapters
@@ -39,3 +50,39 @@ UNKNOWN_RELEASE: Final = MissingObject(
         "--context"
     ),
 )
+
+
+class TrainerInstallation(NamedTuple):
+    """The release of Trainer, whether anybody names it, and whether it runs with its feature gate for device claims
+    (KEP-2782).
+    """
+
+    release: Release
+    is_named: bool
+    takes_claims: bool
+
+
+def read_trainer_installation(subject: Subject) -> TrainerInstallation:
+    """Return the installed Trainer; call it through `Subject.once`. Raises as `known_to`."""
+    return installation_with_assumptions(subject.cluster_view(), subject.assumptions)
+
+
+def installation_with_assumptions(view: ClusterView, own: ClusterAssumptions) -> TrainerInstallation:
+    """Return the installed Trainer under the assumptions of a policy.
+
+    Raises:
+        LookupFailed: the ConfigMap names no release.
+    """
+    release, takes_claims, place = own.trainer, own.device_claims, INSTALLED.scope
+    if release is None or takes_claims is None:
+        held = view.get(INSTALLED.gvk, place.name, namespace=place.namespace)
+        shared = read_assumptions(held, f"ConfigMap `{place.name}`")
+        release = shared.trainer if release is None else release
+        takes_claims = shared.device_claims if takes_claims is None else takes_claims
+    release = release or installed_release(view, controllers.TRAINER)
+    return TrainerInstallation(release or TRAINER, is_named=release is not None, takes_claims=takes_claims is True)
+
+
+def find_trainer_release(subject: Subject) -> Release:
+    """Return the release of Trainer. Raises as `known_to`."""
+    return subject.once(read_trainer_installation).release

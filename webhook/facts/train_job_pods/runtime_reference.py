@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from webhook.attributes import GroupVersionKind
-from webhook.facts.train_job_pods.lookups import CLUSTER_RUNTIME
-from webhook.facts.train_job_pods.types import RuntimeSpec, TrainingRuntime
+from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.facts.train_job_pods.types import CLUSTER_RUNTIME, RuntimeSpec, TrainingRuntime
 from webhook.typed.collections import Items
 from webhook.typed.job_sets import ReplicatedJob
 

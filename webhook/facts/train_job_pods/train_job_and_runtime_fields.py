@@ -3,6 +3,8 @@
 The fields of each release stand in train_job_and_runtime_fields.yaml.
 
 Knows Trainer's own API only, not the pod and JobSet templates inside it. A null is as good as absent.
+
+Compares the spec of a TrainJob or a runtime before and after an update.
 """
 
 from __future__ import annotations
@@ -15,20 +17,22 @@ from operator import is_
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from webhook import yamlfile
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath, get, path_as_text
+from webhook.apimachinery.releases import Release, parse_release, release_as_text
 from webhook.deadline import Deadline
+from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays
-from webhook.facts.train_job_pods.releases import OLDEST, UNKNOWN_RELEASE
+from webhook.facts.train_job_pods.releases import OLDEST, UNKNOWN_RELEASE, find_trainer_release
 from webhook.facts.view import ClusterView
-from webhook.paths import FieldPath, path_as_text
-from webhook.problem import Problem
-from webhook.problems.rule import Rule
-from webhook.releases import Release, parse_release, release_as_text
-from webhook.same import IdentityKey
+from webhook.rules.problem import Problem
+from webhook.rules.rule import Rule
 from webhook.schema.absence import has_no_null_or_dollar_key
-from webhook.similar_names import nearest_name
-from webhook.wording import did_you_mean
+from webhook.text.caches import IdentityKey
+from webhook.text.similar_names import nearest_name
+from webhook.text.wording import did_you_mean
+from webhook.typed.view import Typed
+from webhook.yamltext import yamlfile
 
 FILE = Path(__file__).with_name("train_job_and_runtime_fields.yaml")
 _FOREVER: Release = (99, 0)
@@ -344,3 +348,28 @@ class _UnknownFieldFinder:
         which, do = ("named as installed", "correct") if self.is_named else ("assumed", "name the installed release in")
         told = f"is not a field of Trainer {release}, which is {which}: {only}, and the API server has kept it"
         return told, f"ask the administrator to {do} `trainer` of ConfigMap `trainer`"
+
+
+def comparable_specs(subject: Subject) -> tuple[Mapping[str, JSON], Mapping[str, JSON]]:
+    """Return the spec now and before, without the fields that the release drops."""
+    return subject.once(_specs_without_ignored_fields)
+
+
+def _specs_without_ignored_fields(subject: Subject) -> tuple[Mapping[str, JSON], Mapping[str, JSON]]:
+    (_, kind), release, deadline = subject.group_kind, find_trainer_release(subject), subject.deadline
+    kept = (without_dropped_fields(each, kind, release, deadline) for each in (subject.object, subject.old_object))
+    now, before = (get(each, ("spec",), {}) for each in kept)
+    return now, before
+
+
+def is_field_changed(name: str, now: Typed, before: Typed) -> bool:
+    """Return whether a field changed (`self == oldSelf`); adding or removing it does not count."""
+    return None not in (now.json.get(name), before.json.get(name)) and now.differs(before, name)
+
+
+def changes_more_than_suspend(subject: Subject) -> bool:
+    """Return whether an update changes more than spec.suspend, because it must always be possible to stop a job."""
+    if subject.old_object is None:
+        return True
+    now, before = comparable_specs(subject)
+    return any(now.get(name) != before.get(name) for name in {**now, **before} if name != "suspend")

@@ -2,6 +2,18 @@
 
 Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go mergeRuntimePatches and
 pkg/runtime/framework/plugins/jobset/jobset.go Validate; branches release-2.0 to release-2.3.
+
+Where resourcesPerNode of a TrainJob has no effect.
+
+Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/jobset/builder.go.
+
+Claims that resourcesPerNode of a TrainJob takes away from its pods.
+
+Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/jobset/builder.go.
+
+Tolerations of the runtime that a patch of a TrainJob replaces.
+
+Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go mergeRuntimePatches.
 """
 
 from __future__ import annotations
@@ -9,17 +21,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.attributes import JSON
-from webhook.facts.train_job_pods.groups import TRAIN_JOB
-from webhook.facts.train_job_pods.merged_job_set import MergedJobSet
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.releases import Release, release_as_text
+from webhook.facts.train_job_pods.nodes_and_processes import MergedJobSet
 from webhook.facts.train_job_pods.overlays import JobOverlay, PatchLayer
 from webhook.facts.train_job_pods.releases import WHOLE_JOBSET
 from webhook.facts.train_job_pods.runtime_reference import ReferencedRuntime
+from webhook.facts.train_job_pods.types import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.patch import strategic
-from webhook.problem import Problem
-from webhook.releases import Release, release_as_text
+from webhook.rules.problem import Problem
+from webhook.text.wording import either
 from webhook.typed.job_sets import ReplicatedJob
-from webhook.wording import either
+from webhook.typed.pods import Resources
 
 PATCHED_JOB: Final = TRAIN_JOB.rule(
     "train-job/patched-job",
@@ -105,3 +118,58 @@ def check_patched_env(overlay: JobOverlay) -> Iterator[Problem]:
             message = f"must not be set because Trainer refuses variables of container `{container.name}` in a patch"
             fix = f"set the variables in {_STEPS[container.name]}"
             yield PATCHED_ENV.problem(container.path("env"), message, fix)
+
+
+IGNORED_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/ignored-resources",
+    title="resourcesPerNode needs a runtime with mlPolicy.",
+    why="Since 2.3 Trainer leaves resourcesPerNode out where the runtime has no mlPolicy.",
+)
+
+
+def ignored_resources_problem(asked: Resources, runtime: ReferencedRuntime, release: Release) -> Problem:
+    """Return the problem of resourcesPerNode under a runtime without mlPolicy."""
+    message = f"is ignored by Trainer {release_as_text(release)} because {runtime} has no mlPolicy"
+    return IGNORED_RESOURCES.problem(asked.at, message, "add an mlPolicy to the runtime")
+
+
+LOST_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/lost-claim",
+    title="resourcesPerNode does not take claims away from the container.",
+    why=(
+        "Before 2.4 Trainer rebuilds the resources of the container without its claims. The pods get devices that no "
+        "container sees."
+    ),
+    source="https://github.com/kubeflow/trainer/pull/4027",
+)
+
+
+def lost_claim_problem(claim: str, asked: Resources, runtime: ReferencedRuntime, release: Release) -> Problem:
+    """Report that resourcesPerNode drops a claim of the runtime (kubeflow/trainer#4027)."""
+    message = (
+        f"makes Trainer {release_as_text(release)} leave out claim `{claim}` from the resources of container "
+        "`node`, so the "
+        "container cannot use the devices of the claim"
+    )
+    return LOST_CLAIM.problem(asked.at, message, f"remove resourcesPerNode, and set the resources in {runtime}")
+
+
+LOST_TOLERATION: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/lost-toleration",
+    title="A patch with tolerations repeats those of the runtime.",
+    why="Tolerations have no merge key, so a patch replaces all of them.",
+    fails="pending",
+)
+
+
+def check_lost_toleration(overlay: JobOverlay, before: ReplicatedJob) -> Iterator[Problem]:
+    """Yield tolerations of the runtime that a patch replaces, because tolerations have no merge key."""
+    if not overlay.pod.has("tolerations"):
+        return
+    kept = {toleration.key for toleration in overlay.pod.tolerations}
+    for lost in before.pod.tolerations:
+        if lost.key not in kept and "" not in kept:
+            of = f"for `{lost.key}`" if lost.key else "for every key"
+            message = f"replaces the whole list, so the runtime's toleration {of} is lost"
+            fix = "add that toleration to the patch too, if the pods need it"
+            yield LOST_TOLERATION.problem(overlay.pod.path("tolerations"), message, fix)

@@ -1,7 +1,13 @@
-"""The kinds of Kubeflow Trainer, with the fields that checks read: TrainJobs and the runtimes that they name.
+"""The objects that facts about TrainJobs look up in the cluster.
+
+The groups of rules of this package.
+
+The kinds of Kubeflow Trainer, with the fields that checks read: TrainJobs and the runtimes that they name.
 
 What a release does not have is dropped before (fields.py). Source: kubeflow/trainer pkg/apis/trainer/v1alpha1, branches
 release-2.0 to release-2.3, and 8c0f5059bd51.
+
+The groups of rules of this package.
 """
 
 from __future__ import annotations
@@ -9,14 +15,70 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Final
 
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.cluster import controllers
+from webhook.cluster.interest import Interest, ObjectScope, interest_in_fields
 from webhook.facts.kinds import TRAINER
-from webhook.facts.train_job_pods.lookups import CLUSTER_RUNTIME, RUNTIME
+from webhook.facts.view import CONFIG_MAP, NAMESPACES
+from webhook.rules.rule import RuleGroup
 from webhook.typed.fields import Labels, Names, OptionalNumber, Part, Parts, Raw, Text, Texts, Truth
 from webhook.typed.job_sets import JobSetTemplate
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodClaim, PodTemplate, Resources, Variable
 from webhook.typed.view import Typed
+
+CLUSTER_RUNTIME: Final = GroupVersionKind(TRAINER, "v1alpha1", "ClusterTrainingRuntime")
+RUNTIME: Final = GroupVersionKind(TRAINER, "v1alpha1", "TrainingRuntime")
+INSTALLED: Final = Interest(
+    CONFIG_MAP, frozenset(("data",)), scope=ObjectScope(namespace="claimgate-system", name="trainer")
+)
+"""The param of policies/trainer, which names the installed Trainer."""
+RUNTIMES: Final = (
+    *(interest_in_fields(each, "metadata.labels", "spec") for each in (CLUSTER_RUNTIME, RUNTIME)),
+    NAMESPACES,
+    INSTALLED,
+    controllers.TRAINER.deployment_interest,
+)
+"""The runtimes, which facts about pods need."""
+
+TRAIN_JOB: Final = RuleGroup(
+    "train-job",
+    refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/webhooks, pkg/runtime/framework/plugins and manifests/base/crds",
+    fails="create",
+    refused_on_updates="pkg/webhooks/trainjob_webhook.go ValidateUpdate",
+    updates_of=("TrainJob",),
+)
+"""Rules of the API server, Kubeflow Trainer and its plugins for TrainJobs, and settings that do not do what they seem
+to.
+"""
+TRAIN_JOB_ADVICE: Final = RuleGroup(
+    "train-job",
+    refused_by="nobody",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/webhooks, pkg/runtime/framework/plugins and manifests/base/crds",
+    level="warn",
+    fails="silent",
+)
+TRAINING_RUNTIME: Final = RuleGroup(
+    "training-runtime",
+    refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
+    source=(
+        "kubeflow/trainer@8c0f5059bd51 pkg/webhooks/trainingruntime_webhook.go, pkg/runtime/framework/plugins and "
+        "manifests/base/crds"
+    ),
+    fails="create",
+)
+"""Rules for runtimes; some of them are also reported for TrainJobs on the runtime."""
+TRAINING_RUNTIME_ADVICE: Final = RuleGroup(
+    "training-runtime",
+    refused_by="nobody",
+    source=(
+        "kubeflow/trainer@8c0f5059bd51 pkg/webhooks/trainingruntime_webhook.go, pkg/runtime/framework/plugins and "
+        "manifests/base/crds"
+    ),
+    level="warn",
+    fails="silent",
+)
 
 PLUGINS: Final = ("torch", "mpi", "flux", "jax", "xgboost")
 """The machine learning policies of runtimes."""
@@ -206,3 +268,12 @@ class ClusterTrainingRuntime(TrainingRuntime):
     """trainer.kubeflow.org ClusterTrainingRuntime."""
 
     gvk = CLUSTER_RUNTIME
+
+
+TRAIN_JOB_CHANGES: Final = RuleGroup(
+    "train-job-changes",
+    refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
+    source="kubeflow/trainer@8c0f5059bd51 manifests/base/crds and pkg/runtime/framework/plugins/jobset/jobset.go",
+    fails="create",
+    refused_on_updates="pkg/webhooks/trainjob_webhook.go ValidateUpdate, manifests/base/crds, the rules about oldSelf",
+)

@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from webhook.attributes import POD
+from webhook.apimachinery.attributes import POD
+from webhook.apimachinery.paths import FieldPath, get, parse_path, path_as_text
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.flux_pods import entrypoint_config_map_name
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
-from webhook.facts.train_job_pods.nodes import is_trainer_job
-from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
-from webhook.paths import FieldPath, get, parse_path, path_as_text
-from webhook.problem import Problem
+from webhook.facts.train_job_pods.nodes_and_processes import is_trainer_job
+from webhook.facts.train_job_pods.plugins import entrypoint_config_map_name
+from webhook.facts.train_job_pods.train_job_and_runtime_fields import changes_more_than_suspend
+from webhook.rules.problem import Problem
 from webhook.typed.collections import Items
 from webhook.typed.job_sets import ReplicatedJob
 from webhook.workloads.podsets import PodSet

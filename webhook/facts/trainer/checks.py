@@ -1,27 +1,34 @@
-"""The checks of Kubeflow Trainer's kinds."""
+"""Checks the pods that a TrainJob gets from its runtime by the API server's rules: claims, volumes and images.
+
+Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation. The pods stand nowhere in the TrainJob: a problem of the
+pods of the runtime itself is told where the TrainJob names the runtime, another where it has its patches.
+
+The checks of Kubeflow Trainer's kinds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Final
 
+from webhook.apimachinery.releases import Release
 from webhook.facts.check import Check
 from webhook.facts.dra.pod_claims import LOOKUPS as DEVICES
+from webhook.facts.jobset.job_set_policies import claim_template_names
 from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
 from webhook.facts.pods.checks import validate_pod_resources
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.installation import find_trainer_release, read_trainer_installation
-from webhook.facts.train_job_pods.lookups import INSTALLED
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
-from webhook.facts.train_job_pods.spec_changes import changes_more_than_suspend
+from webhook.facts.train_job_pods.releases import find_trainer_release, read_trainer_installation
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import (
     FieldRules,
+    changes_more_than_suspend,
     check_fields_exist_in_release,
     is_of_older_release,
 )
-from webhook.facts.train_job_pods.types import TrainingRuntime
+from webhook.facts.train_job_pods.types import INSTALLED, TrainingRuntime
 from webhook.facts.train_job_pods.virtual_pods import run_check_on_virtual_pods
 from webhook.facts.trainer import (
     train_job,
@@ -29,58 +36,99 @@ from webhook.facts.trainer import (
     train_job_claims,
     train_job_gang,
     train_job_launcher,
-    train_job_managed_by,
-    train_job_mpi_worker_images_and_commands,
-    train_job_nodes,
-    train_job_patch_managers_and_overrides,
     train_job_processes_and_gpus,
-    train_job_runtime,
     train_job_steps,
-    train_job_volcano_queue_and_priority_class,
     training_runtime,
-    training_runtime_gang_scheduling,
-    training_runtime_immutable_fields,
-    training_runtime_initializer_mounts,
-    training_runtime_job_names,
     training_runtime_ml_policy,
     training_runtime_steps,
-    training_runtime_torch_address_and_plugin_variables,
 )
-from webhook.facts.trainer.generated_pod_checks import validate_pods
-from webhook.facts.trainer.node_claims import device_claims_of_training_node
-from webhook.facts.trainer.train_job_fields import OF_TRAIN_JOBS
+from webhook.facts.trainer.generated_pods import GeneratedPods, source_fields_of, sources_by_name
+from webhook.facts.trainer.train_job import OF_TRAIN_JOBS, check_image_is_set
+from webhook.facts.trainer.train_job_claims import (
+    UNUSED_CLAIM,
+    advise_unused_claims,
+    check_claims_are_declared,
+    claim_source_problem,
+    device_claims_of_training_node,
+)
+from webhook.facts.trainer.train_job_steps import validate_mounts, validate_volume_sources
 from webhook.facts.trainer.train_job_torchtune import validate_torchtune
-from webhook.facts.trainer.training_runtime_fields import OF_RUNTIMES
-from webhook.facts.trainer.training_runtime_torch_address_and_plugin_variables import TORCH_ADDRESS
-from webhook.problem import Problem
-from webhook.releases import Release
+from webhook.facts.trainer.training_runtime import OF_RUNTIMES
+from webhook.facts.trainer.training_runtime_ml_policy import TORCH_ADDRESS
+from webhook.rules.problem import Problem
+from webhook.typed.collections import Items
+from webhook.typed.job_sets import JobSetSpec
+
+
+def validate_pods(subject: Subject) -> Iterator[Problem]:
+    """Yield the problems of the pods of all replicated jobs: rejected fields, and wasted devices."""
+    job = subject.once(merge_train_job)
+    problems = list(_problems_of_pods(job.job_set, subject))
+    if problems:
+        of_runtime = set(_problems_of_pods(job.runtime.spec.template.spec, subject))
+        for refusal in Items(problems, subject.deadline):
+            is_own = refusal in of_runtime
+            is_unused = refusal.code == UNUSED_CLAIM.id
+            fix = f"in the runtime, {refusal.fix}" if is_own and is_unused else refusal.fix
+            yield replace(refusal, path=job.path_for_runtime_problem(is_own=is_own), fix=fix)
+
+
+def _problems_of_pods(job_set: JobSetSpec, subject: Subject) -> Iterator[Problem]:
+    job, shared = subject.once(merge_train_job), claim_template_names(job_set)
+    before = {replicated.name: replicated for replicated in job.runtime.replicated_jobs}
+    for replicated in job_set.replicated_jobs:
+        if (replicated.name, "") not in job.merged.unknown:
+            pods = GeneratedPods(replicated, before.get(replicated.name), job)
+            yield from _validate_sources(pods)
+            yield from _validate_containers(pods, shared)
+            yield from advise_unused_claims(pods, subject)
+
+
+def _validate_sources(pods: GeneratedPods) -> Iterator[Problem]:
+    """Yield volumes and claims with more than one source, and claims without any."""
+    yield from validate_volume_sources(pods)
+    wrong = [claim for claim in pods.spec.resource_claims if len(source_fields_of(claim)) != 1]
+    before = sources_by_name(pods.before.pod.resource_claims) if wrong and pods.before is not None else {}
+    for claim in wrong:
+        yield claim_source_problem(claim, before, pods)
+
+
+def _validate_containers(pods: GeneratedPods, shared: Collection[str]) -> Iterator[Problem]:
+    mountable = {volume.name for volume in pods.spec.volumes}.union(shared)
+    declared = {claim.name for claim in pods.spec.resource_claims}
+    for container in pods.spec.all_containers():
+        yield from check_claims_are_declared(container, declared, pods)
+        if (pods.replicated.name, container.name) not in pods.job.merged.unknown:
+            yield from check_image_is_set(container, pods)
+            yield from validate_mounts(container, mountable, pods)
+
 
 _TRAIN_JOB: Final = frozenset((TRAIN_JOB,))
 
 _ALONE: Final = (
     train_job.validate_name,
-    train_job_runtime.validate_runtime_kind,
-    train_job_managed_by.validate_managed_by,
+    train_job.validate_runtime_kind,
+    train_job.validate_managed_by,
     train_job_claims.check_claims_in_resources_per_node,
     train_job.validate_source_scheme,
     train_job_claims.validate_resource_claims_per_node,
-    train_job_patch_managers_and_overrides.validate_patch_managers,
-    train_job_patch_managers_and_overrides.check_patch_env_and_repeated_jobs,
-    train_job_nodes.check_num_nodes_not_zero,
+    train_job.validate_patch_managers,
+    train_job.check_patch_env_and_repeated_jobs,
+    train_job_processes_and_gpus.check_num_nodes_not_zero,
 )
 _ON_RUNTIME: Final = (
     train_job_steps.validate_initializer_step,
     train_job_steps.check_trainer_fields_reach_container,
-    train_job_nodes.validate_ignored_nodes,
+    train_job_processes_and_gpus.validate_ignored_nodes,
     train_job.validate_reserved_env,
     train_job_processes_and_gpus.validate_processes,
-    train_job_nodes.validate_flux_nodes,
+    train_job_processes_and_gpus.validate_flux_nodes,
     train_job_launcher.validate_launcher_as_node,
-    train_job_nodes.check_launcher_as_second_node,
-    train_job_mpi_worker_images_and_commands.validate_workers,
+    train_job_processes_and_gpus.check_launcher_as_second_node,
+    train_job_launcher.validate_workers,
     train_job.check_trainer_set_for_several_nodes,
     validate_torchtune,
-    train_job_volcano_queue_and_priority_class.validate_volcano_queue,
+    train_job_gang.validate_volcano_queue,
     train_job_gang.validate_gang,
 )
 
@@ -118,13 +166,13 @@ def check_train_job_on_runtime(subject: Subject) -> Iterator[Problem]:
     if not changes_more_than_suspend(subject):
         return
     job = subject.once(merge_train_job)
-    yield from train_job_runtime.validate_runtime_exists(job, subject)
+    yield from train_job.validate_runtime_exists(job, subject)
     if job.runtime.is_found:
         yield from job.merged.problems
         for validate in _ON_RUNTIME:
             yield from validate(job)
         yield from validate_pods(subject)
-        yield from train_job_volcano_queue_and_priority_class.validate_priority_class(job, subject)
+        yield from train_job_gang.validate_priority_class(job, subject)
     kept = [claim for claim in subject.once(device_claims_of_training_node) if not claim.is_dropped]
     yield from train_job_processes_and_gpus.advise_processes(subject, kept)
 
@@ -172,9 +220,9 @@ def validate_training_runtime(subject: Subject) -> Iterator[Problem]:
         yield from training_runtime_steps.validate_steps(runtime.spec, release)
     yield from training_runtime_ml_policy.validate_ml_policy(runtime.spec.ml_policy, release)
     yield from training_runtime.validate_plugins(runtime.spec.ml_policy, runtime.spec.template.spec, release)
-    yield from training_runtime_job_names.validate_job_name_length(runtime.spec, release)
+    yield from training_runtime_steps.validate_job_name_length(runtime.spec, release)
     if subject.old_object is not None:
-        yield from training_runtime_immutable_fields.validate_immutable_fields(subject)
+        yield from training_runtime.validate_immutable_fields(subject)
     yield from _warn_of_runtime_settings(runtime, subject)
     kind = subject.group_kind[1]
     yield from _check_fields(subject, kind, release, OF_RUNTIMES)
@@ -187,10 +235,10 @@ def _warn_of_runtime_settings(runtime: TrainingRuntime, subject: Subject) -> Ite
     if subject.old_object is not None and subject.group_kind[1] == "TrainingRuntime":
         yield from training_runtime_steps.advise_overlooked_steps(spec)
     yield from training_runtime_ml_policy.warn_of_missing_ml_policy(spec, release)
-    yield from training_runtime_torch_address_and_plugin_variables.advise_plugin_variables(spec)
-    yield from training_runtime_initializer_mounts.advise_initializer_mounts(spec, release)
+    yield from training_runtime_ml_policy.advise_plugin_variables(spec)
+    yield from training_runtime_steps.advise_initializer_mounts(spec, release)
     yield from training_runtime.check_token_volume_conflict(spec.template.spec)
-    yield from training_runtime_gang_scheduling.advise_gangs(spec)
+    yield from training_runtime_steps.advise_gangs(spec)
 
 
 CHECKS: Final = (

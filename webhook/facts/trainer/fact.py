@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cel.types import BOOL, DYN, INT, STRING, list_of
 from webhook.facts.dra.pod_claims import LOOKUPS
 from webhook.facts.fact import Fact, FactResult, declare_structure
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.installation import read_trainer_installation
-from webhook.facts.train_job_pods.lookups import RUNTIMES
 from webhook.facts.train_job_pods.merged_train_job import merge_train_job
-from webhook.facts.train_job_pods.spec_changes import comparable_specs
-from webhook.facts.trainer.node_claims import NodeDeviceClaim, device_claims_of_training_node
+from webhook.facts.train_job_pods.releases import read_trainer_installation
+from webhook.facts.train_job_pods.train_job_and_runtime_fields import comparable_specs
+from webhook.facts.train_job_pods.types import RUNTIMES
+from webhook.facts.trainer.train_job_claims import NodeDeviceClaim, device_claims_of_training_node
 from webhook.facts.trainer.train_job_launcher import launcher_of_job
 from webhook.facts.trainer.train_job_processes_and_gpus import gpus_of_node
 from webhook.facts.trainer.unset_processes import sentence_about_unset_processes

@@ -3,21 +3,51 @@
 Sources: kubeflow/trainer@8c0f5059bd51 manifests/base/crds, pkg/webhooks/trainjob_webhook.go and
 pkg/runtime/framework/plugins/jobset/jobset.go, and branches release-2.0 to release-2.3. Fields of device claims are
 claims_validation.py's, patches patch_validation.py's.
+
+The controller that manages a TrainJob.
+
+Source: kubeflow/trainer@8c0f5059bd51 manifests/base/crds.
+
+The images of the containers of a TrainJob with its runtime.
+
+Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation.
+
+The runtime that a TrainJob names: its kind, and whether it exists.
+
+Source: kubeflow/trainer@8c0f5059bd51 pkg/webhooks and pkg/runtime/core.
+
+Arguments of the runtime that follow the command of a TrainJob.
+
+Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/jobset/builder.go.
+
+Trainer's rules for the patches of a TrainJob that do not depend on its runtime.
+
+Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/jobset/jobset.go Validate, manifests/base/crds;
+k8s.io/apimachinery pkg/util/validation IsDomainPrefixedPath for managers.
+
+Rules about fields of a TrainJob that the installed Kubeflow Trainer does not have.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
+from webhook.apimachinery.names import dns1035_label_errors, has_form_of_subdomain, label_fault
+from webhook.apimachinery.paths import path_as_text
+from webhook.facts.kinds import TRAINER
+from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
-from webhook.facts.train_job_pods.releases import INITIALIZER_MOUNT, INJECTION, NUMBERS_ONLY
-from webhook.name_faults import label_fault
-from webhook.names import dns1035_label_errors
-from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
+from webhook.facts.train_job_pods.releases import INITIALIZER_MOUNT, INJECTION, NUMBERS_ONLY, PATCHES, TEMPLATES
+from webhook.facts.train_job_pods.train_job_and_runtime_fields import FieldRules
+from webhook.facts.train_job_pods.train_job_patches import check_patched_env
+from webhook.facts.train_job_pods.types import TRAIN_JOB, TRAIN_JOB_ADVICE
+from webhook.facts.trainer.generated_pods import GeneratedPods
+from webhook.rules.problem import Problem
+from webhook.typed.pods import Container
+from webhook.yamltext.placeholders import is_placeholder
 
 NAME: Final = TRAIN_JOB.rule(
     "train-job/name",
@@ -119,3 +149,170 @@ def check_trainer_set_for_several_nodes(job: MergedTrainJob) -> Iterator[Problem
         yield NO_TRAINER.problem(
             "spec.trainer", message, f"set spec.trainer, such as to numNodes: {job.number_of_nodes}"
         )
+
+
+MANAGED_BY: Final = TRAIN_JOB.rule(
+    "train-job/managed-by",
+    title="managedBy names Trainer's controller or MultiKueue.",
+    why="The rules of the CustomResourceDefinition take no other controller.",
+    refused_on_updates="",
+)
+_MANAGERS: Final = ("trainer.kubeflow.org/trainjob-controller", "kueue.x-k8s.io/multikueue")
+
+
+def validate_managed_by(job: MergedTrainJob) -> Iterator[Problem]:
+    """Yield the problem of a spec.managedBy that is neither of the two controllers of TrainJobs."""
+    manager = job.spec.managed_by
+    if manager not in _MANAGERS and not is_placeholder(manager):
+        fix = f"set {' or '.join(_MANAGERS)}, or remove managedBy, which means {_MANAGERS[0]}"
+        yield MANAGED_BY.problem("spec.managedBy", "must be one of the two controllers of TrainJobs", fix, manager)
+
+
+IMAGE_REQUIRED: Final = TRAIN_JOB.rule(
+    "train-job/image-required",
+    title="Containers of the merged pod have an image.",
+    why="The API server refuses the pods otherwise.",
+    refused_by="the API server, when the pods are created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    fails="controller",
+)
+
+
+def check_image_is_set(container: Container, pods: GeneratedPods) -> Iterator[Problem]:
+    """Yield containers of the merged pod without an image."""
+    if not container.image:
+        fix = "set spec.trainer.image" if container.name == "node" else "set the image in the runtime"
+        yield IMAGE_REQUIRED.problem("", f"container `{container.name}` of {pods} has no image", fix)
+
+
+RUNTIME_KIND: Final = TRAIN_JOB.rule(
+    "train-job/runtime-kind",
+    title="runtimeRef names a TrainingRuntime or a ClusterTrainingRuntime.",
+    why="Trainer knows no other runtimes.",
+)
+RUNTIME_EXISTS: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/runtime-exists",
+    title="The runtime of a TrainJob exists.",
+    why="Trainer refuses a TrainJob until its runtime is there.",
+    refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
+    fails="create",
+)
+
+
+def validate_runtime_kind(job: MergedTrainJob) -> Iterator[Problem]:
+    """Yield the problem of a spec.runtimeRef that names neither of the two kinds of runtimes."""
+    reference = job.spec.runtime_ref
+    kind, group = reference.kind, reference.api_group
+    if (kind not in _RUNTIMES or group != TRAINER) and not is_placeholder(kind + group):
+        message = f"names kind `{kind}` of API group `{group}`, which is not a runtime of Trainer"
+        fixes = [f"set kind to {' or '.join(_RUNTIMES)}"] if kind not in _RUNTIMES else []
+        fixes += [f"set apiGroup to {TRAINER}"] if group != TRAINER else []
+        yield RUNTIME_KIND.problem(reference.at, message, ", and ".join(fixes))
+
+
+def validate_runtime_exists(job: MergedTrainJob, subject: Subject) -> Iterator[Problem]:
+    """Yield the problem of a runtime that certainly does not exist."""
+    if job.runtime.is_found or not job.runtime.name:
+        return
+    view = subject.cluster_view()
+    kind = type(job.runtime.object)
+    if view.is_whole(kind.gvk):
+        near = view.nearest_here(job.runtime.name, kind.gvk)
+        message = f"names {job.runtime}, which does not exist, so Trainer refuses the job"
+        fix = (
+            f"write `{near}`, or create the runtime first" if near else "correct the name, or create the runtime first"
+        )
+        yield RUNTIME_EXISTS.problem("spec.runtimeRef.name", message, fix)
+    else:
+        yield RUNTIME_EXISTS.problem("spec.runtimeRef.name", missing=job.missing)
+
+
+RUNTIME_ARGS: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/runtime-args",
+    title="A TrainJob that sets a command sets its args too.",
+    why="Trainer replaces command and args each by itself, so the command runs with the args of the runtime.",
+)
+_SHOWN: Final = 80
+
+
+def advise_runtime_args(job: MergedTrainJob, node: Container) -> Iterator[Problem]:
+    """Yield the problem of a command without args, which runs with those of the runtime."""
+    if job.trainer.command and not job.trainer.has("args") and node.args:
+        args = " ".join(node.args)
+        shown = args if len(args) <= _SHOWN else f"{args[:_SHOWN]} …"
+        message = f"runs with the args of {job.runtime}, `{shown}`"
+        yield RUNTIME_ARGS.problem("spec.trainer.command", message, "set spec.trainer.args too")
+
+
+PATCH_MANAGER: Final = TRAIN_JOB.rule(
+    "train-job/patch-manager",
+    title="The manager of a runtime patch begins with a domain and a slash.",
+    why="Trainer refuses other names of managers.",
+    source="https://github.com/kubeflow/trainer/issues/2782",
+    refused_on_updates="",
+)
+PATCH_MANAGER_TWICE: Final = TRAIN_JOB.rule(
+    "train-job/patch-manager-twice",
+    title="A manager has one runtime patch.",
+    why="The list is a map by manager.",
+    refused_on_updates="",
+)
+OVERRIDE_TWICE: Final = TRAIN_JOB.rule(
+    "train-job/override-twice",
+    title="A replicated job is the target of one podSpecOverride.",
+    why="Trainer 2.0 refuses a second one.",
+    source="kubeflow/trainer release-2.0 pkg/runtime/framework/plugins/jobset/jobset.go",
+)
+
+_AFTER_DOMAIN: Final = re.compile(r"[-A-Za-z0-9/._~%!$&'()*+,;=:]+")
+_PLAIN: Final = re.compile(r"[-A-Za-z0-9._]+")
+
+
+def validate_patch_managers(job: MergedTrainJob) -> Iterator[Problem]:
+    """Yield patches of runtimePatches whose manager is missing or used twice."""
+    patches = job.spec.runtime_patches if job.release >= PATCHES else ()
+    managers = Counter(patch.manager for patch in patches)
+    for patch in patches:
+        manager, path = patch.manager, patch.path("manager")
+        if is_placeholder(manager):
+            continue
+        domain, _, path_of_domain = manager.partition("/")
+        if not has_form_of_subdomain(domain) or not _AFTER_DOMAIN.fullmatch(path_of_domain):
+            fix = f"write a name such as example.org/{manager if _PLAIN.fullmatch(manager) else 'team'}"
+            yield PATCH_MANAGER.problem(path, "must begin with a domain and a slash", fix, manager)
+        if manager and managers[manager] > 1:
+            message = f"is the manager of {managers[manager]} patches, but a manager can have only one"
+            yield PATCH_MANAGER_TWICE.problem(path, message, "join these patches into one", manager)
+
+
+def check_patch_env_and_repeated_jobs(job: MergedTrainJob) -> Iterator[Problem]:
+    """Yield variables of the steps' containers in patches, and jobs that podSpecOverrides name twice."""
+    targets: dict[str, str] = {}
+    for layer in job.layers:
+        for overlay in layer.overlays:
+            name = overlay.name
+            if job.release < TEMPLATES and name in targets:
+                message = f"is also the target at {targets[name]}, but Trainer takes one override for each job"
+                yield OVERRIDE_TWICE.problem(overlay.job.path("name"), message, "join these overrides into one", name)
+            targets.setdefault(name, path_as_text(overlay.job.at))
+            yield from check_patched_env(overlay)
+
+
+TRAIN_JOB_UNKNOWN_FIELD: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/unknown-field",
+    title="A TrainJob has no unknown fields.",
+    why="The API server drops a field that it does not know, unless the client asks for strict validation.",
+    refused_by="nobody; the field is dropped",
+)
+TRAIN_JOB_OTHER_RELEASE_FIELD: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/other-release-field",
+    title="A TrainJob has no fields of other releases of Trainer.",
+    why="Four shapes of TrainJob share one API version. The API server drops a field that its release does not have.",
+    refused_by="nobody; the field is dropped",
+    source="https://github.com/kubeflow/trainer/issues/3492",
+    issues=(
+        "https://github.com/kubeflow/trainer/pull/3239",
+        "https://github.com/kubeflow/trainer/pull/3235",
+    ),
+)
+OF_TRAIN_JOBS: Final = FieldRules(TRAIN_JOB_UNKNOWN_FIELD, TRAIN_JOB_OTHER_RELEASE_FIELD)

@@ -11,21 +11,19 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Final
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import get
+from webhook.apimachinery.releases import release_as_text
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods import overlays
-from webhook.facts.train_job_pods.installation import find_trainer_release
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.overlays import JobOverlay
-from webhook.facts.train_job_pods.releases import FIXED_GRACE, PATCHES
-from webhook.facts.train_job_pods.spec_changes import comparable_specs, is_field_changed
-from webhook.facts.train_job_pods.types import TrainJob, TrainJobSpec
-from webhook.facts.trainer.groups import TRAIN_JOB_CHANGES
+from webhook.facts.train_job_pods.releases import FIXED_GRACE, PATCHES, find_trainer_release
+from webhook.facts.train_job_pods.train_job_and_runtime_fields import comparable_specs, is_field_changed
+from webhook.facts.train_job_pods.types import TRAIN_JOB_CHANGES, TrainJob, TrainJobSpec
 from webhook.facts.view import NAMESPACES
-from webhook.paths import get
-from webhook.problem import Problem
-from webhook.releases import release_as_text
+from webhook.rules.problem import Problem
 from webhook.typed.collections import Items
 from webhook.typed.job_sets import JobSet, ReplicatedJob
 from webhook.typed.view import ReadingContext

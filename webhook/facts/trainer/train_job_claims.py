@@ -1,4 +1,8 @@
-"""Device claims of TrainJobs: resourceClaimsPerNode, and claims in runtimePatches.
+"""Counts the GPUs of a TrainJob's training container, with and without the patches of the runtime.
+
+The device claims of the node of a TrainJob, resolved.
+
+Device claims of TrainJobs: resourceClaimsPerNode, and claims in runtimePatches.
 
 Source: KEP-2782@3c8b998afa6b, kubeflow/trainer#3540. Trainer takes them only with its feature gate on, which the param
 `dynamicResourceAllocation` says.
@@ -7,26 +11,166 @@ Source: KEP-2782@3c8b998afa6b, kubeflow/trainer#3540. Trainer takes them only wi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.names import dns1123_label_errors, label_fault
+from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.releases import release_as_text
 from webhook.facts.dra.device_claims import consequence_of_unused_claim, may_devices_stay_idle
 from webhook.facts.dra.pod_claims import PodClaim as ResolvedClaim
-from webhook.facts.dra.pod_claims import pod_claims
+from webhook.facts.dra.pod_claims import claims_of_pod_sets, pod_claims
+from webhook.facts.dra.requested_devices import claim_with_selected_requests
+from webhook.facts.gpu.resources import count_gpus_of_json_resources
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
+from webhook.facts.train_job_pods.nodes_and_processes import container_named, first_node_job
 from webhook.facts.train_job_pods.overlays import JobOverlay
-from webhook.facts.train_job_pods.releases import CLAIMS
+from webhook.facts.train_job_pods.releases import CLAIMS, KEEPS_CLAIMS
+from webhook.facts.train_job_pods.types import TRAIN_JOB, TRAIN_JOB_ADVICE, TrainJob
 from webhook.facts.trainer.generated_pods import GeneratedPods, sentence_about_several_sources, source_fields_of
-from webhook.facts.trainer.node_claims import NodeDeviceClaim
-from webhook.name_faults import label_fault
-from webhook.names import dns1123_label_errors
-from webhook.paths import FieldPath
-from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
-from webhook.releases import release_as_text
+from webhook.rules.problem import Problem
+from webhook.typed.collections import Items
 from webhook.typed.pods import Container, PodClaim
+from webhook.workloads.podsets import PodSet
+from webhook.yamltext.placeholders import is_placeholder
+
+
+def gpus_of_node_container(job: MergedTrainJob) -> int:
+    """Return how many GPUs the container requests."""
+    return _gpus_of_container(job.node_container)
+
+
+def gpus_of_node_in_runtime(job: MergedTrainJob) -> int:
+    """Return how many GPUs the container requests in the runtime."""
+    return _gpus_of_container(container_named(first_node_job(job.runtime.spec.template.spec), "node"))
+
+
+def _gpus_of_container(node: Container | None) -> int:
+    return 0 if node is None else count_gpus_of_json_resources(node.resources.json, node.reading.deadline)
+
+
+class NodeDeviceClaim(NamedTuple):
+    """A device claim of a training node. `devices` is None if their number is open; `is_other` if all are known not to
+    be GPUs.
+
+    The installed release drops one that `is_dropped`, which shows all the same what the nodes are meant to have: of an
+    object that an API server has sent none is, for its release has the fields. One that `is_unused` is allocated for
+    the pod, and no container of it refers to it.
+    """
+
+    name: str
+    kind: str
+    reference: str
+    found: bool
+    devices: int | None
+    at_least: int
+    is_gpu: bool
+    is_other: bool
+    is_dropped: bool = False
+    is_unused: bool = False
+
+
+def device_claims_of_training_node(subject: Subject) -> tuple[NodeDeviceClaim, ...]:
+    """Return the device claims of a training node; call it through `Subject.once`.
+
+    Those that the container `node` refers to, and those that it would but for resourcesPerNode; where there are none,
+    those that no container refers to, and those of patches that the release drops. What the claims are missing is not
+    said here: `found` and `devices` tell.
+    """
+    job = subject.once(merge_train_job)
+    if not job.object:
+        return ()
+    dropped = _claims_dropped_by_api_server(job, subject)
+    wanted: dict[str, set[str]] = {name: {""} for name in job.merged.lost_claims}
+    for entry in job.node_container.resources.claims if job.node_container is not None else ():
+        wanted.setdefault(entry.name, set()).add(entry.request)
+    outside = (*_claims_not_merged(job), *dropped)
+    claims = [
+        *_claims_of_pod(job, subject),
+        *(_resolved_claims(_template_with_claims(outside), subject) if outside else ()),
+    ]
+    used = [claim for claim in claims if claim.name in wanted]
+    meant = used or [claim for claim in claims if not claim.users]
+    is_unused = not used and job.node_container is not None
+    names = {claim.name for claim in dropped}
+    is_sent = subject.attributes.is_decoded
+    return tuple(
+        _node_claim(
+            claim,
+            wanted.get(claim.name, ()),
+            is_dropped=claim.name in names and not is_sent,
+            is_unused=is_unused and claim.name not in names,
+        )
+        for claim in Items(meant, subject.deadline)
+    )
+
+
+def _claims_of_pod(job: MergedTrainJob, subject: Subject) -> Iterable[ResolvedClaim]:
+    """Return the claims of the pod of the node; without the runtime those of the patches."""
+    if job.node_job is None:
+        return _resolved_claims(_template_with_claims(_claims_of_patches(job.object)), subject)
+    pods = [replicated for replicated in job.replicated_jobs if replicated.name == job.node_job.name]
+    if len(pods) > 1:  # no API server takes this: their names do not tell them apart
+        return _resolved_claims(job.node_job.pod_template.json, subject)
+    return [claim for claim in subject.once(pod_claims).claims if claim.pod_set == job.node_job.name]
+
+
+def _resolved_claims(template: JSON, subject: Subject) -> Iterable[ResolvedClaim]:
+    """Return the claims of a pod, resolved."""
+    pod = PodSet(name="", path=("spec",), template=template)
+    return claims_of_pod_sets(Items((pod,), subject.deadline), subject.cluster_view()).claims
+
+
+def _template_with_claims(claims: Collection[PodClaim]) -> JSON:
+    return {"spec": {"resourceClaims": [claim.json for claim in claims]}}
+
+
+def _claims_not_merged(job: MergedTrainJob) -> Collection[PodClaim]:
+    """Return claims of the TrainJob that are not merged into the template of the node."""
+    is_merged = job.node_job is not None and job.release >= KEEPS_CLAIMS
+    return () if is_merged else job.trainer.resource_claims_per_node
+
+
+def _claims_dropped_by_api_server(job: MergedTrainJob, subject: Subject) -> Collection[PodClaim]:
+    """Return claims of the TrainJob that the API server drops; those of the pods take precedence."""
+    if job.release >= KEEPS_CLAIMS:
+        return ()
+    written = job.object if job.object.json is subject.object else subject.typed(TrainJob)
+    pod_claims = _claims_of_patches(job.object) if job.node_job is None else job.node_job.pod.resource_claims
+    names = {claim.name for claim in pod_claims}
+    claims = (*_claims_of_patches(written), *written.spec.trainer.resource_claims_per_node)
+    return [claim for claim in claims if claim.name not in names]
+
+
+def _claims_of_patches(job: TrainJob) -> Collection[PodClaim]:
+    """Return the claims of patches; the last one of each name, as in a merge."""
+    claims: dict[str, PodClaim] = {}
+    for patch in job.spec.runtime_patches:
+        for replicated in patch.training_runtime_spec.template.spec.replicated_jobs:
+            claims |= {claim.name: claim for claim in replicated.pod.resource_claims}
+    return claims.values()
+
+
+def _node_claim(
+    claim: ResolvedClaim, requests: Collection[str], *, is_dropped: bool, is_unused: bool
+) -> NodeDeviceClaim:
+    contents = claim_with_selected_requests(claim.contents, requests)
+    devices = [choice.device for request in contents.requests for choice in request.self_and_alternatives]
+    return NodeDeviceClaim(
+        name=claim.name,
+        kind=claim.kind,
+        reference=claim.reference,
+        found=claim.is_found,
+        devices=contents.devices,
+        at_least=contents.at_least,
+        is_gpu=contents.is_gpu,
+        is_other=bool(devices) and all(device.kind and not device.gpu for device in devices),
+        is_dropped=is_dropped,
+        is_unused=is_unused,
+    )
+
 
 CLAIM_TEMPLATE: Final = TRAIN_JOB.rule(
     "train-job/claim-template",

@@ -3,6 +3,10 @@
 A launcher's own option wins over the variables PET_* that Trainer sets: pytorch/pytorch@010929fd
 torch/distributed/argparse_util.py env takes them as defaults alone; accelerate and deepspeed do not read them. The
 container is the merged one, so that a command of the runtime or of a patch counts too.
+
+Rules for MPI runtimes whose launcher is also a node, and whose workers get only a part of spec.trainer.
+
+Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/mpi.
 """
 
 from __future__ import annotations
@@ -12,13 +16,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhook.facts.command_lines.command import LaunchedProgram
-from webhook.facts.launch.train_jobs import launch_of_training_container, place_of_launcher_options
+from webhook.facts.launch.checks import launch_of_training_container, place_of_launcher_options
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.groups import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
-from webhook.facts.train_job_pods.nodes import job_named
-from webhook.problem import Problem
-from webhook.wording import counted
+from webhook.facts.train_job_pods.nodes_and_processes import container_named, is_trainer_job, job_named
+from webhook.facts.train_job_pods.releases import IMAGE_EVERYWHERE
+from webhook.facts.train_job_pods.types import TRAIN_JOB, TRAIN_JOB_ADVICE
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted
+from webhook.typed.job_sets import ReplicatedJob
 
 LAUNCHER_PROCESSES: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/launcher-processes",
@@ -154,3 +160,49 @@ def validate_launcher_as_node(job: MergedTrainJob) -> Iterator[Problem]:
 def is_launcher_node(job: MergedTrainJob) -> bool:
     """Return whether the launcher of an MPI runtime is also a node."""
     return job.plugin == "mpi" and job.runtime.spec.ml_policy.mpi.run_launcher_as_node
+
+
+WORKER_COMMAND: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/worker-command",
+    title="A TrainJob does not replace the command of MPI workers.",
+    why="The workers run the SSH server that the launcher connects to.",
+    fails="start",
+)
+WORKER_IMAGE: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/worker-image",
+    title="The image of a TrainJob reaches the workers of an MPI runtime since 2.4.",
+    why="Before, only the launcher gets it, and the workers keep that of the runtime.",
+    source="https://github.com/kubeflow/trainer/issues/4030",
+)
+
+
+def validate_workers(job: MergedTrainJob) -> Iterator[Problem]:
+    """Yield fields of spec.trainer that the workers of an MPI runtime do not get, or do not use."""
+    worker = job_named(job.replicated_jobs, "node") if job.plugin == "mpi" else None
+    if worker is None:
+        return
+    if is_trainer_job(worker):
+        yield from _check_worker_command(job)
+    else:
+        yield from advise_launcher_resources(job)
+        yield from _check_worker_image(job, worker)
+
+
+def _check_worker_command(job: MergedTrainJob) -> Iterator[Problem]:
+    if job.trainer.command:
+        message = (
+            f"replaces the command of the workers of {job.runtime} too, which run the SSH server that the launcher "
+            "connects to"
+        )
+        label = "trainer.kubeflow.org/trainjob-ancestor-step: trainer"
+        fix = f"remove spec.trainer.command, or use a runtime in which the launcher has the label {label}"
+        yield WORKER_COMMAND.problem("spec.trainer.command", message, fix)
+
+
+def _check_worker_image(job: MergedTrainJob, worker: ReplicatedJob) -> Iterator[Problem]:
+    node = container_named(worker, "node")
+    image = "" if node is None else node.image
+    if job.trainer.image not in ("", image) and job.release < IMAGE_EVERYWHERE:
+        message = f"reaches only the launcher, so the workers of {job.runtime} keep image `{image}`"
+        fix = "use a runtime in which both the launcher and the workers have your image"
+        yield WORKER_IMAGE.problem("spec.trainer.image", message, fix)

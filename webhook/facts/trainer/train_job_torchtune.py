@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook.attributes import JSON
-from webhook.facts.train_job_pods.groups import TRAIN_JOB
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.releases import release_as_text
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
+from webhook.facts.train_job_pods.plugins import ENTRYPOINT, MANAGED, is_adapter_quantized, model_of_runtime
 from webhook.facts.train_job_pods.releases import ADAPTERS, INJECTION, NUMBERS_ONLY
-from webhook.facts.train_job_pods.torchtune_recipe import ENTRYPOINT, MANAGED, is_adapter_quantized, model_of_runtime
-from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
-from webhook.releases import release_as_text
-from webhook.wording import counted
+from webhook.facts.train_job_pods.types import TRAIN_JOB
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted
+from webhook.yamltext.placeholders import is_placeholder
 
 TUNE_MODEL: Final = TRAIN_JOB.rule(
     "train-job/tune-model",

@@ -2,6 +2,12 @@
 
 Sources: kubeflow/trainer@8c0f5059bd51 pkg/webhooks/trainingruntime_webhook.go, manifests/base/crds, and branches
 release-2.0 to release-2.3. What plugins refuse is runtime_plugins.py's.
+
+Fields of a runtime that do not change.
+
+Source: kubeflow/trainer@8c0f5059bd51 manifests/base/crds.
+
+Rules about fields of a runtime that the installed Kubeflow Trainer does not have.
 """
 
 from __future__ import annotations
@@ -9,22 +15,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.releases import Release
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME, TRAINING_RUNTIME_ADVICE
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
-from webhook.facts.train_job_pods.nodes import container_named, find_trainer_job, job_named
-from webhook.facts.train_job_pods.releases import (
-    INJECTION,
+from webhook.facts.train_job_pods.nodes_and_processes import container_named, find_trainer_job, job_named
+from webhook.facts.train_job_pods.releases import FLUX_AND_MORE, INJECTION, find_trainer_release
+from webhook.facts.train_job_pods.train_job_and_runtime_fields import FieldRules, is_field_changed
+from webhook.facts.train_job_pods.types import (
+    SUPPORT,
+    TRAINING_RUNTIME,
+    TRAINING_RUNTIME_ADVICE,
+    MLPolicy,
+    TrainingRuntime,
 )
-from webhook.facts.train_job_pods.types import SUPPORT, MLPolicy, TrainingRuntime
-from webhook.facts.trainer.training_runtime_env_injection import validate_env_injection
-from webhook.facts.trainer.training_runtime_flux import validate_flux_installer
-from webhook.facts.trainer.training_runtime_torch_address_and_plugin_variables import advise_torch_address
-from webhook.paths import FieldPath
-from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
-from webhook.releases import Release
+from webhook.facts.trainer.training_runtime_ml_policy import (
+    advise_torch_address,
+    validate_env_injection,
+    validate_flux_installer,
+)
+from webhook.rules.problem import Problem
 from webhook.typed.job_sets import JobSetSpec
+from webhook.yamltext.placeholders import is_placeholder
 
 _SWITCH: Final = "trainer.kubeflow.org/webhook-validation"
 MPI_IMPLEMENTATION: Final = TRAINING_RUNTIME.rule(
@@ -130,3 +142,49 @@ def _deprecated_problem(runtime: str = "") -> Problem:
         path, fix = ("spec", "runtimeRef", "name"), "choose another runtime"
         message = f"names {runtime}, which is labelled deprecated and will be removed"
     return DEPRECATED.problem(path, message, fix)
+
+
+IMMUTABLE_FIELD: Final = TRAINING_RUNTIME.rule(
+    "training-runtime/immutable-field",
+    title="Policies of success, failure and startup, network, claims and dependencies of a runtime do not change.",
+    why="The API server refuses a change of these fields.",
+    source="https://github.com/kubeflow/trainer/pull/3157",
+    severity="low",
+    refused_on_updates="manifests/base/crds, the rules about oldSelf",
+)
+_FIXED: Final = ("failurePolicy", "network", "startupPolicy", "successPolicy", "volumeClaimPolicies")
+
+
+def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
+    """Yield changes of immutable fields (`self == oldSelf`, which allows adding and removing)."""
+    now, before = (typed(TrainingRuntime).spec.template.spec for typed in (subject.typed, subject.typed_old))
+    names = _FIXED if find_trainer_release(subject) >= FLUX_AND_MORE else _FIXED[:-1]
+    places = [now.path(name) for name in names if is_field_changed(name, now, before)]
+    old = {job.name: job for job in reversed(before.replicated_jobs)}
+    changed = [
+        job for job in now.replicated_jobs if job.name in old and is_field_changed("dependsOn", job, old[job.name])
+    ]
+    places += [job.path("dependsOn") for job in changed]
+    for place in places:
+        fix = "restore the old value, or create a new runtime"
+        yield IMMUTABLE_FIELD.problem(place, "cannot change after the runtime was created", fix)
+
+
+TRAINING_RUNTIME_UNKNOWN_FIELD: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/unknown-field",
+    title="A runtime has no unknown fields.",
+    why="The API server drops a field that it does not know, unless the client asks for strict validation.",
+    refused_by="nobody; the field is dropped",
+)
+TRAINING_RUNTIME_OTHER_RELEASE_FIELD: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/other-release-field",
+    title="A runtime has no fields of other releases of Trainer.",
+    why="The API server drops a field that its release does not have.",
+    refused_by="nobody; the field is dropped",
+    source="https://github.com/kubeflow/trainer/issues/3492",
+    issues=(
+        "https://github.com/kubeflow/trainer/pull/3239",
+        "https://github.com/kubeflow/trainer/pull/3235",
+    ),
+)
+OF_RUNTIMES: Final = FieldRules(TRAINING_RUNTIME_UNKNOWN_FIELD, TRAINING_RUNTIME_OTHER_RELEASE_FIELD)

@@ -1,6 +1,26 @@
-"""Rules for the mlPolicy of a runtime: one plugin, and valid numbers.
+"""torch.elasticPolicy and numNodes of a runtime, which exclude each other.
+
+Source: kubeflow/trainer release-2.1 manifests/base/crds.
+
+numProcPerNode of a runtime.
 
 Source: kubeflow/trainer@8c0f5059bd51 manifests/base/crds, and branches of earlier releases.
+
+The variables that torch.envInjection of a runtime gives to more containers than `node`.
+
+Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torch.go and manifests/base/crds.
+
+Rules for the mlPolicy of a runtime: one plugin, and valid numbers.
+
+Source: kubeflow/trainer@8c0f5059bd51 manifests/base/crds, and branches of earlier releases.
+
+What the flux plugin refuses of a runtime.
+
+Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/flux/flux.go.
+
+How torch runtimes find their first node, and variables that they leave to the plugin torch.
+
+Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torch.go.
 """
 
 from __future__ import annotations
@@ -8,19 +28,116 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME, TRAINING_RUNTIME_ADVICE
-from webhook.facts.train_job_pods.releases import (
-    FLUX_AND_MORE,
-    INJECTION,
-    NUMBERS_ONLY,
-    WHOLE_JOBSET,
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.releases import Release, release_as_text
+from webhook.facts.jobset.job_set import jobs_by_name
+from webhook.facts.train_job_pods.nodes_and_processes import (
+    find_trainer_job,
+    init_container_of,
+    is_trainer_job,
+    job_named,
 )
-from webhook.facts.train_job_pods.types import MLPolicy, RuntimeSpec
-from webhook.facts.trainer.training_runtime_elastic_nodes import validate_elastic_nodes
-from webhook.facts.trainer.training_runtime_env_injection import check_node_not_injection_target
-from webhook.facts.trainer.training_runtime_processes import validate_processes, validate_processes_of_first_releases
-from webhook.problem import Problem
-from webhook.releases import Release, release_as_text
+from webhook.facts.train_job_pods.releases import FLUX_AND_MORE, INJECTION, NUMBERS_ONLY, REFUSES_ZERO, WHOLE_JOBSET
+from webhook.facts.train_job_pods.types import (
+    TRAINING_RUNTIME,
+    TRAINING_RUNTIME_ADVICE,
+    EnvInjection,
+    MLPolicy,
+    RuntimeSpec,
+)
+from webhook.facts.trainer.train_job import RESERVED, fix_for_variable_of_plugin
+from webhook.facts.trainer.training_runtime_steps import replicated_jobs_of
+from webhook.rules.problem import Problem
+from webhook.typed.fields import read_whole_number
+from webhook.typed.job_sets import JobSetSpec
+from webhook.yamltext.placeholders import is_placeholder
+
+ELASTIC_NODES: Final = TRAINING_RUNTIME.rule(
+    "training-runtime/elastic-nodes",
+    title="torch.elasticPolicy and numNodes exclude each other.",
+    why="Trainer 2.0 and 2.1 refuse both together.",
+    source="kubeflow/trainer release-2.1 manifests/base/crds",
+)
+
+
+def validate_elastic_nodes(policy: MLPolicy) -> Iterator[Problem]:
+    """Yield the problem of numNodes together with torch.elasticPolicy, a rule of 2.0 and 2.1."""
+    if policy.num_nodes is not None and policy.torch.elastic_policy is not None:
+        message = "must not be set together with torch.elasticPolicy"
+        yield ELASTIC_NODES.problem(policy.path("numNodes"), message, "remove one of the two")
+
+
+PROCESSES: Final = TRAINING_RUNTIME.rule(
+    "training-runtime/processes",
+    title="numProcPerNode of a runtime is at least 1.",
+    why=(
+        "The CustomResourceDefinition takes no less, of flux since 2.2 and of mpi since 2.4; torch of 2.0 and 2.1 "
+        "also takes auto, cpu and gpu."
+    ),
+)
+_WORDS: Final = ("auto", "cpu", "gpu")
+
+
+def validate_processes(policy: MLPolicy, release: Release) -> Iterator[Problem]:
+    """Yield a numProcPerNode below 1 of the plugins mpi and flux."""
+    for plugin, since in ((policy.mpi, REFUSES_ZERO), (policy.flux, FLUX_AND_MORE)):
+        number = plugin.num_proc_per_node
+        if release >= since and number is not None and number < 1:
+            yield _processes_problem(plugin.path("numProcPerNode"), number)
+
+
+def _processes_problem(path: FieldPath, value: JSON, *, is_word_allowed: bool = False) -> Problem:
+    """Return the problem of a number of processes; the torch plugin of 2.0 and 2.1 also accepts three words."""
+    if is_word_allowed:
+        message = "must be auto, cpu, gpu or a whole number of at least 1"
+        return PROCESSES.problem(path, message, "set one of these", value)
+    return PROCESSES.problem(path, "must be at least 1", "set 1 or more", value)
+
+
+def validate_processes_of_first_releases(policy: MLPolicy) -> Iterator[Problem]:
+    """Yield a numProcPerNode that is neither a number from 1 nor one of the three words of 2.0 and 2.1."""
+    per_node = policy.torch.num_proc_per_node
+    is_word = isinstance(per_node, str) and per_node not in _WORDS and not is_placeholder(per_node)
+    if is_word or ((number := read_whole_number(per_node)) is not None and number < 1):
+        yield _processes_problem(policy.torch.path("numProcPerNode"), per_node, is_word_allowed=True)
+
+
+INJECTED_NODE: Final = TRAINING_RUNTIME.rule(
+    "training-runtime/injected-node",
+    title="torch.envInjection does not name the container `node`.",
+    why="It always gets the variables, and the CustomResourceDefinition refuses its name.",
+)
+ENV_INJECTION: Final = TRAINING_RUNTIME.rule(
+    "training-runtime/env-injection",
+    title="Targets of torch.envInjection are containers of the runtime.",
+    why="The torch plugin refuses TrainJobs of a runtime with other targets.",
+    function="validateEnvInjectionTargets",
+)
+
+
+def check_node_not_injection_target(policy: MLPolicy) -> Iterator[Problem]:
+    """Yield targets that name the container `node`, as the CustomResourceDefinition does."""
+    for target in policy.torch.env_injection.targets:
+        if "node" in target.container_names:
+            message = "must not name container `node` because it always gets the variables"
+            yield INJECTED_NODE.problem(target.path("containerNames"), message, "remove `node` from the list")
+
+
+def validate_env_injection(injection: EnvInjection, job_set: JobSetSpec) -> Iterator[Problem]:
+    """Yield targets whose jobs or containers the runtime does not have (torch.go validateEnvInjectionTargets)."""
+    jobs = jobs_by_name(job_set) if injection.targets else {}
+    containers: dict[str, set[str]] = {}
+    for target in injection.targets:
+        job = target.job_name
+        if job not in containers:
+            listed = jobs[job].pod.all_containers() if job in jobs else ()
+            containers[job] = {container.name for container in listed}
+        for name in target.container_names:
+            if name not in containers[job]:
+                message = f"must name a container of a replicated job, but job `{job}` has no container `{name}`"
+                yield ENV_INJECTION.problem(target.at, message, f"name a container of job `{job}`")
+
 
 ONE_POLICY: Final = TRAINING_RUNTIME.rule(
     "training-runtime/one-policy",
@@ -59,3 +176,61 @@ def warn_of_missing_ml_policy(runtime: RuntimeSpec, release: Release) -> Iterato
         message = f"is not set, so Trainer {release_as_text(release)} ignores resourcesPerNode of TrainJobs"
         fix = "set an mlPolicy, such as torch: {}, or {numNodes: 1} for a plain command"
         yield ML_POLICY.problem(runtime.path("mlPolicy"), message, fix)
+
+
+FLUX_INSTALLER: Final = TRAINING_RUNTIME.rule(
+    "training-runtime/flux-installer",
+    title="A flux runtime has no init container `flux-installer`.",
+    why="The flux plugin adds one of that name.",
+    function="Validate of plugins/flux/flux.go",
+)
+
+
+def validate_flux_installer(job_set: JobSetSpec) -> Iterator[Problem]:
+    """Yield an init container with the name of the one that the plugin adds (flux.go)."""
+    if init_container_of(job_named(job_set.replicated_jobs, "node"), "flux-installer") is not None:
+        message = "must not have an init container `flux-installer` in job `node` because Trainer adds one of this name"
+        yield FLUX_INSTALLER.problem(job_set.path("replicatedJobs"), message, "give that init container another name")
+
+
+TORCH_ADDRESS: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/torch-address",
+    title="The trainer of a torch runtime is the job `node` in the default subdomain.",
+    why="Nodes look for the first one at the address <TrainJob>-node-0-0.<TrainJob>, whatever the runtime says.",
+    refused_by="nobody; the nodes wait for each other",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torch.go",
+    fails="waiting",
+)
+PLUGIN_VARIABLE: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/plugin-variable",
+    title="A torch runtime leaves the variables of torchrun to the plugin.",
+    why="The torch plugin writes PET_NNODES, PET_NODE_RANK and the like for each TrainJob, over what the runtime says.",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torch.go",
+    function="EnforceMLPolicy",
+    severity="low",
+)
+
+
+def advise_torch_address(job_set: JobSetSpec) -> Iterator[Problem]:
+    """Yield names because of which nodes do not find `<name>-node-0-0.<name>`, torch.go's master address."""
+    why = "because torch nodes look for each other at `<TrainJob>-node-0-0.<TrainJob>`"
+    step, network = find_trainer_job(job_set.replicated_jobs), job_set.network
+    if step is not None and step.name != "node":
+        message = f"must have `node` as the name of the trainer job, not `{step.name}`, {why}"
+        yield TORCH_ADDRESS.problem(job_set.path("replicatedJobs"), message, "rename that job to `node`")
+    if network.subdomain:
+        path, message = network.path("subdomain"), f"must not be set {why}"
+        yield TORCH_ADDRESS.problem(path, message, "remove the subdomain", network.subdomain)
+
+
+def advise_plugin_variables(runtime: RuntimeSpec) -> Iterator[Problem]:
+    """Yield variables PET_* of a runtime, which the plugin replaces for TrainJobs with spec.trainer (torch.go
+    EnforceMLPolicy).
+    """
+    jobs = replicated_jobs_of(runtime) if runtime.ml_policy.plugin == "torch" else ()
+    nodes = (node for job in jobs if is_trainer_job(job) for node in job.pod.containers if node.name == "node")
+    for variable in (variable for node in nodes for variable in node.env):
+        if variable.name in RESERVED["torch"]:
+            message = "is replaced by the torch plugin, which sets it for each TrainJob with spec.trainer"
+            fix = fix_for_variable_of_plugin(variable.name, "TrainJobs")
+            yield PLUGIN_VARIABLE.problem(variable.path("name"), message, fix, variable.name)

@@ -1,6 +1,18 @@
-"""Rules for the steps of a runtime: labelled jobs with one replica and a container of a certain name.
+"""The names of the replicated jobs of a runtime.
+
+Source: https://github.com/kubeflow/trainer/pull/4394.
+
+Rules for the steps of a runtime: labelled jobs with one replica and a container of a certain name.
 
 Source: kubeflow/trainer@8c0f5059bd51 pkg/webhooks/trainingruntime_webhook.go; #3714 for the mount of initializers.
+
+The volume that the container of an initializer mounts.
+
+Source: https://github.com/kubeflow/trainer/pull/3714.
+
+Finds gangs of a runtime whose pods never start together.
+
+Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/{volcano,coscheduling}.
 """
 
 from __future__ import annotations
@@ -8,16 +20,37 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.train_job_pods.groups import TRAINING_RUNTIME, TRAINING_RUNTIME_ADVICE
-from webhook.facts.train_job_pods.nodes import STEP_LABEL, container_named, find_trainer_job, step_of_job
-from webhook.facts.train_job_pods.releases import (
-    STEP_CONTAINERS,
-)
-from webhook.facts.train_job_pods.types import RuntimeSpec
-from webhook.facts.trainer.training_runtime_job_names import replicated_jobs_of
-from webhook.problem import Problem
-from webhook.releases import Release
+from webhook.apimachinery.releases import Release, release_as_text
+from webhook.facts.train_job_pods.nodes_and_processes import STEP_LABEL, container_named, find_trainer_job, step_of_job
+from webhook.facts.train_job_pods.releases import INITIALIZER_MOUNT, SHORT_NAMES, STEP_CONTAINERS
+from webhook.facts.train_job_pods.types import TRAINING_RUNTIME, TRAINING_RUNTIME_ADVICE, RuntimeSpec
+from webhook.rules.problem import Problem
+from webhook.typed.collections import Items
 from webhook.typed.job_sets import ReplicatedJob
+
+JOB_NAME_LENGTH: Final = TRAINING_RUNTIME.rule(
+    "training-runtime/job-name-length",
+    title="Names of replicated jobs have at most 20 characters since 2.4.",
+    why="Longer names leave too little for the names of TrainJobs.",
+    source="https://github.com/kubeflow/trainer/pull/4394",
+)
+_LONGEST_NAME: Final = 20
+
+
+def validate_job_name_length(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
+    """Yield names of replicated jobs that are too long for the names of pods (kubeflow/trainer#4394)."""
+    for job in replicated_jobs_of(runtime) if release >= SHORT_NAMES else ():
+        if len(job.name) > _LONGEST_NAME:
+            message = (
+                f"has {len(job.name)} characters, but Trainer {release_as_text(release)} takes at most {_LONGEST_NAME}"
+            )
+            yield JOB_NAME_LENGTH.problem(job.path("name"), message, "use a shorter name", job.name)
+
+
+def replicated_jobs_of(runtime: RuntimeSpec) -> Items[ReplicatedJob]:
+    """Return the replicated jobs of a runtime."""
+    return runtime.template.spec.replicated_jobs
+
 
 CONTAINERS: Final = {
     "trainer": "node",
@@ -99,3 +132,62 @@ def advise_overlooked_steps(runtime: RuntimeSpec) -> Iterator[Problem]:
                 "this update pass"
             )
             yield OVERLOOKED_STEP.problem(job.at, message, ", and ".join(fixes.values()))
+
+
+TRAINING_RUNTIME_INITIALIZER_MOUNT: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/initializer-mount",
+    title="The container of an initializer mounts the volume `initializer`.",
+    why="Since 2.3 Trainer refuses TrainJobs that use the step without it.",
+    refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
+    source="https://github.com/kubeflow/trainer/pull/3714",
+    fails="create",
+)
+
+
+def advise_initializer_mounts(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
+    """Yield containers of initializers without the mount that TrainJobs need."""
+    jobs = [job for job in replicated_jobs_of(runtime) if step_of_job(job).endswith("-initializer")]
+    for job in jobs if release >= INITIALIZER_MOUNT else ():
+        for container in job.pod.containers:
+            is_mounted = any(mount.name == "initializer" for mount in container.volume_mounts)
+            if container.name == step_of_job(job) and not is_mounted:
+                message = (
+                    f"has no mount `initializer`, so Trainer {release_as_text(release)} refuses TrainJobs "
+                    "that use this step"
+                )
+                yield TRAINING_RUNTIME_INITIALIZER_MOUNT.problem(
+                    container.path("volumeMounts"), message, "add the mount"
+                )
+
+
+ONE_SCHEDULER: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/one-scheduler",
+    title="A runtime has one gang scheduler.",
+    why="coscheduling and volcano both make a group of the same pods.",
+    source="https://github.com/kubeflow/trainer/issues/2980",
+    fails="pending",
+)
+GANG_DEPENDENCY: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/gang-dependency",
+    title="A runtime with a gang scheduler has no dependsOn.",
+    why="The group waits for the pods of every replicated job, of which some are made only after others are done.",
+    source="https://github.com/kubeflow/trainer/issues/2980",
+    fails="pending",
+)
+
+
+def advise_gangs(runtime: RuntimeSpec) -> Iterator[Problem]:
+    """Yield gangs whose pods never start together, because volcano.go and coscheduling.go count every
+    replicated job.
+    """
+    policy = runtime.pod_group_policy
+    schedulers = policy.schedulers
+    if len(schedulers) > 1:
+        message = "has `coscheduling` and `volcano`, which both group the same pods"
+        fix = "keep the one that the scheduler of the cluster supports"
+        yield ONE_SCHEDULER.problem(policy.at, message, fix)
+    if schedulers and any(job.depends_on for job in replicated_jobs_of(runtime)):
+        message = (
+            "waits for the pods of all replicated jobs, but jobs with dependsOn are created later, so no pod starts"
+        )
+        yield GANG_DEPENDENCY.problem(policy.path(schedulers[0]), message, "remove dependsOn or podGroupPolicy")

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from webhook.apimachinery.releases import release_as_text
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
-from webhook.facts.trainer.node_claims import NodeDeviceClaim
+from webhook.facts.trainer.train_job_claims import NodeDeviceClaim
 from webhook.facts.trainer.train_job_launcher import LauncherProcesses
-from webhook.releases import release_as_text
-from webhook.wording import counted
+from webhook.text.wording import counted
 
 NOT_READ: Final = ("jax", "plain", "none")
 """Plugins that do not read the number."""

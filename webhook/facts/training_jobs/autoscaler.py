@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.subject import Subject
-from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
 from webhook.facts.training_jobs.typed_job import TrainingJobOfKind
-from webhook.facts.training_jobs.types import Metric, PyTorchJob
-from webhook.problem import Problem
+from webhook.facts.training_jobs.types import TRAINING_JOB, TRAINING_JOB_ADVICE, Metric, PyTorchJob
+from webhook.rules.problem import Problem
+from webhook.typed.cluster_objects import LimitRange
 from webhook.typed.collections import Items
-from webhook.typed.limit_ranges import LimitRange
 from webhook.typed.pods import Container, PodSpec
 from webhook.typed.view import ReadingContext
 

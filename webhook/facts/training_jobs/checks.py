@@ -9,19 +9,16 @@ from webhook.facts.check import Check
 from webhook.facts.subject import Subject
 from webhook.facts.training_jobs import (
     autoscaler,
-    chief,
     elastic_and_rendezvous,
-    master_replicas,
     mpi_launcher_slots_and_nodes,
-    parameter_servers,
     roles,
     training_job,
 )
-from webhook.facts.training_jobs.operator_variables import check_settings_that_operator_overwrites
-from webhook.facts.training_jobs.processes_world_size_and_gpus import validate_processes
+from webhook.facts.training_jobs.containers import check_settings_that_operator_overwrites
+from webhook.facts.training_jobs.processes import validate_processes
 from webhook.facts.training_jobs.typed_job import KINDS, read_job
 from webhook.facts.training_jobs.types import GROUP
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 
 _VALIDATIONS: Final = (
     roles.validate_replica_specs,
@@ -31,9 +28,9 @@ _VALIDATIONS: Final = (
     training_job.validate_run_policy,
     training_job.validate_clean_pod_policy,
     training_job.validate_min_available,
-    master_replicas.validate_replicas,
-    chief.validate_chief,
-    parameter_servers.advise_parameter_servers,
+    roles.validate_replicas,
+    roles.validate_chief,
+    roles.advise_parameter_servers,
     roles.validate_ignored_roles,
     elastic_and_rendezvous.validate_elastic_policy,
     mpi_launcher_slots_and_nodes.validate_mpi_replicas,

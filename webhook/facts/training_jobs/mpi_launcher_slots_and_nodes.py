@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.command_lines.command import MPI, LaunchedProgram
-from webhook.facts.launch.mpi_ranks_and_slots import MORE_SLOTS, sentence_about_lacking_slots
-from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
+from webhook.facts.launch.processes_and_slots import MORE_SLOTS, sentence_about_lacking_slots
 from webhook.facts.training_jobs.training_job import warn_of_fields_of_other_version
 from webhook.facts.training_jobs.typed_job import RoleOfJob, TrainingJobOfKind
-from webhook.problem import Problem
-from webhook.wording import counted, either
+from webhook.facts.training_jobs.types import TRAINING_JOB, TRAINING_JOB_ADVICE
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted, either
 
 LAUNCHER_REQUIRED: Final = TRAINING_JOB.rule(
     "training-job/launcher-required",

@@ -3,6 +3,18 @@
 Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/webhooks/*/*_webhook.go validateReplicaSpecs and
 pkg/apis/kubeflow.org/v1; kubeflow/mpi-operator@caa3c47fc42e pkg/apis/kubeflow/validation/validation.go
 validateMPIReplicaSpecs. A container without name or image is refused by the API server, when the pod is made.
+
+The chief of a TFJob.
+
+Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/controller.v1/tensorflow.
+
+How many replicas the master and the workers of a job have.
+
+Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/webhooks.
+
+The parameter servers of a TFJob.
+
+Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/controller.v1/tensorflow.
 """
 
 from __future__ import annotations
@@ -10,12 +22,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.training_jobs.containers_and_images import validate_containers, validate_names_and_images
-from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
+from webhook.facts.training_jobs.containers import validate_containers, validate_names_and_images
 from webhook.facts.training_jobs.training_job import validate_restart_policy
 from webhook.facts.training_jobs.typed_job import KINDS, RoleOfJob, TrainingJobOfKind
-from webhook.problem import Problem
-from webhook.wording import either
+from webhook.facts.training_jobs.types import TRAINING_JOB, TRAINING_JOB_ADVICE
+from webhook.rules.problem import Problem
+from webhook.text.wording import either
 
 ROLES_REQUIRED: Final = TRAINING_JOB.rule(
     "training-job/roles-required",
@@ -84,3 +96,86 @@ def validate_ignored_roles(job: TrainingJobOfKind) -> Iterator[Problem]:
 
 
 _WATCHED: Final = frozenset(("ps", "worker", "chief", "master", "evaluator"))
+
+ONE_CHIEF: Final = TRAINING_JOB.rule(
+    "training-job/one-chief",
+    title="A TFJob has one chief or one master.",
+    why="Both names mean the same role, and the webhook refuses a job with two.",
+    function="validateReplicaSpecs",
+)
+CHIEF_REPLICAS: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/chief-replicas",
+    title="A TFJob has one chief.",
+    why="TensorFlow takes one chief. The others of this role do what it does a second time.",
+    source="https://www.tensorflow.org/api_docs/python/tf/distribute/cluster_resolver/TFConfigClusterResolver",
+)
+
+
+def validate_chief(job: TrainingJobOfKind) -> Iterator[Problem]:
+    """Yield the problem of a TFJob with several chiefs or masters, or several replicas of one."""
+    if job.kind != "TFJob":
+        return
+    leaders = [role for role in job.roles.values() if role.name in ("Chief", "Master")]
+    if len(leaders) > 1:
+        message = f"must not be set together with {leaders[1].name} because a TFJob has one chief"
+        yield ONE_CHIEF.problem(leaders[0].path, message, "remove one of the two")
+    for role in leaders:
+        if role.replicas is not None and role.replicas > 1:
+            message = "must be 1 because TensorFlow allows only one chief"
+            yield CHIEF_REPLICAS.problem((*role.path, "replicas"), message, "set 1, and add workers", role.replicas)
+
+
+ONE_MASTER: Final = TRAINING_JOB.rule(
+    "training-job/one-master",
+    title="A PyTorchJob or XGBoostJob says that it has one master.",
+    why="The webhook wants the number itself. It looks before the default is filled in.",
+    function="validateReplicaSpecs",
+)
+MASTER_REQUIRED: Final = TRAINING_JOB.rule(
+    "training-job/master-required",
+    title="An XGBoostJob has a master.",
+    why="The master coordinates the workers. The webhook refuses a job without one.",
+    function="validateReplicaSpecs",
+)
+WORKER_REPLICAS: Final = TRAINING_JOB.rule(
+    "training-job/worker-replicas",
+    title="A role of a PyTorchJob has at least one replica.",
+    why="The webhook refuses a role without replicas.",
+    function="validateReplicaSpecs",
+)
+
+
+def validate_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
+    """Check counts of replicas of each kind; the webhooks look before the defaults are filled in."""
+    master = job.roles.get("Master")
+    if job.kind in ("PyTorchJob", "XGBoostJob") and master is not None and master.replicas not in (None, 1):
+        message = f"must be 1 because {job.kind_with_article} has one master"
+        yield ONE_MASTER.problem((*master.path, "replicas"), message, "set 1", master.replicas)
+    elif job.kind in ("PyTorchJob", "XGBoostJob") and master is not None and not master.is_given:
+        message = "must be set because the webhook of the operator reads the field before the default is filled in"
+        yield ONE_MASTER.problem((*master.path, "replicas"), message, "set 1")
+    if job.kind == "XGBoostJob" and master is None and job.roles:
+        message = "must be set because the master coordinates the workers"
+        yield MASTER_REQUIRED.problem((*job.roles_path, "Master"), message, "add Master with 1 replica")
+    if job.kind == "PyTorchJob":
+        for role in job.roles.values():
+            if role.name != "Master" and role.replicas is not None and role.replicas < 1:
+                message = "must be at least 1 because the operator refuses a role without replicas"
+                fix = "set 1 or more, or remove the role"
+                yield WORKER_REPLICAS.problem((*role.path, "replicas"), message, fix, role.replicas)
+
+
+PARAMETER_SERVER_GPUS: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/parameter-server-gpus",
+    title="Parameter servers have no GPUs.",
+    why="They hold and add up weights, and compute on no device.",
+    source="https://github.com/kubeflow/fairing/issues/504",
+)
+
+
+def advise_parameter_servers(job: TrainingJobOfKind) -> Iterator[Problem]:
+    """Warn of parameter servers of a TFJob with GPUs, which they do not use."""
+    servers = job.roles.get("PS") if job.kind == "TFJob" else None
+    if servers is not None and servers.gpus:
+        message = "requests GPUs, but parameter servers do not use them"
+        yield PARAMETER_SERVER_GPUS.problem(servers.template_path, message, "request GPUs only for the workers")

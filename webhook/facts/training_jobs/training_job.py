@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.facts.training_jobs.groups import TRAINING_JOB, TRAINING_JOB_ADVICE
+from webhook.apimachinery.names import DNS_1035_LABEL, label_fault
+from webhook.apimachinery.paths import FieldPath, get, path_as_text
 from webhook.facts.training_jobs.typed_job import PROCESSES_OF_ELASTIC_POLICY, RoleOfJob, TrainingJobOfKind
-from webhook.name_faults import label_fault
-from webhook.names import DNS_1035_LABEL
-from webhook.paths import FieldPath, get, path_as_text
-from webhook.problem import Problem
-from webhook.wording import change, counted, either
+from webhook.facts.training_jobs.types import TRAINING_JOB, TRAINING_JOB_ADVICE
+from webhook.rules.problem import Problem
+from webhook.text.wording import change, counted, either
 
 NAME_FORMAT: Final = TRAINING_JOB.rule(
     "training-job/name-format",

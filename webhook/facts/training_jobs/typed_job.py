@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.attributes import JSON, Operation
+from webhook.apimachinery.attributes import JSON, Operation
+from webhook.apimachinery.paths import FieldPath, get
 from webhook.deadline import Deadline
 from webhook.facts.command_lines.command import LaunchedProgram, cached_launch_of_container
 from webhook.facts.gpu.resources import count_gpus_of_resources
@@ -27,11 +28,10 @@ from webhook.facts.training_jobs.types import (
     TFJob,
     XGBoostJob,
 )
-from webhook.paths import FieldPath, get
-from webhook.placeholders import is_placeholder
 from webhook.typed.collections import Entries, Items
 from webhook.typed.pods import Container
 from webhook.typed.volumes import VolumeMount
+from webhook.yamltext.placeholders import is_placeholder
 
 BETA: Final = "v2beta1"
 _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a mount inside a container

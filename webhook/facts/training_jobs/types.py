@@ -1,14 +1,36 @@
-"""The kinds of the Training Operator and the MPI Operator, with the fields that a role is read from."""
+"""The groups of rules of this package, and what the rules of a group have in common.
+
+The kinds of the Training Operator and the MPI Operator, with the fields that a role is read from.
+"""
 
 from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from webhook.attributes import GroupVersionKind
+from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.rules.rule import RuleGroup
 from webhook.typed.fields import OptionalNumber, Part, PartMap, Text
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodTemplate
 from webhook.typed.view import Typed
+
+TRAINING_JOB: Final = RuleGroup(
+    "training-job",
+    refused_by="the Training Operator or the MPI Operator",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/webhooks",
+    fails="create",
+    refused_on_updates="pkg/webhooks, ValidateUpdate of the webhook of each kind",
+    updates_of=("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"),
+)
+"""What the Training Operator and the MPI Operator refuse of a job, partly in an event after it was stored, and what is
+probably not meant."""
+TRAINING_JOB_ADVICE: Final = RuleGroup(
+    "training-job",
+    source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/envvar.go",
+    level="warn",
+    fails="silent",
+)
+"""What the operators take, and what is probably not meant."""
 
 GROUP: Final = "kubeflow.org"
 

@@ -5,49 +5,53 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from webhook.apimachinery.paths import path_as_text
 from webhook.facts.check import Check, group_kinds_of_types
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.read_changes import changes_fields_that_checks_read
 from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.lookups import RUNTIMES
-from webhook.facts.volcano import named_queue
+from webhook.facts.train_job_pods.types import RUNTIMES
+from webhook.facts.volcano import pod
 from webhook.facts.volcano.cron_job import check_cron_job
 from webhook.facts.volcano.gang_resources import requests_of_gang
 from webhook.facts.volcano.hyper_node import check_hyper_node
 from webhook.facts.volcano.job import validate_update, warn_of_task_minima_above_gang, warn_of_tasks_without_pods
+from webhook.facts.volcano.job_commands import warn_of_setup_missing_for_commands, warn_of_tasks_with_plugin_roles
 from webhook.facts.volcano.job_dependencies_and_deadlocks import warn_of_gang_deadlock
 from webhook.facts.volcano.job_events_actions_and_exit_codes import advise_policies
 from webhook.facts.volcano.job_flow import check_job_flow
 from webhook.facts.volcano.job_names import warn_of_invalid_host_names
 from webhook.facts.volcano.job_plugins import warn_of_plugin_arguments_and_tasks
-from webhook.facts.volcano.job_queue_and_capability import OF_JOBS, warn_of_queue_name_or_closed_ancestor
-from webhook.facts.volcano.job_ranks_host_files_and_ssh_keys import warn_of_setup_missing_for_commands
-from webhook.facts.volcano.job_ray import warn_of_tasks_with_plugin_roles
-from webhook.facts.volcano.job_restart_policy import warn_of_endless_restarts
-from webhook.facts.volcano.job_scheduler_and_priority import warn_of_missing_priority_class, warn_of_other_schedulers
-from webhook.facts.volcano.job_template import template_refused_problem
-from webhook.facts.volcano.job_tiers import advise_job_topology
-from webhook.facts.volcano.job_volume_mounts_and_claims import warn_of_claims_and_unmounted_volumes
+from webhook.facts.volcano.job_scheduling import (
+    QUEUES_OF_JOBS,
+    advise_job_topology,
+    warn_of_endless_restarts,
+    warn_of_missing_priority_class,
+    warn_of_other_schedulers,
+    warn_of_queue_name_or_closed_ancestor,
+)
+from webhook.facts.volcano.job_template import template_refused_problem, warn_of_claims_and_unmounted_volumes
 from webhook.facts.volcano.pod import READ, check_pod
 from webhook.facts.volcano.pod_group import check_pod_group
-from webhook.facts.volcano.queue import advise_unknown_resource, validate_quantity
-from webhook.facts.volcano.queue_deletion import check_queue_deletion
-from webhook.facts.volcano.queue_deserved import validate_deserved_capability
-from webhook.facts.volcano.queue_guarantee import validate_guarantee_deserved
-from webhook.facts.volcano.queue_hierarchy import validate_hierarchical_attributes
-from webhook.facts.volcano.queue_parent import validate_parent
-from webhook.facts.volcano.queue_status import warn_of_dropped_status
+from webhook.facts.volcano.queue import (
+    advise_unknown_resource,
+    check_queue_deletion,
+    validate_hierarchical_attributes,
+    validate_parent,
+    validate_quantity,
+    warn_of_dropped_status,
+)
+from webhook.facts.volcano.queue_amounts import validate_deserved_capability, validate_guarantee_deserved
 from webhook.facts.volcano.queue_tree import read_queues
 from webhook.facts.volcano.referenced_queue import warn_of_amounts_above_capability
 from webhook.facts.volcano.scheduler import check_scheduler_conf, may_be_scheduler_conf
 from webhook.facts.volcano.sent_job import is_create_request, read_job, spec_without_defaults
 from webhook.facts.volcano.validation import validate_create
-from webhook.facts.volcano_objects import kinds
+from webhook.facts.volcano_objects import types
 from webhook.facts.volcano_objects.defaults import object_with_defaults
 from webhook.facts.volcano_objects.types import Job, Queue
-from webhook.paths import path_as_text
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 
 
 def check_job(subject: Subject) -> Iterator[Problem]:
@@ -95,7 +99,7 @@ def _check_capability(job: Job, subject: Subject) -> Iterator[Problem]:
     spec = job.spec
     if spec.has_no_placeholders and spec.queue in subject.once(read_queues).all:
         queues, path = subject.once(read_queues), spec.path("queue")
-        yield from warn_of_amounts_above_capability(requests_of_gang(job), spec.queue, path, queues, OF_JOBS)
+        yield from warn_of_amounts_above_capability(requests_of_gang(job), spec.queue, path, queues, QUEUES_OF_JOBS)
 
 
 def check_queue(subject: Subject) -> Iterator[Problem]:
@@ -130,92 +134,92 @@ def _wrap_check_to_skip_placeholders(
     return check_filled_parts
 
 
-_QUEUES: Final = (kinds.OF_QUEUES, kinds.OF_NAMESPACES)
-_OF_JOBS: Final = (*_QUEUES, kinds.OF_HYPER_NODES, PRIORITY_CLASSES)
+_QUEUES: Final = (types.OF_QUEUES, types.OF_NAMESPACES)
+_OF_JOBS: Final = (*_QUEUES, types.OF_HYPER_NODES, PRIORITY_CLASSES)
 CHECKS: Final = (
-    Check(group="volcano-job", run=check_job, kinds=frozenset((kinds.JOB,)), lookups=_OF_JOBS),
+    Check(group="volcano-job", run=check_job, kinds=frozenset((types.JOB,)), lookups=_OF_JOBS),
     Check(
         group="volcano-job",
         run=check_job_template,
-        kinds=frozenset((kinds.CRON_JOB, kinds.JOB_TEMPLATE)),
+        kinds=frozenset((types.CRON_JOB, types.JOB_TEMPLATE)),
         lookups=_OF_JOBS,
     ),
     Check(
         group="volcano-cron-job",
         run=_wrap_check_to_skip_placeholders(check_cron_job),
-        kinds=frozenset((kinds.CRON_JOB,)),
+        kinds=frozenset((types.CRON_JOB,)),
     ),
     Check(
         group="volcano-job-flow",
         run=_wrap_check_to_skip_placeholders(check_job_flow),
-        kinds=frozenset((kinds.JOB_FLOW,)),
-        lookups=(*_OF_JOBS, kinds.OF_JOB_TEMPLATES),
+        kinds=frozenset((types.JOB_FLOW,)),
+        lookups=(*_OF_JOBS, types.OF_JOB_TEMPLATES),
     ),
     Check(
         group="volcano-queue",
         run=_wrap_check_to_skip_placeholders(check_queue),
-        kinds=frozenset((kinds.QUEUE,)),
-        lookups=(kinds.OF_QUEUES,),
+        kinds=frozenset((types.QUEUE,)),
+        lookups=(types.OF_QUEUES,),
         when=changes_fields_that_checks_read,
     ),
     Check(
         group="volcano-queue",
         run=check_queue_deletion,
-        kinds=frozenset((kinds.QUEUE,)),
-        lookups=(kinds.OF_QUEUES,),
+        kinds=frozenset((types.QUEUE,)),
+        lookups=(types.OF_QUEUES,),
         of_deletions=True,
     ),
     Check(
         group="volcano-pod-group",
         run=_wrap_check_to_skip_placeholders(check_pod_group),
-        kinds=frozenset((kinds.POD_GROUP,)),
-        lookups=(kinds.OF_QUEUES, kinds.OF_NAMESPACES, kinds.OF_HYPER_NODES),
+        kinds=frozenset((types.POD_GROUP,)),
+        lookups=(types.OF_QUEUES, types.OF_NAMESPACES, types.OF_HYPER_NODES),
     ),
     Check(
         group="volcano-hyper-node",
         run=_wrap_check_to_skip_placeholders(check_hyper_node),
-        kinds=frozenset((kinds.HYPER_NODE,)),
-        lookups=(kinds.OF_HYPER_NODES,),
+        kinds=frozenset((types.HYPER_NODE,)),
+        lookups=(types.OF_HYPER_NODES,),
         when=changes_fields_that_checks_read,
     ),
     Check(
         group="volcano-pod",
         run=_wrap_check_to_skip_placeholders(check_pod),
         kinds=frozenset((("", "Pod"),)),
-        lookups=(kinds.OF_POD_GROUPS, kinds.OF_QUEUES, kinds.OF_NAMESPACES),
+        lookups=(types.OF_POD_GROUPS, types.OF_QUEUES, types.OF_NAMESPACES),
         of_pods_with=READ,
     ),
     Check(
         group="volcano-pod",
-        run=_wrap_check_to_skip_placeholders(named_queue.check_queue_of_ray_cluster),
-        kinds=named_queue.RAY,
+        run=_wrap_check_to_skip_placeholders(pod.check_queue_of_ray_cluster),
+        kinds=pod.RAY,
         lookups=_QUEUES,
         of_made_objects=False,
     ),
     Check(
         group="volcano-pod",
-        run=_wrap_check_to_skip_placeholders(named_queue.check_queue_of_leader_worker_set),
-        kinds=frozenset((named_queue.LEADER_WORKER_SET,)),
+        run=_wrap_check_to_skip_placeholders(pod.check_queue_of_leader_worker_set),
+        kinds=frozenset((pod.LEADER_WORKER_SET,)),
         lookups=_QUEUES,
         of_made_objects=False,
     ),
     Check(
         group="volcano-pod",
-        run=_wrap_check_to_skip_placeholders(named_queue.check_queue_of_spark_application),
-        kinds=group_kinds_of_types(named_queue.SparkApplication),
+        run=_wrap_check_to_skip_placeholders(pod.check_queue_of_spark_application),
+        kinds=group_kinds_of_types(pod.SparkApplication),
         lookups=_QUEUES,
         of_made_objects=False,
     ),
     Check(
         group="volcano-pod",
-        run=_wrap_check_to_skip_placeholders(named_queue.check_queue_of_training_job),
-        kinds=named_queue.TRAINING_JOBS,
+        run=_wrap_check_to_skip_placeholders(pod.check_queue_of_training_job),
+        kinds=pod.TRAINING_JOBS,
         lookups=_QUEUES,
         of_made_objects=False,
     ),
     Check(
         group="volcano-pod",
-        run=named_queue.check_queue_of_train_job,
+        run=pod.check_queue_of_train_job,
         kinds=frozenset((TRAIN_JOB,)),
         lookups=(*_QUEUES, *RUNTIMES),
         of_made_objects=False,

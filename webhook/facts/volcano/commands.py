@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from webhook.apimachinery.paths import FieldPath
 from webhook.facts.command_lines.command import LaunchedProgram, cached_launch_of_json
 from webhook.facts.subject import Subject
 from webhook.facts.volcano_objects.types import Job, Task
-from webhook.paths import FieldPath
 from webhook.typed.collections import Items
 from webhook.typed.pods import Container
 

@@ -11,14 +11,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
-from webhook import quantity
+from webhook.apimachinery import quantity
 from webhook.facts.pods import amounts
 from webhook.facts.pods.pod_resources import resources_in_json_spec
 from webhook.facts.pods.pod_resources_at_pod_level import sum_requests_of_containers
 from webhook.facts.volcano_objects.types import Job, Task
-from webhook.placeholders import is_placeholder
 from webhook.typed.collections import Entries
 from webhook.typed.fields import Amount
+from webhook.yamltext.placeholders import is_placeholder
 
 Amounts: TypeAlias = Mapping[str, int]
 """Amounts of resources in thousandths."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.problems.rule import RuleGroup
+from webhook.rules.rule import RuleGroup
 
 VOLCANO_JOB: Final = RuleGroup(
     "volcano-job",

@@ -2,6 +2,10 @@
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go; functions are named like
 those there.
+
+Rules for CPUs of the containers of a task with a NUMA policy.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go validateTaskTopoPolicy.
 """
 
 from __future__ import annotations
@@ -9,17 +13,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from webhook.apimachinery import quantity
+from webhook.apimachinery.paths import path_as_text
+from webhook.facts.pods import amounts
 from webhook.facts.subject import Subject
-from webhook.facts.volcano.field_changes import paths_of_changed_fields
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
+from webhook.facts.volcano.hyper_node import validate_network_topology
 from webhook.facts.volcano.job_names import task_name_twice_problem
-from webhook.facts.volcano.job_tiers import OF_JOBS
-from webhook.facts.volcano.network_topology import validate_network_topology
+from webhook.facts.volcano.job_scheduling import TIERS_OF_JOBS
+from webhook.facts.volcano.sent_job import paths_of_changed_fields
 from webhook.facts.volcano_objects.types import Job, JobSpec, Task
-from webhook.paths import path_as_text
-from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
-from webhook.wording import counted
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted
+from webhook.yamltext.placeholders import is_placeholder
 
 TASK_REQUIRED: Final = VOLCANO_JOB.rule(
     "volcano-job/task-required",
@@ -152,7 +158,7 @@ def validate_partition_policy(task: Task, job: Job) -> Iterator[Problem]:
             message = f"must be {least * size}, the product of minPartitions {least} and partitionSize {size}"
             fix = f"set {least * size}, or remove minAvailable of the task"
             yield PARTITION_MIN_AVAILABLE.problem(task.path("minAvailable"), message, fix, task.min_available)
-    yield from validate_network_topology(policy.network_topology, OF_JOBS)
+    yield from validate_network_topology(policy.network_topology, TIERS_OF_JOBS)
 
 
 def warn_of_tasks_without_pods(job: Job) -> Iterator[Problem]:
@@ -213,7 +219,7 @@ def validate_update(job: Job, subject: Subject) -> Iterator[Problem]:
         if task.partition_policy:
             yield from validate_partition_policy(task, job)
     yield from validate_min_available(job)
-    yield from validate_network_topology(job.spec.network_topology, OF_JOBS)
+    yield from validate_network_topology(job.spec.network_topology, TIERS_OF_JOBS)
     old = subject.typed_old(Job)
     if len(old.spec.tasks) != len(job.spec.tasks):
         yield _changed_task_count_problem(old, job)
@@ -251,3 +257,32 @@ def _spec_without_changeable_fields(spec: JobSpec, defaults: Mapping[str, Any]) 
 
 def _without_fields(value: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: inner for name, inner in value.items() if name not in names}
+
+
+WHOLE_CPUS: Final = VOLCANO_JOB.rule(
+    "volcano-job/whole-cpus",
+    title="Every container of a task with a topologyPolicy requests whole CPUs.",
+    why="Only whole CPUs are placed on NUMA nodes. The limit counts only where a container has no requests at all.",
+    function="validateTaskTopoPolicy",
+)
+_NOT_PLACED: Final = ("", "none")
+
+
+def validate_whole_cpus(task: Task) -> Iterator[Problem]:
+    """Yield containers of a task with a NUMA policy that do not request whole CPUs (validateTaskTopoPolicy)."""
+    if task.topology_policy in _NOT_PLACED:
+        return
+    for container in task.pod_spec.all_containers():
+        resources = container.resources
+        side, listed = ("requests", resources.requests) if resources.requests else ("limits", resources.limits)
+        written = amounts.amount_as_string(listed.get("cpu"))
+        cpus = quantity.read_quantity_or_none(written)
+        if is_placeholder(written) or cpus is None or (cpus.sign() > 0 and cpus.is_whole()):
+            continue
+        message = (
+            f"must be a whole number of CPUs because topologyPolicy {task.topology_policy} places each container on "
+            "whole CPUs"
+        )
+        shown = "" if written == "0" else f"`{written}`"
+        fix = "request a whole number of CPUs, such as 1"
+        yield WHOLE_CPUS.problem(resources.path(side, "cpu"), message, fix, shown=shown)

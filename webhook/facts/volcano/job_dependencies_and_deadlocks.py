@@ -16,9 +16,9 @@ from webhook.facts.volcano.cycles import find_names_waiting_in_cycles
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.sent_job import spec_without_defaults
 from webhook.facts.volcano_objects.types import Job, Task
-from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
-from webhook.wording import counted, named
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted, named
+from webhook.yamltext.placeholders import is_placeholder
 
 DEPENDENCY: Final = VOLCANO_JOB.rule(
     "volcano-job/dependency",

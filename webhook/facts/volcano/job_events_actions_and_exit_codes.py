@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.apimachinery.paths import FieldPath
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
 from webhook.facts.volcano_objects.types import Job, LifecyclePolicy
-from webhook.paths import FieldPath
-from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 from webhook.typed.collections import Items
+from webhook.yamltext.placeholders import is_placeholder
 
 EVENT_AND_EXIT_CODE: Final = VOLCANO_JOB.rule(
     "volcano-job/event-and-exit-code",

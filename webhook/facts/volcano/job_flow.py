@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.apimachinery.paths import FieldPath
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
 from webhook.facts.volcano.cycles import find_names_waiting_in_cycles
@@ -18,10 +19,9 @@ from webhook.facts.volcano.queue_tree import read_queues
 from webhook.facts.volcano.sent_job import job_of_template
 from webhook.facts.volcano.validation import validate_create
 from webhook.facts.volcano_objects.types import Flow, JobFlow, JobTemplate
-from webhook.paths import FieldPath
-from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
-from webhook.wording import counted
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted
+from webhook.yamltext.placeholders import is_placeholder
 
 FLOW_EXISTS: Final = VOLCANO_JOB_FLOW.rule(
     "volcano-job-flow/flow-exists",

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.apimachinery.names import qualified_name_errors, qualified_name_fault
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
 from webhook.facts.volcano_objects.types import Job, Task
-from webhook.name_faults import qualified_name_fault
-from webhook.names import qualified_name_errors
-from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
-from webhook.problems.rule import Rule
-from webhook.wording import counted
+from webhook.rules.problem import Problem
+from webhook.rules.rule import Rule
+from webhook.text.wording import counted
+from webhook.yamltext.placeholders import is_placeholder
 
 JOB_NAME: Final = VOLCANO_JOB.rule(
     "volcano-job/job-name",

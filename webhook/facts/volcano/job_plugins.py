@@ -1,22 +1,81 @@
-"""Rules for the plugins of a Job: their names, their arguments, and the tasks that they look for by name.
+"""What the plugins of a Volcano Job set up for the commands of its tasks.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins: svc names its variables and files after the tasks,
+with `_` for `-`.
+
+Rules for the plugins of a Job: their names, their arguments, and the tasks that they look for by name.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins. An argument that a plugin cannot read is logged by
 the controller, and the defaults stay from there on; of mpi, the webhook asks for the master.
+
+Finds variables in the commands of a Job that none of its plugins sets.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins: OnPodCreate of each sets variables.
+
+The master that the plugin mpi of a Job looks for.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go validateJobCreate.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
+from webhook.facts.subject import Subject
+from webhook.facts.view import ClusterView
+from webhook.facts.volcano.commands import ContainerCommand
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
-from webhook.facts.volcano_objects.go_flags import ParsedFlags
-from webhook.facts.volcano_objects.plugins import PLUGINS
+from webhook.facts.volcano_objects.plugins import PLUGINS, ParsedFlags, is_true_in_go
 from webhook.facts.volcano_objects.types import Job, Task
-from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
-from webhook.similar_names import nearest_name
-from webhook.wording import did_you_mean
+from webhook.rules.problem import Problem
+from webhook.text.similar_names import nearest_name
+from webhook.text.wording import did_you_mean
+from webhook.yamltext.placeholders import is_placeholder
+
+
+@dataclass(frozen=True, slots=True)
+class PluginSetup:
+    """What the plugins of a Job set up for its commands.
+
+    Args:
+        job: the Job.
+        tasks: the names of its tasks.
+        files: the tasks by their names as svc writes them.
+        variables: the same in capital letters.
+        roles: the tasks that plugins which set variables in some tasks look for.
+        has_variables: whether svc sets variables beside its files.
+        pods: how many pods the Job has.
+        view: compares names.
+    """
+
+    job: Job
+    tasks: frozenset[str]
+    files: Mapping[str, Task]
+    variables: frozenset[str]
+    roles: Mapping[str, Mapping[str, str]]
+    has_variables: bool
+    pods: int
+    view: ClusterView
+
+
+def read_plugin_setup(job: Job, subject: Subject) -> PluginSetup:
+    """Return what the plugins of a Job set up."""
+    files = {task.name.replace("-", "_"): task for task in job.spec.tasks}
+    service = job.spec.plugin_flags["svc"].values if "svc" in job.spec.plugins else {}
+    return PluginSetup(
+        job=job,
+        tasks=frozenset(job.spec.tasks_by_name),
+        files=files,
+        variables=frozenset(map(str.upper, files)),
+        roles={name: job.spec.tasks_by_role(name) for name in ("mpi", "pytorch") if name in job.spec.plugins},
+        has_variables=is_true_in_go(service.get("inject-hosts-env", "true")),
+        pods=job.spec.pod_count,
+        view=subject.cluster_view(),
+    )
+
 
 PLUGIN: Final = VOLCANO_JOB.rule(
     "volcano-job/plugin",
@@ -213,3 +272,106 @@ def warn_of_several_master_pods(job: Job) -> Iterator[Problem]:
         if task is not None and task.replicas > 1:
             message = f"must be 1 because the task is the {role} of the plugin {plugin}, and {outcome}"
             yield PLUGIN_ONE_POD.problem(task.path("replicas"), message, "set 1", task.replicas)
+
+
+PLUGIN_VARIABLE: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/plugin-variable",
+    title="The variables that a command reads are set by a plugin of the Job.",
+    why=(
+        "VC_TASK_INDEX comes from the plugin env, lists of hosts from svc, MPI_HOST from mpi, MASTER_ADDR, WORLD_SIZE "
+        "and RANK from pytorch. Without it they are empty."
+    ),
+    refused_by="nobody; the variable is empty",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins",
+    function="OnPodCreate",
+    severity="high",
+    fails="start",
+)
+_OF_TASK: Final = re.compile(r"VC_(.+)_(HOSTS|NUM)")
+_OWNERS: Final[Mapping[str, str]] = {
+    "VC_TASK_INDEX": "env",
+    "VK_TASK_INDEX": "env",
+    "MPI_HOST": "mpi",
+    "MASTER_ADDR": "pytorch",
+    "MASTER_PORT": "pytorch",
+    "WORLD_SIZE": "pytorch",
+    "RANK": "pytorch",
+    "TF_CONFIG": "tensorflow",
+}
+"""The plugin that sets each variable."""
+_IN_TASKS: Final[Mapping[str, tuple[str, ...]]] = {"MPI_HOST": ("master",), "RANK": ("master", "worker")}
+"""The roles of the tasks in which a plugin sets a variable, for those that it does not set in all."""
+_OF_TORCH: Final = frozenset(("torchrun", "accelerate", "deepspeed", "python"))
+"""Launchers for which a variable of the plugin pytorch has its usual meaning."""
+Reason: TypeAlias = tuple[str, str]
+"""The reason why a variable is not set, and the fix."""
+
+
+def warn_of_unset_plugin_variables(command: ContainerCommand, setup: PluginSetup) -> Iterator[Problem]:
+    """Yield variables that nobody sets, grouped by the reason."""
+    unset: dict[Reason, list[str]] = {}
+    for name in command.reads:
+        match = _OF_TASK.fullmatch(name)
+        reason = (
+            _explain_unset_svc_variable(match, setup) if match else _explain_unset_plugin_variable(name, command, setup)
+        )
+        if reason is not None:
+            unset.setdefault(reason, []).append(name)
+    for (why, fix), names in unset.items():
+        message = f"reads {', '.join(names)}, which {'is' if len(names) == 1 else 'are'} not set because {why}"
+        yield PLUGIN_VARIABLE.problem(command.path, message, fix)
+
+
+def _explain_unset_plugin_variable(name: str, command: ContainerCommand, setup: PluginSetup) -> Reason | None:
+    """Return why a plugin's variable is not set; None if it is set or another rule reports it."""
+    owner, job = _OWNERS.get(name, ""), setup.job
+    if not owner or (owner == "pytorch" and command.launch.by not in _OF_TORCH):
+        return None
+    if owner not in job.spec.plugins:
+        return f"the job has no plugin {owner}", f"add `{owner}: []` to the plugins, or set every such variable in env"
+    if name not in _IN_TASKS:
+        return None
+    wanted = setup.roles[owner]
+    if owner == "mpi" and wanted["worker"] not in setup.tasks:
+        return f"the plugin mpi finds no task `{wanted['worker']}`", "name the task of the workers with --worker=<task>"
+    tasks = [wanted[role] for role in _IN_TASKS[name]]
+    if command.task.name in tasks or wanted["master"] not in setup.tasks:
+        return None
+    where = f"task{'s' * (len(tasks) > 1)} {' and '.join(f'`{task}`' for task in tasks)}"
+    return (
+        f"the plugin {owner} sets it only in {where}",
+        "read the variable only there, or set every such variable in env",
+    )
+
+
+def _explain_unset_svc_variable(match: re.Match[str], setup: PluginSetup) -> Reason | None:
+    """Return why the hosts of a task, or their number, are not in a variable; None if they are."""
+    if "svc" not in setup.job.spec.plugins:
+        return "the job has no plugin svc", "add `svc: []` to the plugins, or set every such variable in env"
+    if not setup.has_variables:
+        return "the plugin svc has --inject-hosts-env=false", "remove the argument, or read the files of /etc/volcano"
+    if match[1] in setup.variables:
+        return None
+    near = setup.view.nearest(match[1], setup.variables)
+    return "no task has this name", f"read VC_{near}_{match[2]}" if near else "name a task of the job"
+
+
+MPI_MASTER: Final = VOLCANO_JOB.rule(
+    "volcano-job/mpi-master",
+    title="The task of the master that the plugin mpi looks for exists.",
+    why="The plugin sets up the launcher in it. Options behind one that cannot be read are ignored.",
+    function="validateJobCreate",
+)
+
+
+def validate_mpi_master(job: Job) -> Iterator[Problem]:
+    """Yield the problem of a missing master task, if the Job has the plugin mpi."""
+    if "mpi" not in job.spec.plugins:
+        return
+    wanted = job.spec.tasks_by_role("mpi")["master"]
+    if wanted in job.spec.tasks_by_name or is_placeholder(wanted):
+        return
+    default = PLUGINS["mpi"].tasks["master"]
+    looked_for = f"task `{wanted}`, " + ("the default of --master" if wanted == default else "as --master says")
+    message = f"looks for the master in {looked_for}, but the job has no such task"
+    yield MPI_MASTER.problem(job.spec.path("plugins", "mpi"), message, fix_for_role_without_task("master", wanted))

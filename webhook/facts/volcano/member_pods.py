@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from webhook.attributes import POD
-from webhook.facts.command_lines.command import launch_of_json
-from webhook.facts.command_lines.node_limits import node_count_range_of_launch
+from webhook.apimachinery.attributes import POD
+from webhook.facts.command_lines.command import launch_of_json, node_count_range_of_launch
 from webhook.facts.subject import Subject
-from webhook.facts.volcano_objects import kinds
-from webhook.problem import MissingObject
-from webhook.same import IdentityKey
+from webhook.facts.volcano_objects import types
+from webhook.rules.problem import MissingObject
+from webhook.text.caches import IdentityKey
 from webhook.typed.objects import Object
 from webhook.typed.pods import PodTemplate
 from webhook.workloads.podsets import PodSet, pod_templates
@@ -54,7 +53,7 @@ def pods_of_group(subject: Subject, name: str) -> tuple[Sequence[PodGroupMember]
         return (), unknown[""]
     naming: list[PodGroupMember] = []
     for row in subject.deadline.charge_for_items(subject.table.rows):
-        if row.podSets and row.group not in (kinds.BATCH, kinds.FLOW):  # Volcano names the groups of its own
+        if row.podSets and row.group not in (types.BATCH, types.FLOW):  # Volcano names the groups of its own
             listed = view.list_json(row.gvk, subject.namespace)
             subject.deadline.spend(len(listed))
             naming += _members_by_pod_group(IdentityKey(listed), IdentityKey(subject.table)).get(name, ())
@@ -69,7 +68,7 @@ def _members_by_pod_group(objects: IdentityKey, table: IdentityKey) -> Mapping[s
     for obj in objects.held:
         for podset in pod_templates(obj, table.held):
             template = PodTemplate.of(podset.template)
-            if name := template.metadata.annotations.get(kinds.GROUP_NAME):
+            if name := template.metadata.annotations.get(types.GROUP_NAME):
                 groups.setdefault(name, []).append(_pod_group_member(podset, template, Object.of(obj)))
     return groups
 
@@ -81,7 +80,7 @@ def _pod_group_member(podset: PodSet, template: PodTemplate, maker: Object) -> P
     return PodGroupMember(
         maker=f"{maker.json['kind']} `{maker.name}`",
         pods=podset.pods,
-        scheduler=template.spec.scheduler_name or kinds.DEFAULT_SCHEDULER,
+        scheduler=template.spec.scheduler_name or types.DEFAULT_SCHEDULER,
         nodes=max(nodes, default=0),
-        task=annotations.get(kinds.TASK, "") or labels.get(kinds.TASK, ""),
+        task=annotations.get(types.TASK, "") or labels.get(types.TASK, ""),
     )

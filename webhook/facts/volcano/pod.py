@@ -1,4 +1,15 @@
-"""Rules of Volcano's webhook for Pods that it schedules, and Pods that are placed without their gang or never.
+"""Rules for the queue that a pod, or a workload of another project, names for its PodGroup.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/podgroup.
+
+Checks the queue that a pod, or an object of another project, names for its PodGroup.
+
+Nobody looks at the name before that: Volcano's webhook refuses a PodGroup whose queue is missing or closed, and the
+pods wait. It takes one whose queue has children. Sources: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/podgroup and
+pkg/webhooks/admission/podgroups; the batch schedulers of ray-project/kuberay, kubernetes-sigs/lws and
+kubeflow/spark-operator; kubeflow/trainer release-1.9 pkg/controller.v1/common.
+
+Rules of Volcano's webhook for Pods that it schedules, and Pods that are placed without their gang or never.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/pods/validate/admit_pod.go, which the Helm chart leaves
 off; pkg/controllers/podgroup makes a PodGroup for a Pod that names none.
@@ -10,23 +21,165 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.merged_train_job import merge_train_job
+from webhook.facts.volcano.gang_resources import amounts_in_thousandths
 from webhook.facts.volcano.groups import VOLCANO_POD
-from webhook.facts.volcano.pod_group_annotation_and_existence import (
+from webhook.facts.volcano.pod_group import (
     ANNOTATIONS,
     OTHER_GROUP_NAME,
     group_absent_problem,
     warn_of_ignored_group_annotation,
 )
-from webhook.facts.volcano.pod_queue_and_capability import OF_PODS
 from webhook.facts.volcano.queue_tree import read_queues
-from webhook.facts.volcano.referenced_queue import validate_queue
-from webhook.facts.volcano_objects import kinds
+from webhook.facts.volcano.referenced_queue import QueueRules, validate_queue, warn_of_amounts_above_capability
+from webhook.facts.volcano_objects import types
 from webhook.facts.volcano_objects.types import PodGroup
-from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 from webhook.typed.collections import Entries
+from webhook.typed.fields import Amounts, Part, Text
+from webhook.typed.objects import Object
 from webhook.typed.pods import Pod
+from webhook.typed.view import Typed
+from webhook.yamltext.placeholders import is_placeholder
+
+POD_QUEUE_EXISTS: Final = VOLCANO_POD.rule(
+    "volcano-pod/queue-exists",
+    title="The queue that a workload of another project names exists.",
+    why="Volcano's webhook refuses the PodGroup that is made of the workload, and the pods wait for it.",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/podgroup",
+    issues=(
+        "https://github.com/volcano-sh/volcano/issues/452",
+        "https://github.com/volcano-sh/volcano/issues/1863",
+    ),
+)
+POD_QUEUE_OPEN: Final = VOLCANO_POD.rule(
+    "volcano-pod/queue-open",
+    title="The queue that a workload of another project names is open.",
+    why="Volcano's webhook refuses the PodGroup that is made of the workload, and the pods wait for it.",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/podgroup",
+)
+POD_QUEUE_LEAF: Final = VOLCANO_POD.rule(
+    "volcano-pod/queue-leaf",
+    title="The queue that a workload of another project names has no queues below it.",
+    why=(
+        "Volcano takes the PodGroup and places no pod of it. With the hierarchy of the capacity plugin, one gang in a "
+        "queue with children stops the scheduler for everybody."
+    ),
+    refused_by="nobody; the scheduler stops",
+    source="https://github.com/volcano-sh/volcano/issues/4227",
+    severity="high",
+)
+POD_CAPABILITY: Final = VOLCANO_POD.rule(
+    "volcano-pod/capability",
+    title="The queue of a training job may give what its gang needs.",
+    why=(
+        "The operator writes minResources of a schedulingPolicy into the PodGroup, which is let in when they are "
+        "within the capability of the queue. Above that it waits for ever."
+    ),
+    refused_by="nobody; the gang stays pending",
+    source="https://github.com/volcano-sh/volcano/issues/3220",
+    severity="high",
+    issues=(
+        "https://github.com/volcano-sh/volcano/issues/452",
+        "https://github.com/volcano-sh/volcano/issues/1863",
+    ),
+)
+OF_PODS: Final = QueueRules(POD_QUEUE_EXISTS, POD_QUEUE_OPEN, POD_QUEUE_LEAF, POD_CAPABILITY)
+
+_RAY_LABEL: Final = "volcano.sh/queue-name"
+RAY: Final = frozenset(("ray.io", kind) for kind in ("RayCluster", "RayJob"))
+LEADER_WORKER_SET: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
+TRAINING_JOBS: Final = frozenset(
+    ("kubeflow.org", f"{kind}Job") for kind in ("PyTorch", "TF", "MPI", "XGBoost", "Paddle", "JAX")
+)
+
+
+class BatchSchedulerOptions(Typed):
+    """The settings of the batch scheduler for a Spark application."""
+
+    queue = Text()
+
+
+class SparkApplicationSpec(Typed):
+    """The scheduler settings of a SparkApplication."""
+
+    batch_scheduler = Text()
+    batch_scheduler_options = Part(BatchSchedulerOptions)
+
+
+class SparkApplication(Object):
+    """sparkoperator.k8s.io SparkApplication."""
+
+    gvk = GroupVersionKind("sparkoperator.k8s.io", "v1beta2", "SparkApplication")
+    spec = Part(SparkApplicationSpec)
+
+
+class SchedulingPolicy(Typed):
+    """kubeflow.org SchedulingPolicy."""
+
+    queue = Text()
+    min_resources = Amounts()
+
+
+class RunPolicy(Typed):
+    """kubeflow.org RunPolicy."""
+
+    scheduling_policy = Part(SchedulingPolicy)
+
+
+class TrainingJobSpec(Typed):
+    """The fields that all jobs of the Training Operator have."""
+
+    run_policy = Part(RunPolicy)
+
+
+class TrainingJob(Object):
+    """kubeflow.org PyTorchJob, and the other jobs of the Training Operator."""
+
+    gvk = GroupVersionKind("kubeflow.org", "v1", "PyTorchJob")
+    spec = Part(TrainingJobSpec)
+
+
+def check_queue_of_ray_cluster(subject: Subject) -> Iterator[Problem]:
+    """Yield the problems of the queue that a RayCluster or a RayJob names."""
+    labels = subject.metadata.labels
+    yield from validate_queue(labels.get(_RAY_LABEL, ""), ("metadata", "labels", _RAY_LABEL), subject, OF_PODS)
+
+
+def check_queue_of_leader_worker_set(subject: Subject) -> Iterator[Problem]:
+    """Yield the problems of the queue that a LeaderWorkerSet names."""
+    annotations, path = subject.metadata.annotations, ("metadata", "annotations", types.QUEUE_NAME)
+    yield from validate_queue(annotations.get(types.QUEUE_NAME, ""), path, subject, OF_PODS)
+
+
+def check_queue_of_spark_application(subject: Subject) -> Iterator[Problem]:
+    """Yield the problems of the queue that a SparkApplication names, if its scheduler is Volcano."""
+    spec = subject.typed(SparkApplication).spec
+    options = spec.batch_scheduler_options
+    if spec.batch_scheduler == types.SCHEDULER:
+        yield from validate_queue(options.queue, options.path("queue"), subject, OF_PODS)
+
+
+def check_queue_of_training_job(subject: Subject) -> Iterator[Problem]:
+    """Yield the problems of the queue that a job of the Training Operator names, if the cluster has Volcano queues."""
+    if subject.once(read_queues).is_whole:
+        policy = subject.typed(TrainingJob).spec.run_policy.scheduling_policy
+        yield from validate_queue(policy.queue, policy.path("queue"), subject, OF_PODS)
+        needed = amounts_in_thousandths(policy.min_resources)
+        yield from warn_of_amounts_above_capability(
+            needed, policy.queue, policy.path("queue"), subject.once(read_queues), OF_PODS
+        )
+
+
+def check_queue_of_train_job(subject: Subject) -> Iterator[Problem]:
+    """Yield the problems of the queue that a TrainJob and its runtime name, if the runtime has a policy for Volcano."""
+    job = subject.once(merge_train_job)
+    if job.runtime.is_found and job.scheduler == types.SCHEDULER and types.QUEUE_NAME in job.merged.annotations:
+        path = job.merged.annotated[types.QUEUE_NAME]
+        yield from validate_queue(job.merged.annotations[types.QUEUE_NAME], path, subject, OF_PODS)
+
 
 BUDGET: Final = VOLCANO_POD.rule(
     "volcano-pod/budget",
@@ -48,7 +201,7 @@ OTHER_SCHEDULER: Final = VOLCANO_POD.rule(
 )
 
 _BUDGETS: Final = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
-READ: Final = frozenset((*_BUDGETS, kinds.GROUP_NAME, kinds.QUEUE_NAME, OTHER_GROUP_NAME))
+READ: Final = frozenset((*_BUDGETS, types.GROUP_NAME, types.QUEUE_NAME, OTHER_GROUP_NAME))
 """The annotations of a Pod that are read."""
 _CONTROLLED: Final = ("apps", "batch", "jobset.x-k8s.io")
 """Groups of kinds for whose pods Volcano creates a PodGroup; other operators create their own."""
@@ -59,12 +212,12 @@ def check_pod(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the annotations that Volcano reads."""
     pod = subject.typed(Pod)
     annotations = pod.metadata.annotations
-    if pod.spec.scheduler_name == kinds.SCHEDULER:
+    if pod.spec.scheduler_name == types.SCHEDULER:
         yield from _check_disruption_budget_annotations(annotations)
-        if kinds.GROUP_NAME not in annotations and _gets_pod_group_from_volcano(subject):
-            path = (*ANNOTATIONS, kinds.QUEUE_NAME)
-            yield from validate_queue(annotations.get(kinds.QUEUE_NAME, ""), path, subject, OF_PODS)
-    name = annotations.get(kinds.GROUP_NAME, "")
+        if types.GROUP_NAME not in annotations and _gets_pod_group_from_volcano(subject):
+            path = (*ANNOTATIONS, types.QUEUE_NAME)
+            yield from validate_queue(annotations.get(types.QUEUE_NAME, ""), path, subject, OF_PODS)
+    name = annotations.get(types.GROUP_NAME, "")
     if name and not is_placeholder(name):
         yield from _check_pod_group_and_scheduler(name, pod, subject)
     if not name and _has_no_annotations_of_operators(subject):
@@ -104,11 +257,11 @@ def _is_budget_value(value: str) -> bool:
 
 def _check_pod_group_and_scheduler(name: str, pod: Pod, subject: Subject) -> Iterator[Problem]:
     """Yield a PodGroup that does not exist, or that another scheduler places than the Pod."""
-    view, scheduler = subject.cluster_view(), pod.spec.scheduler_name or kinds.DEFAULT_SCHEDULER
+    view, scheduler = subject.cluster_view(), pod.spec.scheduler_name or types.DEFAULT_SCHEDULER
     group = view.find(PodGroup, name)
-    if group and scheduler == kinds.DEFAULT_SCHEDULER:
+    if group and scheduler == types.DEFAULT_SCHEDULER:
         yield _other_scheduler_problem(name, scheduler)
-    if not group and scheduler == kinds.SCHEDULER:
+    if not group and scheduler == types.SCHEDULER:
         yield group_absent_problem(
             name, view, is_known=view.is_whole(PodGroup.gvk) or subject.once(read_queues).is_whole
         )

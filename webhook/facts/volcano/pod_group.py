@@ -1,7 +1,20 @@
-"""Rules of Volcano's webhook for a PodGroup, and gangs that are never placed.
+"""Rules for the queue of a PodGroup: it must exist, be open, have no queues below it, and be able to give enough.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/podgroups/validate. A PodGroup is taken into a queue that
+is not a leaf.
+
+Rules for the tiers of HyperNodes within which a PodGroup, or a subgroup of it, may be placed.
+
+How they are looked up and compared is in network_topology.py.
+
+Rules of Volcano's webhook for a PodGroup, and gangs that are never placed.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/podgroups/validate. A PodGroup is validated when it is
 created; unlike a Job it is taken into a queue that has others below it.
+
+Rules for the PodGroup that a Pod names: it must exist, and the annotation must be the scheduler's.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler.
 """
 
 from __future__ import annotations
@@ -10,27 +23,139 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from webhook.apimachinery.paths import FieldPath
 from webhook.facts.check import is_made_by_controller
 from webhook.facts.subject import Subject
+from webhook.facts.view import ClusterView
 from webhook.facts.volcano.gang_resources import amounts_in_thousandths, is_unknown_resource
-from webhook.facts.volcano.groups import VOLCANO_POD_GROUP_ADVICE
-from webhook.facts.volcano.member_pods import PodGroupMember, pods_of_group
-from webhook.facts.volcano.network_topology import (
+from webhook.facts.volcano.groups import VOLCANO_POD, VOLCANO_POD_GROUP, VOLCANO_POD_GROUP_ADVICE
+from webhook.facts.volcano.hyper_node import (
+    TopologyRules,
     validate_network_topology,
     warn_of_missing_tiers,
     warn_of_tiers_of_gang_part,
 )
-from webhook.facts.volcano.pod_group_queue_and_capability import OF_POD_GROUPS, advise_queue_change
-from webhook.facts.volcano.pod_group_tiers import OF_POD_GROUPS as TOPOLOGIES
+from webhook.facts.volcano.member_pods import PodGroupMember, pods_of_group
 from webhook.facts.volcano.queue_tree import read_queues
-from webhook.facts.volcano.referenced_queue import validate_queue, warn_of_amounts_above_capability
+from webhook.facts.volcano.referenced_queue import QueueRules, validate_queue, warn_of_amounts_above_capability
 from webhook.facts.volcano.sent_job import is_create_request
-from webhook.facts.volcano_objects import kinds
+from webhook.facts.volcano_objects import types
 from webhook.facts.volcano_objects.defaults import object_with_defaults
 from webhook.facts.volcano_objects.types import PodGroup, SubGroupPolicy
-from webhook.placeholders import is_placeholder
-from webhook.problem import MissingObject, Problem
-from webhook.wording import counted
+from webhook.rules.problem import MissingObject, Problem
+from webhook.text.wording import counted
+from webhook.typed.collections import Entries
+from webhook.yamltext.placeholders import is_placeholder
+
+POD_GROUP_QUEUE_EXISTS: Final = VOLCANO_POD_GROUP.rule(
+    "volcano-pod-group/queue-exists",
+    title="The queue of a PodGroup exists.",
+    why="A PodGroup is stored only for a queue that is there. The default queue may be another one in its namespace.",
+    function="checkQueueState",
+    issues=(
+        "https://github.com/volcano-sh/volcano/issues/452",
+        "https://github.com/volcano-sh/volcano/issues/1863",
+    ),
+)
+POD_GROUP_QUEUE_OPEN: Final = VOLCANO_POD_GROUP.rule(
+    "volcano-pod-group/queue-open",
+    title="The queue of a PodGroup is open.",
+    why="A queue that is closed, or that its controller has not seen yet, takes no gangs.",
+    function="checkQueueState",
+)
+POD_GROUP_QUEUE_LEAF: Final = VOLCANO_POD_GROUP_ADVICE.rule(
+    "volcano-pod-group/queue-leaf",
+    title="The queue of a PodGroup has no queues below it.",
+    why=(
+        "Volcano's webhook looks only at the queues of Jobs. With the hierarchy of the capacity plugin, one gang in a "
+        "queue with children stops the scheduler for everybody."
+    ),
+    refused_by="nobody; the scheduler stops",
+    source="https://github.com/volcano-sh/volcano/issues/4227",
+    severity="high",
+    issues=("https://github.com/volcano-sh/volcano/pull/5590",),
+)
+POD_GROUP_CAPABILITY: Final = VOLCANO_POD_GROUP_ADVICE.rule(
+    "volcano-pod-group/capability",
+    title="The queue of a PodGroup may give what the gang needs.",
+    why="A gang is let in when its minResources are within the capability of the queue. Above that it waits for ever.",
+    source="https://github.com/volcano-sh/volcano/issues/3220",
+    severity="high",
+    issues=(
+        "https://github.com/volcano-sh/volcano/issues/452",
+        "https://github.com/volcano-sh/volcano/issues/1863",
+    ),
+)
+QUEUES_OF_POD_GROUPS: Final = QueueRules(
+    POD_GROUP_QUEUE_EXISTS, POD_GROUP_QUEUE_OPEN, POD_GROUP_QUEUE_LEAF, POD_GROUP_CAPABILITY
+)
+QUEUE_CHANGED: Final = VOLCANO_POD_GROUP_ADVICE.rule(
+    "volcano-pod-group/queue-changed",
+    title="A PodGroup stays in its queue.",
+    why=(
+        "Volcano takes the change, but its queue controller keeps the PodGroup in the list of the old queue, which "
+        "then cannot be closed, and nobody asks whether the new queue exists and is open."
+    ),
+    refused_by="nobody; the group is in the lists of two queues",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/queue/queue_controller_handler.go",
+    function="updatePodGroup",
+    fails="silent",
+)
+
+
+def advise_queue_change(group: PodGroup, before: PodGroup) -> Iterator[Problem]:
+    """Yield the problem of a changed queue; placeholders and queues that were not set are ignored."""
+    old, new = before.spec.queue, group.spec.queue
+    if old and new and old != new and not is_placeholder(old + new):
+        message = f"must stay `{old}` because Volcano does not move a PodGroup to another queue"
+        fix = f"set `{old}`, or delete the PodGroup and create it in queue `{new}`"
+        yield QUEUE_CHANGED.problem(group.spec.path("queue"), message, fix, new)
+
+
+POD_GROUP_TIER: Final = VOLCANO_POD_GROUP_ADVICE.rule(
+    "volcano-pod-group/tier",
+    title="A HyperNode is of a tier that the PodGroup allows.",
+    why=(
+        "A gang with a hard network topology is placed within one HyperNode of at most the highest tier that it "
+        "allows. Where there is none, it waits for ever."
+    ),
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/network-topology-aware/network_topology_aware.go",
+    function="isEligibleHyperNode",
+)
+POD_GROUP_TIER_NAME: Final = VOLCANO_POD_GROUP_ADVICE.rule(
+    "volcano-pod-group/tier-name",
+    title="The name of a tier is one that HyperNodes have.",
+    why=(
+        "Where no HyperNode has it, the scheduler logs a warning and leaves the topology out, so the pods may be "
+        "placed far from each other."
+    ),
+    refused_by="nobody; the topology has no effect",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/framework/session.go",
+    function="adjustNetworkTopologySpec",
+    fails="silent",
+)
+POD_GROUP_TIER_ORDER: Final = VOLCANO_POD_GROUP_ADVICE.rule(
+    "volcano-pod-group/tier-order",
+    title="Parts of a gang are kept closer together than the whole.",
+    why=(
+        "The scheduler looks for a HyperNode for each part inside the one that the whole gang is kept in, so a higher "
+        "tier of a part allows nothing more."
+    ),
+    refused_by="nobody; the topology of the part has no effect",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/actions/allocate/allocate.go",
+    function="allocateForJob",
+    severity="low",
+    fails="silent",
+)
+POD_GROUP_HIGHEST_TIER: Final = VOLCANO_POD_GROUP.rule(
+    "volcano-pod-group/highest-tier",
+    title="The highest tier of a PodGroup's topology is given by its number or its name, not both.",
+    why="Two statements could contradict each other.",
+    function="validateNetworkTopology",
+)
+TIERS_OF_POD_GROUPS: Final = TopologyRules(
+    POD_GROUP_HIGHEST_TIER, POD_GROUP_TIER, POD_GROUP_TIER_NAME, POD_GROUP_TIER_ORDER
+)
 
 UNKNOWN_RESOURCE: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/unknown-resource",
@@ -102,25 +227,25 @@ def check_pod_group(subject: Subject) -> Iterator[Problem]:
     yield from _check_min_member_covers_tasks(group)
     yield from warn_of_group_size(group, subject)
     gang = group.spec.network_topology
-    yield from warn_of_missing_tiers(gang, subject, TOPOLOGIES)
+    yield from warn_of_missing_tiers(gang, subject, TIERS_OF_POD_GROUPS)
     for policy in group.spec.sub_group_policy:
-        yield from warn_of_tiers_of_gang_part(policy.network_topology, gang, subject, TOPOLOGIES)
+        yield from warn_of_tiers_of_gang_part(policy.network_topology, gang, subject, TIERS_OF_POD_GROUPS)
         yield from _check_min_sub_groups(policy)
 
 
 def _validate_topologies(group: PodGroup) -> Iterator[Problem]:
-    yield from validate_network_topology(group.spec.network_topology, TOPOLOGIES)
+    yield from validate_network_topology(group.spec.network_topology, TIERS_OF_POD_GROUPS)
     for policy in group.spec.sub_group_policy:
-        yield from validate_network_topology(policy.network_topology, TOPOLOGIES)
+        yield from validate_network_topology(policy.network_topology, TIERS_OF_POD_GROUPS)
 
 
 def _validate_queue(group: PodGroup, subject: Subject) -> Iterator[Problem]:
     """Yield a queue that does not exist, is closed, has queues below it, or cannot give what the gang requests."""
     name, path, queues = group.spec.queue, group.spec.path("queue"), subject.once(read_queues)
-    yield from validate_queue(name, path, subject, OF_POD_GROUPS)
+    yield from validate_queue(name, path, subject, QUEUES_OF_POD_GROUPS)
     if queues.is_leaf(name):  # of another one, queue-leaf speaks
         yield from warn_of_amounts_above_capability(
-            amounts_in_thousandths(group.spec.min_resources), name, path, queues, OF_POD_GROUPS
+            amounts_in_thousandths(group.spec.min_resources), name, path, queues, QUEUES_OF_POD_GROUPS
         )
 
 
@@ -163,13 +288,13 @@ def warn_of_group_size(group: PodGroup, subject: Subject) -> Iterator[Problem]:
 def _check_enough_pods_for_group(
     least: int, members: Sequence[PodGroupMember], missing: tuple[MissingObject, ...]
 ) -> Iterator[Problem]:
-    placed = [member for member in members if member.scheduler != kinds.DEFAULT_SCHEDULER]
+    placed = [member for member in members if member.scheduler != types.DEFAULT_SCHEDULER]
     pods = sum(member.pods or 0 for member in placed)
     if missing:
         if least > 1:
             yield MEMBERS.problem(_MIN_MEMBER, missing=missing)
     elif least > pods and all(member.pods is not None for member in placed):
-        elsewhere = sum(member.pods or 0 for member in members if member.scheduler == kinds.DEFAULT_SCHEDULER)
+        elsewhere = sum(member.pods or 0 for member in members if member.scheduler == types.DEFAULT_SCHEDULER)
         message, fix = _sentence_about_too_few_pods(least, pods, elsewhere)
         yield MEMBERS.problem(_MIN_MEMBER, message, fix, least)
 
@@ -195,7 +320,7 @@ def _check_partial_gang(least: int, members: Sequence[PodGroupMember]) -> Iterat
 def _check_enough_pods_for_tasks(group: PodGroup, members: Sequence[PodGroupMember]) -> Iterator[Problem]:
     """Yield pods that tasks of the gang need and nobody creates."""
     wanted = group.spec.min_task_member
-    placed = [member for member in members if member.scheduler != kinds.DEFAULT_SCHEDULER]
+    placed = [member for member in members if member.scheduler != types.DEFAULT_SCHEDULER]
     if sum(wanted.values()) > group.spec.min_member or any(member.pods is None for member in placed):
         return
     pods: Counter[str] = Counter()
@@ -204,7 +329,7 @@ def _check_enough_pods_for_tasks(group: PodGroup, members: Sequence[PodGroupMemb
     for task, count in wanted.items():
         if count > pods[task]:
             most = f"only {counted(pods[task], 'pod')}" if pods[task] else "no pod"
-            have = f"{most} of the PodGroup {'have' if pods[task] > 1 else 'has'} the annotation {kinds.TASK}: {task}"
+            have = f"{most} of the PodGroup {'have' if pods[task] > 1 else 'has'} the annotation {types.TASK}: {task}"
             message = f"can never be reached because {have}, so no pod is placed"
             fix = "set the annotation on the other pods of the task, or lower the number"
             yield TASK_PODS.problem(group.spec.path("minTaskMember", task), message, fix, count)
@@ -214,3 +339,41 @@ def describe_partial_gang(least: int, waiting: str, nodes: int) -> str:
     """Return the effect of a gang that is smaller than the training of its pods."""
     started = f"{counted(least, 'pod')} start and hold {'its' if least == 1 else 'their'} devices"
     return f"lets {started} while {waiting} waits for {nodes} pods"
+
+
+GROUP_ANNOTATION: Final = VOLCANO_POD.rule(
+    "volcano-pod/group-annotation",
+    title="A Pod names its PodGroup by the annotation scheduling.k8s.io/group-name.",
+    why=(
+        "Volcano also declares scheduling.volcano.sh/group-name, but its scheduler does not read it when it looks for "
+        "the gang of a pod."
+    ),
+    refused_by="nobody; the pod is not part of the gang",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/job_info.go",
+    function="getJobID",
+)
+GROUP_EXISTS: Final = VOLCANO_POD.rule(
+    "volcano-pod/group-exists",
+    title="The PodGroup that a Pod names exists.",
+    why="For a Pod that names a PodGroup, Volcano makes none, and waits for the one that is named.",
+    refused_by="nobody; the pod stays pending",
+)
+ANNOTATIONS: Final[FieldPath] = ("metadata", "annotations")
+OTHER_GROUP_NAME: Final = "scheduling.volcano.sh/group-name"
+
+
+def group_absent_problem(name: str, view: ClusterView, *, is_known: bool) -> Problem:
+    """Return the problem of a missing PodGroup; unless `is_known`, of one that cannot be looked up."""
+    path = (*ANNOTATIONS, types.GROUP_NAME)
+    if not is_known:
+        return GROUP_EXISTS.problem(path, missing=view.missing_objects_by_field()[""])
+    message = "is a PodGroup that does not exist in the namespace, so the pod waits until somebody creates one"
+    return GROUP_EXISTS.problem(path, message, "create the PodGroup, or remove the annotation", name)
+
+
+def warn_of_ignored_group_annotation(annotations: Entries[str]) -> Iterator[Problem]:
+    """Yield the annotation that the scheduler does not read."""
+    if other := annotations.get(OTHER_GROUP_NAME):
+        message = "is ignored by Volcano's scheduler, so the pod is not part of this PodGroup"
+        fix = f"use the annotation {types.GROUP_NAME} instead"
+        yield GROUP_ANNOTATION.problem((*ANNOTATIONS, OTHER_GROUP_NAME), message, fix, other)

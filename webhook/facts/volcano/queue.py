@@ -2,20 +2,54 @@
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go
 validateResourceQuantityOfQueue and validateQueueDepth.
+
+Limits the depth of queues.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go validateQueueDepth.
+
+Rules for the parent of a Queue: it must exist, may have children, and must not be below the queue.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go
+validateHierarchicalQueue. On UPDATE the webhook does not see that a queue becomes
+its own ancestor; afterwards it loops for ever when one of them changes.
+
+Rules for the two annotations of a Queue for the plugin drf: its path in the hierarchy, and weights.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go
+validateHierarchicalAttributes.
+
+The status of a Queue, which the API server drops when the queue is created.
+
+Rules for the deletion of queues: the root, those with children, and those with pods.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go validateQueueDeleting;
+that pods lose their queue is refused only with a flag that is off by default.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Final
 
 from webhook.facts.pods import amounts
 from webhook.facts.pods.pod_resources import validate_resource_quantity_value
+from webhook.facts.subject import Subject
 from webhook.facts.volcano.gang_resources import is_unknown_resource
 from webhook.facts.volcano.groups import VOLCANO_QUEUE
-from webhook.facts.volcano_objects.types import Queue
-from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
+from webhook.facts.volcano.queue_amounts import (
+    validate_capability_ancestor,
+    validate_capability_descendant,
+    validate_deserved_sum,
+    validate_guarantee_sum,
+)
+from webhook.facts.volcano.queue_tree import ALWAYS_THERE, OPEN, QueueTree, read_queues, vcctl_command_for_queue
+from webhook.facts.volcano.sent_job import is_create_request
+from webhook.facts.volcano_objects.types import HIERARCHY, HIERARCHY_WEIGHTS, ROOT, Queue
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted, did_you_mean
+from webhook.typed.collections import Items
+from webhook.yamltext.placeholders import is_placeholder
 
 QUANTITY: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/quantity",
@@ -76,3 +110,299 @@ def advise_unknown_resource(queue: Queue) -> Iterator[Problem]:
                 message = "is a resource that no node has because the name has no domain, so the amount limits nothing"
                 fix = "write a full name such as nvidia.com/gpu"
                 yield UNKNOWN_RESOURCE.problem((*path, name), message, fix, name)
+
+
+DEPTH: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/depth",
+    title="Queues are at most 5 levels deep.",
+    why="Volcano refuses more, unless its flag max-queue-depth says otherwise.",
+    function="validateQueueDepth",
+    refused_on_updates="",
+)
+DEEPEST: Final = 5
+"""The default of `--max-queue-depth`."""
+
+
+def too_deep_problem(parent: str, level: int) -> Problem:
+    """Return the problem of a parent that puts a queue below the last level (validateQueueDepth)."""
+    message = f"puts the queue on level {level}, but queues can have at most {DEEPEST} levels"
+    return DEPTH.problem("spec.parent", message, "choose a parent nearer to the root", parent)
+
+
+PARENT_ITSELF: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/parent-itself",
+    title="A queue is not its own parent.",
+    why="Its place in the tree would be unknown.",
+    function="validateHierarchicalQueue",
+    refused_on_updates="",
+)
+PARENT_CYCLE: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/parent-cycle",
+    title="A queue is not below itself.",
+    why=(
+        "Volcano takes such a change. From then on its webhook loops for ever when one of these queues changes, they "
+        "cannot be deleted, and no queue can be created below them."
+    ),
+    refused_by="nobody; Volcano's webhook fails afterwards",
+    level="warn",
+    severity="high",
+    fails="waiting",
+)
+PARENT_EXISTS: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/parent-exists",
+    title="The parent of a queue exists.",
+    why="A queue is stored only below one that is there.",
+    function="validateHierarchicalQueue",
+    refused_on_updates="",
+)
+PARENT_USED: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/parent-used",
+    title="The parent of a first child has no pods.",
+    why="A queue with children holds no Jobs.",
+    function="validateHierarchicalQueue",
+    refused_on_updates="",
+)
+PARENT_DEFAULT: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/parent-default",
+    title="The default queue has no children.",
+    why="Volcano puts Jobs that name no queue into the default queue, and refuses Jobs in a queue that has children.",
+    refused_by="Volcano's webhook, all jobs that name no queue",
+    level="warn",
+    severity="high",
+    fails="controller",
+)
+
+_PARENT: Final = ("spec", "parent")
+
+
+def validate_parent(queue: Queue, subject: Subject) -> Iterator[Problem]:
+    """Yield the problems of a queue's parent, and of a queue with children."""
+    queues, old = subject.once(read_queues), subject.typed_old(Queue)
+    is_new = is_create_request(subject)
+    is_moved = is_new or old.parent != queue.parent
+    differing = _differing_amounts(queue, old)
+    if queue.name == ROOT and differing and not is_moved:
+        yield changed_root_queue_problem(differing)
+    is_refused = False
+    if queue.parent and is_moved and not is_placeholder(queue.parent):
+        for broken in _validate_hierarchical_queue(queue, queues, subject):
+            is_refused = True
+            yield broken
+    if (is_moved or differing) and queue.name != ROOT and not is_refused:
+        yield from validate_hierarchical_queue_resources(queue, queues)
+
+
+def _differing_amounts(queue: Queue, old: Queue) -> list[str]:
+    """Return the fields of amounts that have changed."""
+    spec = queue.spec
+    differing = [name for name in ("capability", "deserved") if spec.differs(old.spec, name)]
+    if spec.guarantee.differs(old.spec.guarantee, "resource"):
+        differing.append("guarantee")
+    return differing
+
+
+def _validate_hierarchical_queue(queue: Queue, queues: QueueTree, subject: Subject) -> Iterator[Problem]:
+    """Yield the problems that validateHierarchicalQueue and validateQueueDepth would report."""
+    name = queue.parent
+    if name == queue.name:
+        yield PARENT_ITSELF.problem(_PARENT, "is the queue itself", "name another queue as parent", name)
+        return
+    above = [name, *(ancestor.parent for ancestor in queues.queue_and_ancestors(name) if ancestor.parent)]
+    if queue.name in above:
+        message = (
+            "makes the queue its own ancestor, which Volcano accepts, but then its webhook does not answer when one of "
+            "these queues changes"
+        )
+        yield PARENT_CYCLE.problem(_PARENT, message, "name a queue that is not below this one", name)
+    elif len(above) + 1 > DEEPEST:
+        yield too_deep_problem(name, len(above) + 1)
+    elif name not in queues.all:
+        yield _missing_parent_problem(name, queues, subject)
+    else:
+        yield from _check_parent_has_no_pods(queues.all[name], queues)
+
+
+def _missing_parent_problem(name: str, queues: QueueTree, subject: Subject) -> Problem:
+    if not queues.is_whole:
+        return PARENT_EXISTS.problem(_PARENT, missing=queues.as_missing_object(name))
+    fix = did_you_mean(subject.cluster_view().nearest(name, queues.all), "create the queue first")
+    return PARENT_EXISTS.problem(_PARENT, "is a queue that does not exist", fix, name)
+
+
+def _check_parent_has_no_pods(parent: Queue, queues: QueueTree) -> Iterator[Problem]:
+    """Yield the problem of a parent that has pods, or may get jobs."""
+    if not queues.children.get(parent.name) and parent.running_pod_count:
+        message = f"runs {counted(parent.running_pod_count, 'pod')} now, but a queue with children must not run pods"
+        fix = "wait until these pods end, or name another parent"
+        yield PARENT_USED.problem(_PARENT, message, fix, parent.name)
+    elif parent.name == "default":
+        message = (
+            "must not be a parent because jobs that name no queue use it, and Volcano would then refuse these jobs"
+        )
+        yield PARENT_DEFAULT.problem(_PARENT, message, "name another queue", parent.name)
+
+
+def validate_hierarchical_queue_resources(queue: Queue, queues: QueueTree) -> Iterator[Problem]:
+    """Yield the problems that validateHierarchicalQueueResources would report."""
+    if queue.parent in queues.all:
+        yield from validate_capability_ancestor(queue, queues)
+        yield from _validate_siblings_sum(queues.all[queue.parent], queues.siblings(queue), queue)
+    if children := queues.children_of(queue.name):
+        yield from validate_capability_descendant(queue, queues)
+        yield from _validate_siblings_sum(queue, children, queue)
+
+
+def _validate_siblings_sum(parent: Queue, children: Items[Queue], queue: Queue) -> Iterator[Problem]:
+    """Yield sums of children above what the parent has, which is 0 by default (validateSiblingsSum)."""
+    yield from validate_guarantee_sum(parent, children, queue)
+    yield from validate_deserved_sum(parent, children, queue)
+
+
+VOLCANO_QUEUE_HIERARCHY_WEIGHTS: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/hierarchy-weights",
+    title="The path of a queue has a weight above 0 for each step.",
+    why="Shares are computed of the weights.",
+    function="validateHierarchicalAttributes",
+)
+HIERARCHY_PATH: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/hierarchy-path",
+    title="The path of a queue does not lead to a step of another one's.",
+    why="A step that has queues below it is not a queue itself.",
+    function="validateHierarchicalAttributes",
+)
+HIERARCHY_WEIGHT_FINITE: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/hierarchy-weight-finite",
+    title="The weights of a path are finite numbers.",
+    why="Volcano takes NaN and Inf, and cannot compute shares of them.",
+    refused_by="nobody; shares are undefined",
+    level="warn",
+    fails="silent",
+)
+
+
+_ANNOTATIONS: Final = ("metadata", "annotations")
+_WEIGHTS: Final = (*_ANNOTATIONS, HIERARCHY_WEIGHTS)
+
+
+def validate_hierarchical_attributes(queue: Queue, subject: Subject) -> Iterator[Problem]:
+    """Yield a path without a weight for each step, or that other paths go through."""
+    path, weights = _annotation_value(queue, HIERARCHY), _annotation_value(queue, HIERARCHY_WEIGHTS)
+    if not (path or weights) or is_placeholder(path + weights):
+        return
+    steps, numbers = path.count("/") + 1, queue.charged_list(weights.split("/"))
+    if steps != len(numbers):
+        message = f"must have {counted(steps, 'weight')}, one for each step of {HIERARCHY}"
+        yield VOLCANO_QUEUE_HIERARCHY_WEIGHTS.problem(_WEIGHTS, message, "write a weight for each step", weights)
+        return
+    wrong = next((index for index, text in enumerate(numbers) if not _is_positive_weight(text)), None)
+    yield from _check_hierarchy_weight_finite(numbers[:wrong], weights)
+    if wrong is None:
+        yield from _check_hierarchy_path_is_no_prefix(queue, path, subject)
+    else:
+        message = f"must be numbers above 0, but one is `{numbers[wrong]}`"
+        yield VOLCANO_QUEUE_HIERARCHY_WEIGHTS.problem(_WEIGHTS, message, "write a number above 0", weights)
+
+
+def _annotation_value(queue: Queue, name: str) -> str:
+    return queue.metadata.annotations.get(name, "")
+
+
+def _check_hierarchy_weight_finite(numbers: Items[str], weights: str) -> Iterator[Problem]:
+    for text in numbers:
+        if not math.isfinite(_parse_weight(text)):
+            message = f"has the weight `{text}`, which Volcano accepts, although no share can be computed with it"
+            yield HIERARCHY_WEIGHT_FINITE.problem(_WEIGHTS, message, "write a finite number, such as 1", weights)
+
+
+def _is_positive_weight(text: str) -> bool:
+    return not _parse_weight(text) <= 0
+
+
+def _parse_weight(text: str) -> float:
+    """Return a number as Go's strconv.ParseFloat reads it; 0 for other texts."""
+    try:
+        return 0 if text != text.strip() else float(text)
+    except ValueError:
+        return 0
+
+
+def _check_hierarchy_path_is_no_prefix(queue: Queue, path: str, subject: Subject) -> Iterator[Problem]:
+    """Yield the problems that validateHierarchicalAttributes would report: no other path begins with this one."""
+    queues = subject.once(read_queues)
+    below = (other for other in queues.all.values() if _annotation_value(other, HIERARCHY).startswith(f"{path}/"))
+    other = next((other for other in below if other.name != queue.name), None)
+    if other is None:
+        return
+    message = (
+        f"must not be the beginning of the path of another queue, but the path of queue `{other.name}` is "
+        f"`{_annotation_value(other, HIERARCHY)}`"
+    )
+    fix = f"end the path with the name of this queue, such as {path}/{queue.name}"
+    if path.endswith(f"/{queue.name}"):
+        fix = "write a path that no other path begins with"
+    yield HIERARCHY_PATH.problem((*_ANNOTATIONS, HIERARCHY), message, fix, path)
+
+
+STATUS: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/status",
+    title="A new queue has no status.",
+    why="The API server drops it, so a queue is open when it is created, whatever it says.",
+    refused_by="nobody; the queue is open",
+    level="warn",
+    fails="silent",
+)
+
+
+def warn_of_dropped_status(queue: Queue) -> Iterator[Problem]:
+    """Yield the status of a new queue, which the API server drops."""
+    if queue.state not in ("", OPEN):
+        message = "has no effect on a new queue because the API server drops the status, so the queue opens"
+        fix = f"remove status, and close the queue once it exists ({vcctl_command_for_queue('close', queue.name)})"
+        yield STATUS.problem(queue.status.path("state"), message, fix, queue.state)
+
+
+DELETION: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/deletion",
+    title="The root, the default queue and queues with children are not deleted.",
+    why="Jobs and queues refer to them.",
+    function="validateQueueDeleting",
+    refused_on_updates="pkg/webhooks/admission/queues/validate/validate_queue.go validateQueueDeleting",
+)
+DELETION_OF_USED: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/deletion-of-used",
+    title="A queue that is deleted has no pods.",
+    why="Unless a flag of its webhook is on, Volcano lets it go, and pods that run in it lose their queue.",
+    refused_by="nobody; pods lose their queue",
+    function="validateQueueDeleting",
+    level="warn",
+    fails="disruption",
+)
+
+
+_SHOWN: Final = 3
+"""How many queues a message names."""
+
+
+def check_queue_deletion(subject: Subject) -> Iterator[Problem]:
+    """Yield the reasons why a queue cannot be deleted."""
+    queue = subject.typed_old(Queue)
+    name = queue.name or subject.attributes.name
+    children = sorted(subject.once(read_queues).children.get(name, ()))
+    if name in ALWAYS_THERE:
+        yield _deletion_problem(name, "because Volcano needs it", "keep the queue")
+    elif children:
+        shown = ", ".join(children[:_SHOWN]) + (", …" if len(children) > _SHOWN else "")
+        fix = f"delete {'that queue' if len(children) == 1 else 'those queues'} first"
+        yield _deletion_problem(name, f"while it has {counted(len(children), 'queue')} below ({shown})", fix)
+    elif queue.running_pod_count:
+        yield _deletion_of_used_queue_problem(name, queue.running_pod_count)
+
+
+def _deletion_problem(name: str, why: str, fix: str) -> Problem:
+    return DELETION.problem("metadata.name", f"must not be deleted {why}", fix, name)
+
+
+def _deletion_of_used_queue_problem(name: str, pods: int) -> Problem:
+    message = f"should not be deleted while {counted(pods, 'pod')} run in it because these pods lose their queue"
+    fix = f"close the queue ({vcctl_command_for_queue('close', name)}), wait until the pods end, then delete the queue"
+    return DELETION_OF_USED.problem("metadata.name", message, fix, name)

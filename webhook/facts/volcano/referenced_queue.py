@@ -14,16 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.quantity import Quantity
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.gang_resources import Amounts
 from webhook.facts.volcano.queue_tree import ALWAYS_THERE, OPEN, QueueTree, read_queues, vcctl_command_for_queue
 from webhook.facts.volcano_objects.types import ROOT, Queue
-from webhook.paths import FieldPath
-from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
-from webhook.problems.rule import Rule
-from webhook.quantity import Quantity
-from webhook.wording import counted, did_you_mean
+from webhook.rules.problem import Problem
+from webhook.rules.rule import Rule
+from webhook.text.wording import counted, did_you_mean
+from webhook.yamltext.placeholders import is_placeholder
 
 
 class QueueRules(NamedTuple):

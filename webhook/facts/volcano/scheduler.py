@@ -13,19 +13,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from webhook import yamlfile
-from webhook.attributes import JSON
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.errors import InputError
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_SCHEDULER
-from webhook.paths import FieldPath, path_as_text
-from webhook.placeholders import is_placeholder
-from webhook.problem import Problem
-from webhook.similar_names import nearest_name
+from webhook.rules.problem import Problem
+from webhook.text.similar_names import nearest_name
+from webhook.text.wording import did_you_mean, either
 from webhook.typed.fields import Parts, Raw, Text, Truth, ValueMap
 from webhook.typed.objects import ConfigMap
 from webhook.typed.view import Typed
-from webhook.wording import did_you_mean, either
+from webhook.yamltext import yamlfile
+from webhook.yamltext.placeholders import is_placeholder
 
 UNREADABLE: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/unreadable",

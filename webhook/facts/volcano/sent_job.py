@@ -1,19 +1,29 @@
 """The Volcano Job that the webhook validates: as sent, or from the template of a CronJob or a JobTemplate.
 
 Knows where its spec stands and what that defaults to, and no rule.
+
+Compares two values of a type of an API as Go compares decoded values. Knows no rule.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any, Final
 
-from webhook.attributes import Operation
+from webhook.apimachinery import quantity
+from webhook.apimachinery.attributes import JSON, GroupVersionKind, Operation
+from webhook.apimachinery.paths import FieldPath
+from webhook.deadline import Deadline
 from webhook.facts.subject import Subject
-from webhook.facts.volcano_objects import kinds
+from webhook.facts.volcano_objects import types
 from webhook.facts.volcano_objects.defaults import job_spec_with_webhook_defaults, object_with_defaults
 from webhook.facts.volcano_objects.types import CronJob, Job, JobSpec, JobTemplate
 from webhook.schema import decode_object
-from webhook.typed.view import ReadingContext
+from webhook.schema.kinds import type_of
+from webhook.schema.types import Fields, Items, Type
+from webhook.typed.view import ReadingContext, Typed
 
 RUN_SUFFIX: Final = "-01234567"
 """A suffix as long as that of a CronJob's Jobs: a dash and the minutes since 1970 (cronjob_controller getJobName)."""
@@ -21,17 +31,17 @@ RUN_SUFFIX: Final = "-01234567"
 
 def read_job(subject: Subject) -> Job:
     """Return the Job of an object, or the one that it creates; call it through `Subject.once`."""
-    if subject.group_kind == kinds.JOB:
+    if subject.group_kind == types.JOB:
         return Job.of(subject.once(object_with_defaults), (), subject.reading_context)
-    name = subject.typed(CronJob).name if subject.group_kind == kinds.CRON_JOB else ""
+    name = subject.typed(CronJob).name if subject.group_kind == types.CRON_JOB else ""
     return _job_with_defaults(spec_without_defaults(subject), f"{name}{RUN_SUFFIX}" if name else "")
 
 
 def spec_without_defaults(subject: Subject) -> JobSpec:
     """Return the spec of the Job as it was sent, without defaults."""
-    if subject.group_kind == kinds.CRON_JOB:
+    if subject.group_kind == types.CRON_JOB:
         return subject.typed(CronJob).spec.job_template.spec
-    if subject.group_kind == kinds.JOB_TEMPLATE:
+    if subject.group_kind == types.JOB_TEMPLATE:
         return subject.typed(JobTemplate).spec
     return subject.typed(Job).spec
 
@@ -54,3 +64,53 @@ def _job_with_defaults(sent: JobSpec, name: str) -> Job:
 def is_create_request(subject: Subject) -> bool:
     """Return whether the object is created, and not updated."""
     return subject.attributes.operation is Operation.CREATE
+
+
+def paths_of_changed_fields(
+    before: Mapping[str, Any], after: Mapping[str, Any], spec: Typed, kind: GroupVersionKind
+) -> Iterator[FieldPath]:
+    """Yield the paths where the spec of an object has changed; `spec` gives its path."""
+    declared = type_of(kind)
+    inner = declared.fields["spec"] if isinstance(declared, Fields) else "any"
+    return _SpecComparison(spec.reading.deadline).paths_of_changes(before, after, inner, spec.at)
+
+
+@dataclass(frozen=True, slots=True)
+class _SpecComparison:
+    """Compares values; empty ones count as not set, and undeclared fields are ignored."""
+
+    deadline: Deadline
+
+    def paths_of_changes(self, old: JSON, new: JSON, of: Type, at: FieldPath) -> Iterator[FieldPath]:
+        """Yield the paths where two values of a type differ."""
+        self.deadline.spend(1)
+        if old == new or (_is_omitted_by_go(old) and _is_omitted_by_go(new)):
+            return
+        if of == "quantity":
+            if (
+                quantity.read_quantity_or_none(old) != quantity.read_quantity_or_none(new)
+                or quantity.read_quantity_or_none(old) is None
+            ):
+                yield at
+        elif isinstance(of, Fields) and isinstance(old or {}, dict) and isinstance(new or {}, dict):
+            yield from self._paths_in_fields(old or {}, new or {}, of, at)
+        elif isinstance(of, Items) and isinstance(old or [], list) and isinstance(new or [], list):
+            for index, (one, other) in enumerate(zip_longest(old or [], new or [])):
+                yield from self.paths_of_changes(one, other, of.item, (*at, index))
+        else:
+            yield at
+
+    def _paths_in_fields(
+        self, old: Mapping[str, JSON], new: Mapping[str, JSON], of: Fields, at: FieldPath
+    ) -> Iterator[FieldPath]:
+        for name in dict.fromkeys((*old, *new)):
+            inner = of.fields.get(name, of.others)
+            if name not in of.fields and (name in old) != (name in new) and of.others is not None:
+                yield (*at, name)
+            elif inner is not None:
+                yield from self.paths_of_changes(old.get(name), new.get(name), inner, (*at, name))
+
+
+def _is_omitted_by_go(value: JSON) -> bool:
+    """Return whether Go leaves out a value because it is empty."""
+    return value in (None, "", 0, False) or value in ({}, [])

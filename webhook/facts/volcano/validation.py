@@ -8,20 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from webhook.facts.subject import Subject
-from webhook.facts.volcano import job_tiers
+from webhook.facts.volcano import job_scheduling
+from webhook.facts.volcano.hyper_node import validate_network_topology
 from webhook.facts.volcano.job import validate_min_available, validate_tasks
 from webhook.facts.volcano.job_dependencies_and_deadlocks import validate_dependencies
 from webhook.facts.volcano.job_events_actions_and_exit_codes import validate_policies
-from webhook.facts.volcano.job_mpi_master import validate_mpi_master
 from webhook.facts.volcano.job_names import validate_job_name
-from webhook.facts.volcano.job_plugins import check_plugins_exist
-from webhook.facts.volcano.job_queue_and_capability import OF_JOBS
-from webhook.facts.volcano.job_template import validate_task_templates
-from webhook.facts.volcano.job_volume_mounts_and_claims import validate_volumes
-from webhook.facts.volcano.network_topology import validate_network_topology
+from webhook.facts.volcano.job_plugins import check_plugins_exist, validate_mpi_master
+from webhook.facts.volcano.job_scheduling import QUEUES_OF_JOBS
+from webhook.facts.volcano.job_template import validate_task_templates, validate_volumes
 from webhook.facts.volcano.referenced_queue import validate_queue
 from webhook.facts.volcano_objects.types import Job
-from webhook.problem import Problem
+from webhook.rules.problem import Problem
 
 
 def validate_create(job: Job, subject: Subject) -> Iterator[Problem]:
@@ -29,7 +27,7 @@ def validate_create(job: Job, subject: Subject) -> Iterator[Problem]:
     yield from validate_tasks(job)
     yield from check_plugins_exist(job)
     yield from validate_mpi_master(job)
-    yield from validate_network_topology(job.spec.network_topology, job_tiers.OF_JOBS)
+    yield from validate_network_topology(job.spec.network_topology, job_scheduling.TIERS_OF_JOBS)
     yield from validate_policies(job)
     yield from validate_job_name(job)
     yield from validate_task_templates(job)
@@ -37,4 +35,4 @@ def validate_create(job: Job, subject: Subject) -> Iterator[Problem]:
         yield from validate_min_available(job)
     yield from validate_volumes(job)
     yield from validate_dependencies(job)
-    yield from validate_queue(job.spec.queue, job.spec.path("queue"), subject, OF_JOBS)
+    yield from validate_queue(job.spec.queue, job.spec.path("queue"), subject, QUEUES_OF_JOBS)

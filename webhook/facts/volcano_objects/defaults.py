@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from webhook.attributes import JSON, NAMESPACE, Operation
+from webhook.apimachinery.attributes import JSON, NAMESPACE, Operation
+from webhook.apimachinery.paths import get
 from webhook.deadline import Deadline
 from webhook.facts.subject import Subject
-from webhook.facts.volcano_objects import kinds
-from webhook.paths import get
+from webhook.facts.volcano_objects import types
 
 DEFAULT_QUEUE: Final = "default"
 _RETRIES: Final = 3
@@ -35,30 +35,30 @@ def object_with_defaults(subject: Subject) -> JSON:
     Only what changes is copied.
     """
     obj, spec = subject.object, get(subject.object, ("spec",))
-    if spec is None and subject.group_kind != kinds.POD_GROUP:
+    if spec is None and subject.group_kind != types.POD_GROUP:
         return obj
     is_new = subject.attributes.operation is Operation.CREATE
     match subject.group_kind:
-        case kinds.JOB:
+        case types.JOB:
             return {
                 **obj,
                 "spec": _job_spec_with_schema_defaults(
                     job_spec_with_webhook_defaults(spec, subject.deadline) if is_new else spec
                 ),
             }
-        case kinds.JOB_TEMPLATE:
+        case types.JOB_TEMPLATE:
             return {**obj, "spec": _job_spec_with_schema_defaults(spec)}
-        case kinds.CRON_JOB:
+        case types.CRON_JOB:
             return {**obj, "spec": _with_job_defaults_at_path({**_CRON_JOB, **spec}, ("jobTemplate", "spec"))}
-        case kinds.JOB_FLOW:
+        case types.JOB_FLOW:
             flows = [
                 _with_job_defaults_at_path(flow, ("patch", "jobSpec"))
                 for flow in subject.deadline.items_with_clock_checks(spec.get("flows", []))
             ]
             return {**obj, "spec": {**spec, **({"flows": flows} if flows else {})}}
-        case kinds.QUEUE:
+        case types.QUEUE:
             return _queue_with_defaults(obj, spec, is_new=is_new)
-        case kinds.POD_GROUP:
+        case types.POD_GROUP:
             return (
                 {**obj, "spec": _pod_group_with_defaults(spec or {}, subject, is_new=is_new)}
                 if spec is not None
@@ -101,7 +101,7 @@ def job_spec_with_webhook_defaults(spec: Mapping[str, Any], deadline: Deadline) 
     """
     made = dict(spec)
     made["queue"] = spec.get("queue") or DEFAULT_QUEUE
-    made["schedulerName"] = spec.get("schedulerName") or kinds.SCHEDULER
+    made["schedulerName"] = spec.get("schedulerName") or types.SCHEDULER
     made["maxRetry"] = spec.get("maxRetry") or _RETRIES
     tasks = deadline.items_with_clock_checks(spec.get("tasks", []))
     made["tasks"] = [_task_with_webhook_defaults(task, index) for index, task in enumerate(tasks)]
@@ -140,10 +140,10 @@ def _queue_with_defaults(obj: JSON, spec: Mapping[str, Any], *, is_new: bool) ->
     if is_new and not made["weight"]:
         made["weight"] = 1
     annotations = get(obj, ("metadata", "annotations"), {})
-    path, weights = annotations.get(kinds.HIERARCHY, ""), annotations.get(kinds.HIERARCHY_WEIGHTS, "")
+    path, weights = annotations.get(types.HIERARCHY, ""), annotations.get(types.HIERARCHY_WEIGHTS, "")
     if not (is_new and path and weights) or path.startswith("root"):
         return {**obj, "spec": made}
-    rooted = {**annotations, kinds.HIERARCHY: f"root/{path}", kinds.HIERARCHY_WEIGHTS: f"1/{weights}"}
+    rooted = {**annotations, types.HIERARCHY: f"root/{path}", types.HIERARCHY_WEIGHTS: f"1/{weights}"}
     return {**obj, "metadata": {**obj["metadata"], "annotations": rooted}, "spec": made}
 
 
@@ -152,7 +152,7 @@ def _pod_group_with_defaults(spec: Mapping[str, Any], subject: Subject, *, is_ne
     made = {"queue": DEFAULT_QUEUE, **_with_topology_default(spec)}
     if is_new and made["queue"] == DEFAULT_QUEUE:
         namespace = subject.cluster_view().get(NAMESPACE, subject.namespace, namespaced=False)
-        made["queue"] = get(namespace, ("metadata", "annotations", kinds.QUEUE_NAME), DEFAULT_QUEUE)
+        made["queue"] = get(namespace, ("metadata", "annotations", types.QUEUE_NAME), DEFAULT_QUEUE)
     policies = made.get("subGroupPolicy")
     if policies is not None:
         made["subGroupPolicy"] = [

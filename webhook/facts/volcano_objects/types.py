@@ -1,4 +1,8 @@
-"""The kinds of Volcano, with the fields that checks read.
+"""The kinds of Volcano, and the objects that checks look up in the cluster. Knows no rule.
+
+Source: volcano-sh/volcano@ed72c7c815a9, volcano-sh/apis@536f121.
+
+The kinds of Volcano, with the fields that checks read.
 
 Source: volcano-sh/volcano@ed72c7c815a9 installer/helm/chart/volcano/crd/bases and charts/jobflow/crd/bases.
 """
@@ -9,11 +13,10 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Final
 
-from webhook.attributes import GroupVersionKind
-from webhook.facts.volcano_objects import kinds
-from webhook.facts.volcano_objects.go_flags import ParsedFlags
-from webhook.facts.volcano_objects.plugins import PLUGINS
-from webhook.paths import FieldPath
+from webhook.apimachinery.attributes import NAMESPACE, GroupVersionKind
+from webhook.apimachinery.paths import FieldPath
+from webhook.cluster.interest import interest_in_fields
+from webhook.facts.volcano_objects.plugins import PLUGINS, ParsedFlags
 from webhook.typed.collections import Entries
 from webhook.typed.fields import (
     Amount,
@@ -33,6 +36,48 @@ from webhook.typed.objects import Object
 from webhook.typed.pods import PodSpec, PodTemplate
 from webhook.typed.view import Typed
 from webhook.typed.volumes import VolumeClaimSpec
+
+BATCH: Final = "batch.volcano.sh"
+FLOW: Final = "flow.volcano.sh"
+SCHEDULING: Final = "scheduling.volcano.sh"
+TOPOLOGY: Final = "topology.volcano.sh"
+JOB: Final = (BATCH, "Job")
+CRON_JOB: Final = (BATCH, "CronJob")
+JOB_TEMPLATE: Final = (FLOW, "JobTemplate")
+JOB_FLOW: Final = (FLOW, "JobFlow")
+QUEUE: Final = (SCHEDULING, "Queue")
+POD_GROUP: Final = (SCHEDULING, "PodGroup")
+HYPER_NODE: Final = (TOPOLOGY, "HyperNode")
+SPECS: Final[Mapping[tuple[str, str], FieldPath]] = {
+    JOB: ("spec",),
+    CRON_JOB: ("spec", "jobTemplate", "spec"),
+    JOB_TEMPLATE: ("spec",),
+}
+"""The path of a Job's spec in each kind that has one."""
+KINDS: Final = frozenset((JOB, CRON_JOB, JOB_TEMPLATE, JOB_FLOW, QUEUE, POD_GROUP, HYPER_NODE))
+SCHEDULER: Final = "volcano"
+"""The name of Volcano's scheduler without `--scheduler-name`."""
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+"""The scheduler of a pod that names none."""
+QUEUE_NAME: Final = "scheduling.volcano.sh/queue-name"
+"""The annotation that names a queue: of a namespace, a pod or its owner."""
+GROUP_NAME: Final = "scheduling.k8s.io/group-name"
+"""The annotation of a pod that names its PodGroup: the only one that the scheduler reads."""
+TASK: Final = "volcano.sh/task-spec"
+"""The annotation, or the label, of a pod that names its task."""
+HIERARCHY: Final = "volcano.sh/hierarchy"
+HIERARCHY_WEIGHTS: Final = "volcano.sh/hierarchy-weights"
+
+QUEUES: Final = GroupVersionKind(SCHEDULING, "v1beta1", "Queue")
+POD_GROUPS: Final = GroupVersionKind(SCHEDULING, "v1beta1", "PodGroup")
+HYPER_NODES: Final = GroupVersionKind(TOPOLOGY, "v1alpha1", "HyperNode")
+JOB_TEMPLATES: Final = GroupVersionKind(FLOW, "v1alpha1", "JobTemplate")
+_ANNOTATIONS: Final = tuple(f'metadata.annotations["{key}"]' for key in (HIERARCHY, HIERARCHY_WEIGHTS))
+OF_QUEUES: Final = interest_in_fields(QUEUES, *_ANNOTATIONS, "spec", "status.state", "status.allocated")
+OF_NAMESPACES: Final = interest_in_fields(NAMESPACE, "metadata.labels", f'metadata.annotations["{QUEUE_NAME}"]')
+OF_HYPER_NODES: Final = interest_in_fields(HYPER_NODES, "spec.tier", "spec.tierName")
+OF_POD_GROUPS: Final = interest_in_fields(POD_GROUPS)
+OF_JOB_TEMPLATES: Final = interest_in_fields(JOB_TEMPLATES, "spec")
 
 ROOT: Final = "root"
 """The queue above all others, which Volcano creates."""
@@ -173,14 +218,14 @@ class JobSpec(Typed):
 class Job(Object):
     """batch.volcano.sh Job."""
 
-    gvk = GroupVersionKind(kinds.BATCH, "v1alpha1", "Job")
+    gvk = GroupVersionKind(BATCH, "v1alpha1", "Job")
     spec = Part(JobSpec)
 
 
 class JobTemplate(Object):
     """flow.volcano.sh JobTemplate."""
 
-    gvk = kinds.JOB_TEMPLATES
+    gvk = JOB_TEMPLATES
     spec = Part(JobSpec)
 
 
@@ -202,7 +247,7 @@ class CronJobSpec(Typed):
 class CronJob(Object):
     """batch.volcano.sh CronJob."""
 
-    gvk = GroupVersionKind(kinds.BATCH, "v1alpha1", "CronJob")
+    gvk = GroupVersionKind(BATCH, "v1alpha1", "CronJob")
     spec = Part(CronJobSpec)
 
 
@@ -230,7 +275,7 @@ class JobFlowSpec(Typed):
 class JobFlow(Object):
     """flow.volcano.sh JobFlow."""
 
-    gvk = GroupVersionKind(kinds.FLOW, "v1alpha1", "JobFlow")
+    gvk = GroupVersionKind(FLOW, "v1alpha1", "JobFlow")
     spec = Part(JobFlowSpec)
 
 
@@ -268,7 +313,7 @@ class QueueStatus(Typed):
 class Queue(Object):
     """scheduling.volcano.sh Queue."""
 
-    gvk = kinds.QUEUES
+    gvk = QUEUES
     spec = Part(QueueSpec)
     status = Part(QueueStatus)
 
@@ -311,7 +356,7 @@ class PodGroupSpec(Typed):
 class PodGroup(Object):
     """scheduling.volcano.sh PodGroup."""
 
-    gvk = kinds.POD_GROUPS
+    gvk = POD_GROUPS
     spec = Part(PodGroupSpec)
 
 
@@ -353,5 +398,5 @@ class HyperNodeSpec(Typed):
 class HyperNode(Object):
     """topology.volcano.sh HyperNode."""
 
-    gvk = kinds.HYPER_NODES
+    gvk = HYPER_NODES
     spec = Part(HyperNodeSpec)

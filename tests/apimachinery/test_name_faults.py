@@ -1,0 +1,72 @@
+"""What messages say is wrong with a name: the part that breaks the rule, not all the rules."""
+
+import pytest
+
+from webhook.apimachinery import names
+from webhook.apimachinery.names import (
+    forbidden_character_fault,
+    label_fault,
+    label_value_fault,
+    qualified_name_fault,
+    subdomain_fault,
+)
+
+_LABELS = {
+    "Gpu": "it contains the capital letter `G`",
+    "gpu_0": "it contains `_`",
+    "gpu.0": "it contains `.`",
+    "my gpu": "it contains a space",
+    "gpü": "it contains `ü`",
+    "a\x07": "it contains the character U+0007",
+    "a`": "it contains a backtick",
+    "-gpu": "it begins with `-`",
+    "gpu-": "it ends with `-`",
+    "": "it is empty",
+    "x" * 64: "it has 64 characters, and at most 63 are allowed",
+}
+_SUBDOMAINS = {
+    "a..b": "it contains `..`",
+    "a.-b": "it contains `.-`",
+    "Team.a": "it contains the capital letter `T`",
+    "a.b.": "it ends with `.`",
+    "x" * 254: "it has 254 characters, and at most 253 are allowed",
+}
+_KEYS = {
+    "nvidia.com/gpu/x": "it contains 2 slashes",
+    "a b": "it contains a space",
+    "/gpu": "before the slash, it is empty",
+    "nvidia.com/": "after the slash, it is empty",
+    "Nvidia.com/gpu": "it contains the capital letter `N`",
+    "nvidia.com/-gpu": "after the slash, it begins with `-`",
+    "x" * 64: "it has 64 characters, and at most 63 are allowed",
+}
+_VALUES = {"a b": "it contains a space", "-": "it begins with `-`", "a/b": "it contains `/`"}
+
+
+@pytest.mark.parametrize(
+    ("fault", "check", "expected"),
+    [
+        (label_fault, names.dns1123_label_errors, _LABELS),
+        (subdomain_fault, names.dns1123_subdomain_errors, _SUBDOMAINS),
+        (qualified_name_fault, names.qualified_name_errors, _KEYS),
+        (label_value_fault, names.label_value_errors, _VALUES),
+    ],
+    ids=["a label", "a subdomain", "a key", "a value"],
+)
+def test_the_part_that_is_wrong_is_said(fault, check, expected):
+    assert {name: fault(name) for name in expected} == expected
+    assert all(map(check, expected))  # each is a name that Kubernetes refuses
+
+
+def test_a_label_of_a_service_begins_with_a_letter():
+    assert names.dns1035_label_errors("3d")
+    assert label_fault("3d", begins_with_letter=True) == "it begins with the digit `3`"
+
+
+def test_a_long_name_is_read_to_its_end():
+    assert forbidden_character_fault(f"{'A' * 5000} ", "_") == "it contains a space"
+    assert label_fault(f"{'a' * 5000}B/") == "it contains the capital letter `B` and `/`"
+
+
+def test_a_good_name_has_no_fault_to_tell():
+    assert label_fault("gpu") == subdomain_fault("a.b") == label_value_fault("A") == "it is not a valid name"

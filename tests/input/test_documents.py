@@ -1,0 +1,119 @@
+"""What is named on the command line: files, folders, stdin and lists, each document with its place."""
+
+import io
+import sys
+
+import pytest
+
+from webhook.input import documents
+from webhook.yamltext.source_line import Place
+
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "b.yaml").write_text(f"{POD}---\n# empty\n---\n{POD}")
+    (tmp_path / "a.ndjson").write_text('{"kind": "Pod"}\n{"kind": "Job"}\n')
+    (tmp_path / "notes.txt").write_text("not looked at")
+    return tmp_path
+
+
+def test_a_folder_gives_its_documents_in_order_with_their_places(folder):
+    inputs = documents.read_documents([folder])
+    assert [(each.source, each.index, each.place().line) for each in inputs.documents] == [
+        (f"{folder}/a.ndjson", 0, 1),
+        (f"{folder}/a.ndjson", 1, 2),
+        (f"{folder}/b.yaml", 0, 1),
+        (f"{folder}/b.yaml", 1, 7),
+    ]
+    assert (inputs.files, inputs.problems) == (2, ())
+
+
+def test_a_file_comes_once_however_often_it_is_named(folder):
+    assert len(documents.read_documents([folder, folder / "b.yaml"]).documents) == 4
+
+
+def test_stdin_is_a_dash(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(POD.encode())))
+    [only] = documents.read_documents(["-"]).documents
+    assert only.source == "<stdin>"
+    assert only.place(("metadata", "name")) == Place(file="<stdin>", line=3, column=12)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(
+            "apiVersion: v1\nkind: List\nitems:\n- kind: Pod\n- kind: Job\n",
+            [("Pod", ("items", 0)), ("Job", ("items", 1))],
+            id="a List",
+        ),
+        pytest.param('{"kind":"PodList","apiVersion":"v1","items":[{}]}', [("Pod", ("items", 0))], id="a typed list"),
+        pytest.param('[{"kind":"Pod"},[{"kind":"Job"}]]', [("Pod", (0,)), ("Job", (1, 0))], id="JSON arrays in arrays"),
+        pytest.param("kind: List\nitems: null\n", [], id="an empty List"),
+        pytest.param("kind: AllowList\nspec: {}\n", [("AllowList", ())], id="a kind that only ends in List"),
+    ],
+)
+def test_lists_are_taken_apart(text, expected, tmp_path):
+    file = tmp_path / "x.yaml"
+    file.write_text(text)
+    assert [(each.value["kind"], each.path) for each in documents.read_documents([file]).documents] == expected
+
+
+def test_items_of_a_list_know_their_lines(tmp_path):
+    file = tmp_path / "x.yaml"
+    file.write_text("kind: List\nitems:\n- kind: Pod\n- kind: Job\n  spec: {a: 1}\n")
+    second = documents.read_documents([file]).documents[1]
+    assert (second.place().line, second.place(("spec", "a")).line, second.place(("spec", "b")).line) == (4, 5, 5)
+
+
+def test_what_cannot_be_read_hides_nothing(folder):
+    (folder / "broken.yaml").write_text("kind: [")
+    (folder / "binary.json").write_bytes(b'\xff\xfe{"kind": "Pod"}')
+    inputs = documents.read_documents([folder, folder / "absent"])
+    assert len(inputs.documents) == 4
+    named = sorted(problem.file.rpartition("/")[2] for problem in inputs.problems)
+    assert named == ["absent", "binary.json", "broken.yaml"]
+
+
+OTHERS = {
+    "tsconfig.json": '{\n  // comments\n  "compilerOptions": {"kindOf": 1,},\n}\n',
+    "devcontainer.json": '{"name": "x", /* a comment */ "image": "y"}',
+    "broken.yaml": "a: [1, 2\nb: }}: d\n",
+    "fixture.yml": "what: kind: apiVersion\n\t- x: [\n",
+    "latin.yaml": b"name: M\xfcller\n",
+}
+MANIFESTS = {
+    "flow.yaml": "{apiVersion: v1, kind: Pod, metadata: {name: a}\n",
+    "indented.yaml": "  apiVersion: v1\n kind: Pod\n",
+    "half.yaml": "kind: Pod\nmetadata: {name: a\n",
+    "listed.yaml": "- kind: Pod\n  metadata: {name: a\n",
+    "comments.json": '{\n  // a comment\n  "kind": "Pod"\n}\n',
+    "short.json": '{"metadata": {}, "apiVersion": "v1"',
+    "quoted.yaml": '"apiVersion": v1\nkind: [\n',
+    "latin.yaml": b"apiVersion: v1\nmetadata: {name: M\xfcller}\n",
+    "wide.yaml": "apiVersion: v1\nkind: Pod\n".encode("utf-16"),
+}
+
+
+def written(folder, files):
+    for name, text in files.items():
+        (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return folder
+
+
+def test_what_does_not_look_like_a_manifest_is_no_error_unless_it_is_named(tmp_path):
+    folder = written(tmp_path, OTHERS)
+    inputs = documents.read_documents([folder])
+    assert (inputs.documents, inputs.problems) == ((), ())
+    assert {each.file for each in inputs.others} == {f"{folder}/{name}" for name in OTHERS}
+    named = documents.read_documents([folder, *(folder / name for name in OTHERS)])
+    assert {each.file for each in named.problems} == {f"{folder}/{name}" for name in OTHERS}
+    assert named.others == ()
+
+
+def test_a_broken_manifest_is_an_error_wherever_it_is(tmp_path):
+    inputs = documents.read_documents([written(tmp_path, MANIFESTS)])
+    assert {each.file for each in inputs.problems} == {f"{tmp_path}/{name}" for name in MANIFESTS}
+    assert inputs.others == ()

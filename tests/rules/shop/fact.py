@@ -1,0 +1,24 @@
+"""The fact `shop`: whether the shelf and the label of an article are there, each looked up for itself."""
+
+from tests.rules.shop.checks import NODE
+from webhook.cel.types import BOOL
+from webhook.facts.fact import Fact, FactResult, declare_structure
+
+SHOP = declare_structure("Shop", shelf=(BOOL, "whether the shelf is there"), label=(BOOL, "whether the label is there"))
+
+
+def compute(subject):
+    view = subject.cluster_view()
+    data = subject.object.get("data") or {}
+    value = {
+        name: view.for_fields(name).get(NODE, data[name], namespaced=False) is not None if name in data else True
+        for name in ("shelf", "label")
+    }
+    return FactResult(value, view.missing_objects_by_field())
+
+
+FACTS = (
+    Fact(
+        name="shop", about="An article.", examples=("shop.shelf",), type=SHOP.type, structures=(SHOP,), compute=compute
+    ),
+)

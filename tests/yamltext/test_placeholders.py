@@ -1,0 +1,76 @@
+"""Which texts are still to be filled in."""
+
+from __future__ import annotations
+
+import pytest
+
+from webhook.apimachinery.attributes import JSON
+from webhook.yamltext.placeholders import (
+    has_placeholder_variable,
+    is_placeholder,
+    is_placeholder_for_name,
+    is_placeholder_for_non_text,
+    is_unquoted_bracket_placeholder,
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("$N", "${N}", "gpu-$(N)", "{{ .Values.n }}", "a{{n}}b"),
+        *("__NUM_NODES__", "PLACEHOLDER_NUM_GPU", "<queue>", "<ADD LUN ID Here>", "gs://<bucket>/a", "...", "…"),
+        *("[[[size]]", "[[[a [[size]]", "((((tag))", "((a ((tag))", "a < b <queue>", "%1 %BUCKET%", "@a @NODES@"),
+        *("[[size]]", "a-[[ name ]]", "((tag))", "<%= queue %>", "@NUM_NODES@", "gs://%BUCKET%/a"),
+    ],
+)
+def test_a_text_that_something_fills_in(text: str) -> None:
+    assert is_placeholder(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "gpu-1", "nvidia.com/gpu", "{n}", "500m"),
+        *("a__b", "__init__", "a < b", "<", "->", "a...b", "v1.2", "placeholder"),
+        *("[" * 1000 + "]]", "(" * 1000 + "))", "[[[a [[ b]", "((a (( b)"),
+        *("a[0]", "[[ -f x ]]", "img@sha256:ab", "50%", "a@b@c", "((1+2))", "[[1, 2]]"),
+    ],
+)
+def test_a_finished_text(text: str) -> None:
+    assert not is_placeholder(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("g-$N", True), ("${N}", True), ("$(N)", True), ("{{ .n }}", True), ("*$@", False), ("a$", False)],
+)
+def test_a_sign_alone_names_no_variable(text: str, expected: bool) -> None:
+    assert has_placeholder_variable(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("NUM_NODES", True), ("GPU_2_COUNT", True), ("${N}", True), ("ONE", False), ("Num_Nodes", False), ("_", False)],
+)
+def test_a_constant_in_the_place_of_a_number_is_filled_in_by_somebody(text: str, expected: bool) -> None:
+    assert is_placeholder_for_non_text(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("CLUSTER_QUEUE_NAME", True), ("<queue>", True), ("Cluster_Queue", False), ("GPUS", False), ("gpus", False)],
+)
+def test_a_constant_in_the_place_of_a_name_is_filled_in_by_somebody(text: str, expected: bool) -> None:
+    assert is_placeholder_for_name(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        *(([["size"]], True), ({"num_nodes": None}, True), ([["number of nodes"]], True)),
+        *((["size"], False), ([[1]], False), ([["a", "b"]], False), ({"a": 1}, False), ({}, False), ([], False)),
+        *(({"a": None, "b": None}, False), (7, False), ([[{"a": None}]], False)),
+    ],
+)
+def test_what_yaml_makes_of_brackets_without_quotes(value: JSON, expected: bool) -> None:
+    assert is_unquoted_bracket_placeholder(value) is expected

@@ -1,0 +1,118 @@
+"""Lines of files in reports: the place is marked, long lines are cut around it, and no secret is shown."""
+
+import pytest
+
+from webhook.yamltext import yamlfile
+from webhook.yamltext.source_line import SourceLine, source_line
+
+POD = """apiVersion: v1
+kind: Pod
+spec:
+  containers:
+  - name: a
+    env: [{name: X, value: hunter2}, {name: Y, valueFrom: {secretKeyRef: {name: shown}}}]
+    image: x
+  - {name: b, env: [{name: T, value: "hunter2"}], image: 3}
+  - name: c
+    env:
+    - name: K
+      value: |
+        hunter2
+
+        hunter2
+    - &twice {name: L, value: hunter2, value: hunter2}
+    - *twice
+---
+kind: Secret
+metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: '{"data":"hunter2"}'}}
+data: {first: hunter2, second: hunter2}
+stringData:
+  third: hunter2
+---
+kind: List
+items:
+- kind: Secret
+  data: hunter2
+- spec: {envVars: {A: hunter2}, runtimeEnvYAML: "env_vars: {A: hunter2}"}
+- base: &base {kind: Secret}
+  <<: *base
+  data: {a: hunter2}
+"""
+CONTAINERS = ("spec", "containers")
+
+
+@pytest.mark.parametrize(
+    ("index", "path", "text", "marked"),
+    [
+        pytest.param(0, (*CONTAINERS, 0, "image"), "image: x", "image", id="a key"),
+        pytest.param(0, (*CONTAINERS, 0), "- name: a", "name", id="an item"),
+        pytest.param(0, (*CONTAINERS, 1, "image"), "- {name: b, env: [{name: T, value: ***}], image: 3}", "image", id="behind what is hidden"),
+        pytest.param(0, (*CONTAINERS, 2, "env", 0, "value"), "value: ***", "value", id="a block"),
+        pytest.param(0, (*CONTAINERS, 2, "env", 1), "- &twice {name: L, value: ***, value: ***}", "&twice", id="a key that stands twice"),
+        pytest.param(1, ("data", "second"), "data: {first: ***, second: ***}", "second", id="data of a Secret"),
+        pytest.param(1, ("stringData", "third"), "third: ***", "third", id="texts of a Secret"),
+        pytest.param(1, ("metadata", "annotations"), "metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: ***}}", "annotations", id="an applied Secret"),
+        pytest.param(2, ("items", 0, "data"), "data: ***", "data", id="a Secret in a list"),
+        pytest.param(2, ("items", 1, "spec", "envVars"), "- spec: {envVars: {A: ***}, runtimeEnvYAML: ***}", "envVars", id="other environments"),
+        pytest.param(2, ("items", 2, "data"), "data: {a: ***}", "data", id="a merged Secret"),
+    ],
+)  # fmt: skip
+def test_lines_of_yaml(index, path, text, marked):
+    line = yamlfile.read_parts_of_text(POD, "a.yaml").documents[index].source_line(path)
+    assert line.text == text
+    assert text[line.column - 1 :][: line.length] == marked
+
+
+def every_path(value, path=()):
+    yield path
+    for step, inner in (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    ):
+        yield from every_path(inner, (*path, step))
+
+
+def test_no_place_of_the_file_shows_a_secret():
+    shown = [
+        each.source_line(path)
+        for each in yamlfile.read_parts_of_text(POD, "a.yaml").documents
+        for path in every_path(each.value)
+    ]
+    assert len(shown) > 50
+    assert not [line for line in shown if "hunter2" in line.text]
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_lines_of_json(indent, tmp_path):
+    """One value after the other, each with lines of its own or all on one."""
+    import json
+
+    values = [each.value for each in yamlfile.load(POD.replace(", value: hunter2, value: hunter2", ", value: hunter2"))]
+    text = "\n".join(json.dumps(value, indent=indent) for value in values)
+    shown = [each.source_line(path) for each in yamlfile.load(text, "a.json") for path in every_path(each.value)]
+    assert len(shown) > 50
+    assert not [line for line in shown if "hunter2" in line.text]
+    assert any(line.text[line.column - 1 :].startswith('"image"') for line in shown)
+
+
+def test_a_document_that_is_too_long_shows_nothing():
+    text = f"kind: ConfigMap\ndata: {{a: {'x' * (1 << 20)}}}\n"
+    assert yamlfile.load(text)[0].source_line(("data",)) is None
+    assert yamlfile.load(f'{{"data": "{"x" * (1 << 20)}"}}', "a.json")[0].source_line(("data",)) is None
+
+
+def test_a_piece_of_a_broken_file_has_its_lines():
+    [read] = yamlfile.read_parts_of_text("kind: [\n---\nkind: Pod\n", "a.yaml").documents
+    assert read.source_line(("kind",)) == SourceLine("kind: Pod", 1, 4)
+
+
+def test_long_lines_are_cut_around_the_place():
+    line = source_line(f"{'a' * 500} key: {'b' * 500}", 502, ())
+    assert (len(line.text), line.text[line.column - 1 :][:3]) == (240, "key")
+    assert line.text[0] == line.text[-1] == "…"
+    narrow = line.within(20)
+    assert (len(narrow.text), narrow.text[narrow.column - 1 :][:3]) == (20, "key")
+    assert line.within(3).length == 1
+
+
+def test_a_place_inside_of_what_is_hidden_is_its_beginning():
+    assert source_line("a: secret", 6, [(3, 9)]) == SourceLine("a: ***", 4, 3)

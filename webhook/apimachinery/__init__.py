@@ -1,0 +1,1 @@
+"""What every object and every request has: names, field paths, quantities, lists, releases, attributes."""

@@ -1,0 +1,213 @@
+"""The names that Kubernetes accepts, and what it says of others.
+
+Each check gives what is wrong with a name, in the API server's words; an empty list for a good one. Source:
+k8s.io/apimachinery v0.36 pkg/api/validate/content/{dns,kube,path}.go and pkg/util/validation/validation.go. Upstream's
+callers differ in the unit of a length alone.
+
+What is wrong with a name that Kubernetes refuses, in the words of our messages: "it contains `_`".
+
+A reader who is told all the rules of a name has to find the one that the name breaks; here that is found for him. Which
+names are refused is the matter of names.py, and nothing here decides it: each function is asked about a name that was.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+"""An RFC 1123 label, of whatever length: a part of a longer name may be one."""
+DNS_SUBDOMAIN: Final = re.compile(rf"{DNS_LABEL.pattern}(\.{DNS_LABEL.pattern})*")
+_SUBDOMAIN_SIGNS: Final = re.compile(r"[-.a-z0-9]+")
+_ENDS_OF_NO_LABEL: Final = ("..", ".-", "-.")
+DNS_1035_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+"""An RFC 1035 label, of whatever length."""
+_KEY: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_LABEL_VALUE: Final = re.compile(rf"({_KEY.pattern})?")
+_KEY_TEXT: Final = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+)
+LONGEST_LABEL: Final = 63
+LONGEST_SUBDOMAIN: Final = 253
+USE_SUBDOMAIN: Final = "use lower-case letters, digits, dashes and dots, with a letter or digit at both ends"
+"""The advice of messages of ours about a name of most objects, and the same about a label's key and its value."""
+USE_KEY: Final = "use letters, digits, dashes, dots and underscores, after a domain and a slash or alone"
+USE_VALUE: Final = "use at most 63 letters, digits, dashes, dots and underscores"
+
+
+def dns1123_label_errors(text: str, unit: str = "bytes") -> list[str]:
+    """Return what is wrong with a lowercase RFC 1123 label: the name of a namespace or a container."""
+    is_label = DNS_LABEL.fullmatch(text) is not None
+    if is_label and len(text) <= LONGEST_LABEL:
+        return []
+    complaints = _length_errors(text, LONGEST_LABEL, unit)
+    if not is_label:
+        rule = (
+            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
+            "end with an alphanumeric character"
+        )
+        is_dotted = has_form_of_subdomain(text)
+        complaints.append(
+            "must not contain dots" if is_dotted else _sentence_about_pattern(rule, DNS_LABEL, "my-name", "123-abc")
+        )
+    return complaints
+
+
+def has_form_of_subdomain(text: str) -> bool:
+    """Return whether DNS_SUBDOMAIN matches the whole text, which may be long: told twenty times quicker than by it."""
+    if _SUBDOMAIN_SIGNS.fullmatch(text) is None or not (text[0].isalnum() and text[-1].isalnum()):
+        return False
+    return not any(signs in text for signs in _ENDS_OF_NO_LABEL)
+
+
+def dns1123_subdomain_errors(text: str, unit: str = "bytes") -> list[str]:
+    """Return what is wrong with a lowercase RFC 1123 subdomain: the name of most objects, or a prefix."""
+    complaints = _length_errors(text, LONGEST_SUBDOMAIN, unit)
+    if not has_form_of_subdomain(text):
+        rule = (
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
+            "start and end with an alphanumeric character"
+        )
+        complaints.append(_sentence_about_pattern(rule, DNS_SUBDOMAIN, "example.com"))
+    return complaints
+
+
+def dns1035_label_errors(text: str, unit: str = "bytes") -> list[str]:
+    """Return what is wrong with a DNS-1035 label: the name of a Service, an API version, a kind in lower case."""
+    complaints = _length_errors(text, LONGEST_LABEL, unit)
+    if not DNS_1035_LABEL.fullmatch(text):
+        rule = (
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
+            "character, and end with an alphanumeric character"
+        )
+        complaints.append(_sentence_about_pattern(rule, DNS_1035_LABEL, "my-name", "abc-123"))
+    return complaints
+
+
+def qualified_name_errors(text: str) -> list[str]:
+    """Return what is wrong with a qualified name, which is also a label's key: `name` or `prefix/name`."""
+    *prefixes, name = text.split("/")
+    is_key = _KEY.fullmatch(name) is not None
+    rule = (
+        ""
+        if is_key and len(prefixes) <= 1
+        else _sentence_about_pattern(_KEY_TEXT, _KEY, "MyName", "my.name", "123-abc")
+    )
+    if len(prefixes) > 1:
+        return [f"a valid label key {rule} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
+    complaints = []
+    for prefix in prefixes:
+        of_prefix = dns1123_subdomain_errors(prefix) if prefix else ["must be non-empty"]
+        complaints += [f"prefix part {complaint}" for complaint in of_prefix]
+    of_name = _length_errors(name, LONGEST_LABEL) if name else ["must be non-empty"]
+    complaints += [f"name part {complaint}" for complaint in of_name]
+    if not is_key:
+        complaints.append(f"name part {rule}")
+    return complaints
+
+
+def label_value_errors(text: str) -> list[str]:
+    """Return what is wrong with a label's value."""
+    complaints = _length_errors(text, LONGEST_LABEL)
+    if not _LABEL_VALUE.fullmatch(text):
+        rule = f"a valid label must be an empty string or {_KEY_TEXT.removeprefix('must ')}"
+        complaints.append(_sentence_about_pattern(rule, _LABEL_VALUE, "MyValue", "my_value", "12345"))
+    return complaints
+
+
+def path_segment_errors(text: str) -> list[str]:
+    """Return what is wrong with a name that must fit into a URL's path: a resource name, a parameter's name."""
+    if text in {".", ".."}:
+        return [f"may not be '{text}'"]
+    return [f"may not contain '{sign}'" for sign in ("/", "%") if sign in text]
+
+
+def _length_errors(text: str, limit: int, unit: str = "bytes") -> list[str]:
+    length = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    return [f"must be no more than {limit} {unit}"] if length > limit else []
+
+
+def _sentence_about_pattern(text: str, pattern: re.Pattern[str], *examples: str) -> str:
+    shown = " or ".join(f"'{example}', " for example in examples)
+    return f"{text} (e.g. {shown}regex used for validation is '{pattern.pattern}')"
+
+
+_CAPITAL: Final = re.compile("[A-Z]")
+_UNKNOWN: Final = "it is not a valid name"
+_SPACES: Final = {" ": "a space", "\t": "a tab", "\n": "a line break", "`": "a backtick"}
+
+
+def label_fault(name: str, *, begins_with_letter: bool = False) -> str:
+    """Say what is wrong with a label of RFC 1123, or of RFC 1035, which begins with a letter."""
+    fault = _fault_of_characters(name, "-") or _fault_of_length(name, LONGEST_LABEL) or _fault_of_ends(name)
+    if not fault and begins_with_letter and name[0].isdigit():
+        return f"it begins with the digit `{name[0]}`"
+    return fault or _UNKNOWN
+
+
+def subdomain_fault(name: str) -> str:
+    """Say what is wrong with a subdomain of RFC 1123, which is what most names of objects are."""
+    return _fault_of_subdomain(name) or _UNKNOWN
+
+
+def qualified_name_fault(key: str) -> str:
+    """Say what is wrong with the key of a label, or another name that may have a domain and a slash before it."""
+    *domains, name = key.split("/")
+    if len(domains) > 1:
+        return f"it contains {len(domains)} slashes"
+    for domain in domains:
+        fault = _fault_of_subdomain(domain)
+        if fault:
+            return fault if fault.startswith("it contains") else f"before the slash, {fault}"
+    fault = label_value_fault(name)
+    return fault if not domains or fault.startswith("it contains") else f"after the slash, {fault}"
+
+
+def label_value_fault(value: str) -> str:
+    """Say what is wrong with the value of a label."""
+    return (
+        forbidden_character_fault(value, "-._")
+        or _fault_of_length(value, LONGEST_LABEL)
+        or _fault_of_ends(value)
+        or _UNKNOWN
+    )
+
+
+def _fault_of_subdomain(name: str) -> str:
+    fault = _fault_of_characters(name, "-.") or _fault_of_length(name, LONGEST_SUBDOMAIN) or _fault_of_ends(name)
+    signs = next((signs for signs in ("..", ".-", "-.") if signs in name), "")
+    return fault or (f"it contains `{signs}`" if signs else "")
+
+
+def _fault_of_characters(name: str, allowed: str) -> str:
+    """Say which capital letter and which forbidden sign come first: whoever mends one of them has to mend both."""
+    capital, sign = _fault_of_capital_letter(name), forbidden_character_fault(name, allowed)
+    return f"{capital} and {sign.removeprefix('it contains ')}" if capital and sign else capital or sign
+
+
+def _fault_of_capital_letter(name: str) -> str:
+    capital = _CAPITAL.search(name)
+    return f"it contains the capital letter `{capital[0]}`" if capital else ""
+
+
+def forbidden_character_fault(name: str, allowed: str) -> str:
+    """Say which character comes first that is neither a letter or digit nor allowed."""
+    match = re.search(rf"[^A-Za-z0-9{re.escape(allowed)}]", name)
+    if match is None:
+        return ""
+    sign = match[0]
+    shown = f"`{sign}`" if sign.isprintable() else f"the character U+{ord(sign):04X}"
+    return f"it contains {_SPACES.get(sign, shown)}"
+
+
+def _fault_of_length(name: str, longest: int) -> str:
+    return f"it has {len(name)} characters, and at most {longest} are allowed" if len(name) > longest else ""
+
+
+def _fault_of_ends(name: str) -> str:
+    """Say which end of a name is not a letter or digit, or return ""."""
+    if not name:
+        return "it is empty"
+    if not name[0].isalnum():
+        return f"it begins with `{name[0]}`"
+    return "" if name[-1].isalnum() else f"it ends with `{name[-1]}`"

@@ -1,0 +1,31 @@
+"""Lists of the API taken apart: a `List` as kubectl prints it, or a `PodList` and its like.
+
+A list is an object whose kind ends in List and that has items, which may be null. The items of a typed list carry no
+kind of their own and get it from the list (k8s.io/apimachinery v0.36 pkg/apis/meta/v1/unstructured UnstructuredList).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
+
+
+def objects_of_list(value: JSON, path: FieldPath = ()) -> Iterator[tuple[FieldPath, JSON]]:
+    """Yield the value itself, or the objects of a list and of lists in it, with the path at which each stands."""
+    if not is_list(value):
+        yield path, value
+        return
+    kind = value["kind"].removesuffix("List")
+    typed = {"apiVersion": value.get("apiVersion"), "kind": kind} if kind else {}
+    for index, item in enumerate(value["items"] or ()):
+        yield from objects_of_list({**typed, **item} if isinstance(item, dict) else item, (*path, "items", index))
+
+
+def is_list(value: JSON) -> bool:
+    """Return whether a value is a list of the API."""
+    if not isinstance(value, dict) or "items" not in value:
+        return False
+    kind = value.get("kind")
+    return isinstance(kind, str) and kind.endswith("List") and isinstance(value["items"], list | None)

@@ -1,0 +1,290 @@
+"""Quantities: the exact arithmetic and spelling of resource.Quantity.
+
+Rules: k8s.io/apimachinery v0.36.1 pkg/api/resource/{quantity,amount,suffix,math}.go. Go keeps a small number as an
+int64 with a decimal scale and everything else as a big decimal; which of the two it is can be seen from outside
+(`isInteger` of CEL is false for `1000m` and for every big decimal), so it is kept here too.
+
+Three differences, all on values nobody means: quantities are immutable; value() and milli_value() are right where Go
+overflows or rounds a negative big decimal the wrong way; a text over 1024 characters or an exponent over 1024 is
+refused, where Go would calculate with it for minutes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import total_ordering
+from typing import Final, Literal, TypeAlias
+
+from webhook.apimachinery.attributes import JSON
+from webhook.text.caches import cache_for_short_texts
+
+Format: TypeAlias = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
+
+MAX_INT64: Final = 2**63 - 1
+_MIN_INT64: Final = -(2**63)
+_FAST_DIGITS: Final = 18  # maxInt64Factors: decimal digits that always fit an int64
+_NANO: Final = -9  # the finest scale; anything finer is rounded up, away from zero
+_LIMIT: Final = 1024  # of characters and of the exponent: this module's own
+
+_FORM = re.compile(r"([+-]?)0*+([0-9]*+)(?:\.([0-9]*+))?([eEinumkKMGTP]*+(?:[+-]?[0-9]*+))", re.ASCII)
+_DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL_SUFFIX: Final = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
+_BINARY_SUFFIX: Final = {exponent: suffix for suffix, exponent in _BINARY.items()}
+
+_WRONG_FORMAT: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_WRONG_NUMBER: Final = "unable to parse numeric part of quantity"
+_WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True, eq=False)
+class Quantity:
+    """`unscaled` times ten to the `scale`. Equal and hashed by value: `1000m` is `1`.
+
+    `is_big` says that Go would hold a big decimal; `text` is the text as parsed where Go keeps it, else "".
+    """
+
+    unscaled: int
+    scale: int = 0
+    format: Format = "DecimalSI"
+    is_big: bool = False
+    text: str = ""
+
+    def __str__(self) -> str:
+        return self.text or _canonical_text(self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Quantity) and self.compare(other) == 0
+
+    def __lt__(self, other: Quantity) -> bool:
+        return self.compare(other) < 0
+
+    def __hash__(self) -> int:
+        amount, exponent = _divide_out_factor(self.unscaled, 10)
+        return hash((amount, exponent + self.scale if amount else 0))
+
+    def __bool__(self) -> bool:
+        return self.unscaled != 0
+
+    def sign(self) -> int:
+        """Return -1, 0 or 1 for a negative quantity, zero or a positive one."""
+        return (self.unscaled > 0) - (self.unscaled < 0)
+
+    def compare(self, other: Quantity) -> int:
+        """Return -1 when this is less than the other, 0 when equal, 1 when greater."""
+        scale = min(self.scale, other.scale)
+        mine, theirs = self._unscaled_at_scale(scale), other._unscaled_at_scale(scale)
+        return (mine > theirs) - (mine < theirs)
+
+    def add(self, other: Quantity) -> Quantity:
+        """Return the sum, in this quantity's format; a zero takes the other's format."""
+        form = self.format if self.unscaled else other.format
+        if not (self.is_big or other.is_big):
+            if not other.unscaled:
+                return replace(self, format=form, text="")
+            if not self.unscaled:
+                return replace(other, format=form, text="")
+        scale = min(self.scale, other.scale)
+        mine, theirs = self._unscaled_at_scale(scale), other._unscaled_at_scale(scale)
+        is_big = self.is_big or other.is_big or not all(map(_fits_in_int64, (mine, theirs, mine + theirs)))
+        return Quantity(mine + theirs, scale, form, is_big)
+
+    def sub(self, other: Quantity) -> Quantity:
+        """Return the difference, in this quantity's format; a zero takes the other's format."""
+        return self.add(other.neg())
+
+    def neg(self) -> Quantity:
+        """Return the quantity with the opposite sign."""
+        return replace(self, unscaled=-self.unscaled, text="")
+
+    def value(self) -> int:
+        """Return the quantity as a whole number, rounded away from zero: `1500m` is 2, `-1500m` is -2."""
+        return _scale_away_from_zero(self.unscaled, self.scale)
+
+    def milli_value(self) -> int:
+        """Return the quantity in thousandths, rounded away from zero."""
+        return _scale_away_from_zero(self.unscaled, self.scale + 3)
+
+    def is_whole(self) -> bool:
+        """Return whether the number has no fraction: true of `1000m` and `2.0`, false of `1500m`."""
+        return self.scale >= 0 or self.unscaled % 10**-self.scale == 0
+
+    def is_integer(self) -> bool:
+        """Answer CEL's isInteger: Go holds an int64 without a negative scale, so `1000m` is no integer though it is
+        whole.
+        """
+        return not self.is_big and self.scale >= 0 and _fits_in_int64(self._unscaled_at_scale(0))
+
+    def as_integer(self) -> int:
+        """Answer CEL's asInteger.
+
+        Raises:
+            ValueError: is_integer() is false.
+        """
+        if not self.is_integer():
+            raise ValueError("cannot convert value to integer")
+        return self._unscaled_at_scale(0)
+
+    def as_approximate_float(self) -> float:
+        """Answer CEL's asApproximateFloat, to the bit: the unscaled number times Go's power of ten."""
+        try:
+            number = float(self.unscaled)
+        except OverflowError:
+            number = float("inf") * self.sign()
+        return number if self.scale == 0 else number * _power_of_ten(self.scale)
+
+    def _unscaled_at_scale(self, scale: int) -> int:
+        """Return the unscaled number at a scale not above this one's."""
+        return self.unscaled * _ten_to(self.scale - scale)
+
+
+def parse_quantity(text: str) -> Quantity:
+    """Read a quantity as ParseQuantity does.
+
+    Raises:
+        ValueError: not a quantity, with Kubernetes' text.
+    """
+    if text == "0":
+        return Quantity(0, text="0")
+    match = _FORM.fullmatch(text)
+    if match is None or not text or len(text) > _LIMIT:
+        raise ValueError(_WRONG_FORMAT)
+    sign, whole, fraction, suffix = match.groups()
+    base, exponent, form = _format_of_suffix(suffix)
+    digits = whole or "0"
+    quantity = _parse_as_int64((digits, fraction or ""), base, exponent, form, text)
+    if quantity is None:
+        if not any(character.isdigit() for character in text[: match.start(4)]):
+            raise ValueError(_WRONG_NUMBER)
+        quantity = _parse_as_big_decimal((digits, fraction or ""), base, exponent, form)
+    return replace(quantity, unscaled=-quantity.unscaled) if sign == "-" else quantity
+
+
+def read_quantity_or_none(value: JSON) -> Quantity | None:
+    """Return the quantity of a text (spaces around it are ignored) or a number; None for null and what is not a
+    quantity.
+
+    The same few texts come with every Pod, so short ones that were read are kept.
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    return _parse_or_none(str(value).strip())
+
+
+@cache_for_short_texts(1 << 20)
+def _parse_or_none(text: str) -> Quantity | None:
+    try:
+        return parse_quantity(text)
+    except ValueError:
+        return None
+
+
+def from_int(value: int) -> Quantity:
+    """Return the quantity that CEL's add and sub make of an int."""
+    return Quantity(value, 0, "DecimalExponent")
+
+
+def _format_of_suffix(suffix: str) -> tuple[int, int, Format]:
+    """Return base, exponent and format of a suffix."""
+    if suffix in _DECIMAL:
+        return 10, _DECIMAL[suffix], "DecimalSI"
+    if suffix in _BINARY:
+        return 2, _BINARY[suffix], "BinarySI"
+    try:
+        exponent = int(suffix[1:]) if suffix[0] in "eE" else None
+    except ValueError:
+        exponent = None
+    if exponent is None or exponent > _LIMIT:
+        raise ValueError(_WRONG_SUFFIX)
+    return 10, exponent, "DecimalExponent"
+
+
+def _parse_as_int64(number: tuple[str, str], base: int, exponent: int, form: Format, text: str) -> Quantity | None:
+    """Read a whole part and a fraction as Go does with an int64; None where Go leaves it for the big decimal."""
+    whole, fraction = number
+    digits = whole + fraction
+    if base == 10:
+        scale, factor, digits_left = exponent - len(fraction), 1, _FAST_DIGITS - len(digits)
+    else:
+        # one binary digit is taken as 0.3 decimal ones
+        scale, factor, digits_left = 0, 1 << exponent, -1 if fraction else 15 - len(whole) - exponent * 3 // 10 - 1
+    if digits_left < 0 or scale < _NANO:
+        return None
+    if base == 2:
+        is_canonical = int(digits) & 0x07 != 0
+    else:
+        is_canonical = scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
+    return Quantity(int(digits) * factor, scale, form, text=text if is_canonical else "")
+
+
+def _parse_as_big_decimal(text: tuple[str, str], base: int, exponent: int, form: Format) -> Quantity:
+    """Read a quantity as Go's big decimal does: rounded up to nano, capped at 2^63-1 in binary form."""
+    number, scale = int("".join(text)), -len(text[1])
+    if base == 10:
+        scale += exponent
+    else:
+        number <<= exponent
+    if number:
+        number, scale = _scale_away_from_zero(number, scale - _NANO), _NANO
+    one = _ten_to(-_NANO)
+    if form == "BinarySI" and number > MAX_INT64 * one:
+        number = MAX_INT64 * one
+    if form == "BinarySI" and 0 < number < one:
+        form = "DecimalSI"
+    return Quantity(number, scale, form, is_big=True)
+
+
+def _canonical_text(quantity: Quantity) -> str:
+    """Write a quantity as CanonicalizeBytes does: with the largest suffix that leaves no fraction."""
+    if not quantity.unscaled:
+        return "0"
+    if quantity.format == "BinarySI" and quantity.is_whole() and abs(quantity.value()) >= 1024:
+        amount, times = _divide_out_factor(quantity.value(), 1024)
+        return f"{amount}{_BINARY_SUFFIX.get(times * 10, '')}"
+    amount, times = _divide_out_factor(quantity.unscaled, 10)
+    exponent = quantity.scale + times
+    amount, exponent = amount * 10 ** (exponent % 3), exponent - exponent % 3
+    if quantity.format == "DecimalExponent":
+        return f"{amount}e{exponent}" if exponent else str(amount)
+    return f"{amount}{_DECIMAL_SUFFIX.get(exponent, '')}"
+
+
+def _divide_out_factor(number: int, factor: int) -> tuple[int, int]:
+    """Divide a number by a factor as often as it goes, and return the rest and how often; zero is divided never."""
+    times = 0
+    while number and number % factor == 0:
+        number //= factor
+        times += 1
+    return number, times
+
+
+def _scale_away_from_zero(number: int, exponent: int) -> int:
+    """Return the number times ten to the exponent, rounded away from zero."""
+    if exponent >= 0:
+        return number * _ten_to(exponent)
+    if -exponent > 2 * _LIMIT:  # far beyond the digits of any quantity
+        return (number > 0) - (number < 0)
+    divisor = _ten_to(-exponent)
+    return -(-number // divisor) if number > 0 else number // divisor
+
+
+def _ten_to(exponent: int) -> int:
+    return int(10**exponent)
+
+
+def _fits_in_int64(number: int) -> bool:
+    return _MIN_INT64 <= number <= MAX_INT64
+
+
+def _power_of_ten(exponent: int) -> float:
+    """Return Go's math.Pow10: the product or quotient of two table entries, which is not always the nearest double."""
+    if exponent > 308:
+        return float("inf")
+    if exponent < -323:
+        return 0.0
+    coarse, fine = divmod(abs(exponent), 32)
+    if exponent < 0:
+        return float(f"1e-{coarse * 32}") / float(f"1e{fine}")
+    return float(f"1e{coarse * 32}") * float(f"1e{fine}")

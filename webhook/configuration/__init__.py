@@ -1,1 +1,0 @@
-"""One file, `claimgate.yaml`, for the server and every verb: which policies hold, what rules do, exceptions."""

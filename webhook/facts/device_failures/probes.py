@@ -1,0 +1,306 @@
+"""Servers of models that their livenessProbe ends before the model is loaded.
+
+The kubelet waits initialDelaySeconds, then asks every periodSeconds, and kills the container after failureThreshold
+failures one after the other; a startupProbe keeps it from asking before that has succeeded: k8s.io/kubernetes v1.36
+pkg/kubelet/prober/worker.go doProbe. Which programs answer only once the model is loaded is data, model_servers.yaml.
+
+Servers with devices that fail: requests that come before they are ready, and drains that stop all at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import path_as_text
+from webhook.cluster.interest import Index, interest_in_fields
+from webhook.facts.device_failures.types import DEVICE_FAILURES, PodDisruptionBudget
+from webhook.facts.gpu.device_pods import BATCH, SERVING, DevicePods, read_device_workload
+from webhook.facts.subject import Subject
+from webhook.facts.view import ClusterView
+from webhook.rules.problem import MissingObject, Problem
+from webhook.typed.objects import Object
+from webhook.typed.pods import Container, LabelSelector, Probe
+from webhook.yamltext import yamlfile
+
+LIVENESS_PROBE: Final = DEVICE_FAILURES.rule(
+    "device-failures/liveness-probe",
+    title="A livenessProbe leaves a server the time to load its language model.",
+    why=(
+        "vLLM, SGLang, TGI and others answer once the model is loaded. A livenessProbe without a startupProbe kills "
+        "the container before that, it starts again from the beginning, and never serves."
+    ),
+    source="k8s.io/kubernetes v1.36 pkg/kubelet/prober/worker.go",
+    function="doProbe",
+    fails="start",
+    issues=(
+        "https://github.com/kserve/kserve/issues/5062",
+        "https://github.com/opendatahub-io/kserve/pull/1161",
+    ),
+)
+LIVENESS_WITHOUT_STARTUP: Final = DEVICE_FAILURES.rule(
+    "device-failures/liveness-without-startup",
+    title="A server with devices that has a livenessProbe has a startupProbe too, or starts quickly.",
+    why="Programs that use devices often take longer to start than a livenessProbe with its default values allows.",
+    source="https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/",
+    level="advice",
+    severity="low",
+    fails="start",
+)
+
+FILE: Final = Path(__file__).with_name("model_servers.yaml")
+_LONG_S: Final = 120
+"""15 GB, a model of 7 billion parameters of 2 bytes each, at 125 MB/s: a gigabit network, or an ordinary cloud disk."""
+_LARGE_LONG_S: Final = 240
+"""The same of 30 GB: a large model even with one byte for each parameter."""
+_SHORT_S: Final = 60
+"""Starting CUDA, and reading what little a small model has."""
+_PERIOD_S: Final = 10
+_FAILURES: Final = 3
+_SMALL: Final = 3.0
+"""Billions of parameters of a model that a minute or two may be enough for."""
+_LARGE: Final = 30.0
+_LOCAL: Final = re.compile(r"--model(-path|-id)?[= ]+/|\bserve +/")
+"""A model that is on a volume already, which most disks read in half the time that a network takes."""
+_SIZE: Final = re.compile(r"(?i)(?<![a-z0-9.])([0-9]{1,4}(?:\.[0-9]{1,3})?)([bm])(?![a-z0-9])")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelServerPatterns:
+    """All of model_servers.yaml: what an image or a word of a command has in it that starts such a server.
+
+    `later`: one that loads its models when they are asked for.
+    """
+
+    images: re.Pattern[str]
+    commands: re.Pattern[str]
+    later: re.Pattern[str]
+
+
+@cache
+def read_model_server_patterns() -> ModelServerPatterns:
+    """Return the shipped rows, which are read on first use."""
+    (document,) = yamlfile.read(FILE)
+    return ModelServerPatterns(
+        *(re.compile("|".join(document.value[each])) for each in ("images", "commands", "later"))
+    )
+
+
+def advise_liveness_probes(subject: Subject) -> Iterator[Problem]:
+    """Warn of containers with devices that are killed while they start."""
+    if subject.group_kind in BATCH:
+        return
+    for pods in subject.once(read_device_workload).device_pods:
+        for container in pods.containers:
+            if container.liveness_probe and not container.has("startupProbe"):
+                yield from _check_liveness_probe(container, pods)
+
+
+def _check_liveness_probe(container: Container, pods: DevicePods) -> Iterator[Problem]:
+    probe = container.liveness_probe
+    seconds = _seconds_until_kill(probe)
+    if seconds is None:
+        return
+    message = f"kills the container {seconds} s after its start if it does not answer by then"
+    at = pods.locate(probe.at)
+    if seconds < _seconds_to_load_model(container):
+        fix = "add a startupProbe with a failureThreshold that allows the minutes that loading takes"
+        yield LIVENESS_PROBE.problem(at, f"{message}, but the server answers only once its model is loaded", fix)
+    elif seconds < _SHORT_S:
+        yield LIVENESS_WITHOUT_STARTUP.problem(at, message, "add a startupProbe if the start may take longer")
+
+
+def _seconds_until_kill(probe: Probe) -> int | None:
+    """Return the seconds until the kubelet kills the container at the latest; None where nobody knows.
+
+    A command may succeed whatever the server does.
+    """
+    names = ("initialDelaySeconds", "periodSeconds", "failureThreshold")
+    if probe.exec or any(probe.is_omitted(name) for name in names):
+        return None
+    period, failures = probe.period_seconds or _PERIOD_S, probe.failure_threshold or _FAILURES
+    return (probe.initial_delay_seconds or 0) + period * failures
+
+
+def _seconds_to_load_model(container: Container) -> int:
+    """Return the seconds that a server of language models needs to load; 0 for another one, and for a small model."""
+    servers = read_model_server_patterns()
+    if not (container.is_found_in(servers.images, (container.image,)) or container.runs(servers.commands)):
+        return 0
+    texts = (container.command_line, *(value for value in container.environment.by_name().values() if value))
+    sizes = [size for text in texts for size in _billions_of_parameters(text, container)]
+    if sizes and max(sizes) < _SMALL:
+        return 0
+    needed = _LARGE_LONG_S if sizes and max(sizes) >= _LARGE else _LONG_S
+    return needed // 2 if container.runs(_LOCAL) else needed
+
+
+def _billions_of_parameters(text: str, container: Container) -> Iterator[float]:
+    """Yield the sizes of models that a text names, in billions of parameters: `7B`, `125m`."""
+    container.charge_search(text)
+    for number, unit in _SIZE.findall(text):
+        yield float(number) / (1000 if unit in "mM" else 1)
+
+
+READINESS_PROBE: Final = DEVICE_FAILURES.rule(
+    "device-failures/readiness-probe",
+    title="A server with devices has a readinessProbe.",
+    why=(
+        "Without one, and without a startupProbe, a Service sends requests as soon as the container runs, minutes "
+        "before a large model is loaded, and also when its device has failed."
+    ),
+    source="https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/",
+    severity="low",
+)
+DISRUPTION_BUDGET: Final = DEVICE_FAILURES.rule(
+    "device-failures/disruption-budget",
+    title="Servers with devices have a PodDisruptionBudget.",
+    why="Upgrades of nodes drain them without one, and new pods take minutes to load their models.",
+    source="https://kubernetes.io/docs/tasks/run-application/configure-pdb/",
+    severity="low",
+)
+
+
+def _label_that_selects(budget: JSON) -> Sequence[str]:
+    """Return one label that the pods of a budget have, "" where its selector asks for none, or for more than labels."""
+    selector = PodDisruptionBudget.of(budget).spec.selector
+    return (min("=".join(each) for each in selector.match_labels.items()) if _asks_for_labels(selector) else "",)
+
+
+def _asks_for_labels(selector: LabelSelector) -> bool:
+    return bool(selector.match_labels) and not selector.match_expressions
+
+
+_BY_LABEL: Final = Index("a label that it selects", _label_that_selects)
+LOOKUPS: Final = (interest_in_fields(PodDisruptionBudget.gvk, "spec.selector", indexes=(_BY_LABEL,)),)
+SERVICES: Final = frozenset((("ray.io", "RayService"), ("serving.kserve.io", "InferenceService")))
+"""Kinds whose controllers add labels and probes to the pods that answer requests."""
+_SEVERAL: Final = 2
+_FOR_PEOPLE: Final = frozenset((22, 8888))
+"""The ports of SSH and of Jupyter."""
+_NOTEBOOK: Final = re.compile("jupyter|notebook|code-server|rstudio")
+_SERVES_MODEL: Final = re.compile(
+    "(?i)model|llm|infer|serving|triton|predict|embed|rerank|generat|chat|diffusion|whisper|llama|mistral|qwen|gemma"
+    "|deepseek|gpt|bert|torchserve|tensorrt|hugging|\\bhf[-_]|sglang|lmdeploy|comfyui|\\bnim\\b|\\btgi\\b|\\btei\\b"
+)
+"""What the name, image, command or environment of a server of models has somewhere."""
+_OF_TRAINING: Final = re.compile("(?i)train|output|test")
+"""What the name of a variable has that says nothing of a model that is served."""
+_PRETENDS: Final = re.compile(r"(?i)emulat|simulat|\bsim\b|\bmock|\bfake")
+"""What the name, namespace, label, image or command of a program has somewhere that only acts as a server of models."""
+_WAITS: Final = re.compile(r"(\btail -f /dev/null|\bsleep (infinity|inf|[0-9.]+[smhd]?))[\s\"';]*$")
+"""What a command ends with in whose container a person works later; one that starts a server before has an `&`."""
+_OF_SEVERAL: Final = re.compile(r"\bray start\b|--(headless|nnodes|node[-_]rank|dist[-_]init[-_]addr)\b")
+"""What a command has that starts one node of a server of several nodes: only the first of its pods takes requests."""
+
+_OF_FURTHER_NODE: Final = re.compile(r"(?i)\A(?:\w{1,30}_)?(?:node_rank|node_index|headless)=(?!0?$|false$|no$).+\Z")
+"""A variable with its value that says the same of one pod: `NODE_RANK=1`."""
+
+
+def advise_serving_readiness_and_disruption(subject: Subject) -> Iterator[Problem]:
+    """Warn of servers that get requests before they are ready, or are all drained at once."""
+    if subject.group_kind in SERVICES:
+        for pods in subject.once(read_device_workload).device_pods:
+            yield from _check_disruption_budget(pods, subject)
+    if subject.group_kind not in SERVING:
+        return
+    for pods in subject.once(read_device_workload).device_pods:
+        servers = [container for container in pods.containers if not container.is_init and _has_request_port(container)]
+        for container in servers:
+            if _serves_model(container, subject):
+                yield from _check_readiness_probe(container, pods)
+        if servers:
+            yield from _check_disruption_budget(pods, subject)
+
+
+def _check_readiness_probe(container: Container, pods: DevicePods) -> Iterator[Problem]:
+    """Warn of a port without probes; a pod is not ready before both succeed (k8s.io/kubernetes v1.36
+    pkg/kubelet/prober).
+    """
+    if not container.readiness_probe and not container.startup_probe:
+        message = "has a port but no readinessProbe, so requests reach the container while its model loads"
+        fix = "add a readinessProbe that succeeds once the model is loaded"
+        yield READINESS_PROBE.problem(pods.locate(container.at), message, fix)
+
+
+def _has_request_port(container: Container) -> bool:
+    """Return whether a container has a port for requests; a person who opens a shell or a notebook waits for no
+    model.
+    """
+    if container.is_found_in(_NOTEBOOK, (container.image, container.name)):
+        return False
+    serves = container.runs(read_model_server_patterns().commands)
+    return any(serves or port.container_port not in _FOR_PEOPLE for port in container.ports)
+
+
+def _serves_model(container: Container, subject: Subject) -> bool:
+    """Return whether something says that every pod of a container answers with a model; other programs load none."""
+    words = container.command_line
+    if container.runs(_OF_SEVERAL) or ("&" not in words and container.runs(_WAITS)) or _pretends(container, subject):
+        return False
+    written = (f"{name}={value}" for name, value in container.environment.by_name().items())
+    if container.is_found_in(_OF_FURTHER_NODE, written):
+        return False
+    if container.is_found_in(read_model_server_patterns().later, (f"{container.image} {words}",)):
+        return False
+    variables = (
+        text
+        for pair in container.environment.by_name().items()
+        if not _OF_TRAINING.search(pair[0])
+        for text in pair
+        if text
+    )
+    mounts = (mount.mount_path for mount in container.volume_mounts)
+    texts = (subject.typed(Object).name, container.name, container.image, words, *variables, *mounts)
+    return container.is_found_in(_SERVES_MODEL, texts)
+
+
+def _pretends(container: Container, subject: Subject) -> bool:
+    """Return whether something says that a container only acts as a server, with no model to load."""
+    metadata = subject.metadata
+    texts = (metadata.name, metadata.namespace, *metadata.labels.values(), container.name, container.image)
+    texts = (*texts, *container.words)
+    return container.is_found_in(_PRETENDS, texts)
+
+
+def _check_disruption_budget(pods: DevicePods, subject: Subject) -> Iterator[Problem]:
+    view, kind = subject.cluster_view(), PodDisruptionBudget.gvk
+    if pods.pod_count < _SEVERAL or not view.is_whole():
+        return
+    labels, has_more = pods.template.metadata.labels, subject.group_kind in SERVICES
+    budgets = _budgets_that_may_select(labels, view, has_more=has_more)
+    if any(_may_select_pods(budget.spec.selector, labels, has_more=has_more) for budget in budgets):
+        return
+    at = path_as_text(pods.podset.path) if has_more else "spec.replicas"
+    if not view.is_whole(kind):
+        missing = MissingObject(kind=kind.kind, name="", namespace=subject.namespace, why="not looked up")
+        yield DISRUPTION_BUDGET.problem(at, missing=(missing,))
+        return
+    message = f"no PodDisruptionBudget selects the {pods.pod_count} pods, so node drains may stop all of them at once"
+    yield DISRUPTION_BUDGET.problem(at, message, "create a PodDisruptionBudget with maxUnavailable: 1")
+
+
+def _budgets_that_may_select(
+    labels: Mapping[str, str], view: ClusterView, *, has_more: bool
+) -> Iterator[PodDisruptionBudget]:
+    """Yield the budgets of the namespace that may select pods with labels; of pods with more labels, any may."""
+    if has_more:
+        yield from view.typed_here(PodDisruptionBudget)
+        return
+    for key in ("", *map("=".join, labels.items())):
+        yield from view.typed_under_key(PodDisruptionBudget, _BY_LABEL, key)
+
+
+def _may_select_pods(selector: LabelSelector, labels: Mapping[str, str], *, has_more: bool) -> bool:
+    """Return whether a selector certainly or possibly selects pods with labels, or more: expressions are not
+    followed.
+    """
+    if selector.match_expressions:
+        return True
+    wanted = selector.match_labels.items()
+    return all(labels.get(key, value if has_more else None) == value for key, value in wanted)

@@ -1,0 +1,284 @@
+"""How often a JobSet starts again after a failure.
+
+Source: kubernetes-sigs/jobset@08dfbdfd.
+
+What becomes of the other pods of a training when one is lost: a gang that waits, or a JobSet that ends.
+
+Processes that train together cannot go on without one of them unless their launcher is elastic. Volcano makes a lost
+pod again and leaves the others as they are, unless a policy says otherwise: volcano-sh/volcano@ed72c7c815a9
+pkg/controllers/job/job_controller_util.go applyPolicies. A JobSet without restarts fails with the first of its Jobs:
+kubernetes-sigs/jobset@08dfbdfd pkg/controllers/failure_policy.go executeFailurePolicy. Ray makes up for lost workers
+itself, and for its head only by another cluster: ray-project/kuberay@feeaf72f ray-operator/controllers/ray
+checkBackoffLimitAndUpdateStatusIfNeeded.
+
+The action FailIndex of a failure policy.
+
+Source: k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go.
+
+What a Job does about a failed pod: podFailurePolicy, restart policy and limits, which go together.
+
+Source: k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go validatePodFailurePolicy, and
+pkg/apis/batch/v1/defaults.go; for a JobSet kubernetes-sigs/jobset pkg/webhooks/jobset_webhook.go Default, which makes
+the restart policy OnFailure. The Jobs of a JobSet are refused when they are created, long after it was stored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from webhook.apimachinery.paths import FieldPath, get
+from webhook.facts.command_lines.command import cached_launch_of_container, node_count_range_of_launch
+from webhook.facts.device_failures.types import DEVICE_FAILURES, VolcanoJobOrTask
+from webhook.facts.gpu.device_pods import DevicePods, is_training_container, read_device_workload
+from webhook.facts.subject import Subject
+from webhook.facts.volcano_objects import types
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted
+from webhook.typed.job_sets import JobSet
+from webhook.typed.jobs import CronJob, Job, JobSpec
+from webhook.typed.objects import Object
+from webhook.typed.ray import RayJob
+from webhook.typed.view import ReadingContext
+
+JOB_SET_RESTARTS: Final = DEVICE_FAILURES.rule(
+    "device-failures/job-set-restarts",
+    level="advice",
+    title="A JobSet whose pods train together may be restarted.",
+    why=(
+        "Without maxRestarts the first Job that fails ends the JobSet, so a device that breaks ends a training of "
+        "many nodes."
+    ),
+    source="kubernetes-sigs/jobset@08dfbdfd pkg/controllers/failure_policy.go",
+    function="executeFailurePolicy",
+)
+
+
+def advise_job_set_restarts(subject: Subject) -> Iterator[Problem]:
+    """Warn of a JobSet that fails for good after its first failure."""
+    spec = subject.typed(JobSet).spec
+    policy = spec.failure_policy
+    if policy.max_restarts or any("Restart" in rule.action for rule in policy.rules):
+        return
+    path = policy.path("maxRestarts") if policy else spec.path("failurePolicy")
+    is_written = policy.max_restarts is not None
+    message = f"is {'0' if is_written else 'not set'}, so the first Job that fails ends the JobSet and all of its pods"
+    yield JOB_SET_RESTARTS.problem(path, message, "set spec.failurePolicy.maxRestarts, such as to 3")
+
+
+GANG_POLICY: Final = DEVICE_FAILURES.rule(
+    "device-failures/gang-policy",
+    title="A Job of Volcano whose pods train together restarts as a whole.",
+    why=(
+        "Without a policy about PodEvicted, and about PodFailed where containers are not restarted, Volcano replaces "
+        "only the pod that was lost. The other processes hang or fail one by one, and hold their devices meanwhile."
+    ),
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_util.go",
+    function="applyPolicies",
+)
+RAY_JOB_RETRIES: Final = DEVICE_FAILURES.rule(
+    "device-failures/ray-job-retries",
+    title="A RayJob with several devices may be retried.",
+    why=(
+        "Ray makes up for workers that are lost. Its head holds the state of the program, and without a backoffLimit "
+        "the RayJob ends with it, though its devices are free again."
+    ),
+    source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/rayjob_controller.go",
+    function="checkBackoffLimitAndUpdateStatusIfNeeded",
+)
+
+_JOB_SET: Final = ("jobset.x-k8s.io", "JobSet")
+_RAY_JOB: Final = ("ray.io", "RayJob")
+_SEVERAL: Final = 2
+
+
+def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
+    """Warn of a training of several pods that does not handle the loss of one."""
+    if subject.group_kind == _RAY_JOB:
+        yield from _check_ray_job_retries(subject)
+        return
+    at = types.SPECS.get(subject.group_kind)
+    if at is None and subject.group_kind != _JOB_SET:
+        return
+    training = [
+        pods for pods in subject.once(read_device_workload).device_pods if _trains_as_fixed_group(pods, subject)
+    ]
+    if sum(pods.pod_count for pods in training) < _SEVERAL:
+        return
+    yield from advise_job_set_restarts(subject) if at is None else _check_missing_event_policies(at, training, subject)
+
+
+def _trains_as_fixed_group(pods: DevicePods, subject: Subject) -> bool:
+    """Return whether the pods train together and need all of them: a launcher of 2 to 4 nodes goes on with fewer."""
+    for container in pods.containers:
+        if is_training_container(container, subject):
+            limits = node_count_range_of_launch(cached_launch_of_container(container, subject))
+            return limits is None or limits[0] == limits[1] > 1
+    return False
+
+
+def _check_missing_event_policies(at: FieldPath, training: Sequence[DevicePods], subject: Subject) -> Iterator[Problem]:
+    """Warn of events that no policy of a Job, or of the task whose pod is lost, is about."""
+    of_job = _events_of_policies(at, subject)
+    for pods in training:
+        events = of_job | _events_of_policies(pods.podset.path[:-1], subject)
+        wanted = ["PodEvicted", *(["PodFailed"] if pods.spec.restart_policy == "Never" else [])]
+        missing = [] if "*" in events else [event for event in wanted if event not in events]
+        if missing:
+            message = (
+                f"have no policy for {' and '.join(missing)}, so after the loss of a pod, the other pods keep "
+                "their devices and wait"
+            )
+            fix = f"add a policy for {' and '.join(missing)} with action RestartJob"
+            yield GANG_POLICY.problem((*at, "policies"), message, fix)
+            return
+
+
+def _events_of_policies(at: FieldPath, subject: Subject) -> set[str]:
+    """Return the events of the policies that stand at a place; an exit code is one of a failed pod."""
+    holder = VolcanoJobOrTask.of(get(subject.object, at), at, ReadingContext(subject.deadline))
+    events: set[str] = set()
+    for policy in holder.policies:
+        events.update((policy.event, *policy.events))
+        if policy.exit_code is not None or "TaskFailed" in events:
+            events.add("PodFailed")
+    return events
+
+
+def _count_devices_of_all_pods(subject: Subject) -> int:
+    """Return how many devices all pods have, with at least one for each pod."""
+    using = subject.once(read_device_workload).device_pods
+    return sum(pods.pod_count * (sum(pods.devices.values()) or 1) for pods in using)
+
+
+def _check_ray_job_retries(subject: Subject) -> Iterator[Problem]:
+    """Warn of a RayJob with several devices that is not retried, unless another's cluster or a person runs it."""
+    spec = subject.typed(RayJob).spec
+    if spec.cluster_selector or spec.submission_mode == "InteractiveMode" or spec.backoff_limit:
+        return
+    if _count_devices_of_all_pods(subject) >= _SEVERAL:
+        is_set = "is not set" if spec.backoff_limit is None else "is 0"
+        message = f"{is_set}, so the first failure of the program or the head pod ends the RayJob"
+        fix = "set backoffLimit to the number of times that KubeRay may retry the job"
+        yield RAY_JOB_RETRIES.problem(spec.path("backoffLimit"), message, fix)
+
+
+FAIL_INDEX: Final = DEVICE_FAILURES.rule(
+    "device-failures/fail-index",
+    title="FailIndex is used with backoffLimitPerIndex.",
+    why="The API server refuses a Job that fails single indexes but has no limit for each of them.",
+    refused_by="the API server, when the Job is created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
+    function="validatePodFailurePolicyRule",
+    fails="controller",
+)
+
+
+def validate_fail_index(job: JobSpec) -> Iterator[Problem]:
+    """Require backoffLimitPerIndex where a rule has the action FailIndex."""
+    for rule in job.pod_failure_policy.rules:
+        if rule.action == "FailIndex" and job.backoff_limit_per_index is None:
+            message = "needs backoffLimitPerIndex, without which the API server refuses the Job"
+            fix = "set backoffLimitPerIndex, or use FailJob"
+            yield FAIL_INDEX.problem(rule.path("action"), message, fix, "FailIndex")
+
+
+RESTART_POLICY: Final = DEVICE_FAILURES.rule(
+    "device-failures/restart-policy",
+    title="A Job with a podFailurePolicy never restarts its containers in place.",
+    why=(
+        "The API server refuses such a Job; of a JobSet, which restarts containers unless told otherwise, no pod is "
+        "made."
+    ),
+    refused_by="the API server, when the Job is created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
+    function="validateJobSpec",
+    fails="controller",
+)
+POD_FAILURE_POLICY: Final = DEVICE_FAILURES.rule(
+    "device-failures/pod-failure-policy",
+    title="A training of several pods, or without retries, tells evictions from failures of its program.",
+    why=(
+        "Without a podFailurePolicy a drained node counts as a failure of the program, and a replacement is made "
+        "while the terminating pod still holds its devices."
+    ),
+    source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy",
+)
+EVICTIONS_COUNT: Final = DEVICE_FAILURES.rule(
+    "device-failures/evictions-count",
+    title="A Job of several pods, or without retries, tells evictions from failures of its program.",
+    why=(
+        "Without a podFailurePolicy a drained node counts as a failure of the program. Tests and benchmarks are "
+        "started again by hand."
+    ),
+    source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy",
+    level="advice",
+)
+
+_JOB: Final = ("batch", "Job")
+_CRON_JOB: Final = ("batch", "CronJob")
+
+_SAYS_TRAINING: Final = re.compile(r"(?i)(?<![a-z])(pre)?train(ing|er)?(?![a-z])|fine[-_]?tun|\baccelerate launch\b")
+_BACKOFF_LIMIT: Final = 6
+"""pkg/apis/batch/v1/defaults.go SetDefaults_Job, without backoffLimitPerIndex."""
+
+
+def advise_job_policies(subject: Subject) -> Iterator[Problem]:
+    """Advise on each Job that an object is or makes, if its pods use devices."""
+    by_path = {pods.podset.path: pods for pods in subject.once(read_device_workload).device_pods}
+    for job in _job_specs(subject) if by_path else ():
+        pods = by_path.get(job.path("template"))
+        if pods is None:
+            continue
+        if job.pod_failure_policy.json:
+            yield from _check_restart_policy(job, pods, subject)
+            yield from validate_fail_index(job)
+        elif subject.group_kind != _JOB_SET and job.backoff_limit_per_index is None:
+            yield from _check_pod_failure_policy(job, pods, subject)
+
+
+def _job_specs(subject: Subject) -> Iterator[JobSpec]:
+    if subject.group_kind == _JOB:
+        yield subject.typed(Job).spec
+    elif subject.group_kind == _CRON_JOB:
+        yield subject.typed(CronJob).spec.job_template.spec
+    elif subject.group_kind == _JOB_SET:
+        yield from (job.template.spec for job in subject.typed(JobSet).spec.replicated_jobs)
+
+
+def _is_failure_costly(pods: DevicePods, subject: Subject) -> bool:
+    """Return whether a failure costs more than one pod with one device: several, or a training."""
+    return pods.pod_count > 1 or sum(pods.devices.values()) > 1 or _looks_like_training(pods, subject)
+
+
+def _looks_like_training(pods: DevicePods, subject: Subject) -> bool:
+    """Return whether a launcher starts the program, or a name, image or command says that it trains."""
+    if any(is_training_container(container, subject) for container in pods.containers):
+        return True
+    return _SAYS_TRAINING.search(subject.typed(Object).name) is not None or any(
+        container.is_found_in(_SAYS_TRAINING, (container.image, *container.words)) for container in pods.containers
+    )
+
+
+def _check_pod_failure_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Iterator[Problem]:
+    """Warn of a job that survives few evictions; whoever allows more failures than usual has thought of them."""
+    allowed = _BACKOFF_LIMIT if job.backoff_limit is None else job.backoff_limit
+    is_one_pod = max(pods.pod_count, job.completions or 0) <= 1
+    if allowed > _BACKOFF_LIMIT or (is_one_pod and allowed) or not _is_failure_costly(pods, subject):
+        return  # one pod is made again after an eviction, as often as failures are allowed
+    often = f"the job allows {counted(allowed, 'failure')}" if allowed else "the first one ends the job"
+    message = f"is not set, so an eviction counts as a failure, and {often}"
+    never = " and set restartPolicy: Never" if pods.spec.restart_policy == "OnFailure" else ""
+    fix = f"add a podFailurePolicy rule with action Ignore for the condition DisruptionTarget{never}"
+    rule = POD_FAILURE_POLICY if _looks_like_training(pods, subject) else EVICTIONS_COUNT
+    yield rule.problem(job.path("podFailurePolicy"), message, fix)
+
+
+def _check_restart_policy(job: JobSpec, pods: DevicePods, subject: Subject) -> Iterator[Problem]:
+    written = pods.spec.restart_policy
+    policy = written or ("OnFailure" if subject.group_kind == _JOB_SET else "")
+    if policy == "OnFailure":
+        at = job.path("template", "spec", "restartPolicy")
+        message = "must be Never because the API server otherwise refuses a Job with a podFailurePolicy"
+        yield RESTART_POLICY.problem(at, message, "set Never", written or None)

@@ -1,0 +1,219 @@
+"""The devices that ResourceSlices publish, by pool, each pool in its newest generation.
+
+A pool is complete when all of its slices are there; the scheduler allocates from no other. Source:
+k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/pools_experimental.go GatherPools.
+
+The taints of devices: those that a driver publishes, and those that DeviceTaintRules add.
+
+Source: k8s.io/dynamic-resource-allocation v0.36.1 resourceslice/tracker/tracker.go applyPatches.
+
+Computes how much of a capacity of a device one request uses.
+
+Source: k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/consumable_capacity.go
+calculateConsumedCapacity, violatesPolicy; kubernetes-sigs/kueue@ff69552e pkg/dra/capacity.go does the same.
+
+Finds nodes with devices of different models, any of which a request for several may get.
+
+Drivers publish the model of a device as an attribute: `productName` those of NVIDIA (deviceinfo.go of
+kubernetes-sigs/dra-driver-nvidia-gpu@95932046) and AMD, `model` that of Intel and the example driver of Kubernetes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Final, TypeAlias
+
+from webhook.apimachinery import quantity
+from webhook.apimachinery.attributes import JSON
+from webhook.cluster.interest import interest_in_fields
+from webhook.facts.dra.slice_types import (
+    CounterValue,
+    DeviceCapacity,
+    DeviceFields,
+    DeviceTaint,
+    DeviceTaintRule,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
+from webhook.facts.pods.node_selection import first_untolerated_taint
+from webhook.facts.view import ClusterView
+from webhook.typed.collections import Entries
+
+SLICE: Final = ResourceSlice.gvk
+SLICES: Final = interest_in_fields(
+    SLICE,
+    *(f"spec.{name}" for name in ("driver", "pool", "nodeName", "perDeviceNodeSelection", "sharedCounters", "devices")),
+)
+DeviceID: TypeAlias = tuple[str, str, str]
+"""The driver, the pool and the name of a device."""
+
+
+@dataclass(slots=True)
+class DevicePool:
+    """The slices of one pool and one generation."""
+
+    driver: str
+    name: str
+    generation: int
+    slices: list[ResourceSliceSpec] = field(default_factory=list)
+    _counters: dict[str, dict[str, int]] | None = None
+
+    def is_complete(self) -> bool:
+        """Return whether all slices of the pool are there."""
+        return self.slices[0].pool.resource_slice_count == len(self.slices)
+
+    def devices(self) -> Iterator[PooledDevice]:
+        """Yield all devices of the pool's ResourceSlices."""
+        for spec in self.slices:
+            for device in spec.devices:
+                if device:
+                    fields = device.fields
+                    node = fields.node_name if spec.per_device_node_selection else spec.node_name
+                    yield PooledDevice(self, device.name, node, fields)
+
+    def counters(self) -> dict[str, dict[str, int]]:
+        """Return the amounts of the pool's shared counters by set, in thousandths."""
+        if self._counters is None:
+            sets = [counters for spec in self.slices for counters in spec.shared_counters]
+            self._counters = {counters.name: counter_values_in_thousandths(counters.counters) for counters in sets}
+        return self._counters
+
+
+@dataclass(frozen=True, slots=True)
+class PooledDevice:
+    """A device of a pool: its name, the only node that can use it or "", and its fields."""
+
+    pool: DevicePool
+    name: str
+    node: str
+    fields: DeviceFields
+
+    @property
+    def id(self) -> DeviceID:
+        """Return driver, pool and name, which identify the device."""
+        return self.pool.driver, self.pool.name, self.name
+
+    def consumed_counters(self) -> dict[str, dict[str, int]]:
+        """Return how much the device uses of each shared counter of its pool, in thousandths."""
+        if not self.pool.counters():
+            return {}
+        return {
+            taken.counter_set: counter_values_in_thousandths(taken.counters) for taken in self.fields.consumes_counters
+        }
+
+
+def counter_values_in_thousandths(counters: Entries[CounterValue]) -> dict[str, int]:
+    """Return the values of counters by name, in thousandths; invalid quantities are left out."""
+    read = {name: quantity.read_quantity_or_none(counter.value) for name, counter in counters.items()}
+    return {name: max(0, value.milli_value()) for name, value in read.items() if value is not None}
+
+
+def read_pools(view: ClusterView) -> list[DevicePool]:
+    """Return the pools of a view, each in its newest generation."""
+    newest: dict[tuple[str, str], DevicePool] = {}
+    for spec in [published.spec for published in view.list_visible(ResourceSlice) if published.spec]:
+        pool = DevicePool(spec.driver, spec.pool.name, spec.pool.generation)
+        known = newest.setdefault((pool.driver, pool.name), pool)
+        if pool.generation > known.generation:
+            known = newest[pool.driver, pool.name] = pool
+        if pool.generation == known.generation:
+            known.slices.append(spec)
+    return [*newest.values()]
+
+
+TAINT_RULES: Final = interest_in_fields(DeviceTaintRule.gvk, "spec")
+_PARTS: Final = frozenset(("driver", "pool", "device"))
+TaintRules: TypeAlias = Mapping[tuple[str, str, str], Sequence[JSON]]
+"""Taints by driver, pool and name of the devices that have them; "" stands for any."""
+
+
+def read_taint_rules(view: ClusterView) -> TaintRules:
+    """Return the taints that DeviceTaintRules add; v1alpha3 rules that select by class or expression are left out."""
+    taints: dict[tuple[str, str, str], list[JSON]] = {}
+    for rule in view.list_visible(DeviceTaintRule):
+        selector = rule.spec.device_selector
+        if selector.json.keys() <= _PARTS:
+            taints.setdefault((selector.driver, selector.pool, selector.device), []).append(rule.spec.taint.json)
+    return taints
+
+
+def untolerated_taint(device: PooledDevice, tolerations: Sequence[JSON], rules: TaintRules) -> str:
+    """Return the first taint of a device that is not tolerated, as `key=value:effect`; "" if there is none."""
+    fields, taints = device.fields, [*device.fields.taints]
+    if rules:
+        named = product((device.pool.driver, ""), (device.pool.name, ""), (device.name, ""))
+        taints += (taint for key in dict.fromkeys(named) for taint in rules.get(key, ()))
+    first = first_untolerated_taint(taints, tolerations, fields.reading.deadline) if taints else None
+    if first is None:
+        return ""
+    taint = DeviceTaint(first, (), fields.reading)
+    return f"{taint.key}{taint.value and f'={taint.value}'}:{taint.effect}"
+
+
+def consumed_capacity(capacity: DeviceCapacity, asks: int | None) -> int | None:
+    """Return the requested amount, the default or the whole capacity, rounded up by the policy; None if that is too
+    much.
+
+    Args:
+        capacity: `capacity.<name>` of a device.
+        asks: what the request asks for, in whole units; None where it says nothing.
+    """
+    policy = capacity.request_policy
+    given = (asks, rounded_up_units(policy.default), rounded_up_units(capacity.value))
+    value = next((amount for amount in given if amount is not None), 0)
+    valid = [rounded_up_units(amount) for amount in policy.valid_values]
+    if valid:
+        return next((amount for amount in valid if amount is not None and amount >= value), None)
+    bounds = policy.valid_range
+    least, most, step = rounded_up_units(bounds.min), rounded_up_units(bounds.max), rounded_up_units(bounds.step)
+    if least is not None:
+        value = max(value, least)
+        if step is not None and step > 0:
+            value = least + -(-(value - least) // step) * step
+    return None if most is not None and value > most else value
+
+
+def rounded_up_units(amount: JSON) -> int | None:
+    """Return a quantity in whole units, rounded up; None if it is not set."""
+    read = quantity.read_quantity_or_none(amount)
+    return None if read is None else read.value()
+
+
+_MODEL: Final = ("productName", "model")
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceModels:
+    """The models of a node's devices, and the driver's attribute that names them."""
+
+    node: str
+    attribute: str
+    models: tuple[str, ...]
+
+
+def models_of_mixed_node(devices: Iterable[PooledDevice]) -> DeviceModels | None:
+    """Return the models of the first node that has devices of one driver and of different models; None if no
+    node has.
+    """
+    models: dict[tuple[str, str], dict[str, None]] = {}
+    for device in devices:
+        name, model = _model_attribute(device)
+        if device.node and model:
+            attribute = f"{device.pool.driver}/{name}"
+            known = models.setdefault((device.node, attribute), {})
+            known[model] = None
+            if len(known) > 1:
+                return DeviceModels(device.node, attribute, tuple(known))
+    return None
+
+
+def _model_attribute(device: PooledDevice) -> tuple[str, str]:
+    """Return the name and the value of the attribute that names a device's model; "" for both if it has none."""
+    attributes = device.fields.attributes
+    for name in _MODEL:
+        for written in (name, f"{device.pool.driver}/{name}"):
+            if model := attributes.string(written):
+                return name, model
+    return "", ""

@@ -1,0 +1,260 @@
+"""What JobSet's webhook refuses of the coordinator of a JobSet.
+
+Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go validateCoordinator.
+
+What JobSet's webhook refuses of the failure policy of a JobSet.
+
+Sources: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go validateFailurePolicy, and the
+rules of its CustomResourceDefinition.
+
+What JobSet's webhook refuses of volumeClaimPolicies, of which it makes PersistentVolumeClaims for all its pods.
+
+Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go validateVolumeClaimPolicies.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from webhook.apimachinery.names import dns1123_subdomain_errors, subdomain_fault
+from webhook.apimachinery.paths import FieldPath
+from webhook.facts.jobset.job_set import (
+    JOB_SET,
+    fix_for_unknown_job,
+    jobs_by_name,
+    validate_alpha_features,
+    validate_targets_exist,
+)
+from webhook.rules.problem import Problem
+from webhook.typed.job_sets import Coordinator, FailureRule, JobSetSpec, PersistentVolumeClaimTemplate, ReplicatedJob
+from webhook.typed.objects import Metadata
+from webhook.yamltext.placeholders import is_placeholder
+
+COORDINATOR_EXISTS: Final = JOB_SET.rule(
+    "job-set/coordinator-exists",
+    title="The coordinator is a replicated job that exists.",
+    why="The other pods look for the coordinator by its name.",
+    function="validateCoordinator",
+)
+COORDINATOR_INDEXED: Final = JOB_SET.rule(
+    "job-set/coordinator-indexed",
+    title="The replicated job of the coordinator counts its pods.",
+    why="Only pods of an indexed Job with completions have names that are known before.",
+    function="validateCoordinator",
+)
+COORDINATOR_INDEX: Final = JOB_SET.rule(
+    "job-set/coordinator-index",
+    title="The indexes of the coordinator are within its replicated job.",
+    why="There is no pod with a higher index.",
+    function="validateCoordinator",
+)
+_INDEXED: Final = "set completionMode Indexed"
+
+
+def validate_coordinator(job_set: JobSetSpec, *, is_counted: bool) -> Iterator[Problem]:
+    """Require as coordinator a pod of a replicated job that exists and counts its pods."""
+    coordinator = job_set.coordinator
+    name = coordinator.replicated_job
+    if not coordinator or is_placeholder(name):
+        return
+    job = jobs_by_name(job_set).get(name)
+    if job is None:
+        message = "is not the name of a replicated job of this JobSet"
+        path = coordinator.path("replicatedJob")
+        yield COORDINATOR_EXISTS.problem(path, message, fix_for_unknown_job(job_set), name)
+    elif is_counted:
+        yield from _check_coordinator_indexed(coordinator, job)
+        yield from _check_coordinator_index(coordinator, job)
+
+
+def _check_coordinator_indexed(coordinator: Coordinator, job: ReplicatedJob) -> Iterator[Problem]:
+    spec = job.template.spec
+    if spec.completions is None or not spec.is_indexed:
+        lacks = "is not Indexed" if spec.completions is not None else "has no completions"
+        message = f"cannot be the job of the coordinator because its Job template {lacks}, so its pods have no index"
+        fixes = ["set completions"] if spec.completions is None else []
+        fixes += [] if spec.is_indexed else [_INDEXED]
+        fix = f"{' and '.join(fixes)} in the Job template of `{job.name}`"
+        yield COORDINATOR_INDEXED.problem(coordinator.path("replicatedJob"), message, fix, job.name)
+
+
+def _check_coordinator_index(coordinator: Coordinator, job: ReplicatedJob) -> Iterator[Problem]:
+    pods = job.template.spec.completions
+    if pods is None or not job.template.spec.is_indexed:
+        return
+    indexes = (
+        ("jobIndex", coordinator.job_index, job.replicas, "jobs"),
+        ("podIndex", coordinator.pod_index, pods, "pods"),
+    )
+    for field, index, most, counts in indexes:
+        if not 0 <= index < most:
+            message = f"must be below {most}, the number of {counts} of replicated job `{job.name}`"
+            fix = f"set {field} to {f'0 to {most - 1}' if most > 2 else '0 or 1' if most > 1 else 0}"
+            yield COORDINATOR_INDEX.problem(coordinator.path(field), message, fix, index)
+
+
+FAILURE_RULE_NAME: Final = JOB_SET.rule(
+    "job-set/failure-rule-name",
+    title="The name of a rule of the failure policy has letters, digits, underscores, commas and colons.",
+    why="The name is written into the status of the JobSet.",
+    function="validateFailurePolicy",
+)
+FAILURE_RULE_TWICE: Final = JOB_SET.rule(
+    "job-set/failure-rule-twice",
+    title="Each rule of the failure policy has a name of its own.",
+    why="A rule without a name is called failurePolicyRule and its index.",
+    function="validateFailurePolicy",
+)
+FAILURE_REASON: Final = JOB_SET.rule(
+    "job-set/failure-reason",
+    title="A rule of the failure policy names reasons why a Job fails.",
+    why="A rule with another reason never applies.",
+    function="validateFailurePolicy",
+)
+
+_RULE: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,126}[A-Za-z0-9_])?")
+_REASONS: Final = (
+    *("BackoffLimitExceeded", "DeadlineExceeded", "FailedIndexes", "MaxFailedIndexesExceeded", "PodFailurePolicy"),
+)
+
+
+def validate_failure_policy(job_set: JobSetSpec) -> Iterator[Problem]:
+    """Require rules of the failure policy to have names, targets and reasons that JobSet knows."""
+    policy = job_set.failure_policy
+    names: set[str] = set()
+    for index, rule in enumerate(policy.rules):
+        name = rule.name or f"failurePolicyRule{index}"
+        yield from _validate_rule_name(name, names, rule.path("name"))
+        names.add(name)
+        yield from validate_targets_exist(rule.target_replicated_jobs, job_set, rule.path("targetReplicatedJobs"))
+        yield from _check_failure_reason(rule)
+    yield from validate_alpha_features(policy, job_set)
+
+
+def _validate_rule_name(name: str, before: Collection[str], path: FieldPath) -> Iterator[Problem]:
+    if not _RULE.fullmatch(name) and not is_placeholder(name):
+        message = "must have at most 128 letters, digits, underscores, commas and colons"
+        if not name[:1].isalpha():
+            message = "must begin with a letter because it is the name of a rule"
+        yield FAILURE_RULE_NAME.problem(path, message, "write a name such as restartOnHostFailure", name)
+    if name in before:
+        message = "is also the name of a rule before this one"
+        yield FAILURE_RULE_TWICE.problem(path, message, "rename one of the two rules", name)
+
+
+def _check_failure_reason(rule: FailureRule) -> Iterator[Problem]:
+    for index, reason in enumerate(rule.on_job_failure_reasons):
+        if reason not in _REASONS and not is_placeholder(reason):
+            message = "must be a reason that Kubernetes gives for a failed Job"
+            fix = f"use one of {', '.join(_REASONS)}"
+            yield FAILURE_REASON.problem(rule.path("onJobFailureReasons", index), message, fix, reason)
+
+
+CLAIM_NAMESPACE: Final = JOB_SET.rule(
+    "job-set/claim-namespace",
+    title="Templates of volumeClaimPolicies have no namespace.",
+    why="The claims are made in the namespace of the JobSet.",
+    function="validateVolumeClaimPolicies",
+)
+CLAIM_TEMPLATE_TWICE: Final = JOB_SET.rule(
+    "job-set/claim-template-twice",
+    title="Each template of volumeClaimPolicies has a name of its own.",
+    why="The name is that of a volume in the pods, and part of the name of the claim.",
+    function="validateVolumeClaimPolicies",
+)
+CLAIM_TEMPLATE_NAME: Final = JOB_SET.rule(
+    "job-set/claim-template-name",
+    title="The name of a template of volumeClaimPolicies is a DNS name.",
+    why="The PersistentVolumeClaim is named after it.",
+    function="validateVolumeClaimPolicies",
+)
+VOLUME_CONFLICT: Final = JOB_SET.rule(
+    "job-set/volume-conflict",
+    title="No pod has a volume with the name of a template of volumeClaimPolicies.",
+    why="JobSet adds a volume of that name to each pod that mounts it.",
+    function="validateVolumeClaimPolicies",
+)
+UNMOUNTED_CLAIM: Final = JOB_SET.rule(
+    "job-set/unmounted-claim",
+    title="A container mounts the volume of each template of volumeClaimPolicies.",
+    why="A claim that nothing mounts would be made in vain.",
+    function="validateVolumeClaimPolicies",
+)
+
+
+def claim_template_names(job_set: JobSetSpec) -> frozenset[str]:
+    """Return the names of the volumes that volumeClaimPolicies add to pods."""
+    return frozenset(template.metadata.name for template in _claim_templates(job_set))
+
+
+def _claim_templates(job_set: JobSetSpec) -> Iterator[PersistentVolumeClaimTemplate]:
+    for policy in job_set.volume_claim_policies:
+        yield from policy.templates
+
+
+def validate_volume_claim_policies(job_set: JobSetSpec) -> Iterator[Problem]:
+    """Require of each claim a name of its own, mounted somewhere, that no volume in a pod has."""
+    if not job_set.volume_claim_policies:
+        return
+    volumes = _volume_names_of_jobs(job_set)
+    seen: set[str] = set()
+    for template in _claim_templates(job_set):
+        metadata = template.metadata
+        yield from _check_claim_namespace(metadata)
+        if not is_placeholder(metadata.name):
+            yield from _validate_claim_template_name(metadata, seen, volumes)
+            seen.add(metadata.name)
+
+
+def _check_claim_namespace(metadata: Metadata) -> Iterator[Problem]:
+    if metadata.namespace:
+        message = "must not be set because the claims are created in the namespace of the JobSet"
+        yield CLAIM_NAMESPACE.problem(metadata.path("namespace"), message, "remove the namespace")
+
+
+def _validate_claim_template_name(metadata: Metadata, seen: set[str], volumes: _VolumeNames) -> Iterator[Problem]:
+    name, path = metadata.name, metadata.path("name")
+    if name in seen:
+        message = "is also the name of a template before this one"
+        yield CLAIM_TEMPLATE_TWICE.problem(path, message, "rename one of the two templates", name)
+    elif dns1123_subdomain_errors(name):
+        message = f"cannot be a part of the names of claims because {subdomain_fault(name)}"
+        fix = "use lower-case letters, digits and dashes in the name"
+        yield CLAIM_TEMPLATE_NAME.problem(path, message, fix, name)
+    else:
+        yield from _check_volume_conflict(metadata, volumes)
+        if name not in volumes.mounted:
+            message = "is not mounted by any container"
+            fix = f"add `{name}` to volumeMounts of a container, or remove the template"
+            yield UNMOUNTED_CLAIM.problem(path, message, fix, name)
+
+
+def _check_volume_conflict(metadata: Metadata, volumes: _VolumeNames) -> Iterator[Problem]:
+    for job in volumes.jobs.get(metadata.name, ()):
+        message = (
+            f"is also the name of a volume in the pods of replicated job `{job}`, but volumes of a pod need different "
+            "names"
+        )
+        fix = f"rename the template, or rename the volume of replicated job `{job}`"
+        yield VOLUME_CONFLICT.problem(metadata.path("name"), message, fix, metadata.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _VolumeNames:
+    """The names of the replicated jobs that have a volume of a name, and the names that containers mount."""
+
+    jobs: dict[str, list[str]]
+    mounted: set[str]
+
+
+def _volume_names_of_jobs(job_set: JobSetSpec) -> _VolumeNames:
+    volumes = _VolumeNames({}, set())
+    for job in job_set.replicated_jobs:
+        for name in dict.fromkeys(volume.name for volume in job.pod.volumes):
+            volumes.jobs.setdefault(name, []).append(job.name)
+        for container in job.pod.all_containers():
+            volumes.mounted.update(mount.name for mount in container.volume_mounts)
+    return volumes

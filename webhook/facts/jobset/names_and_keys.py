@@ -1,0 +1,152 @@
+"""How long a JobSet's name may be: the names of its jobs, pods and claims, and its coordinator's label, begin with it.
+
+kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go: `<name>-<job>-<replica>`, and where pods are indexed and
+counted `<name>-<job>-<replica>-<pod>-abcde`, are DNS labels; `<name>-<job>-<replica>-<pod>.<subdomain>` is a label's
+value; pkg/controllers/volume_claim_policy.go: a claim is `<template>-<name>`, of 63 characters too.
+
+Keys of JobSet that no JobSet reads: a misspelt one changes nothing, and nobody says so.
+
+Source: kubernetes-sigs/jobset@08dfbdfd api/jobset/v1alpha2/jobset_types.go and pkg/constants/constants.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeAlias
+
+from webhook.facts.jobset.job_set import JOB_SET
+from webhook.facts.jobset.job_set_policies import claim_template_names
+from webhook.facts.view import ClusterView
+from webhook.rules.problem import Problem
+from webhook.text.wording import did_you_mean
+from webhook.typed.job_sets import Coordinator, JobSetSpec, ReplicatedJob
+from webhook.typed.objects import Metadata
+from webhook.yamltext.placeholders import is_placeholder
+
+NAME_LENGTH: Final = JOB_SET.rule(
+    "job-set/name-length",
+    title="The name of a JobSet leaves room for the names of its jobs and pods.",
+    why=(
+        "Jobs, pods, claims and the coordinator's label begin with the name of the JobSet and have at most 63 "
+        "characters."
+    ),
+    function="ValidateCreate",
+    issues=(
+        "https://github.com/kubeflow/trainer/issues/2735",
+        "https://github.com/kubernetes-sigs/jobset/issues/408",
+        "https://github.com/kubernetes/kubernetes/issues/63171",
+    ),
+)
+
+MOST: Final = 63
+Limit: TypeAlias = tuple[int, str, str]
+"""The most characters, what is named after the JobSet (a key of _NAMED), and of which part of it."""
+_NAMED: Final = {
+    "coordinator": "the label of coordinator `{}` contains the name",
+    "claim": "the claim of template `{}` is named after the JobSet",
+    "volume": "a volume `…{}` of the flux plugin is named after the JobSet",
+    "pod": "the pods of replicated job `{}` are named after the JobSet",
+    "job": "the jobs of replicated job `{}` are named after the JobSet",
+}
+
+
+def validate_name_length(metadata: Metadata, limits: Iterable[Limit]) -> Iterator[Problem]:
+    """Check the name of an object that a JobSet has, too, against the strictest limit."""
+    most, of, name = min(limits)
+    field = "name" if metadata.has("name") else "generateName"
+    given = metadata.name if field == "name" else metadata.generate_name
+    if of and length_of_name(metadata) > most and not is_placeholder(given):
+        message = f"is too long because {_NAMED[of].format(name)}, with at most {MOST} characters in all"
+        yield NAME_LENGTH.problem(metadata.path(field), message, f"use at most {most} characters", given)
+
+
+def strictest_name_limit(job_set: JobSetSpec) -> Limit:
+    """Return the most characters, and whose names limit them: `pod` or `job` and a replicated job, `claim` and a
+    template.
+
+    (63, "", "") where nothing is named after the JobSet.
+    """
+    return min(_name_limits_of_job_set(job_set), key=lambda bound: bound[0], default=(MOST, "", ""))
+
+
+def _name_limits_of_job_set(job_set: JobSetSpec) -> Iterator[Limit]:
+    for job in job_set.replicated_jobs:
+        yield _limit_of_job(job)
+    for claim in sorted(claim_template_names(job_set)):
+        yield MOST - len(f"{claim}-"), "claim", claim
+    if job_set.coordinator:
+        yield _limit_of_coordinator_label(job_set.coordinator, job_set.network.subdomain)
+
+
+def _limit_of_job(job: ReplicatedJob) -> Limit:
+    highest, pods = job.replicas - 1, job.template.spec.completions
+    if pods is not None and job.template.spec.is_indexed:
+        return MOST - len(f"-{job.name}-{highest}-{pods - 1}-abcde"), "pod", job.name
+    return MOST - len(f"-{job.name}-{highest}"), "job", job.name
+
+
+def _limit_of_coordinator_label(coordinator: Coordinator, subdomain: str) -> Limit:
+    """Return the limit by the coordinator's label; without a subdomain, the label's value has the name twice."""
+    job = coordinator.replicated_job
+    remaining = MOST - len(f"-{job}-{coordinator.job_index}-{coordinator.pod_index}") - 1
+    return (remaining - len(subdomain) if subdomain else remaining // 2), "coordinator", job
+
+
+def length_of_name(metadata: Metadata) -> int:
+    """Return the length of an object's name, or of the one that generateName will make (k8s.io/apiserver
+    pkg/storage/names).
+    """
+    prefix = metadata.generate_name
+    return len(metadata.name) or (min(len(prefix), MOST - 5) + 5 if prefix else 0)
+
+
+UNKNOWN_KEY: Final = JOB_SET.rule(
+    "job-set/unknown-key",
+    title="An annotation or label with a domain of JobSet is one that JobSet knows.",
+    why=(
+        "Exclusive placement is asked for by annotations. A misspelt one is stored and ignored, and the jobs share "
+        "their racks with others."
+    ),
+    refused_by="nobody; the key has no effect",
+    source="kubernetes-sigs/jobset@08dfbdfd api/jobset/v1alpha2/jobset_types.go",
+    level="warn",
+    fails="silent",
+)
+
+_ALPHA: Final = "alpha.jobset.sigs.k8s.io/"
+_STABLE: Final = "jobset.sigs.k8s.io/"
+_KEYS: Final = (
+    *(f"{_ALPHA}{name}" for name in ("exclusive-topology", "node-selector", "namespaced-job", "no-schedule")),
+    *(f"{_STABLE}{name}" for name in ("jobset-name", "jobset-uid", "coordinator", "priority")),
+    *(f"{_STABLE}{name}" for name in ("replicatedjob-name", "replicatedjob-replicas", "global-replicas")),
+    *(f"{_STABLE}{name}" for name in ("job-index", "job-global-index", "job-key", "job-group-index")),
+    *(f"{_STABLE}{name}" for name in ("group-name", "group-replicas", "restart-attempt", "job-restart-attempt")),
+    *(f"{_STABLE}{name}" for name in ("in-place-restart-attempt", "disable-in-place-restart")),
+)
+"""The keys that JobSet reads or sets."""
+
+
+def advise_unknown_keys(metadata: Metadata, job_set: JobSetSpec, view: ClusterView) -> Iterator[Problem]:
+    """Warn of unknown keys of a JobSet and of its jobs and pods; `view` bounds the search for near ones."""
+    yield from _check_unknown_keys(metadata, view)
+    for job in job_set.replicated_jobs:
+        yield from _check_unknown_keys(job.template.metadata, view)
+        yield from _check_unknown_keys(job.pod_template.metadata, view)
+
+
+def _check_unknown_keys(metadata: Metadata, view: ClusterView) -> Iterator[Problem]:
+    for field, values in (("annotations", metadata.annotations), ("labels", metadata.labels)):
+        for key in values:
+            if key.startswith((_ALPHA, _STABLE)) and key not in _KEYS and not is_placeholder(key):
+                message = "has no effect because JobSet does not know this key"
+                yield UNKNOWN_KEY.problem(
+                    metadata.path(field, key),
+                    message,
+                    did_you_mean(_probably_intended_key(key, view), f"remove the {field[:-1]}"),
+                )
+
+
+def _probably_intended_key(key: str, view: ClusterView) -> str:
+    """Return the key that was probably meant: with another prefix, or nearly spelt so."""
+    name = key.partition("/")[2]
+    return next((known for known in _KEYS if known.endswith(f"/{name}")), "") or view.nearest(key, _KEYS)

@@ -1,0 +1,297 @@
+"""The problem of devices that a job's claims select and that drivers have not published yet.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go, counters.go and capacity.go.
+
+Counts the quota that the claims of a pod need.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go. Quota counts devices under the names that
+`deviceClassMappings` of Kueue's Configuration give their classes.
+
+Converts extended resources of device classes to the resource names of quota.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/dra/extended_resources.go. An extended resource counts so only where it is
+requested: one in limits alone keeps its own name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
+from webhook.facts.dra.device_claims import USE_TEMPLATE
+from webhook.facts.dra.published_devices import DeviceID
+from webhook.facts.dra.requests import DeviceRequestOfClaim, read_requests
+from webhook.facts.dra.types import DeviceClass, ResourceClaimTemplate
+from webhook.facts.kueue.charged_devices import RequestedDevices, charge_of_request, devices_matching_request
+from webhook.facts.kueue.configuration import MISSING_CONFIGURATION, CountedSource, KueueConfiguration
+from webhook.facts.kueue.groups import KUEUE_NEVER, KUEUE_NOT_NOW
+from webhook.facts.view import ClusterView
+from webhook.rules.problem import MissingObject, Problem
+from webhook.text.caches import IdentityKey
+from webhook.text.wording import counted
+from webhook.typed.pods import PodTemplate
+
+DEVICES_MISSING: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/devices-missing",
+    title="The devices that the claims of a job select are there.",
+    why=(
+        "Kueue looks for devices where a claim has selectors, and where quota counts counters or capacities, and "
+        "tries again until drivers have published enough of them."
+    ),
+    source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go, pkg/dra/counters.go, pkg/dra/capacity.go",
+    function="validateCELSelectorsAgainstDevices",
+)
+
+
+def devices_missing_problem(path: FieldPath, message: str) -> Problem:
+    """Return the problem of a claim for more devices than there are."""
+    fix = "in the template, ask for fewer or other devices, or wait until the driver publishes more devices"
+    return DEVICES_MISSING.problem(path, message, fix)
+
+
+DIRECT_CLAIM: Final = KUEUE_NEVER.rule(
+    "kueue-never/direct-claim",
+    title="Pods of a queue get their devices by ResourceClaimTemplates.",
+    why="Kueue cannot count the devices of a claim that pods share.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go",
+    function="countDevicesPerClass",
+)
+CLAIM_CHOICE: Final = KUEUE_NEVER.rule(
+    "kueue-never/claim-choice",
+    title="A claim of a pod of a queue asks for a count of devices of one class.",
+    why="Kueue does not know how many devices alternatives, or all devices, come to.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go",
+    function="countDevicesPerClass",
+)
+CLAIM_CAPACITY: Final = KUEUE_NEVER.rule(
+    "kueue-never/claim-capacity",
+    title="A claim asks for no more of a capacity than a device gives to one request.",
+    why="Quota counts the capacity by the policy of the devices for requests, and no device takes so large a one.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/dra/capacity.go",
+    function="computeCapacityCharge",
+)
+CLAIMS_OFF: Final = KUEUE_NEVER.rule(
+    "kueue-never/claims-off",
+    title="Kueue counts device claims where pods of a queue have any.",
+    why="With its feature gate KueueDRAIntegration off, it admits no job with claims.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/dra/extended_resources.go",
+)
+UNMAPPED_CLASS: Final = KUEUE_NEVER.rule(
+    "kueue-never/unmapped-class",
+    title="Device classes that pods of a queue ask for are mapped in Kueue's Configuration.",
+    why="Quota counts devices by the names in deviceClassMappings.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go",
+    function="countDevicesPerClass",
+    issues=("https://github.com/kubernetes-sigs/kueue/pull/13727",),
+)
+
+Locate: TypeAlias = Callable[[FieldPath], FieldPath]
+
+
+@dataclass(slots=True)
+class QuotaDevices:
+    """Devices of one pod by the resource names of quota.
+
+    Args:
+        counts: how much they count for.
+        refused: what Kueue never counts.
+        waiting: what it cannot count before there are other devices.
+        missing: templates that are not there, and where the pod names them.
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+    refused: list[Problem] = field(default_factory=list)
+    waiting: list[Problem] = field(default_factory=list)
+    missing: list[tuple[FieldPath, MissingObject]] = field(default_factory=list)
+
+    def add(self, resource: str, amount: int) -> None:
+        """Add an amount of a quota resource."""
+        self.counts[resource] = self.counts.get(resource, 0) + amount
+
+
+def count_claimed_devices(
+    template: PodTemplate, locate: Locate, configuration: KueueConfiguration, view: ClusterView
+) -> QuotaDevices:
+    """Return the quota that the claims of a pod need; `locate` converts a path of the template to one of the object."""
+    devices = QuotaDevices()
+    for claim in template.spec.resource_claims:
+        path = locate(claim.at)
+        if claim.resource_claim_name:
+            devices.refused.append(_direct_claim_problem(path))
+        elif name := claim.resource_claim_template_name:
+            _TemplateDeviceCounter(name, path, configuration, view, devices).add_devices_of_template()
+    return devices
+
+
+def _direct_claim_problem(path: FieldPath) -> Problem:
+    return DIRECT_CLAIM.problem(path, "names a ResourceClaim, whose devices Kueue cannot count", USE_TEMPLATE)
+
+
+def refuse_all_claims(template: PodTemplate, locate: Locate) -> QuotaDevices:
+    """Return a problem for every claim, because Kueue's feature gate for claims is off."""
+    return QuotaDevices(refused=[_claims_off_problem(locate(claim.at)) for claim in template.spec.resource_claims])
+
+
+def _claims_off_problem(path: FieldPath) -> Problem:
+    message = "claims devices, which Kueue refuses because its feature gate KueueDRAIntegration is off"
+    return CLAIMS_OFF.problem(path, message, "remove the claim, or ask the administrator of Kueue to turn the gate on")
+
+
+@dataclass(frozen=True, slots=True)
+class _TemplateDeviceCounter:
+    """Counts the devices of a ResourceClaimTemplate that a pod names at a path."""
+
+    name: str
+    path: FieldPath
+    configuration: KueueConfiguration
+    view: ClusterView
+    devices: QuotaDevices
+
+    def add_devices_of_template(self) -> None:
+        """Count the devices of all requests of a claim."""
+        looking = self.view.copy_without_missing_objects()
+        template = looking.find(ResourceClaimTemplate, self.name)
+        if not template:
+            self.devices.missing.extend((self.path, missing) for missing in looking.all_missing_objects())
+            return
+        taken: set[DeviceID] = set()
+        for request in read_requests(template.claim_spec, template.version):
+            if not request.has_admin_access:
+                self._add_devices_of_request(request, taken)
+
+    def _add_devices_of_request(self, request: DeviceRequestOfClaim, taken: set[DeviceID]) -> None:
+        of = f"ResourceClaimTemplate `{self.name}`, whose request `{request.name}`"
+        device_class = request.device_class
+        refused = self._refused_request_problem(request, of)
+        if refused is not None:
+            self.devices.refused.append(refused)
+        elif sources := self.configuration.sources.get(device_class):
+            for source in sources:
+                self._charge_counters_or_capacities(_requested_devices(request), source, of)
+        else:
+            self.devices.add(self.configuration.device_classes[device_class], request.devices or 0)
+            if request.selectors:
+                self._reserve_devices(_requested_devices(request), of, taken)
+
+    def _refused_request_problem(self, request: DeviceRequestOfClaim, of: str) -> Problem | None:
+        if request.kind == "firstAvailable":
+            message = f"uses {of} is a choice (firstAvailable), and Kueue cannot count a choice"
+            fix = "in the template, replace firstAvailable with a request for one device class"
+            return self._claim_choice_problem(message, fix)
+        if request.allocation_mode not in ("", "ExactCount"):
+            message = f"uses {of} has allocationMode {request.allocation_mode}, which Kueue cannot count"
+            return self._claim_choice_problem(message, "in the template, set allocationMode to ExactCount")
+        if request.device_class not in self.configuration.device_classes:
+            return self._unmapped_class_problem(request.device_class, of)
+        return None
+
+    def _claim_choice_problem(self, message: str, fix: str) -> Problem:
+        return CLAIM_CHOICE.problem(self.path, message, fix)
+
+    def _unmapped_class_problem(self, device_class: str, of: str) -> Problem:
+        message = (
+            f"uses {of} asks for DeviceClass `{device_class}`, which is not in deviceClassMappings of Kueue's"
+            " Configuration"
+        )
+        fix = "use another class, or ask the administrator to add the class to the Configuration and to restart Kueue"
+        missing = () if self.configuration.is_known else (MISSING_CONFIGURATION,)
+        return UNMAPPED_CLASS.problem(self.path, message, fix, missing=missing)
+
+    def _reserve_devices(self, asked: RequestedDevices, of: str, taken: set[DeviceID]) -> None:
+        """Reserve devices for one request (validateCELSelectorsAgainstDevices); each device serves one request of the
+        claim.
+        """
+        matching = devices_matching_request(asked, self.view)
+        if matching is None:
+            return
+        free = [device.id for device in matching if device.id not in taken]
+        taken.update(free[: asked.count])
+        if len(free) < asked.count:
+            has = f"only {counted(len(free), 'device')} of the ResourceSlices"
+            message = f"uses {of} asks for {counted(asked.count, 'device')}, but {has} match the request"
+            self.devices.waiting.append(devices_missing_problem(self.path, message))
+
+    def _charge_counters_or_capacities(self, asked: RequestedDevices, source: CountedSource, of: str) -> None:
+        """Count the counters or capacities of the devices; note in the view what is missing to know them."""
+        outcome = charge_of_request(asked, source, self.view)
+        if outcome is None:
+            return
+        if outcome.waits:
+            self.devices.waiting.append(devices_missing_problem(self.path, f"uses {of} {outcome.waits}"))
+        elif outcome.never:
+            self.devices.refused.append(self._claim_capacity_problem(f"uses {of} {outcome.never}"))
+        else:
+            self.devices.add(source.resource, outcome.amount)
+
+    def _claim_capacity_problem(self, message: str) -> Problem:
+        return CLAIM_CAPACITY.problem(self.path, message, "in the template, ask for less of this capacity")
+
+
+def _requested_devices(request: DeviceRequestOfClaim) -> RequestedDevices:
+    return RequestedDevices(
+        device_class=request.device_class,
+        count=request.devices or 0,
+        selectors=tuple(selector.expression for selector in request.selectors),
+        capacities=request.capacities,
+    )
+
+
+EXTENDED_SOURCES: Final = KUEUE_NEVER.rule(
+    "kueue-never/extended-sources",
+    title="An extended resource is of a device class whose devices quota counts one by one.",
+    why="A request for an extended resource says nothing of counters and capacities, which a claim does.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/dra/extended_resources.go",
+)
+
+
+def count_extended_resources(
+    template: PodTemplate,
+    locate: Locate,
+    *,
+    amounts: Mapping[str, int],
+    configuration: KueueConfiguration,
+    view: ClusterView,
+    devices: QuotaDevices,
+) -> dict[str, int]:
+    """Return the requests by resource names of quota; those of a device class are converted by its mapping."""
+    classes = _device_classes_by_resource(IdentityKey(view.list_json(DeviceClass.gvk)))
+    given = classes.keys() & amounts.keys()
+    if not given:
+        return dict(amounts)
+    requested = {name for container in template.spec.all_containers() for name in container.resources.requests}
+    if not configuration.is_known and requested & given:
+        view.note_missing(MISSING_CONFIGURATION)
+    total: Counter[str] = Counter()
+    for name, value in amounts.items():
+        is_of_class = name in given and name in requested
+        total[configuration.device_classes.get(classes[name], name) if is_of_class else name] += value
+        if is_of_class and classes[name] in configuration.sources:
+            devices.refused.append(_extended_sources_problem(locate(("spec",)), name, classes[name]))
+    return dict(total)
+
+
+def _extended_sources_problem(path: FieldPath, name: str, device_class: str) -> Problem:
+    counted_by = "but Kueue counts this class by a capacity or a counter and not by devices"
+    message = f"requests {name} of DeviceClass `{device_class}`, {counted_by}"
+    fix = "remove the request, and ask for these devices in a ResourceClaimTemplate"
+    return EXTENDED_SOURCES.problem(path, message, fix)
+
+
+@lru_cache(maxsize=4)
+def _device_classes_by_resource(classes: IdentityKey) -> Mapping[str, str]:
+    """Return the DeviceClass of each extended resource: the newest, and of equally new ones the first by name."""
+    ranked = sorted(_classes_with_extended_resource(classes.held), reverse=True)
+    ranked.sort(key=lambda entry: entry[0])
+    return {resource: name for _, name, resource in ranked}
+
+
+def _classes_with_extended_resource(classes: Iterable[JSON]) -> Iterator[tuple[str, str, str]]:
+    for obj in classes:
+        device_class = DeviceClass.of(obj)
+        if resource := device_class.spec.extended_resource_name:
+            yield device_class.metadata.creation_timestamp, device_class.name, resource

@@ -1,0 +1,134 @@
+"""Checks the Pods of one group in files, of which Kueue creates one Workload or none.
+
+A live view holds no Pods, and those of a group are sent one after the other: nothing is said there. Source:
+kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go validatePodGroupMetadata, which counts the
+pods and compares all with the first.
+
+Limits the number of pod sets of a Workload, which has one for each pod template of a job.
+
+Source: the rules of kubernetes-sigs/kueue@ff69552e config/components/crd/bases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.releases import release_as_text
+from webhook.facts.kueue.groups import KUEUE_NEVER
+from webhook.facts.kueue.managed import KueueManagement, QueuePlace, queue_name_of_object
+from webhook.facts.kueue.objects import POD_GROUP, POD_GROUP_COUNT, QUEUE_NAME
+from webhook.facts.kueue.releases import find_kueue_release, max_pod_sets_per_workload
+from webhook.facts.kueue.types import PodWithStatus
+from webhook.facts.kueue.workload import build_workload
+from webhook.facts.subject import Subject
+from webhook.rules.problem import Problem
+from webhook.text.caches import IdentityKey
+from webhook.typed.objects import Object
+from webhook.yamltext.placeholders import is_placeholder
+
+POD_GROUP_DIFFERS: Final = KUEUE_NEVER.rule(
+    "kueue-never/pod-group-differs",
+    title="The pods of a group name the same queue and the same number of pods.",
+    why=(
+        "Kueue makes no Workload of pods that differ in either, and only the log of its manager says so. Pods are "
+        "compared in an audit or a replay, where the others are among the objects."
+    ),
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go",
+    function="validatePodGroupMetadata",
+)
+
+_QUEUE: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
+GROUP_COUNT: Final[FieldPath] = ("metadata", "annotations", POD_GROUP_COUNT)
+_KEPT: Final = 16
+"""How many namespaces' groups are cached; an audit asks for those of one after another."""
+
+
+@dataclass(frozen=True, slots=True)
+class _FirstPodOfGroup:
+    """The first pod of a group, with its queue and the number of pods in its annotation."""
+
+    name: str
+    queue: str
+    count: str
+
+
+def validate_pod_matches_group(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
+    """Yield pods of a group that name another queue or another number of pods than the first."""
+    group, pod = pod_group_of(subject, how), subject.typed(Object)
+    listed = subject.cluster_view().list_json(PodWithStatus.gvk, subject.namespace) if group else ()
+    subject.deadline.spend(len(listed))
+    first = _first_pods_of_groups(IdentityKey(listed)).get(group)
+    if first is None or first.name == pod.name:
+        return
+    count, queue = pod.annotations.get(POD_GROUP_COUNT, ""), first.queue or how.queue
+    if how.queue != queue and not is_placeholder(how.queue + queue):
+        yield _pod_group_differs_problem(_QUEUE, "queue", first, queue, how.queue)
+    if count != first.count and not is_placeholder(count + first.count):
+        yield _pod_group_differs_problem(GROUP_COUNT, "number of pods", first, first.count, count)
+
+
+def _pod_group_differs_problem(path: FieldPath, what: str, first: _FirstPodOfGroup, wanted: str, given: str) -> Problem:
+    message = (
+        f"must be `{wanted}`, the {what} that pod `{first.name}` of the same group names, because Kueue never admits a "
+        "group whose pods differ in this"
+    )
+    return POD_GROUP_DIFFERS.problem(path, message, f"set {wanted}", given)
+
+
+def pod_group_of(subject: Subject, how: KueueManagement) -> str:
+    """Return the name of the group, if the object is a pod that Kueue manages, else ""."""
+    group = subject.typed(Object).labels.get(POD_GROUP, "") if how.framework == "pod" else ""
+    return "" if is_placeholder(group) else group
+
+
+@lru_cache(maxsize=_KEPT)
+def _first_pods_of_groups(pods: IdentityKey) -> Mapping[str, _FirstPodOfGroup]:
+    """Return the first pod of every group that did not fail."""
+    firsts: dict[str, _FirstPodOfGroup] = {}
+    for obj in pods.held:
+        pod = PodWithStatus.of(obj)
+        group = pod.labels.get(POD_GROUP, "")
+        if group and not pod.is_failed_or_terminating:
+            firsts.setdefault(
+                group, _FirstPodOfGroup(pod.name, queue_name_of_object(pod), pod.annotations.get(POD_GROUP_COUNT, ""))
+            )
+    return firsts
+
+
+POD_SET_COUNT: Final = KUEUE_NEVER.rule(
+    "kueue-never/pod-set-count",
+    title="A job has no more pod sets than a Workload can have.",
+    why="The API server refuses the Workload, and only the log of Kueue tells.",
+    source="kubernetes-sigs/kueue#12818, config/components/crd/bases/kueue.x-k8s.io_workloads.yaml",
+    issues=(
+        "https://github.com/kubernetes-sigs/jobset/issues/597",
+        "https://github.com/kubernetes-sigs/kueue/issues/12818",
+        "https://github.com/kubernetes-sigs/kueue/pull/12819",
+        "https://github.com/kubernetes-sigs/kueue/issues/11379",
+    ),
+)
+_REPEATED: Final = {
+    ("jobset.x-k8s.io", "JobSet"): "replicatedJobs",
+    ("workload.codeflare.dev", "AppWrapper"): "components",
+}
+"""The repeated part of each kind that has a pod template."""
+
+
+def validate_pod_set_count(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
+    """Yield the problem of too many pod sets for the CustomResourceDefinition of Workloads; no event reports it to a
+    job.
+    """
+    count, most = len(subject.once(build_workload).pod_sets), max_pod_sets_per_workload(find_kueue_release(subject))
+    if count > most:
+        release = f"a Workload of Kueue {release_as_text(find_kueue_release(subject))}"
+        message = (
+            f"has {count} pod templates, but {release} has at most {most} pod sets, one for each template, so Kueue "
+            "creates no Workload and the job waits"
+        )
+        what = _REPEATED.get(subject.group_kind, "pod templates")
+        fix = f"use at most {most} {what}, and more replicas of those that are alike"
+        yield POD_SET_COUNT.problem("spec", message, fix)

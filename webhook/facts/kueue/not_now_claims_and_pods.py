@@ -1,0 +1,90 @@
+"""Checks device claims that Kueue cannot count, which it reports only in a condition of the Workload.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go; the reasons are Misconfigured and Inadmissible.
+
+Checks that files have all Pods of a group, because Kueue waits for all of them.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go validatePodGroupMetadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.apimachinery.paths import FieldPath
+from webhook.facts.dra.absent_claims import is_promised_by_compute_domain
+from webhook.facts.dra.pod_claims import TEMPLATE
+from webhook.facts.kueue.groups import KUEUE_NOT_NOW
+from webhook.facts.kueue.managed import KueueManagement, QueuePlace
+from webhook.facts.kueue.never_pod_groups import GROUP_COUNT, pod_group_of
+from webhook.facts.kueue.objects import POD_GROUP, POD_GROUP_COUNT, POD_GROUP_FAST
+from webhook.facts.kueue.types import PodWithStatus
+from webhook.facts.kueue.workload import PodSetRequests, build_workload
+from webhook.facts.subject import Subject
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted
+from webhook.typed.objects import Object
+
+CLAIM_TEMPLATE_MISSING: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/claim-template-missing",
+    title="The ResourceClaimTemplates of a job exist.",
+    why="Kueue cannot count devices of a template that it cannot read, and tries again.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go",
+    issues=("https://github.com/opendatahub-io/architecture-decision-records/pull/158",),
+)
+
+
+def validate_claims(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
+    """Yield claims that Kueue cannot count, and templates that do not exist and that nobody will create."""
+    pod_sets = subject.once(build_workload).pod_sets
+    for pod_set in pod_sets:
+        yield from pod_set.devices.refused
+    for pod_set in pod_sets:
+        yield from pod_set.devices.waiting
+        yield from _check_missing_templates(pod_set, subject, place)
+
+
+def _check_missing_templates(pod_set: PodSetRequests, subject: Subject, place: QueuePlace) -> Iterator[Problem]:
+    for path, missing in pod_set.devices.missing:
+        if is_promised_by_compute_domain(subject.cluster_view(), missing.name):
+            continue  # the controller of its ComputeDomain makes it, and Kueue tries again
+        if subject.cluster_view().is_whole(TEMPLATE):
+            yield _claim_template_missing_problem(path, missing.name)
+        else:
+            place.view.note_missing(missing)
+
+
+def _claim_template_missing_problem(path: FieldPath, name: str) -> Problem:
+    message = f"uses ResourceClaimTemplate `{name}`, which does not exist, so Kueue cannot count its devices"
+    fix = "create the template in this namespace, or correct the name"
+    return CLAIM_TEMPLATE_MISSING.problem(path, message, fix)
+
+
+POD_GROUP_INCOMPLETE: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/pod-group-incomplete",
+    title="All pods of a group exist.",
+    why="Kueue makes no Workload before, so that the pods that exist wait, unless the group has fast admission.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go",
+    function="validatePodGroupMetadata",
+)
+
+
+def validate_pod_group_is_complete(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
+    """Yield the problem of a pod whose group has fewer pods in the files of a whole cluster than its annotation
+    says.
+    """
+    group, pod, view = pod_group_of(subject, how), subject.typed(Object), subject.cluster_view()
+    count, fast = pod.annotations.get(POD_GROUP_COUNT, ""), pod.annotations.get(POD_GROUP_FAST)
+    if not group or not count.isdecimal() or fast == "true" or not view.is_whole(PodWithStatus.gvk):
+        return
+    members = [other for other in view.list_typed(PodWithStatus, subject.namespace) if _is_live_member(other, group)]
+    there = len({pod.name, *(member.name for member in members)})
+    if there < int(count) and not view.missing_objects_by_field():
+        message = f"is more than the {counted(there, 'pod')} of group `{group}` in this namespace"
+        message = f"{message}, so Kueue waits for the others"
+        yield POD_GROUP_INCOMPLETE.problem(GROUP_COUNT, message, "create the other pods of the group", count)
+
+
+def _is_live_member(pod: PodWithStatus, group: str) -> bool:
+    return pod.labels.get(POD_GROUP) == group and not pod.is_failed_or_terminating

@@ -1,0 +1,209 @@
+"""Rules about cohorts: cycles of parents, and limits without a cohort.
+
+Sources: kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy and pkg/cache/scheduler; a cycle was observed to leave the
+ClusterQueue active and every job waiting.
+
+Rules of Kueue for the amounts of a ClusterQueue or a Cohort: quotas, and limits of borrowing and lending.
+
+Sources: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateFlavorQuotas and validateLimit, and
+cohort_webhook.go.
+
+Rules for the fair sharing weight of a ClusterQueue or a Cohort.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateFairSharing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.apimachinery import quantity
+from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
+from webhook.facts.kueue.queue_flavors import cluster_queue_or_cohort
+from webhook.facts.kueue.quota_tree import others_in_tree_of_cohort, read_cluster_queue, read_quota_tree
+from webhook.facts.kueue.types import ClusterQueue, Cohort, ResourceQuota
+from webhook.facts.resource_units import format_amount_with_resource_name
+from webhook.facts.subject import Subject
+from webhook.facts.view import ClusterView
+from webhook.rules.problem import Problem
+from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_non_text
+
+COHORT_CYCLE: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/cohort-cycle",
+    title="The parents of a Cohort do not lead back to it.",
+    why="The ClusterQueues below stay active and admit nothing; only a log tells.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy",
+)
+LIMIT_WITHOUT_COHORT: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/limit-without-cohort",
+    title="Borrowing and lending limits stand in a cohort.",
+    why="Without a cohort there is nobody to borrow from or lend to.",
+    function="validateLimit",
+)
+
+
+def advise_cohort_cycle(subject: Subject) -> Iterator[Problem]:
+    """Yield the problem of a Cohort whose parents lead back to it."""
+    cohort = subject.typed(Cohort)
+    parent = cohort.spec.parent_name
+    closes = _cohort_that_closes_cycle(cohort.name, parent, subject.cluster_view())
+    if closes:
+        message = f"makes a cycle through cohort `{closes}`, so Kueue admits no job in any cohort of the cycle"
+        fix = "set a parent that is not below this Cohort"
+        yield COHORT_CYCLE.problem(cohort.spec.path("parentName"), message, fix, parent)
+
+
+def _cohort_that_closes_cycle(name: str, parent: str, view: ClusterView) -> str:
+    """Return the cohort that closes a cycle above a cohort; "" if there is none."""
+    everything, passed = read_quota_tree(view), {name}
+    while parent and parent not in passed:
+        passed.add(parent)
+        parent = everything.parent_of(parent)
+    return parent
+
+
+def cohort_above(subject: Subject) -> str:
+    """Return the cohort above a ClusterQueue or a Cohort; v1beta1 and v1beta2 have different fields for it."""
+    if subject.group_kind[1] == Cohort.gvk.kind:
+        return subject.typed(Cohort).spec.parent_name
+    spec = subject.typed(ClusterQueue).spec
+    return spec.cohort if subject.attributes.kind.version == "v1beta1" else spec.cohort_name
+
+
+def name_of_cohort_field(subject: Subject) -> str:
+    """Return the name of the field with the cohort above, in the version that the object is written in."""
+    if subject.group_kind[1] == Cohort.gvk.kind:
+        return "parentName"
+    return "cohort" if subject.attributes.kind.version == "v1beta1" else "cohortName"
+
+
+def validate_limit_without_cohort(quota: ResourceQuota, field: str) -> Iterator[Problem]:
+    """Yield limits of borrowing or lending, because they need a cohort."""
+    limits = (
+        ("borrowingLimit", quota.borrowing_limit, "borrow from"),
+        ("lendingLimit", quota.lending_limit, "lend to"),
+    )
+    for name, limit, verb in limits:
+        if limit is not None:
+            message = f"must not be set without {field} because there is no cohort to {verb}"
+            fix = f"set spec.{field}, or remove the limit"
+            yield LIMIT_WITHOUT_COHORT.problem(quota.path(name), message, fix, limit)
+
+
+QUOTA_AMOUNT: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/quota-amount",
+    title="Quotas are quantities that are not negative, and every resource has a nominal one.",
+    why="Kueue calculates with them.",
+    function="validateResourceQuota",
+)
+LENDING_ABOVE_NOMINAL: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/lending-above-nominal",
+    title="A ClusterQueue lends no more than its nominal quota.",
+    why="It has no more.",
+    function="validateLendingLimit",
+)
+NOTHING_TO_BORROW: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/nothing-to-borrow",
+    title="A borrowing limit is for what another member of the cohort has.",
+    why="Without a lender nothing can be borrowed, whatever the limit.",
+    refused_by="nobody; nothing can be borrowed",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go",
+    fails="silent",
+)
+
+
+def validate_quotas(subject: Subject) -> Iterator[Problem]:
+    """Yield negative amounts and limits without a cohort (validateFlavorQuotas and validateLimit)."""
+    cohort = cohort_above(subject)
+    for group in cluster_queue_or_cohort(subject).spec.resource_groups:
+        for flavor in group.flavors:
+            for quota in flavor.resources:
+                yield from _validate_amounts(quota)
+                if not cohort:
+                    yield from validate_limit_without_cohort(quota, name_of_cohort_field(subject))
+                if subject.group_kind[1] == ClusterQueue.gvk.kind:
+                    yield from _check_lending_above_nominal(quota)
+
+
+def _validate_amounts(quota: ResourceQuota) -> Iterator[Problem]:
+    for name in ("nominalQuota", "borrowingLimit", "lendingLimit"):
+        given, path = quota.json.get(name), quota.path(name)
+        if given is None:
+            if name == "nominalQuota":
+                yield QUOTA_AMOUNT.problem(path, "must be set", "set 0 or more")
+            continue
+        if is_placeholder_for_non_text(str(given)):
+            continue
+        amount = quantity.read_quantity_or_none(given)
+        if amount is None:
+            yield QUOTA_AMOUNT.problem(path, "must be a quantity", "write a number such as 8 or 64Gi", given)
+        elif amount.sign() < 0:
+            yield QUOTA_AMOUNT.problem(path, "must not be negative", "set 0 or more", given)
+
+
+def _check_lending_above_nominal(quota: ResourceQuota) -> Iterator[Problem]:
+    lending, nominal = (
+        quantity.read_quantity_or_none(quota.lending_limit),
+        quantity.read_quantity_or_none(quota.nominal_quota),
+    )
+    if lending is not None and nominal is not None and lending > nominal:
+        message = f"must not be above the nominalQuota of {nominal} because a queue lends what it has"
+        path = quota.path("lendingLimit")
+        yield LENDING_ABOVE_NOMINAL.problem(path, message, "lower the limit", quota.lending_limit)
+
+
+def advise_useless_borrowing_limits(subject: Subject) -> Iterator[Problem]:
+    """Yield borrowing limits for resources that no other member of the cohort has, if the view shows other members."""
+    cohort, written = cohort_above(subject), subject.typed(ClusterQueue)
+    others = others_in_tree_of_cohort(written.name, cohort, subject.cluster_view()) if cohort else ()
+    if all(node.is_cohort for node in others):
+        return
+    queue = read_cluster_queue(written)
+    lent = {pair for node in others for pair, quota in node.quotas.items() if quota.nominal > 0}
+    for (flavor, resource), quota in queue.quotas.items():
+        if quota.borrowing_limit and (flavor, resource) not in lent:
+            limit = format_amount_with_resource_name(resource, quota.borrowing_limit)
+            message = (
+                f"lets flavor `{flavor}` borrow {limit}, which has no effect because no other member of cohort "
+                f"`{cohort}` has quota for {resource} of this flavor"
+            )
+            fix = f"remove the borrowingLimit of {resource} from flavor `{flavor}`"
+            yield NOTHING_TO_BORROW.problem("spec.resourceGroups", message, fix)
+
+
+FAIR_SHARING: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/fair-sharing",
+    title="A weight is 0 or more, and not tinier than Kueue can calculate with.",
+    why="Shares are divided by it.",
+    function="validateFairSharing",
+)
+FAIR_SHARING_ZERO: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/fair-sharing-zero",
+    title="A queue that borrows has a weight above 0.",
+    why="With fair sharing, a weight of 0 means that others borrow first.",
+    refused_by="nobody; others come first",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/fair_sharing.go",
+    fails="silent",
+)
+
+
+def validate_fair_sharing(subject: Subject) -> Iterator[Problem]:
+    """Yield the problem of a weight that is negative, or above 0 and at most 1n (validateFairSharing)."""
+    sharing = cluster_queue_or_cohort(subject).spec.fair_sharing
+    given, weight = sharing.weight, quantity.read_quantity_or_none(sharing.weight)
+    if given is None or is_placeholder(str(given)):
+        return
+    is_tiny = weight is not None and weight.sign() > 0 and weight <= quantity.parse_quantity("1n")
+    if weight is None or weight.sign() < 0 or is_tiny:
+        message = "must be 0 or more, and above 1n unless it is 0" if is_tiny else "must be a quantity of 0 or more"
+        yield FAIR_SHARING.problem(sharing.path("weight"), message, "set 1, which is the default", given)
+
+
+def advise_zero_fair_sharing_weight(subject: Subject) -> Iterator[Problem]:
+    """Yield the problem of a fair sharing weight of 0."""
+    sharing = cluster_queue_or_cohort(subject).spec.fair_sharing
+    weight = quantity.read_quantity_or_none(sharing.weight)
+    if weight is not None and weight.sign() == 0:
+        message = "is 0, which means that with fair sharing all other queues borrow first"
+        yield FAIR_SHARING_ZERO.problem(sharing.path("weight"), message, "set 1, which is the default")

@@ -1,0 +1,183 @@
+"""Where the nodes of a training meet: torchrun waits at 127.0.0.1 unless it is told of another address.
+
+Source: pytorch/pytorch@010929fd torch/distributed/run.py get_rdzv_endpoint.
+
+Ranks that several pods have: in the commands of their launchers, and in their variables.
+
+torchrun with static rendezvous, its default, takes --node_rank for the number of the pod: pytorch/pytorch@010929fd
+torch/distributed/run.py.
+
+How many nodes a launcher waits for, and how many pods an object makes of them.
+
+torchrun takes a number or a range: pytorch/pytorch@010929fd torch/distributed/run.py parse_min_max_nnodes; with static
+rendezvous, its default, --node_rank says which of the nodes a pod is. accelerate and deepspeed call both otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
+
+from webhook.facts.command_lines.command import OPTIONS, node_count_range_of_launch
+from webhook.facts.launch.member import LAUNCH, LaunchedContainer, PodsTrainingTogether
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted
+
+NO_ADDRESS: Final = LAUNCH.rule(
+    "launch/no-address",
+    title="Launchers on several nodes are told where to meet.",
+    why=(
+        "torchrun does not read MASTER_ADDR. Without --master_addr, --rdzv_endpoint or their variables "
+        "PET_MASTER_ADDR and PET_RDZV_ENDPOINT every node waits for the others at 127.0.0.1. The operators of "
+        "PyTorchJobs and TrainJobs set them."
+    ),
+    refused_by="nobody, the launcher waits",
+    function="get_rdzv_endpoint",
+)
+_LOCAL: Final = re.compile(r"(localhost|127\.0\.0\.1|\[?::1\]?)(:[0-9]+)?")
+_ADDRESSES: Final = frozenset(("PET_MASTER_ADDR", "PET_RDZV_ENDPOINT"))
+
+
+def check_torchrun_rendezvous_address(member: LaunchedContainer) -> Iterator[Problem]:
+    """Report nodes that never find each other: torchrun meets at 127.0.0.1 unless it is told of another place."""
+    launch = member.launch
+    if launch.by != "torchrun" or not launch.whole or launch.node_rank == "0":  # node 0 may be where the others meet it
+        return
+    if member.has_other_env or not _ADDRESSES.isdisjoint(member.env):
+        return
+    if not launch.address or _LOCAL.fullmatch(launch.address):
+        said = f"uses the address {launch.address}" if launch.address else "has no address and uses 127.0.0.1"
+        message = f"torchrun waits for {launch.nodes} nodes, but {said}, where each pod finds only itself"
+        yield NO_ADDRESS.problem(
+            member.path, message, "set --master_addr, or --rdzv_endpoint, to the address of the first pod"
+        )
+
+
+SAME_NODE_RANK: Final = LAUNCH.rule(
+    "launch/same-node-rank",
+    title="Each pod of a training has a node rank of its own.",
+    why=(
+        "With static rendezvous the rank in the command decides which node a pod is. Several pods with one rank never "
+        "meet."
+    ),
+    function="run",
+)
+_RANK: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
+
+SAME_RANK: Final = LAUNCH.rule(
+    "launch/same-rank",
+    title="Pods of one template do not share a fixed rank or task.",
+    why="All pods of a template have the same variables, and the processes wait for the ranks that nobody has.",
+    source="https://pytorch.org/docs/stable/distributed.html#environment-variable-initialization",
+)
+_RANKS: Final[Mapping[str, Collection[str]]] = {
+    "RANK": ("", "python"),
+    "NODE_RANK": ("",),
+    "PET_NODE_RANK": ("torchrun",),
+}
+"""Variables that number pods, with the launchers that leave them as they are."""
+_MEETING: Final = frozenset(("MASTER_ADDR", "PET_MASTER_ADDR"))
+_TASK: Final = re.compile(r'"task"\s*:')
+
+
+def check_duplicate_node_ranks(
+    members: Sequence[LaunchedContainer], together: PodsTrainingTogether
+) -> Iterator[Problem]:
+    """Report numbers of nodes that more than one pod has."""
+    fixed = [member for member in members if _has_fixed_rank(member, together)]
+    holders: dict[tuple[str, int], int] = {}
+    for member in fixed:
+        key = member.launch.by, int(member.launch.node_rank)
+        holders[key] = holders.get(key, 0) + (member.pods or 0)
+    for member in fixed:
+        rank = int(member.launch.node_rank)
+        pods = holders[member.launch.by, rank]
+        if pods > 1:
+            option = OPTIONS[member.launch.by][1]
+            message = f"{option} gives all {pods} pods the node rank {rank}, so these pods cannot train together"
+            fix = f"remove {option}" if together.is_ranked else f"set the node rank from {together.index}"
+            yield SAME_NODE_RANK.problem(member.path, message, fix)
+
+
+def _has_fixed_rank(member: LaunchedContainer, together: PodsTrainingTogether) -> bool:
+    launch = member.launch
+    if launch.by not in OPTIONS or not _RANK.fullmatch(launch.node_rank) or launch.rendezvous not in ("", "static"):
+        return False
+    return launch.nodes != "1" and (launch.nodes != "" or together.is_ranked)
+
+
+def check_rank_fixed_in_template(member: LaunchedContainer, owned: Collection[str], index: str) -> Iterator[Problem]:
+    """Report one rank or one task for all pods of a template."""
+    if (member.pods or 0) < 2 or not member.env:
+        return
+    for name, launchers in _RANKS.items():
+        value = member.env.get(name) or ""
+        if (
+            name not in owned
+            and member.launch.by in launchers
+            and _RANK.fullmatch(value)
+            and _has_rendezvous_address(member)
+        ):
+            message = f"sets {name} to {value} in all {member.pods} pods, so these pods cannot train together"
+            yield SAME_RANK.problem(member.path, message, f"set {name} from {index}")
+    if "TF_CONFIG" not in owned and _TASK.search(member.env.get("TF_CONFIG") or ""):
+        message = f"sets the same TF_CONFIG in all {member.pods} pods, so all of them are the same task"
+        yield SAME_RANK.problem(member.path, message, "give each pod a TF_CONFIG with its own task")
+
+
+def _has_rendezvous_address(member: LaunchedContainer) -> bool:
+    """Return whether the pods are to meet at one address; alone, RANK may mean something else."""
+    return not _MEETING.isdisjoint(member.env)
+
+
+MORE_NODES_THAN_PODS: Final = LAUNCH.rule(
+    "launch/more-nodes-than-pods",
+    title="A launcher waits for no more nodes than there are pods.",
+    why="The missing nodes never come, so the training never begins.",
+    refused_by="nobody, the launcher waits",
+    function="parse_min_max_nnodes",
+)
+FEWER_NODES_THAN_PODS: Final = LAUNCH.rule(
+    "launch/fewer-nodes-than-pods",
+    title="A launcher is told of all pods that start it.",
+    why="The pods beyond the number of nodes are left out, train alone, or take the place of others.",
+    function="parse_min_max_nnodes",
+    fails="silent",
+)
+
+
+def check_launcher_nodes_match_pods(
+    members: Sequence[LaunchedContainer], together: PodsTrainingTogether
+) -> Iterator[Problem]:
+    """Report launchers that wait for more pods than there are, or leave some out, and ranks that several pods have."""
+    starting: dict[str, int] = {}
+    for member in members:
+        starting[member.launch.by] = starting.get(member.launch.by, 0) + (member.pods or 0)
+    for member in members:
+        limits = node_count_range_of_launch(member.launch)
+        if limits is not None and together.pods is not None:
+            group = starting[member.launch.by] if together.is_one else member.pods or 0
+            yield from _check_number_of_nodes(member, limits, group, together)
+        if limits is not None and limits[0] > 1 and not together.is_ranked:
+            yield from check_torchrun_rendezvous_address(member)
+    yield from check_duplicate_node_ranks(members, together)
+
+
+def _check_number_of_nodes(
+    member: LaunchedContainer, limits: tuple[int, int], group: int, together: PodsTrainingTogether
+) -> Iterator[Problem]:
+    launch, pods = member.launch, together.pods or 0
+    option = OPTIONS[launch.by][0]
+    if limits[0] > pods and not (together.is_alone and pods < 2) and launch.by != "deepspeed":
+        message = f"{launch.by} waits for {launch.nodes} nodes, but there {_pod_count_with_verb(pods)}"
+        yield MORE_NODES_THAN_PODS.problem(member.path, message, f"set {option} to {pods}, or make more pods")
+    elif limits[1] < group and (limits[1] > 1 or together.is_one):
+        alone = "each pod trains on its own" if limits[1] == 1 else "some of the pods do not take part"
+        nodes = counted(limits[1], "node")
+        message = f"{launch.by} expects {nodes}, but {counted(group, 'pod')} start {launch.by}, so {alone}"
+        yield FEWER_NODES_THAN_PODS.problem(member.path, message, f"set {option} to {group}")
+
+
+def _pod_count_with_verb(pods: int) -> str:
+    return f"{'is' if pods == 1 else 'are'} {counted(pods, 'pod')}"

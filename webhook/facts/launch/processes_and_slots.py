@@ -1,0 +1,247 @@
+"""How many processes a launcher starts on the GPUs of its container, in the pods of any kind.
+
+torchrun starts one process unless it is told otherwise, by --nproc_per_node or PET_NPROC_PER_NODE:
+pytorch/pytorch@010929fd torch/distributed/run.py determine_local_world_size. PyTorchJobs and TrainJobs are told by
+their operators, and have rules of their own.
+
+What the arguments of a training script say of nodes and devices: those of PyTorch Lightning's Trainer.
+
+NeMo, BioNeMo and others take them as Hydra does (`trainer.num_nodes=2`), LightningCLI as options
+(`--trainer.num_nodes=2`), and scripts by their short names, which count beside another option of the Trainer alone:
+`--num_nodes` may be nodes of a graph. Lightning-AI/pytorch-lightning 2.5 fabric/utilities/device_parser.py
+refuses more devices than there are, and pytorch/strategies/ddp.py counts nodes times devices.
+
+Ranks that mpirun asks for in a job of Volcano or a TrainJob, and the slots that it is given there.
+
+Sources: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework/mpi/mpi.go sets MPI_HOST to
+the workers, each once, as plugins/svc/svc.go sets VC_<task>_HOSTS to the pods of a task; kubeflow/trainer@8c0f5059bd51
+pkg/runtime/framework/plugins/mpi/mpi.go writes a hostfile with as many slots for each node as processes. Open MPI gives
+a host of --host one slot each time that it is named, and starts no more ranks than slots: open-mpi/ompi@006be92d
+orte/util/dash_host/dash_host.c.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from webhook.apimachinery.paths import FieldPath
+from webhook.deadline import Deadline
+from webhook.facts.command_lines.command import MPI, LaunchedProgram
+from webhook.facts.launch.member import LAUNCH, LaunchedContainer, PodsTrainingTogether
+from webhook.rules.problem import Problem
+from webhook.text.wording import counted
+from webhook.typed.collections import Items
+
+PROCESSES_AND_GPUS: Final = LAUNCH.rule(
+    "launch/processes-and-gpus",
+    title="The launcher of a container starts a process for each of its GPUs.",
+    why=(
+        "GPUs without a process stay idle, and processes without a GPU fail or share one. torchrun starts one process "
+        "unless it is told otherwise."
+    ),
+    function="determine_local_world_size",
+    fails="silent",
+)
+
+_OPTIONS: Final = {"torchrun": "--nproc_per_node", "accelerate": "--num_processes", "deepspeed": "--num_gpus"}
+_COUNT: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
+PER_NODE: Final = "PET_NPROC_PER_NODE"
+
+
+def check_processes_match_gpus(member: LaunchedContainer, *, is_told: bool) -> Iterator[Problem]:
+    """Report a number of processes that is not the number of GPUs of the container.
+
+    Args:
+        member: the container.
+        is_told: whether an operator tells torchrun the number where the command does not.
+    """
+    option, started = _OPTIONS.get(member.launch.by), _count_processes_per_pod(member, is_told=is_told)
+    if option is None or started is None or not member.gpus or started == member.gpus:
+        return
+    both = f"{counted(started, 'process', 'processes')} on {counted(member.gpus, 'GPU')}"
+    outcome = "processes without a GPU fail or share one" if started > member.gpus else "some GPUs stay idle"
+    fix = f"set {option}={member.gpus}"
+    if member.launch.by == "accelerate":
+        fix = f"set {option} to {member.gpus} for each machine"
+    yield PROCESSES_AND_GPUS.problem(member.path, f"{member.launch.by} starts {both}, so {outcome}", fix)
+
+
+def _count_processes_per_pod(member: LaunchedContainer, *, is_told: bool) -> int | None:
+    """Return how many processes one pod starts; None where nobody can tell."""
+    launch = member.launch
+    if launch.by != "torchrun" or launch.per_node or not launch.whole or is_told:
+        return launch.processes
+    if PER_NODE in member.env:
+        said = member.env[PER_NODE] or ""
+        return int(said) if _COUNT.fullmatch(said) else None
+    return None if member.has_other_env else 1
+
+
+TRAINER_NODES: Final = LAUNCH.rule(
+    "launch/trainer-nodes",
+    title="A trainer is told of as many nodes as there are pods.",
+    why="The trainer waits for nodes that never come, or divides the data among nodes that are not there.",
+    refused_by="nobody, the trainer waits or trains on parts of the data",
+    source="Lightning-AI/pytorch-lightning 2.5 src/lightning/pytorch/strategies/ddp.py",
+    function="distributed_sampler_kwargs",
+)
+TRAINER_DEVICES: Final = LAUNCH.rule(
+    "launch/trainer-devices",
+    title="A trainer is told of as many devices as its container has.",
+    why="The trainer fails if it is told of more GPUs than it sees, and leaves some idle if it is told of fewer.",
+    refused_by="PyTorch Lightning, when the pods start",
+    source="Lightning-AI/pytorch-lightning 2.5 src/lightning/fabric/utilities/device_parser.py",
+    function="_sanitize_gpu_ids",
+    fails="start",
+)
+
+_SAID: Final = re.compile(
+    r"(?:^|\s)(?:\+{0,2}trainer\.|--trainer\.|(--))(num[_-]nodes|devices)(?:=|\s+)['\"]?([0-9]{1,6})['\"]?(?=\s|$|;|\\)"
+)
+_OF_LIGHTNING: Final = re.compile(r"(?:^|\s)--(?:accelerator|strategy|devices)(?:=|\s)")
+_LONGEST: Final = 128 * 1024
+"""Characters: Linux MAX_ARG_STRLEN, as for scripts elsewhere."""
+
+
+def check_trainer_devices_and_nodes(
+    members: Sequence[LaunchedContainer], together: PodsTrainingTogether | None
+) -> Iterator[Problem]:
+    """Report trainers whose options name another number of devices or nodes than there is; of nodes only where their
+    pods train together.
+    """
+    for member in members:
+        said = _read_trainer_number_options(member)
+        devices, nodes = said.get("devices"), said.get("num-nodes")
+        if devices is not None:
+            yield from _check_number_of_devices(member, devices)
+        if nodes is not None and together is not None:
+            yield from _check_number_of_nodes(member, nodes, together)
+
+
+def _check_number_of_devices(member: LaunchedContainer, devices: int) -> Iterator[Problem]:
+    gpus = member.gpus
+    if gpus and devices not in (0, gpus):
+        outcome = "so the trainer fails" if devices > gpus else "so some GPUs stay idle"
+        message = f"tells the trainer of {counted(devices, 'device')}, but the container has {counted(gpus, 'GPU')}"
+        yield TRAINER_DEVICES.problem(member.path, f"{message}, {outcome}", f"set devices to {gpus}")
+
+
+def _check_number_of_nodes(member: LaunchedContainer, nodes: int, together: PodsTrainingTogether) -> Iterator[Problem]:
+    pods = together.pods
+    if pods is None or nodes == pods or (together.is_alone and pods < 2):
+        return
+    if nodes > pods or together.is_one:
+        outcome = "so the trainer waits for the others" if nodes > pods else "so the data is divided wrongly"
+        message = f"tells the trainer of {counted(nodes, 'node')}, but there {_pod_count_with_verb(pods)}, {outcome}"
+        yield TRAINER_NODES.problem(member.path, message, f"set num_nodes to {pods}")
+
+
+def _pod_count_with_verb(pods: int) -> str:
+    return f"{'is' if pods == 1 else 'are'} {counted(pods, 'pod')}"
+
+
+def _read_trainer_number_options(member: LaunchedContainer) -> dict[str, int]:
+    """Return the numbers that its words say once, or the same each time; mpirun starts its program in other pods."""
+    text = " ".join(member.words)
+    if member.launch.by in MPI or len(text) > _LONGEST:
+        return {}
+    is_lightning = _OF_LIGHTNING.search(text) is not None
+    given: dict[str, set[int]] = {}
+    for is_short, name, number in _SAID.findall(text):
+        if not is_short or is_lightning:
+            given.setdefault(name.replace("_", "-"), set()).add(int(number))
+    return {name: next(iter(numbers)) for name, numbers in given.items() if len(numbers) == 1}
+
+
+RANKS_AND_SLOTS: Final = LAUNCH.rule(
+    "launch/ranks-and-slots",
+    title="mpirun in a job of Volcano or a TrainJob has a slot for every rank.",
+    why=(
+        "Open MPI starts no more ranks than there are slots, and ends at once. Volcano's plugin mpi names each worker "
+        "once in MPI_HOST, which is one slot; the hostfile of a TrainJob has numProcPerNode slots for each node."
+    ),
+    refused_by="mpirun, when the master starts",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework/mpi/mpi.go",
+    function="OnPodCreate",
+    fails="start",
+)
+
+_VARIABLE: Final = re.compile(r"\$[{(]?([A-Z][A-Z0-9_]*)[})]?")
+_HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}(:([0-9]{1,6}))?", re.ASCII)
+
+
+class HostSlots(NamedTuple):
+    """The slots of a list of hosts, 0 where there is none, what they are, and what to do about too few."""
+
+    number: int
+    there: str
+    fix: str
+
+
+def slots_of_named_hosts(launch: LaunchedProgram, deadline: Deadline) -> int | None:
+    """Return the slots of the hosts that a command names, `a:4,b` has 5; None where it names none, or leaves
+    some open.
+    """
+    if launch.by != "mpirun":
+        return None
+    slots = 0
+    for each in deadline.charge_for_items(launch.named_hosts.split(",")):
+        host = _HOST.fullmatch(each)
+        if host is None:
+            return None
+        slots += int(host[2] or 1)
+    return slots
+
+
+def sentence_about_lacking_slots(launch: LaunchedProgram, deadline: Deadline) -> str:
+    """Say what is wrong with a command that asks for more ranks than the hosts that it names have slots; "" for
+    nothing.
+    """
+    slots, ranks = slots_of_named_hosts(launch, deadline), launch.ranks or 0
+    if slots is None or ranks <= slots or not launch.whole or launch.oversubscribed:
+        return ""
+    there = f"the hosts in the command have only {counted(slots, 'slot')}"
+    return f"mpirun asks for {counted(ranks, 'rank')}, but {there}, so mpirun fails"
+
+
+_MORE_REPLICAS: Final = "lower -np, raise the replicas of the task, or name hosts with slots, as in host:4"
+MORE_SLOTS: Final = "lower -np, or name more hosts or slots, as in host:4"
+
+
+def check_ranks_against_task_hosts(
+    members: Items[LaunchedContainer], hosts: Mapping[str, str], deadline: Deadline
+) -> Iterator[Problem]:
+    """Check commands of mpirun against the pods of the tasks that variables list, by the names of the variables."""
+    pods = {member.pod_set: member.pods for member in members}
+    for member in members:
+        launch = member.launch
+        match = _VARIABLE.fullmatch(launch.named_hosts) if launch.by == "mpirun" and launch.whole else None
+        name = match[1] if match else ""
+        slots = pods.get(hosts.get(name, "")) if name not in member.env else None
+        there = f"Open MPI has only the {counted(slots or 0, 'slot')} of the hosts in ${name}, one for each pod of task"
+        there, fix = f"{there} `{hosts.get(name)}`", _MORE_REPLICAS
+        yield from _check_ranks_and_slots(launch, member.path, deadline, HostSlots(slots or 0, there, fix))
+
+
+def check_command_against_hostfile(
+    launch: LaunchedProgram, path: FieldPath, hosts: int, slots: int, deadline: Deadline
+) -> Iterator[Problem]:
+    """Check the command of a launcher against a hostfile with so many slots for each host."""
+    is_bound = launch.by in MPI and launch.whole and not launch.hosts
+    there = f"{counted(hosts * slots, 'slot')} ({slots} on each of {counted(hosts, 'node')})"
+    fix = f"set -np to at most {hosts * slots}, or raise numProcPerNode or numNodes"
+    of_file = HostSlots(hosts * slots if is_bound else 0, f"the hostfile has only {there}", fix)
+    yield from _check_ranks_and_slots(launch, path, deadline, of_file)
+
+
+def _check_ranks_and_slots(
+    launch: LaunchedProgram, path: FieldPath, deadline: Deadline, of_list: HostSlots
+) -> Iterator[Problem]:
+    """Report more ranks than slots: of the hosts that a command names, or of those of a list that it reads."""
+    if message := sentence_about_lacking_slots(launch, deadline):
+        yield RANKS_AND_SLOTS.problem(path, message, MORE_SLOTS)
+    if of_list.number and not launch.oversubscribed and (launch.ranks or 0) > of_list.number:
+        asks = f"{launch.by} asks for {counted(launch.ranks or 0, 'rank')}"
+        yield RANKS_AND_SLOTS.problem(path, f"{asks}, but {of_list.there}, so {launch.by} fails", of_list.fix)

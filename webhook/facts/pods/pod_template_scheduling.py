@@ -1,0 +1,232 @@
+"""Validates labels and annotations of a pod, and its node selector.
+
+Source: k8s.io/apimachinery v0.36 pkg/apis/meta/v1/validation/validation.go; functions are named like those there.
+
+The affinity of a pod to nodes and to other pods.
+
+Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go; functions are named like those there.
+
+The tolerations of a pod.
+
+Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go ValidateTolerations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.names import (
+    USE_KEY,
+    USE_VALUE,
+    label_value_errors,
+    label_value_fault,
+    qualified_name_errors,
+    qualified_name_fault,
+)
+from webhook.apimachinery.paths import FieldPath
+from webhook.facts.pods.groups import POD_TEMPLATE
+from webhook.facts.pods.node_selection import EFFECTS
+from webhook.rules.problem import Problem
+from webhook.typed.objects import Metadata
+from webhook.typed.pods import (
+    Affinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    PreferredNodes,
+    PreferredPods,
+    Toleration,
+)
+from webhook.yamltext.placeholders import is_placeholder
+
+NODE_SELECTOR: Final = POD_TEMPLATE.rule(
+    "pod-template/node-selector",
+    title="A nodeSelector has keys and values of labels.",
+    why="No node has a label of another form.",
+    function="ValidateLabels",
+)
+LABEL: Final = POD_TEMPLATE.rule(
+    "pod-template/label",
+    title="Labels and annotations of a pod have keys and values of the form of labels.",
+    why="The API server refuses others, and no selector could name them.",
+    source="k8s.io/apimachinery v0.36 pkg/apis/meta/v1/validation/validation.go",
+    function="ValidateLabels",
+)
+
+
+def label_key_fault(key: str) -> str:
+    """Return the fault of the key of a label, a selector or a toleration; "" if it is valid."""
+    if qualified_name_errors(key) and not is_placeholder(key):
+        return f"cannot be the key of a label because {qualified_name_fault(key)}"
+    return ""
+
+
+def validate_node_selector_labels(pod: PodSpec) -> Iterator[Problem]:
+    """Yield the problems that ValidateLabels would report of spec.nodeSelector."""
+    for path, fault, fix, value in _label_faults(pod.node_selector, pod.path("nodeSelector")):
+        yield NODE_SELECTOR.problem(path, fault, fix, value)
+
+
+def validate_labels(metadata: Metadata) -> Iterator[Problem]:
+    """Yield the problems that ValidateLabels would report of metadata.labels."""
+    for path, fault, fix, value in _label_faults(metadata.labels, metadata.path("labels")):
+        yield _label_problem(path, fault, fix, value)
+
+
+def _label_problem(path: FieldPath, message: str, fix: str, value: str) -> Problem:
+    return LABEL.problem(path, message, fix, value)
+
+
+def _label_faults(labels: Mapping[str, str], at: FieldPath) -> Iterator[tuple[FieldPath, str, str, str]]:
+    """Yield the path, fault, fix and value of invalid labels."""
+    for key, value in labels.items():
+        if fault := label_key_fault(key):
+            yield at, fault, USE_KEY, key
+        if label_value_errors(value) and not is_placeholder(value):
+            yield (*at, key), f"cannot be the value of a label because {label_value_fault(value)}", USE_VALUE, value
+
+
+def validate_annotations(metadata: Metadata) -> Iterator[Problem]:
+    """Yield the problems of ValidateAnnotations, which ignores case."""
+    for key in metadata.annotations:
+        if qualified_name_errors(key.lower()) and not is_placeholder(key):
+            fault = f"cannot be the key of an annotation because {qualified_name_fault(key)}"
+            yield _label_problem(metadata.path("annotations"), fault, USE_KEY, key)
+
+
+AFFINITY: Final = POD_TEMPLATE.rule(
+    "pod-template/affinity",
+    title="Terms of affinity have what their kind needs.",
+    why=(
+        "A term without a topologyKey, with a weight outside of 1 to 100, or with an operator that nobody knows "
+        "compares nothing."
+    ),
+    function="validateAffinity",
+)
+
+_WEIGHTS: Final = range(1, 101)
+_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+
+
+def validate_affinity(affinity: Affinity) -> Iterator[Problem]:
+    """Yield the problems that validateAffinity would report."""
+    nodes = affinity.node_affinity
+    if nodes.required:
+        yield from validate_node_selector(nodes.required)
+    for preferred in nodes.preferred:
+        yield from _validate_weight(preferred)
+        yield from _validate_term(preferred.preference)
+    yield from _validate_pod_affinity(affinity.pod_affinity)
+    yield from _validate_pod_affinity(affinity.pod_anti_affinity)
+
+
+def validate_node_selector(selector: NodeSelector) -> Iterator[Problem]:
+    """Yield the problems that ValidateNodeSelector would report."""
+    if not selector.node_selector_terms:
+        message = "must have at least one term because without a term no node fits"
+        yield _affinity_problem(selector.path("nodeSelectorTerms"), message, "add a term, or remove the affinity")
+    for term in selector.node_selector_terms:
+        yield from _validate_term(term)
+
+
+def _validate_term(term: NodeSelectorTerm) -> Iterator[Problem]:
+    """Yield the problems that ValidateNodeSelectorRequirement would report."""
+    for requirement in term.match_expressions:
+        operator, count = requirement.operator, len(requirement.values)
+        if operator not in _OPERATORS:
+            message = f"must be one of {', '.join(_OPERATORS)}"
+            yield _affinity_problem(requirement.path("operator"), message, "set one of these", operator)
+        elif count != 1 if operator in ("Gt", "Lt") else (count == 0) == (operator in ("In", "NotIn")):
+            wanted, fix = "one value", "write one value"
+            if count and "Exist" in operator:
+                wanted, fix = "no value", "remove the values"
+            message = f"must have {wanted} for operator {operator}"
+            yield _affinity_problem(requirement.path("values"), message, fix)
+        yield from _check_affinity_key(requirement.key, requirement.path("key"))
+
+
+def _validate_pod_affinity(affinity: PodAffinity) -> Iterator[Problem]:
+    for term in affinity.required:
+        yield from _validate_topology(term)
+    for preferred in affinity.preferred:
+        yield from _validate_weight(preferred)
+        yield from _validate_topology(preferred.pod_affinity_term)
+
+
+def _validate_topology(term: PodAffinityTerm) -> Iterator[Problem]:
+    key, path = term.topology_key, term.path("topologyKey")
+    if not key:
+        fix = "name a label of nodes such as kubernetes.io/hostname"
+        yield _affinity_problem(path, "must be set because it says which nodes are compared", fix)
+    else:
+        yield from _check_affinity_key(key, path)
+
+
+def _validate_weight(term: PreferredNodes | PreferredPods) -> Iterator[Problem]:
+    if term.weight not in _WEIGHTS:
+        path, message = term.path("weight"), "must be from 1 to 100"
+        yield _affinity_problem(path, message, "set a weight from 1 to 100", term.weight)
+
+
+def _check_affinity_key(key: str, path: FieldPath) -> Iterator[Problem]:
+    if fault := label_key_fault(key):
+        yield _affinity_problem(path, fault, USE_KEY, key)
+
+
+def _affinity_problem(path: FieldPath, message: str, fix: str, value: JSON = None) -> Problem:
+    return AFFINITY.problem(path, message, fix, value)
+
+
+TOLERATION: Final = POD_TEMPLATE.rule(
+    "pod-template/toleration",
+    title="A toleration has an operator, a value and an effect that belong together.",
+    why="The API server refuses a toleration that could match no taint.",
+    function="ValidateTolerations",
+)
+
+
+def validate_tolerations(pod: PodSpec) -> Iterator[Problem]:
+    """Yield the problems that ValidateTolerations would report."""
+    for toleration in pod.tolerations:
+        key, operator, value = toleration.key, toleration.operator, toleration.value
+        if key:
+            yield from _check_toleration_key(toleration)
+        if not key and operator != "Exists":
+            message, fix = (
+                "must be Exists because a toleration without a key tolerates every key",
+                "set Exists, or name a key",
+            )
+            yield _toleration_problem(toleration.path("operator"), message, fix, operator or None)
+        elif operator not in ("", "Equal", "Exists", "Lt", "Gt") and not is_placeholder(operator):
+            path, message = toleration.path("operator"), "must be Equal or Exists"
+            yield _toleration_problem(path, message, "set one of these", operator)
+        elif operator == "Exists" and value:
+            message, fix = "must not be set for operator Exists", "remove the value"
+            yield _toleration_problem(toleration.path("value"), message, fix, value)
+        elif value and label_value_errors(value) and not is_placeholder(value):
+            message = f"cannot be the value of a taint because {label_value_fault(value)}"
+            yield _toleration_problem(toleration.path("value"), message, USE_VALUE, value)
+        yield from _validate_effect(toleration)
+
+
+def _check_toleration_key(toleration: Toleration) -> Iterator[Problem]:
+    if fault := label_key_fault(toleration.key):
+        yield _toleration_problem(toleration.path("key"), fault, USE_KEY, toleration.key)
+
+
+def _toleration_problem(path: FieldPath, message: str, fix: str, value: JSON = None) -> Problem:
+    return TOLERATION.problem(path, message, fix, value)
+
+
+def _validate_effect(toleration: Toleration) -> Sequence[Problem]:
+    effect, path = toleration.effect, toleration.path("effect")
+    if effect and effect not in EFFECTS and not is_placeholder(effect):
+        return (_toleration_problem(path, f"must be one of {', '.join(EFFECTS)}", "set one of these", effect),)
+    if toleration.toleration_seconds is not None and effect != "NoExecute":
+        message = "must be NoExecute because tolerationSeconds is set"
+        return (_toleration_problem(path, message, "set NoExecute, or remove tolerationSeconds", effect or None),)
+    return ()

@@ -1,0 +1,267 @@
+"""A Pool of OpenSandbox: what its pods are made from, sizes that can be reached, and BatchSandboxes that use the Pool.
+
+A BatchSandbox with poolRef `*` gets the Pool that its template asks for: by images, requests and node selector, as
+OpenSandbox's default profile has it. Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/internal/controller/
+pool_controller.go and poolassign.
+
+What objects of OpenSandbox and agent-sandbox refer to: Pools, templates and warm pools.
+
+A SandboxClaim names a template (v1alpha1) or a warm pool (v1beta1), a SandboxWarmPool a template
+(kubernetes-sigs/agent-sandbox@2fd412d5 extensions/controllers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, TypeVar
+
+from webhook.apimachinery import quantity
+from webhook.apimachinery.paths import FieldPath
+from webhook.cluster.interest import interest_in_fields
+from webhook.facts.sandbox.types import (
+    SANDBOX,
+    SANDBOX_ADVICE,
+    BatchSandbox,
+    Pool,
+    Reference,
+    SandboxClaim,
+    SandboxTemplate,
+    SandboxWarmPool,
+)
+from webhook.facts.view import NAMESPACES, ClusterView
+from webhook.rules.problem import MissingObject, Problem
+from webhook.text.wording import counted, did_you_mean
+from webhook.typed.objects import Object
+from webhook.typed.pods import PodSpec, Resources
+from webhook.yamltext.placeholders import is_placeholder
+
+POOL_TEMPLATE: Final = SANDBOX.rule(
+    "sandbox/pool-template",
+    title="A Pool has a template.",
+    why="The Pool creates its pods from it.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/pool_controller.go",
+    function="createPoolPod",
+)
+BUFFER_RANGE: Final = SANDBOX_ADVICE.rule(
+    "sandbox/buffer-range",
+    title="The buffer of a Pool has a lower limit that is not above the upper one.",
+    why="The controller sets the buffer to half of both together.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/pool_controller.go",
+    severity="low",
+)
+POOL_RANGE: Final = SANDBOX_ADVICE.rule(
+    "sandbox/pool-range",
+    title="The size of a Pool has a lower limit that is not above the upper one.",
+    why="The Pool stops growing at the upper limit.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/pool_controller.go",
+    severity="low",
+)
+BUFFER_ABOVE_POOL: Final = SANDBOX_ADVICE.rule(
+    "sandbox/buffer-above-pool",
+    title="The buffer of a Pool is not larger than the Pool may be.",
+    why="The Pool stops growing before the buffer is full.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/pool_controller.go",
+    severity="low",
+)
+POOL_SIZE: Final = SANDBOX_ADVICE.rule(
+    "sandbox/pool-size",
+    title="A Pool may have as many pods as a BatchSandbox asks for.",
+    why="A Pool stops at poolMax, so some replicas never come.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/pool_controller.go",
+    fails="pending",
+)
+POOL_CHOICE: Final = SANDBOX_ADVICE.rule(
+    "sandbox/pool-choice",
+    title="With poolRef `*`, some Pool has what the template asks for.",
+    why="The controller compares images, requests and the node selector, and waits for a Pool that fits.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/poolassign",
+    fails="pending",
+)
+_MOST_POOLS = 3
+"""Pools that a message names."""
+IGNORED_WITH_POOL: Final = SANDBOX_ADVICE.rule(
+    "sandbox/ignored-with-pool",
+    title="A BatchSandbox that uses a Pool has no template of its own.",
+    why="The pods of a Pool are used as they are, so template and patches change nothing.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/strategy/pool_strategy_default.go",
+)
+LIMITS_CHOOSE_NO_POOL: Final = SANDBOX_ADVICE.rule(
+    "sandbox/limits-choose-no-pool",
+    title="With poolRef `*`, devices are requested and not only limited.",
+    why="The controller adds up requests to choose a Pool, and nothing copies limits there.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/poolassign/predicate_resource.go",
+)
+ANY_POOL: Final = "*"
+"""With this poolRef the controller chooses a Pool by what the template asks for, and forgets the template."""
+
+
+def validate_pool_template(pool: Pool) -> Iterator[Problem]:
+    """Require a template of a Pool that may have pods."""
+    capacity = pool.spec.capacity_spec
+    if not pool.spec.has("template") and capacity and capacity.pool_max != 0:
+        message = "must be set because the Pool creates its pods from this template"
+        yield POOL_TEMPLATE.problem(pool.spec.path("template"), message, "set a pod template")
+
+
+def warn_of_conflicting_pool_sizes(pool: Pool) -> Iterator[Problem]:
+    """Warn of sizes of a Pool that exclude each other."""
+    capacity = pool.spec.capacity_spec
+    least, most = capacity.buffer_min, capacity.buffer_max
+    smallest, largest = capacity.pool_min, capacity.pool_max
+    if least is None or most is None or smallest is None or largest is None:
+        return
+    if least > most:
+        message = (
+            f"must not be above bufferMax, which is {most}, because the controller would then keep half of the sum of "
+            "both"
+        )
+        yield BUFFER_RANGE.problem(capacity.path("bufferMin"), message, "lower bufferMin, or raise bufferMax", least)
+    message = f"must not be above poolMax, which is {largest}, because the Pool never grows beyond poolMax"
+    if smallest > largest:
+        yield POOL_RANGE.problem(capacity.path("poolMin"), message, "lower poolMin, or raise poolMax", smallest)
+    if least > largest:
+        fix = "lower bufferMin, or raise poolMax"
+        yield BUFFER_ABOVE_POOL.problem(capacity.path("bufferMin"), message, fix, least)
+
+
+def check_pool_size(batch: BatchSandbox, pool: Pool, pool_name: str) -> Iterator[Problem]:
+    """Report a BatchSandbox with more replicas than its Pool may have pods."""
+    most, replicas = pool.spec.capacity_spec.pool_max, batch.spec.replicas
+    if most is not None and most < replicas:
+        message = f"must not be more than the {counted(most, 'pod')} that {pool_name} may have"
+        fix = "lower spec.replicas, or raise poolMax of the Pool"
+        yield POOL_SIZE.problem(batch.spec.path("replicas"), message, fix, replicas)
+
+
+def check_any_pool_fits_template(batch: BatchSandbox, view: ClusterView) -> Iterator[Problem]:
+    """Report that no Pool fits the template, by the default profile of the controller."""
+    path = batch.spec.path("poolRef")
+    lacking: list[str] = []
+    for pool in view.typed_here(Pool) if view.is_whole(Pool.gvk) else ():
+        lacks = " and ".join(_reasons_not_to_choose_pool(batch.spec.template.spec, pool))
+        if not lacks:
+            return
+        if len(lacking) < _MOST_POOLS:
+            lacking.append(f"Pool `{pool.name}` lacks {lacks}")
+    if not view.is_whole(Pool.gvk):
+        missing = MissingObject(kind=Pool.gvk.kind, namespace=view.namespace, name="", why="not listed")
+        yield POOL_CHOICE.problem(path, missing=(missing,))
+        return
+    why = f" that fits the template ({'; '.join(lacking)})" if lacking else ""
+    fix = "create a Pool that fits, or change the template" if lacking else "create a Pool"
+    yield POOL_CHOICE.problem(path, f"finds no Pool in the namespace{why}", fix, ANY_POOL)
+
+
+def _reasons_not_to_choose_pool(wanted: PodSpec, pool: Pool) -> Iterator[str]:
+    """Yield why a Pool is not chosen: predicate_image, predicate_resource and predicate_nodeselector of poolassign."""
+    offered = pool.spec.template.spec
+    images = {container.image for container in wanted.containers} - {""}
+    if images and images.isdisjoint(container.image for container in offered.containers):
+        yield f"image `{min(images)}`"
+    requests, there = _sum_of_requests(wanted), _sum_of_requests(offered)
+    yield from (f"{amount} {name}" for name, amount in requests.items() if name not in there or there[name] < amount)
+    labels = {**pool.metadata.labels, **offered.node_selector}
+    for key, value in wanted.node_selector.items():
+        if labels.get(key) != value:
+            yield f"node selector {key}={value}"
+
+
+def _sum_of_requests(pod: PodSpec) -> dict[str, quantity.Quantity]:
+    """Add up the requests of all containers; limits are not looked at."""
+    total: dict[str, quantity.Quantity] = {}
+    for container in pod.containers:
+        for name, value in container.resources.requests.items():
+            if (amount := quantity.read_quantity_or_none(value)) is not None:
+                total[name] = total[name].add(amount) if name in total else amount
+    return total
+
+
+def warn_of_fields_ignored_with_pool(batch: BatchSandbox) -> Iterator[Problem]:
+    """Warn of fields that have no effect on the pods of a Pool."""
+    spec, pool = batch.spec, batch.spec.pool_ref
+    for name in () if not pool else ("shardPatches",) if pool == ANY_POOL else ("template", "shardPatches"):
+        if spec.is_omitted(name) or spec.json.get(name):  # an empty one says nothing
+            message = f"is ignored because spec.poolRef `{pool}` uses the pods of a Pool as they are"
+            yield IGNORED_WITH_POOL.problem(spec.path(name), message, "change the Pool instead, or remove poolRef")
+
+
+def warn_of_limits_without_requests(batch: BatchSandbox) -> Iterator[Problem]:
+    """Warn of limits where a Pool is chosen: predicate_resource.go of poolassign adds up requests, which nobody fills
+    in.
+    """
+    if batch.spec.pool_ref == ANY_POOL:
+        for container in batch.spec.template.spec.containers:
+            yield from _check_limits_without_requests(container.resources)
+
+
+def _check_limits_without_requests(resources: Resources) -> Iterator[Problem]:
+    for name in resources.limits:
+        if "/" in name and name not in resources.requests:
+            message = "does not choose a Pool because spec.poolRef `*` compares only requests"
+            yield LIMITS_CHOOSE_NO_POOL.problem(resources.path("limits", name), message, "set the request too")
+
+
+REFERENCE_EXISTS: Final = SANDBOX_ADVICE.rule(
+    "sandbox/reference-exists",
+    title="The Pool, template or warm pool that a sandbox names exists.",
+    why="There are no pods until somebody creates it.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/strategy/pool_strategy_default.go",
+    fails="pending",
+)
+
+LOOKUPS = (
+    interest_in_fields(
+        Pool.gvk,
+        "metadata.labels",
+        "spec.capacitySpec.poolMax",
+        "spec.template.spec.containers.image",
+        "spec.template.spec.containers.resources.requests",
+        "spec.template.spec.nodeSelector",
+    ),
+    interest_in_fields(SandboxTemplate.gvk),
+    interest_in_fields(SandboxWarmPool.gvk),
+    NAMESPACES,
+)
+Whole = TypeVar("Whole", bound=Object)
+
+
+def validate_batch_pool(batch: BatchSandbox, view: ClusterView) -> Iterator[Problem]:
+    """Check the Pool that a BatchSandbox names, or with poolRef `*` that one fits."""
+    name = batch.spec.pool_ref
+    if name == ANY_POOL:
+        yield from check_any_pool_fits_template(batch, view)
+    elif name and not is_placeholder(name):
+        pool = view.find(Pool, name)
+        if pool:
+            yield from check_pool_size(batch, pool, f"Pool `{name}`{view.file_of_object_as_text(pool.json)}")
+        else:
+            yield from _check_reference_exists(batch.spec.path("poolRef"), Pool, name, view)
+
+
+def validate_claim_references(claim: SandboxClaim, view: ClusterView) -> Iterator[Problem]:
+    """Check the template or the warm pool that a claim names."""
+    yield from _validate_reference(claim.spec.sandbox_template_ref, SandboxTemplate, view)
+    yield from _validate_reference(claim.spec.warm_pool_ref, SandboxWarmPool, view)
+
+
+def validate_warm_pool_reference(pool: SandboxWarmPool, view: ClusterView) -> Iterator[Problem]:
+    """Check the template that a warm pool names."""
+    yield from _validate_reference(pool.spec.sandbox_template_ref, SandboxTemplate, view)
+
+
+def _validate_reference(reference: Reference, kind: type[Object], view: ClusterView) -> Iterator[Problem]:
+    name = reference.name
+    if name and not is_placeholder(name) and not view.find(kind, name):
+        yield from _check_reference_exists(reference.path("name"), kind, name, view)
+
+
+def _check_reference_exists(path: FieldPath, kind: type[Object], name: str, view: ClusterView) -> Iterator[Problem]:
+    if not view.is_whole(kind.gvk):
+        yield REFERENCE_EXISTS.problem(path, missing=view.missing_objects_by_field()[""])
+        return
+    close = view.nearest_here(name, kind.gvk)
+    message = (
+        f"names a {kind.gvk.kind} that does not exist in the namespace, so there are no pods until somebody creates it"
+    )
+    fix = did_you_mean(close, f"create the {kind.gvk.kind}, or correct the name")
+    yield REFERENCE_EXISTS.problem(path, message, fix, name)

@@ -1,0 +1,256 @@
+"""Computes how many pods each replicated job of a TrainJob gets: Trainer sets parallelism and completions of all.
+
+kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go newRuntimeInfo counts a job as its template's
+parallelism, and the one labelled as the trainer as mlPolicy.numNodes; pkg/runtime/framework/plugins then put
+spec.trainer.numNodes into the trainer's job, or for mpi into the job named `node`; jobset/jobset.go syncParallelCount
+writes the counts. So mlPolicy.numNodes of an mpi runtime is the number of its launchers.
+
+Computes how many processes Kubeflow Trainer starts per node, and gives the reason.
+
+kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins: torch/torch.go, mpi/mpi.go, xgboost/xgboost.go,
+flux/flux.go, jax/jax.go, plainml; release-2.0 for what 2.0 made of resourcesPerNode. Trainer counts extended
+resources whose name contains `gpu`; it never looks at device claims.
+
+The result of merging a runtime with the patches of a TrainJob.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from webhook.apimachinery import quantity
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
+from webhook.apimachinery.releases import Release
+from webhook.facts.resource_units import cpu_count
+from webhook.facts.train_job_pods.releases import NUMBERS_ONLY, TEMPLATES
+from webhook.facts.train_job_pods.types import MLPolicy, Trainer, TrainJob
+from webhook.rules.problem import Problem
+from webhook.typed.fields import Amount, read_whole_number
+from webhook.typed.job_sets import JobSetSpec, ReplicatedJob
+from webhook.typed.objects import Metadata
+from webhook.typed.pods import Container, Resources
+
+STEP_LABEL: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
+POD_PATH: Final = ("template", "spec", "template", "spec")
+"""The path of the PodSpec in a replicated job."""
+PORT: Final = 29500
+"""The port at which nodes of torch, jax and xgboost meet."""
+
+
+def step_of_job(job: ReplicatedJob) -> str:
+    """Return the step in a replicated job's label, "" without one."""
+    return job.template.metadata.labels.get(STEP_LABEL, "")
+
+
+def is_trainer_job(job: ReplicatedJob) -> bool:
+    """Return whether a replicated job has the label of the trainer step."""
+    return step_of_job(job) == "trainer"
+
+
+def job_named(jobs: Iterable[ReplicatedJob], name: str) -> ReplicatedJob | None:
+    """Return the replicated job of a name, or None."""
+    return next((job for job in jobs if job.name == name), None)
+
+
+def find_trainer_job(jobs: Iterable[ReplicatedJob]) -> ReplicatedJob | None:
+    """Return the replicated job with the label of the trainer, or None."""
+    return next((job for job in jobs if is_trainer_job(job)), None)
+
+
+def container_named(job: ReplicatedJob | None, name: str) -> Container | None:
+    """Return a container of a replicated job, not an init container, or None."""
+    return None if job is None else _find_by_name(job.pod.containers, name)
+
+
+def init_container_of(job: ReplicatedJob | None, name: str) -> Container | None:
+    """Return an init container of a replicated job, or None."""
+    return None if job is None else _find_by_name(job.pod.init_containers, name)
+
+
+def _find_by_name(containers: Iterable[Container], name: str) -> Container | None:
+    return next((container for container in containers if container.name == name), None)
+
+
+def first_node_job(job_set: JobSetSpec) -> ReplicatedJob | None:
+    """Return the first replicated job named `node` or labelled as the trainer, preferably with a container `node`."""
+    jobs = [job for job in job_set.replicated_jobs if job.name == "node" or is_trainer_job(job)]
+    return next((job for job in jobs if container_named(job, "node") is not None), jobs[0] if jobs else None)
+
+
+def resources_that_trainer_counts(job: TrainJob, job_set: JobSetSpec) -> Resources:
+    """Return the resources by which Trainer counts: resourcesPerNode, else those of the container `node`."""
+    resources, node = job.spec.trainer.resources_per_node, container_named(first_node_job(job_set), "node")
+    return resources if resources or node is None else node.resources
+
+
+def node_count(job: TrainJob, policy: MLPolicy, jobs: Sequence[ReplicatedJob]) -> int:
+    """Return the number of nodes that train: of the TrainJob, else of its runtime."""
+    nodes = job.spec.trainer.num_nodes
+    if nodes is not None:
+        return nodes
+    if policy.mpi:
+        return _parallelism_of_job(job_named(jobs, "node")) + policy.mpi.run_launcher_as_node
+    return _parallelism_of_job(find_trainer_job(jobs))
+
+
+def _parallelism_of_job(job: ReplicatedJob | None) -> int:
+    return 1 if job is None else job.parallelism
+
+
+def count_pods_of_each_job(jobs: Sequence[ReplicatedJob], nodes: int | None, policy: MLPolicy) -> list[int]:
+    """Return the pods of each replicated job for a number of nodes of the TrainJob, or None."""
+    planned = 1 if policy.num_nodes is None else policy.num_nodes
+    pods = [planned if policy and is_trainer_job(job) else job.parallelism for job in jobs]
+    pods = [max(count, 1) for count in pods]  # WithPodSet of pkg/runtime/runtime.go
+    fits = [job.name == "node" if policy.mpi else is_trainer_job(job) for job in jobs]
+    if nodes is not None and True in fits:
+        is_launcher_node = policy.mpi.run_launcher_as_node
+        pods[fits.index(True)] = max(nodes - 1, 1) if is_launcher_node else nodes
+    return pods
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessesPerNode:
+    """`per_node` is a number, `auto` or `gpu` as Trainer passes it on; `count` is its meaning, None if unknown."""
+
+    per_node: str
+    count: int | None
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.per_node} ({self.reason})"
+
+
+UNKNOWN = ProcessesPerNode(per_node="", count=None, reason="the runtime is not known")
+
+
+def predict_processes(trainer: Trainer, policy: MLPolicy, resources: Resources, version: Release) -> ProcessesPerNode:
+    """Return the processes per node; `resources` are those that Trainer reads."""
+    explicit = trainer.num_proc_per_node
+    gpus, _ = gpu_count(resources)
+    match policy.plugin:
+        case "torch":
+            default = policy.torch.num_proc_per_node if version < NUMBERS_ONLY else None
+            per_node = ("auto" if default is None else default) if explicit is None else explicit
+            if version < TEMPLATES:
+                return _torch_processes_of_2_0(per_node, trainer.resources_per_node, gpus)
+            return _torch_processes(per_node, gpus, resources)
+        case "mpi":
+            number = policy.mpi.num_proc_per_node
+            return _mpi_or_flux_processes("mpi", explicit, number, gpus, raises=version >= TEMPLATES)
+        case "flux":
+            return _mpi_or_flux_processes("flux", explicit, policy.flux.num_proc_per_node, gpus, raises=False)
+        case "xgboost":
+            reason = f"{gpus} GPUs are counted" if gpus else "no GPU is counted"
+            return ProcessesPerNode(
+                per_node=str(gpus or 1), count=gpus or 1, reason=f"xgboost starts one worker per GPU; {reason}"
+            )
+        case name:
+            start = "jax starts one process per node" if name == "jax" else "the command is run once per node"
+            return ProcessesPerNode(per_node="1", count=1, reason=f"{start}; numProcPerNode is not read")
+
+
+def _torch_processes_of_2_0(per_node: JSON, resources: Resources, gpus: int) -> ProcessesPerNode:
+    """Return the processes of 2.0, which reads only resourcesPerNode, its requests last."""
+    if not resources:
+        count = read_whole_number(per_node) or gpus or None
+        return ProcessesPerNode(per_node=str(per_node), count=count, reason="torchrun gets it as written")
+    for side, amounts in (("limits", resources.limits), ("requests", resources.requests)):
+        if resources.has(side) and _are_cpus_counted(per_node, amounts):
+            cpus = max(1, cpu_count({"requests": dict(amounts)}))
+            return ProcessesPerNode(per_node=str(cpus), count=cpus, reason=f"Trainer 2.0 takes the CPUs of its {side}")
+    if not resources.has("requests") or per_node == "cpu":
+        return ProcessesPerNode(per_node="1", count=1, reason="Trainer 2.0 takes one without requests to read")
+    return ProcessesPerNode(
+        per_node=str(per_node), count=read_whole_number(per_node) or gpus or None, reason="torchrun gets it as written"
+    )
+
+
+def _are_cpus_counted(per_node: JSON, amounts: Mapping[str, Amount]) -> bool:
+    if per_node == "auto":
+        return not any("gpu" in name.lower() for name in amounts)
+    return per_node == "cpu" and "cpu" in amounts
+
+
+def _torch_processes(per_node: JSON, gpus: int, resources: Resources) -> ProcessesPerNode:
+    if (number := read_whole_number(per_node)) is not None:
+        return ProcessesPerNode(per_node=str(number), count=number, reason="numProcPerNode says so")
+    if per_node == "gpu" or (per_node == "auto" and gpus):
+        reason = f"torchrun starts one process per visible GPU; {gpus} are requested"
+        return ProcessesPerNode(per_node=str(per_node), count=gpus or None, reason=reason)
+    if per_node not in ("auto", "cpu"):
+        return ProcessesPerNode(
+            per_node=str(per_node), count=int(per_node) if str(per_node).isdecimal() else None, reason="as written"
+        )
+    if cpus := cpu_count(resources.json):
+        reason = f"no GPU is counted, so it is the {cpus} CPUs"
+        return ProcessesPerNode(per_node=str(cpus), count=cpus, reason=reason)
+    return ProcessesPerNode(per_node="1", count=1, reason="the resources have no GPU and no CPU")
+
+
+def _mpi_or_flux_processes(
+    name: str, explicit: JSON, default: int | None, gpus: int, *, raises: bool
+) -> ProcessesPerNode:
+    """Return a number of the TrainJob or of the runtime, for mpi and flux; if `raises`, 1 becomes the GPUs."""
+    number = 1 if default is None else default
+    if (per_node := read_whole_number(explicit)) is not None:
+        return ProcessesPerNode(per_node=str(per_node), count=per_node, reason="numProcPerNode says so")
+    if raises and number == 1 and gpus > 1:
+        return ProcessesPerNode(per_node=str(gpus), count=gpus, reason=f"{gpus} GPUs are counted")
+    reason = f"the runtime's {name}.numProcPerNode is {number}"
+    if number == 1 and not gpus:
+        reason += " and no GPU is counted"
+    return ProcessesPerNode(per_node=str(number), count=number, reason=reason)
+
+
+def gpu_count(resources: Resources) -> tuple[int, bool]:
+    """Return how many GPUs Trainer counts, and whether several names match, of which it takes any one.
+
+    GetNumGPUPerNode of pkg/runtime/runtime.go: the first name that contains `gpu`, in Go's random map order; requests
+    before limits.
+    """
+    for amounts in (resources.requests, resources.limits):
+        fits = [name for name in amounts if "gpu" in name.lower()]
+        counts = [
+            amount.value() for name in fits if (amount := quantity.read_quantity_or_none(amounts[name])) is not None
+        ]
+        if counts and counts[0]:
+            return counts[0], len(set(counts)) > 1
+    return 0, False
+
+
+@dataclass(slots=True)
+class MergedJobSet:
+    """The JobSet that Trainer would create, and the problems of merging it.
+
+    Args:
+        spec: its spec.
+        patched: the spec of the runtime with the patches, before Trainer and its plugins add to it, standing
+            where the runtime has it.
+        labels, annotations: of the JobSet. annotated: where each annotation stands.
+        problems: what was refused, dropped, appended or replaced.
+        unknown: replicated jobs and containers of them that patches name and the runtime does not have.
+        lost_claims: those that the container `node` no longer refers to.
+        processes: how many start on each node.
+    """
+
+    spec: JSON
+    patched: JobSetSpec
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+    annotated: dict[str, FieldPath] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    unknown: set[tuple[str, str]] = field(default_factory=set)
+    lost_claims: list[str] = field(default_factory=list)
+    processes: ProcessesPerNode = UNKNOWN
+
+    def add_labels_and_annotations(self, metadata: Metadata, at: FieldPath) -> None:
+        """Add labels and annotations of the JobSet; later ones win, and the path of each annotation is kept."""
+        if not metadata:
+            return
+        self.labels |= metadata.labels
+        self.annotations |= metadata.annotations
+        self.annotated |= dict.fromkeys(metadata.annotations, at)

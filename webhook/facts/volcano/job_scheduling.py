@@ -1,0 +1,289 @@
+"""Rules for the scheduler and the priority of a Job.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job createJobPod.
+
+Finds pods of a Job that never end, because Kubernetes restarts their containers by default.
+
+Volcano leaves restartPolicy as it is, so a pod without one gets Always (k8s.io/kubernetes v1.36 pkg/apis/core/v1/
+defaults.go SetDefaults_PodSpec). It never succeeds and never fails, and no policy about that applies. A pod that is
+meant to serve others, such as a worker with sshd, says so by Always; of one without a policy nobody knows what it is
+for, unless its command starts a training.
+
+Rules for the queue of a Job: it must exist, be open, have no queues below it, and be able to give what the gang
+needs.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go validateJobCreate. How a queue
+is looked up is in `referenced_queue`.
+
+Rules for the tiers of HyperNodes within which the pods of a Job, or of a partition, may be placed.
+
+How they are looked up and compared is in network_topology.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.facts.command_lines.command import cached_launch_of_json
+from webhook.facts.kinds import PRIORITY_CLASS
+from webhook.facts.scheduling.priority_classes import ALWAYS_THERE
+from webhook.facts.subject import Subject
+from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
+from webhook.facts.volcano.hyper_node import TopologyRules, warn_of_missing_tiers, warn_of_tiers_of_gang_part
+from webhook.facts.volcano.queue_tree import OPEN, read_queues, vcctl_command_for_queue
+from webhook.facts.volcano.referenced_queue import QueueRules
+from webhook.facts.volcano_objects.types import Job, LifecyclePolicy, Task
+from webhook.rules.problem import Problem
+from webhook.yamltext.placeholders import is_placeholder
+
+OTHER_SCHEDULER: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/other-scheduler",
+    title="All pods of a Job are placed by its scheduler.",
+    why=(
+        "A pod template that names another scheduler takes its pods out of the gang, which then starts without them "
+        "or never."
+    ),
+    refused_by="nobody; the gang is incomplete",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_util.go",
+    function="createJobPod",
+    fails="pending",
+)
+VOLCANO_JOB_PRIORITY_CLASS: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/priority-class",
+    title="The PriorityClass of a Job exists.",
+    why="Kubernetes refuses pods whose class does not exist.",
+    source="k8s.io/kubernetes v1.36 plugin/pkg/admission/priority",
+    fails="controller",
+)
+_KUBERNETES: Final = "default-scheduler"
+
+
+def warn_of_other_schedulers(job: Job) -> Iterator[Problem]:
+    """Yield pods that another scheduler places, which are not part of the gang."""
+    of_job = job.spec.scheduler_name
+    if of_job == _KUBERNETES:
+        message = (
+            "is the scheduler of Kubernetes, which starts the pods one by one, so the queue and minAvailable have no "
+            "effect"
+        )
+        yield OTHER_SCHEDULER.problem(job.spec.path("schedulerName"), message, "remove schedulerName", of_job)
+        return
+    for task in job.spec.tasks:
+        other = task.pod_spec.scheduler_name or of_job
+        if other != of_job and not is_placeholder(other + of_job):
+            message = (
+                f"takes these pods from scheduler `{of_job}` of the job, which starts the pods of the job together"
+            )
+            yield OTHER_SCHEDULER.problem(task.pod_spec.path("schedulerName"), message, "remove schedulerName", other)
+
+
+def warn_of_missing_priority_class(job: Job, subject: Subject) -> Iterator[Problem]:
+    """Yield a PriorityClass of the Job that does not exist."""
+    name = job.spec.priority_class_name
+    if not name or name in ALWAYS_THERE or is_placeholder(name):
+        return
+    view, path = subject.cluster_view(), job.spec.path("priorityClassName")
+    if view.get(PRIORITY_CLASS, name, namespaced=False) is not None:
+        return
+    if not (view.is_whole(PRIORITY_CLASS) or subject.once(read_queues).is_whole):
+        yield VOLCANO_JOB_PRIORITY_CLASS.problem(path, missing=view.missing_objects_by_field()[""])
+        return
+    message = "names a PriorityClass that does not exist, so Kubernetes refuses every pod"
+    yield VOLCANO_JOB_PRIORITY_CLASS.problem(path, message, "create the class, or correct the name", name)
+
+
+RESTART_POLICY: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/restart-policy",
+    title="The pods of a Job end.",
+    why="With restartPolicy Always a container that succeeds is started again, and the Job never completes.",
+    refused_by="nobody; the job never completes",
+    source="https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#restart-policy",
+    fails="waiting",
+)
+
+_ENDING: Final = frozenset(("CompleteJob", "TerminateJob", "AbortJob"))
+_OF_THE_END: Final = frozenset(("TaskCompleted", "TaskFailed", "PodFailed"))
+"""Events of pods that have ended."""
+_FIX: Final = "set OnFailure or Never"
+
+
+def warn_of_endless_restarts(job: Job, subject: Subject) -> Iterator[Problem]:
+    """Yield pods that restart for ever, if nothing else ends the job."""
+    lasting = [task for task in job.spec.tasks if task.pod_spec.restart_policy in ("", "Always")]
+    policies = list(_policies_that_end_job(job)) if lasting else []
+    is_mixed = len(lasting) < len(job.spec.tasks)
+    ends = any(_may_policy_apply(policy, owner, is_mixed=is_mixed) for policy, owner in policies)
+    for task in lasting:
+        yield from _check_restart_policy(task, subject, ends=ends, has_policies=bool(policies))
+
+
+def _check_restart_policy(task: Task, subject: Subject, *, ends: bool, has_policies: bool) -> Iterator[Problem]:
+    policy, path = task.pod_spec.restart_policy, task.pod_spec.path("restartPolicy")
+    if policy and not has_policies:
+        message = "restarts containers that have succeeded, so the job never completes by itself"
+        yield RESTART_POLICY.problem(path, message, _FIX, policy)
+    elif not policy and not ends and _starts_training(task, subject):
+        why = "so the training starts again when it has ended, and the job never completes"
+        yield RESTART_POLICY.problem(path, f"is not set, which is Always, {why}", _FIX)
+
+
+def _policies_that_end_job(job: Job) -> Iterator[tuple[LifecyclePolicy, Task | None]]:
+    """Yield policies that end the job; those of tasks with their tasks."""
+    for policy in job.spec.policies:
+        if policy.action in _ENDING:
+            yield policy, None
+    for task in job.spec.tasks:
+        for policy in task.policies:
+            if policy.action in _ENDING:
+                yield policy, task
+
+
+def _may_policy_apply(policy: LifecyclePolicy, owner: Task | None, *, is_mixed: bool) -> bool:
+    """Return whether a policy may apply if some pods never end; `is_mixed` if others do."""
+    if frozenset(policy.distinct_events) - _OF_THE_END:
+        return True
+    return is_mixed if owner is None else owner.pod_spec.restart_policy in ("OnFailure", "Never")
+
+
+def _starts_training(task: Task, subject: Subject) -> bool:
+    """Return whether a command of the task's pods starts a training, which ends."""
+    if not task.replicas:
+        return False
+    launches = (cached_launch_of_json(container.json, subject) for container in task.pod_spec.all_containers())
+    return any(launch.by not in ("", "python", "several") for launch in launches)
+
+
+JOB_QUEUE_EXISTS: Final = VOLCANO_JOB.rule(
+    "volcano-job/queue-exists",
+    title="The queue of a Job exists.",
+    why="A Job is stored only for a queue that is there.",
+    function="validateJobCreate",
+    issues=("https://github.com/volcano-sh/volcano/issues/195",),
+)
+JOB_QUEUE_OPEN: Final = VOLCANO_JOB.rule(
+    "volcano-job/queue-open",
+    title="The queue of a Job is open.",
+    why="A queue that is closed, or that its controller has not seen yet, takes no Jobs.",
+    function="validateJobCreate",
+    issues=("https://github.com/volcano-sh/volcano/issues/3173",),
+)
+JOB_QUEUE_LEAF: Final = VOLCANO_JOB.rule(
+    "volcano-job/queue-leaf",
+    title="The queue of a Job has no queues below it.",
+    why="Queues with children share what they have among them and hold no Jobs.",
+    function="validateJobCreate",
+)
+JOB_CAPABILITY: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/capability",
+    title="The queue of a Job may give what its gang needs.",
+    why=(
+        "The scheduler lets a gang in when its minimum is within the capability of the queue, and with the hierarchy "
+        "of the capacity plugin also of every queue above it. Above that it waits for ever."
+    ),
+    refused_by="nobody; the job stays pending",
+    source="https://github.com/volcano-sh/volcano/issues/4479",
+    severity="high",
+    fails="pending",
+    issues=("https://github.com/volcano-sh/volcano/issues/3910",),
+)
+QUEUE_LABEL: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/queue-label",
+    title="The name of a queue fits into a label.",
+    why=(
+        "The pods of a Job carry the name of its queue as a label, of at most 63 characters, while queues may have "
+        "longer names."
+    ),
+    fails="controller",
+)
+QUEUE_ANCESTOR: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/queue-ancestor",
+    title="The queues above that of a Job are open.",
+    why="Volcano looks only at the state of the Job's own queue, so closing a queue does not stop those below it.",
+    refused_by="nobody; the job runs",
+)
+_LONGEST_LABEL: Final = 63
+QUEUES_OF_JOBS: Final = QueueRules(JOB_QUEUE_EXISTS, JOB_QUEUE_OPEN, JOB_QUEUE_LEAF, JOB_CAPABILITY, is_of_jobs=True)
+
+
+def warn_of_queue_name_or_closed_ancestor(job: Job, subject: Subject) -> Iterator[Problem]:
+    """Yield a queue whose name is not a valid label, or that has a closed queue above it."""
+    if not is_placeholder(job.spec.queue):
+        yield from _check_queue_name_fits_label(job)
+        yield from _check_closed_queue_ancestor(job, subject)
+
+
+def _check_queue_name_fits_label(job: Job) -> Iterator[Problem]:
+    if len(job.spec.queue) > _LONGEST_LABEL:
+        message = (
+            f"leads to pods that are refused because they carry the name in a label, with at most {_LONGEST_LABEL} "
+            "characters"
+        )
+        fix = "name a queue with a shorter name"
+        yield QUEUE_LABEL.problem(job.spec.path("queue"), message, fix, job.spec.queue)
+
+
+def _check_closed_queue_ancestor(job: Job, subject: Subject) -> Iterator[Problem]:
+    name, queues = job.spec.queue, subject.once(read_queues)
+    closed = next((above for above in queues.ancestors(name) if above.state not in ("", OPEN)), None)
+    if closed is not None:
+        message = (
+            f"is below queue `{closed.name}`, which is in state {closed.state}, but Volcano runs the job because it "
+            f"looks only at the state of `{name}`"
+        )
+        fix = f"close queue `{name}` too ({vcctl_command_for_queue('close', name)}) if its jobs must not run"
+        yield QUEUE_ANCESTOR.problem(job.spec.path("queue"), message, fix, name)
+
+
+JOB_TIER: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/tier",
+    title="A HyperNode is of a tier that the gang allows.",
+    why=(
+        "A gang with a hard network topology is placed within one HyperNode of at most the highest tier that it "
+        "allows. Where there is none, it waits for ever."
+    ),
+    refused_by="nobody; the job stays pending",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/network-topology-aware/network_topology_aware.go",
+    function="isEligibleHyperNode",
+    fails="pending",
+)
+JOB_TIER_NAME: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/tier-name",
+    title="The name of a tier is one that HyperNodes have.",
+    why=(
+        "Where no HyperNode has it, the scheduler logs a warning and leaves the topology out, so the pods may be "
+        "placed far from each other."
+    ),
+    refused_by="nobody; the topology has no effect",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/framework/session.go",
+    function="adjustNetworkTopologySpec",
+)
+JOB_TIER_ORDER: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/tier-order",
+    title="Parts of a gang are kept closer together than the whole.",
+    why=(
+        "The scheduler looks for a HyperNode for each part inside the one that the whole gang is kept in, so a higher "
+        "tier of a part allows nothing more."
+    ),
+    refused_by="nobody; the topology of the part has no effect",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/actions/allocate/allocate.go",
+    function="allocateForJob",
+    severity="low",
+)
+JOB_HIGHEST_TIER: Final = VOLCANO_JOB.rule(
+    "volcano-job/highest-tier",
+    title="The highest tier of a network topology is given by its number or its name, not both.",
+    why="Two statements could contradict each other.",
+    function="validateNetworkTopology",
+    refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
+)
+TIERS_OF_JOBS: Final = TopologyRules(JOB_HIGHEST_TIER, JOB_TIER, JOB_TIER_NAME, JOB_TIER_ORDER)
+
+
+def advise_job_topology(job: Job, subject: Subject) -> Iterator[Problem]:
+    """Yield tiers that do not exist, and partitions with a higher tier than the whole job."""
+    gang = job.spec.network_topology
+    yield from warn_of_missing_tiers(gang, subject, TIERS_OF_JOBS)
+    for task in job.spec.tasks:
+        if part := task.partition_policy.network_topology:
+            yield from warn_of_tiers_of_gang_part(part, gang, subject, TIERS_OF_JOBS)

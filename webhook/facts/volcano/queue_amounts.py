@@ -1,0 +1,203 @@
+"""Compares what the queues below one queue have together with what that queue has.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go
+validateHierarchicalQueueResources.
+
+Compares the capability of a queue with those of the queues above and below it.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go.
+
+Compares what a queue deserves with its capability and with what its siblings deserve.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go.
+
+Compares the guarantee of a queue with what it deserves and with its siblings' guarantees.
+
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from webhook.apimachinery.quantity import Quantity
+from webhook.facts.pods.amounts import HUGE
+from webhook.facts.volcano.groups import VOLCANO_QUEUE
+from webhook.facts.volcano.queue_tree import QueueTree
+from webhook.facts.volcano_objects.types import Queue
+from webhook.rules.problem import Problem
+from webhook.typed.collections import Items
+
+Amounts: TypeAlias = Mapping[str, Quantity]
+_NONE: Final = Quantity(0)
+
+
+@dataclass(frozen=True, slots=True)
+class SiblingExcess:
+    """A resource of which the children of a queue have more in a field than the queue."""
+
+    field: str
+    resource: str
+    total: Quantity
+    limit: Quantity
+
+    def explain(self, parent: Queue, queue: Queue) -> tuple[str, str]:
+        """Return the message and the fix; `queue` is the one that changes: the parent or one of the children."""
+        field, name = f"spec.{self.field}", self.resource
+        if queue is parent:
+            message = f"has {self.limit} {name}, but {field} of the queues below is {self.total} {name} together"
+            return message, f"set at least {self.total}, or lower {field} of the queues below"
+        message = (
+            f"brings the queues below `{parent.name}` to {self.total} {name} together, but {field} of `{parent.name}` "
+            f"is only {self.limit} {name}"
+        )
+        return message, f"lower the amount, or raise {field} of `{parent.name}`"
+
+
+def first_excess(field: str, shares: Iterable[Amounts], has: Amounts) -> SiblingExcess | None:
+    """Return the first resource of which the children have more in a field than their queue; None if there is none."""
+    total = _sum_of_shares(shares)
+    name = next((name for name, amount in total.items() if _exceeds_share(name, amount, has)), None)
+    return None if name is None else SiblingExcess(field, name, total[name], has.get(name, _NONE))
+
+
+def _sum_of_shares(children: Iterable[Amounts]) -> Amounts:
+    total: dict[str, Quantity] = {}
+    for shares in children:
+        for name, amount in shares.items():
+            if is_resource_compared_by_scheduler(name):
+                total[name] = total[name].add(amount) if name in total else amount
+    return total
+
+
+def _exceeds_share(name: str, total: Quantity, has: Amounts) -> bool:
+    """Return whether a sum is too large (LessPartly); a device that the parent does not name is too much even as 0."""
+    if name in has:
+        return total > has[name]
+    return bool(total) or name not in ("cpu", "memory")
+
+
+def is_resource_compared_by_scheduler(name: str) -> bool:
+    """Return whether Volcano compares a resource (pkg/scheduler/api/resource_info.go NewResource)."""
+    return "/" in name or name in ("cpu", "memory", "pods", "ephemeral-storage") or name.startswith(HUGE)
+
+
+CAPABILITY_ANCESTOR: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/capability-ancestor",
+    title="A queue may not have more than the queues above it.",
+    why="The nearest queue above that limits a resource counts.",
+    function="validateChildAgainstAncestor",
+    refused_on_updates="",
+)
+CAPABILITY_DESCENDANT: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/capability-descendant",
+    title="A queue may not have less than the queues below it.",
+    why="They could not have what they say.",
+    function="validateChildrenConstraints",
+    refused_on_updates="",
+)
+
+
+def validate_capability_ancestor(queue: Queue, queues: QueueTree) -> Iterator[Problem]:
+    """Yield a capability above that of the nearest limiting queue above (validateChildAgainstAncestor)."""
+    for name, most in _limits_of_capability(queue):
+        above = next(
+            (above for above in queues.queue_and_ancestors(queue.parent) if above.spec.capability.get(name)), None
+        )
+        limit = above.spec.capability[name] if above else most
+        if above and most > limit:
+            message = f"must not be more than {limit}, the capability of queue `{above.name}` above this queue"
+            fix = f"lower the amount, or raise the capability of `{above.name}`"
+            yield CAPABILITY_ANCESTOR.problem(queue.spec.path("capability", name), message, fix, str(most))
+
+
+def validate_capability_descendant(queue: Queue, queues: QueueTree) -> Iterator[Problem]:
+    """Yield a capability below that of the topmost limiting queues below (validateChildrenConstraints)."""
+    for name, most in _limits_of_capability(queue):
+        limited = queues.topmost_descendants_with_limit(queue.name, name)
+        below = next((below for below in limited if below.spec.capability[name] > most), None)
+        if below:
+            largest = below.spec.capability[name]
+            message = f"must not be less than {largest}, the capability of queue `{below.name}` below this queue"
+            fix = f"raise the amount, or lower the capability of `{below.name}`"
+            yield CAPABILITY_DESCENDANT.problem(queue.spec.path("capability", name), message, fix, str(most))
+
+
+def _limits_of_capability(queue: Queue) -> Iterator[tuple[str, Quantity]]:
+    """Yield the resources and amounts that the capability of a queue limits."""
+    return (
+        (name, most) for name, most in queue.spec.capability.items() if most and is_resource_compared_by_scheduler(name)
+    )
+
+
+DESERVED_SUM: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/deserved-sum",
+    title="Queues below one deserve no more than it together.",
+    why="A queue that deserves nothing has nothing to share.",
+    function="validateSiblingsSum",
+    refused_on_updates="",
+)
+DESERVED_CAPABILITY: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/deserved-capability",
+    title="A queue deserves no more than its capability.",
+    why="It could never have the rest.",
+    function="validateResourceQuantityOfQueue",
+)
+
+
+def validate_deserved_sum(parent: Queue, children: Items[Queue], queue: Queue) -> Iterator[Problem]:
+    """Yield the problem of children that deserve more together than their queue (validateSiblingsSum)."""
+    if excess := first_excess("deserved", (child.spec.deserved for child in children), parent.spec.deserved):
+        message, fix = excess.explain(parent, queue)
+        yield DESERVED_SUM.problem(queue.spec.path("deserved"), message, fix)
+
+
+def validate_deserved_capability(queue: Queue) -> Iterator[Problem]:
+    """Yield resources of which a queue deserves more than its capability (validateResourceQuantityOfQueue)."""
+    spec = queue.spec
+    for name, share in spec.deserved.items():
+        most = spec.capability.get(name, share)
+        if share > most:
+            message, fix = (
+                f"must not be more than the capability of {most}",
+                "lower the amount, or raise the capability",
+            )
+            yield DESERVED_CAPABILITY.problem(spec.path("deserved", name), message, fix, str(share))
+
+
+GUARANTEE_SUM: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/guarantee-sum",
+    title="Queues below one are guaranteed no more than it together.",
+    why="A queue without a guarantee has none to give.",
+    function="validateSiblingsSum",
+    refused_on_updates="",
+)
+GUARANTEE_DESERVED: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/guarantee-deserved",
+    title="What a queue is guaranteed, it deserves.",
+    why="The guarantee is a part of the share that the queue deserves.",
+    function="validateResourceQuantityOfQueue",
+)
+
+
+def validate_guarantee_sum(parent: Queue, children: Items[Queue], queue: Queue) -> Iterator[Problem]:
+    """Yield the problem of children with more guarantees together than their queue (validateSiblingsSum)."""
+    shares = (child.spec.guarantee.resource for child in children)
+    if excess := first_excess("guarantee", shares, parent.spec.guarantee.resource):
+        message, fix = excess.explain(parent, queue)
+        yield GUARANTEE_SUM.problem(queue.spec.path("guarantee", "resource"), message, fix)
+
+
+def validate_guarantee_deserved(queue: Queue) -> Iterator[Problem]:
+    """Yield resources of which a queue is guaranteed more than it deserves (validateResourceQuantityOfQueue)."""
+    spec = queue.spec
+    for name, least in spec.guarantee.resource.items():
+        path = spec.path("deserved", name)
+        if name not in spec.written_deserved:
+            message = f"must be set because the guarantee has {least} of this resource, and deserved must not be less"
+            yield GUARANTEE_DESERVED.problem(path, message, f"set {least} or more")
+        elif (share := spec.deserved.get(name, least)) < least:
+            message, fix = f"must not be less than the guarantee of {least}", "raise the amount, or lower the guarantee"
+            yield GUARANTEE_DESERVED.problem(path, message, fix, str(share))

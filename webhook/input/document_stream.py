@@ -1,0 +1,270 @@
+"""Large files, a part at a time: whole documents of a YAML stream, or lines of JSON lines, of about a megabyte.
+
+A JSON document, and a YAML stream whose documents can be told apart by a parser alone (directives, `...`), is one part.
+Knows where documents end and nothing of what is in them.
+
+Reads the files of the command line part by part, so that memory does not grow with the input.
+
+`documents.read_documents` holds everything; this module gives the same documents, problems and templates of each part.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import IO, Final
+
+from webhook.errors import InputError, Problem
+from webhook.input import documents
+from webhook.yamltext import yamlfile
+from webhook.yamltext.input_files import MAX_BYTES, AnyFile, FoundFile, InputFile, OpenFile, as_input_file, open_file
+from webhook.yamltext.yamlfile import decode_text, shown
+
+_BLOCK: Final = 1 << 20
+"""Bytes that are read at a time, and about the size of a part."""
+_IN_MEMORY: Final = 8 << 20
+"""Bytes of standard input that are kept in memory; more goes to a temporary file."""
+MAX_COPIED_BYTES: Final = 4 << 30
+"""Bytes of standard input or a pipe; only there the end of an input without end would not be met while it is read."""
+_LINES: Final = (".ndjson", ".jsonl")
+_WHOLE: Final = re.compile(rb"^(?:%|\.\.\.)|\r(?!\n)", re.MULTILINE)
+"""In a text that has this, only a parser knows where a document ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """A part of a file, and how many lines stand above it."""
+
+    text: str
+    above: int
+    size_bytes: int
+
+
+class RereadableFiles:
+    """Files, pipes, and standard input as `-`, each of which can be read several times.
+
+    Args:
+        open_file: opens a file, also one that is not on this machine.
+        max_copied_bytes: the most that is copied of standard input or a pipe.
+    """
+
+    def __init__(self, open_file: OpenFile = open_file, max_copied_bytes: int = MAX_COPIED_BYTES) -> None:
+        self._open_file = open_file
+        self._max_copied_bytes = max_copied_bytes
+        self._spooled: dict[str, IO[bytes]] = {}
+
+    def read_parts(self, file: AnyFile) -> Iterator[FilePart]:
+        """Yield the parts of a file in order.
+
+        Raises:
+            InputError: it cannot be read, has a document that is too large, or is not UTF-8.
+        """
+        above, path = 0, str(file)
+        try:
+            with self._open_for_reading(file) as stream:
+                for data in _split_at_documents(stream, path):
+                    yield FilePart(_decode_utf8(data, path, above), above, len(data))
+                    above += data.count(b"\n")
+        except OSError as error:
+            reason = (error.strerror or "unknown cause").lower()
+            raise InputError(Problem(message=f"cannot be read: {reason}", file=shown(path))) from None
+
+    def set_content(self, name: str, data: bytes) -> None:
+        """Make `data` the content that is read under a name."""
+        self._spooled[name] = self._copy(BytesIO(data), name)
+
+    def size_bytes(self, path: str) -> int:
+        """Return how many bytes a file has; 0 where that is unknown."""
+        try:
+            return 0 if path == "-" else Path(path).stat().st_size
+        except OSError:
+            return 0
+
+    def close(self) -> None:
+        """Delete the copies of standard input and pipes."""
+        for kept in self._spooled.values():
+            kept.close()
+        self._spooled.clear()
+
+    @contextmanager
+    def _open_for_reading(self, file: AnyFile) -> Iterator[IO[bytes]]:
+        path = str(file)
+        if path != "-" and path not in self._spooled:
+            with self._open_file(as_input_file(file)) as stream:
+                if stream.seekable():
+                    yield stream
+                    return
+                self._spooled[path] = self._copy(stream, path)
+        elif path not in self._spooled:
+            self._spooled[path] = self._copy(sys.stdin.buffer, path)
+        self._spooled[path].seek(0)
+        yield self._spooled[path]
+
+    def _copy(self, stream: IO[bytes], path: str) -> IO[bytes]:
+        """Copy a stream that can be read only once into a temporary file."""
+        kept = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - it is read again until the process ends
+        while block := stream.read(_BLOCK):
+            if kept.tell() + len(block) > self._max_copied_bytes:
+                kept.close()
+                message = f"the input is larger than {self._max_copied_bytes >> 20} MiB; split it"
+                raise InputError(Problem(message=message, file=shown(path)))
+            kept.write(block)
+        return kept
+
+
+def _split_at_documents(stream: IO[bytes], path: str) -> Iterator[bytes]:
+    """Yield the bytes of each part of a file."""
+    held, is_first = bytearray(stream.read(_BLOCK)), True
+    is_lines = path.endswith(_LINES)
+    is_whole = not is_lines and (path.endswith(".json") or held.lstrip().startswith((b"{", b"[")))
+    while block := stream.read(_BLOCK):
+        held += block
+        if not is_whole and (cut := held.rfind(b"\n") + 1 if is_lines else _start_of_last_document(held)):
+            is_whole = not is_lines and _WHOLE.search(held) is not None
+            if not is_whole:
+                yield bytes(held[:cut])
+                del held[:cut]
+                is_first = False
+        if len(held) > MAX_BYTES:
+            what = "the file is" if is_whole else "a document is"
+            message = f"{what} larger than {MAX_BYTES >> 20} MiB; split it"
+            raise InputError(Problem(message=message, file=shown(path)))
+    if held or is_first:
+        yield bytes(held)
+
+
+def _start_of_last_document(held: bytearray) -> int:
+    """Return where the last document of these bytes begins, whose end is not read yet; 0 where it is the first."""
+    at = held.rfind(b"\n---")
+    while at > 0 and not held[at + 4 : at + 5].isspace():
+        at = held.rfind(b"\n---", 0, at)
+    return max(at + 1, 0)
+
+
+def _decode_utf8(data: bytes, path: str, above: int) -> str:
+    try:
+        return decode_text(data, path)
+    except UnicodeDecodeError as error:
+        line = above + data.count(b"\n", 0, error.start) + 1
+        problem = Problem(message="is not UTF-8 text; expected YAML or JSON", file=shown(path), line=line)
+        raise InputError(problem) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcePart:
+    """A part of a file, or the `problem` because of which the rest of the file cannot be read.
+
+    is_first: whether it is the first of it.
+    """
+
+    file: InputFile
+    part: FilePart
+    is_first: bool
+    problem: Problem | None = None
+
+    @property
+    def source(self) -> str:
+        """Return the name of the file."""
+        return self.file.name
+
+
+class DocumentStream:
+    """Files, folders and standard input, which can be read several times.
+
+    Args:
+        named: what to read.
+        exclude: patterns of names, or of paths below what is named, of what is left out.
+        include: such patterns of what alone is read of folders.
+        listing: lists the files of names.
+        patterns: finds the patterns of a named folder; those of its `.claimgateignore` if None.
+
+    Attributes:
+        problems: what does not exist or cannot be listed.
+        sources: the files in order, each once.
+        excluded: how many files are left out.
+        ignored: how many of these a `.claimgateignore` leaves out.
+        not_read: what is in folders and is not read, because it is no regular file or leads out of its folder.
+    """
+
+    def __init__(
+        self,
+        named: Sequence[str | Path],
+        exclude: Sequence[str] = (),
+        include: Sequence[str] = (),
+        *,
+        listing: documents.Listing = yamlfile.listing,
+        patterns: documents.PatternsOfFolder | None = None,
+    ) -> None:
+        listed = documents.list_sources(named, exclude, include, listing=listing, patterns=patterns)
+        self.problems, self.excluded, self.not_read = listed.problems, listed.excluded, listed.not_read
+        self.ignored = listed.ignored
+        self._inputs = {each.name: each for each in listed.sources}
+        self.sources = tuple(self._inputs)
+        self._files = RereadableFiles()
+
+    def replace_with_rendered(
+        self, folder: str, data: bytes, replaced: Callable[[str], bool], not_read: Iterable[FoundFile] = ()
+    ) -> None:
+        """Replace the files of a folder by the text that the folder was rendered to, without those not read."""
+        self.not_read = tuple({each.file.name: each for each in (*self.not_read, *not_read)}.values())
+        gone = {each for each in self.sources if replaced(each)}
+        at = next((number for number, each in enumerate(self.sources) if each in gone), len(self.sources))
+        before, after = ([each for each in part if each not in gone] for part in (self.sources[:at], self.sources[at:]))
+        self.sources = (*before, folder, *after)
+        self._inputs[folder] = InputFile(folder)
+        self._files.set_content(folder, data)
+
+    def add_files_not_read(self, files: Iterable[FoundFile]) -> None:
+        """Add what is not read of folders that are rendered, each once."""
+        by_name = {each.file.name: each for each in (*self.not_read, *files)}
+        self.not_read = tuple(by_name.values())
+
+    def close(self) -> None:
+        """Release what was kept of standard input and pipes."""
+        self._files.close()
+
+    def size_bytes(self) -> int:
+        """Return the size of all files; standard input and pipes have no size."""
+        return sum(map(self._files.size_bytes, self.sources))
+
+    def parts(self) -> Iterator[SourcePart]:
+        """Yield the parts of all files in order."""
+        for source in self.sources:
+            yield from self.parts_of(source)
+
+    def input_files(self) -> Sequence[InputFile]:
+        """Return the files in order."""
+        return [self._inputs[source] for source in self.sources]
+
+    def parts_of(self, source: str) -> Iterator[SourcePart]:
+        """Yield the parts of one file."""
+        yield from parts_of_file(self._files, self._inputs[source])
+
+
+def parts_of_file(files: RereadableFiles, file: InputFile) -> Iterator[SourcePart]:
+    """Yield the parts of one file."""
+    is_first = True
+    try:
+        for part in files.read_parts(file):
+            yield SourcePart(file=file, part=part, is_first=is_first)
+            is_first = False
+    except InputError as error:
+        empty = FilePart("", 0, 0)
+        [problem] = error.problems
+        yield SourcePart(file=file, part=empty, is_first=is_first, problem=problem)
+
+
+def read_documents_of_part(part: SourcePart) -> documents.InputDocuments:
+    """Return the documents of a part, and its problems, as `documents.read_documents` does for whole files."""
+    shown = yamlfile.shown(part.source)
+    if part.problem is not None:
+        read = yamlfile.FileParts(problems=(part.problem,))
+    else:
+        read = yamlfile.read_parts_of_text(part.part.text, shown, part.part.above)
+    return documents.documents_of_file(part.file, read, is_first=part.is_first)

@@ -1,0 +1,319 @@
+"""Reads the files of the command line into single documents with their places.
+
+Knows files, folders, stdin and lists (JSON arrays, `kind: List`); knows nothing of what a document means. Everything
+unreadable is collected along with what could be read, so that one bad file does not hide the others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePath
+from typing import Final, TypeAlias
+
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.object_lists import is_list, objects_of_list
+from webhook.apimachinery.paths import FieldPath, parse_path
+from webhook.errors import Problem
+from webhook.input import object_store
+from webhook.yamltext import templates, yamlfile
+from webhook.yamltext.input_files import FoundFile, InputFile, Listed, read_start
+from webhook.yamltext.source_line import Lines, Locate, Place, SourceLine
+from webhook.yamltext.templates import looks_like_manifest
+
+Listing: TypeAlias = Callable[[Sequence[str | Path]], Listed]
+"""Lists the files of names."""
+
+PatternsOfFolder: TypeAlias = Callable[[Path], tuple[str, ...]]
+"""Returns the patterns of a named folder of what is left out of it."""
+
+IGNORE_FILE: Final = ".claimgateignore"
+"""The file in a named folder that lists files to leave out."""
+_MOST_PATTERNS_BYTES: Final = 1 << 20
+"""Bytes of such a file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputDocument:
+    """One document or list item. `index` counts from 0 inside its source; `path` is its path in the document."""
+
+    source: str
+    index: int
+    value: JSON
+    path: FieldPath
+    document: yamlfile.Document
+
+    def place(self, path: FieldPath = ()) -> Place:
+        """Return the place of a field in the source; of the nearest field above if the field is not written."""
+        line, column = self.document.position((*self.path, *path))
+        return Place(file=self.source, line=line, column=column)
+
+    def locator(self, inside: FieldPath = ()) -> Locate:
+        """Return a function that gives the place of a printed path; `inside` is the path of the object in this
+        input.
+        """
+
+        def locate(path: str) -> Place:
+            try:
+                return self.place((*inside, *parse_path(path)))
+            except ValueError:
+                return self.place()
+
+        return locate
+
+    def line_finder(self, inside: FieldPath = ()) -> Lines:
+        """Return a function that gives the line of a printed path; None if there is none to show."""
+
+        def line(path: str) -> SourceLine | None:
+            try:
+                return self.document.source_line((*self.path, *inside, *parse_path(path)))
+            except ValueError:
+                return None
+
+        return line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputDocuments:
+    """The documents that could be read, in order, and the problems of the others.
+
+    templates: files that are no manifests before they are rendered; what can be read of them is read all the same,
+    unless a chart holds them. others: files of folders that cannot be read and do not look like manifests, with what is
+    wrong. excluded: how many files were left out. repeated: keys that stand twice in one mapping,
+    which a person should know of; what was read has the last one, as what kubectl sends has.
+    """
+
+    documents: tuple[InputDocument, ...]
+    files: int
+    problems: tuple[Problem, ...]
+    templates: tuple[templates.ChartTemplate, ...] = ()
+    others: tuple[Problem, ...] = ()
+    excluded: int = 0
+    repeated: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputSources:
+    """The files to read, each once, the names that do not exist, and how many files were left out.
+
+    ignored: how many of these a `.claimgateignore` leaves out. not_read: what is in the folders and is not read, as
+    it is no regular file or leads out of its folder.
+    """
+
+    sources: tuple[InputFile, ...]
+    problems: tuple[Problem, ...]
+    excluded: int
+    ignored: int = 0
+    not_read: tuple[FoundFile, ...] = ()
+
+
+def read_documents(
+    named: Sequence[str | Path], exclude: Sequence[str] = (), *, patterns: PatternsOfFolder | None = None
+) -> InputDocuments:
+    """Read files, folders and stdin (`-`); of a folder, its YAML and JSON files in order.
+
+    All of them are needed, so what a folder has and is not read is a problem.
+
+    Args:
+        named: what to read.
+        exclude: patterns of names, or of paths below what is named, with `*` for any characters.
+        patterns: finds such patterns of a named folder; those of its `.claimgateignore` if None.
+    """
+    listed = list_sources(named, exclude, patterns=patterns)
+    not_read = map(yamlfile.problem_of_file_not_read, listed.not_read)
+    read = documents_of_files(listed.sources)
+    return replace(read, problems=(*listed.problems, *not_read, *read.problems), excluded=listed.excluded)
+
+
+def documents_of_files(files: Iterable[InputFile]) -> InputDocuments:
+    """Return the documents of files."""
+    read = [documents_of_file(each, yamlfile.read_parts(each)) for each in files]
+    return InputDocuments(
+        documents=tuple(document for each in read for document in each.documents),
+        files=len(read),
+        problems=tuple(problem for each in read for problem in each.problems),
+        templates=tuple(template for each in read for template in each.templates),
+        others=tuple(other for each in read for other in each.others),
+        repeated=tuple(key for each in read for key in each.repeated),
+    )
+
+
+def list_sources(
+    named: Sequence[str | Path],
+    exclude: Sequence[str] = (),
+    include: Sequence[str] = (),
+    *,
+    listing: Listing = yamlfile.listing,
+    patterns: PatternsOfFolder | None = None,
+) -> InputSources:
+    """Return the files of the names on the command line.
+
+    Args:
+        named: what to read.
+        exclude: patterns as of `read`.
+        include: such patterns, of which a file of a folder must have one; a file that is named itself is read anyhow.
+        listing: lists the files of names.
+        patterns: as of `read_documents`.
+    """
+    problems: list[Problem] = []
+    not_read: list[FoundFile] = []
+    every = list(_expanded_sources(named, problems, not_read, listing))
+    find = patterns or ignore_patterns
+    by_folder = {str(Path(name)): find(Path(name)) for name in named if Path(name).is_dir()}
+
+    def is_wanted(source: InputFile) -> bool:
+        return not _is_excluded(source.name, exclude) and (
+            not include or source.is_named or _is_excluded(source.name, include)
+        )
+
+    def is_ignored(source: InputFile) -> bool:
+        return any(_is_ignored(source.name, folder, listed) for folder, listed in by_folder.items() if listed)
+
+    wanted = list(filter(is_wanted, every))
+    sources = tuple(each for each in wanted if not is_ignored(each))
+    unread = [each for each in not_read if is_wanted(each.file)]
+    kept = tuple(each for each in unread if not is_ignored(each.file))
+    return InputSources(
+        sources=sources,
+        problems=tuple(problems),
+        excluded=len(every) - len(sources),
+        ignored=len(wanted) - len(sources) + len(unread) - len(kept),
+        not_read=kept,
+    )
+
+
+def ignore_patterns(folder: Path) -> tuple[str, ...]:
+    """Return the patterns of a folder's `.claimgateignore`: one a line as for --exclude, `!` before exceptions.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    if not os.path.lexists(folder / IGNORE_FILE):
+        return ()
+    file = InputFile(str(folder / IGNORE_FILE), str(folder))
+    lines = (line.strip() for line in yamlfile.text(file, _MOST_PATTERNS_BYTES).splitlines())
+    return tuple(line for line in lines if line and not line.startswith("#"))
+
+
+def ignore_patterns_of_copy(folder: Path, copy: Path) -> tuple[str, ...]:
+    """Return the patterns that a copy of the working directory has for a folder; none for a folder outside.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    inside = PurePath(os.path.relpath(folder))
+    return () if inside.parts[:1] == ("..",) or inside.is_absolute() else ignore_patterns(copy / inside)
+
+
+def _is_ignored(source: str, folder: str, patterns: Sequence[str]) -> bool:
+    """Return whether the last pattern that matches a file of a folder excludes it; paths begin at the folder."""
+    if not PurePath(source).is_relative_to(folder):
+        return False
+    inside = str(PurePath(source).relative_to(folder))
+    is_ignored = False
+    for pattern in patterns:
+        if _is_excluded(inside, [pattern.removeprefix("!")]):
+            is_ignored = not pattern.startswith("!")
+    return is_ignored
+
+
+def documents_of_file(file: InputFile, read: yamlfile.FileParts, *, is_first: bool = True) -> InputDocuments:
+    """Return the documents of a file or a part of it."""
+    source = file.name
+    chart = templates.find_chart_of_template(Path(source))
+    is_template = (bool(chart) or bool(read.problems)) and templates.has_template_actions(file)
+    if is_template and chart:
+        read = yamlfile.FileParts()
+    is_other = bool(read.problems) and not is_template and not file.is_named and not _could_be_manifest(file)
+    return InputDocuments(
+        documents=tuple(_documents_of_source(source, read.documents)),
+        files=int(is_first),
+        problems=() if is_template or is_other else read.problems,
+        templates=(templates.ChartTemplate(source, chart),) if is_template else (),
+        others=read.problems if is_other else (),
+        repeated=read.repeated,
+    )
+
+
+def documents_of_text(text: str, source: str) -> InputDocuments:
+    """Return the documents of a text; `source` is the name in their places."""
+    read = yamlfile.read_parts_of_text(text, source)
+    return InputDocuments(
+        documents=tuple(_documents_of_source(source, read.documents)),
+        files=1,
+        problems=read.problems,
+        repeated=read.repeated,
+    )
+
+
+def _could_be_manifest(file: InputFile) -> bool:
+    """Return whether a file that cannot be read may be a manifest, and so must be reported."""
+    try:
+        return looks_like_manifest(read_start(file, object_store.open_file))
+    except OSError:
+        return True
+
+
+def problem_of_nothing_read(named: Sequence[str | Path], inputs: InputDocuments, expected: str) -> tuple[Problem, ...]:
+    """Return a problem if nothing at all was read."""
+    if inputs.documents or inputs.problems or inputs.templates:
+        return ()
+    is_emptied = inputs.excluded and not inputs.files
+    why = (
+        f"--include, --exclude or {IGNORE_FILE} leaves out every file"
+        if is_emptied
+        else "expected YAML, JSON or NDJSON"
+    )
+    message = f"no {expected} found; {why}"
+    return (Problem(message=message, file=" ".join(map(yamlfile.shown, named))),)
+
+
+def source_name(name: str | Path) -> str:
+    """Return the name by which a file is read that is named so: a path without what says nothing, or an address."""
+    return str(name) if "://" in str(name) else str(Path(name))
+
+
+def _expanded_sources(
+    named: Sequence[str | Path], problems: list[Problem], not_read: list[FoundFile], listing: Listing
+) -> Iterator[InputFile]:
+    """Yield files and stdin, each once, however often it was named; as a named file if it is one, too."""
+    itself = set(map(source_name, named))
+    seen = set[str]()
+    for name in named:
+        listed = listing([name])
+        problems += listed.problems
+        not_read += (each for each in listed.not_read if each.file.name not in itself)
+        for file in listed.files:
+            if file.name not in seen:
+                seen.add(file.name)
+                yield InputFile(file.name) if file.name in itself else file
+
+
+def _is_excluded(source: str, exclude: Sequence[str]) -> bool:
+    """Return whether a pattern matches the file, a folder above it, or the end of the path of either."""
+    path = PurePath(source)
+    names = [each.as_posix() for each in (path, *path.parents)]
+    return any(fnmatchcase(f"/{name}", f"*/{pattern.strip('/')}") for pattern in exclude for name in names)
+
+
+def _documents_of_source(source: str, documents: Iterable[yamlfile.Document]) -> Iterator[InputDocument]:
+    shown = yamlfile.shown(source)
+    index = 0
+    for document in documents:
+        for path, value in _document_or_items((), document.value):
+            yield InputDocument(source=shown, index=index, value=value, path=path, document=document)
+            index += 1
+
+
+def _document_or_items(path: FieldPath, value: JSON) -> Iterator[tuple[FieldPath, JSON]]:
+    """Yield the document itself, or the items of an array or a list of the API; empty documents yield nothing."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _document_or_items((*path, index), item)
+    elif is_list(value):
+        for at, item in objects_of_list(value, path):
+            yield from _document_or_items(at, item)
+    elif value is not None:
+        yield path, value

@@ -1,0 +1,166 @@
+"""Lines of log files, plain or compressed by gzip, a few megabytes at a time.
+
+A file that is cut off or damaged gives what stands before. Knows nothing of what the lines mean.
+"""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import IO, Final
+
+from webhook.errors import Problem
+from webhook.yamltext.input_files import FoundFile, InputFile, Listed, OpenFile, open_file, walk_folder
+from webhook.yamltext.yamlfile import problem_of_absent_file, shown
+
+_PART: Final = 2 << 20
+"""Bytes of lines that are given at a time."""
+LONGEST: Final = 32 << 20
+"""Bytes of a line: an event with two objects of the 1.5 MB that etcd takes, and room for what JSON adds."""
+_IN_NAMES: Final = (".log", ".json", ".ndjson")
+"""What the names of logs in a folder have in them; `.json` is in `.jsonl`, too."""
+_GZIP: Final = b"\x1f\x8b"
+_MOST_UNPACKED: Final = 200
+"""Bytes that a packed byte may give; audit logs give 10 to 40, and the format allows 1,000."""
+_UNPACKED_ANYHOW: Final = 64 << 20
+"""Bytes that any log may give, however few it is packed in."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogPart:
+    """Whole lines of a file, with the number of the first from 1; or what is wrong with the rest of it.
+
+    read_bytes: how many bytes of the file, as it is stored, were read for them.
+    """
+
+    file: str
+    lines: Sequence[bytes] = field(repr=False, default=())
+    first: int = 1
+    read_bytes: int = 0
+    problem: Problem | None = None
+
+
+def list_log_files(named: Sequence[str]) -> Listed:
+    """List the files in the named files and folders, a folder's older rotated logs first, and what does not exist.
+
+    A folder gives its files whose names have `.log`, `.json`, `.jsonl` or `.ndjson` in them, by the time when they were
+    last written, which is their order when they are rotated.
+    """
+    files: dict[str, InputFile] = {}
+    problems: list[Problem] = []
+    not_read: list[FoundFile] = []
+    for name in named:
+        path = Path(name)
+        if name != "-" and not path.exists():
+            problems.append(problem_of_absent_file(name))
+        elif name != "-" and path.is_dir():
+            walked = list(walk_folder(path, _is_log_name, enters=lambda _: False))
+            logs = [each.file for each in walked if not each.reason and each.file.path.exists()]
+            not_read += [each for each in walked if each.reason and not each.is_folder]
+            if not logs:
+                told = (
+                    f"has no logs; expected files with {' or '.join(_IN_NAMES)} in their names, or the name of a file"
+                )
+                problems.append(Problem(message=told, file=shown(name)))
+            logs.sort(key=lambda each: (each.path.stat().st_mtime, each.path.name))
+            files.update((each.name, each) for each in logs)
+        else:
+            files[name] = InputFile(name)
+    return Listed(files=tuple(files.values()), problems=tuple(problems), not_read=tuple(not_read))
+
+
+def _is_log_name(name: str) -> bool:
+    return not name.startswith(".") and any(each in name for each in _IN_NAMES)
+
+
+def read_log_parts(log: InputFile, open_file: OpenFile = open_file) -> Iterator[LogPart]:
+    """Yield the lines of a file, `-` for standard input, in parts; `open_file` opens it."""
+    first, file = 1, log.name
+    try:
+        raw: IO[bytes] = sys.stdin.buffer if file == "-" else open_file(log)
+        with raw:
+            before = 0
+            for lines in _lists_of_whole_lines(raw):
+                at = raw.tell() if raw.seekable() else 0
+                yield LogPart(shown(file), lines, first, at - before)
+                first, before = first + len(lines), at
+    except _LineTooLongError:
+        yield _part_with_problem(file, first, f"a line is longer than {LONGEST >> 20} MiB")
+    except _UnpackedTooLargeError:
+        told = f"the gzip stream unpacks to more than {_MOST_UNPACKED} times its size; what stands before was read"
+        yield _part_with_problem(file, first, told)
+    except EOFError:
+        yield _part_with_problem(file, first, "the gzip stream is cut off here; what stands before was read")
+    except (gzip.BadGzipFile, zlib.error):
+        yield _part_with_problem(file, first, "the gzip stream is damaged here; what stands before was read")
+    except OSError as error:
+        yield _part_with_problem(file, 0, f"cannot be read: {(error.strerror or 'unknown cause').lower()}")
+
+
+def _part_with_problem(file: str, line: int, message: str) -> LogPart:
+    return LogPart(shown(file), problem=Problem(message=message, file=shown(file), line=line))
+
+
+class _LineTooLongError(Exception):
+    """Is raised for a line that is longer than any event."""
+
+
+class _UnpackedTooLargeError(Exception):
+    """Is raised for a gzip stream that unpacks to more than any log does."""
+
+
+def _lists_of_whole_lines(raw: IO[bytes]) -> Iterator[list[bytes]]:
+    """Yield lists of whole lines; what was read before an error comes before the error."""
+    rest, size = list[bytes](), 0  # the pieces of a line that does not end yet
+    for block in _blocks(raw):
+        if b"\n" not in block:
+            rest.append(block)
+            size += len(block)
+        else:
+            head, *lines = block.split(b"\n")
+            rest.append(head)
+            last = lines.pop()
+            yield [b"".join(rest), *lines]
+            rest, size = [last], len(last)
+        if size > LONGEST:
+            raise _LineTooLongError
+    if size:
+        yield [b"".join(rest)]
+
+
+def _blocks(raw: IO[bytes]) -> Iterator[bytes]:
+    """Yield the bytes of a file, unpacked where they are packed by gzip.
+
+    Raises:
+        _UnpackedTooLargeError: there are far more than packed ones.
+    """
+    begun = raw.peek(2)[:2] if hasattr(raw, "peek") else b""
+    if begun != _GZIP:
+        yield from iter(partial(raw.read, _PART), b"")
+        return
+    packed = _CountedBytes(raw)
+    stream = gzip.GzipFile(fileobj=packed)  # type: ignore[call-overload]
+    unpacked = 0
+    for block in iter(partial(stream.read1, _PART), b""):
+        unpacked += len(block)
+        if unpacked > _UNPACKED_ANYHOW + _MOST_UNPACKED * packed.size:
+            raise _UnpackedTooLargeError
+        yield block
+
+
+@dataclass(slots=True)
+class _CountedBytes:
+    """A stream that counts what is read of it."""
+
+    stream: IO[bytes]
+    size: int = 0
+
+    def read(self, size: int = -1) -> bytes:
+        data = self.stream.read(size)
+        self.size += len(data)
+        return data

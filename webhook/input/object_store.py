@@ -1,0 +1,111 @@
+"""Lists and opens files of object stores and all other places that fsspec knows, such as `s3://bucket/folder`.
+
+A name without `://` is a file or folder of this machine. fsspec is imported only where an address is used; which
+package it needs for a store, it says itself.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from io import BufferedReader
+from pathlib import Path
+from typing import IO, Any, Final
+
+from webhook.errors import Problem
+from webhook.yamltext import input_files, yamlfile
+from webhook.yamltext.input_files import FoundFile, InputFile, Listed
+
+_BLOCK: Final = 1 << 20
+_LOGS: Final = (".log", ".json", ".ndjson")
+
+
+def is_url(name: str | Path) -> bool:
+    """Return whether a name is an address, and not a path of this machine."""
+    return "://" in str(name)
+
+
+def list_manifest_files(places: Iterable[str | Path]) -> Listed:
+    """List the YAML and JSON files of places, in the order of their names; local places as `yamlfile.listing`."""
+    return _list_files(places, yamlfile.listing, yamlfile.is_manifest_name)
+
+
+def list_log_files_of_places(places: Iterable[str], local: Callable[[Sequence[str]], Listed]) -> Listed:
+    """List the logs of places, in the order of their names; `local` lists those of this machine."""
+    return _list_files(places, local, lambda name: any(each in name for each in _LOGS))
+
+
+def open_file(file: InputFile) -> IO[bytes]:
+    """Open a file for reading.
+
+    Raises:
+        OSError: it cannot be opened, for a reason that `strerror` says.
+    """
+    if not is_url(file.name):
+        return input_files.open_file(file)
+    import fsspec
+
+    try:
+        opened = fsspec.open(file.name, "rb").open()
+    except Exception as error:  # noqa: BLE001 - each store raises errors of its own
+        raise OSError(errno.EIO, _describe_store_error(error)) from None
+    return BufferedReader(opened, _BLOCK)  # files of stores cannot be looked into without reading them
+
+
+def _list_files(
+    places: Iterable[str | Path], local: Callable[[Sequence[str]], Listed], is_wanted: Callable[[str], bool]
+) -> Listed:
+    files: dict[str, InputFile] = {}
+    problems: list[Problem] = []
+    not_read: list[FoundFile] = []
+    for place in map(str, places):
+        if is_url(place):
+            import fsspec as _  # noqa: F401 - so that a missing extra is told as one
+
+            try:
+                files.update(
+                    (each, InputFile(each, _root(place, each))) for each in _files_of_address(place, is_wanted)
+                )
+            except Exception as error:  # noqa: BLE001 - each store raises errors of its own
+                is_absent = isinstance(error, FileNotFoundError)
+                problems.append(
+                    Problem(
+                        message=f"{'' if is_absent else 'cannot be read: '}{_describe_store_error(error)}", file=place
+                    )
+                )
+        else:
+            listed = local([place])
+            files.update((each.name, each) for each in listed.files)
+            problems += listed.problems
+            not_read += listed.not_read
+    return Listed(files=tuple(files.values()), problems=tuple(problems), not_read=tuple(not_read))
+
+
+def _root(address: str, file: str) -> str:
+    """Return the address that a file was found below; "" where somebody named the file itself."""
+    return "" if file == address else address
+
+
+def _files_of_address(address: str, is_wanted: Callable[[str], bool]) -> Iterator[str]:
+    """Yield the address itself if it is a file; else the addresses of the wanted files below it that are not hidden."""
+    from fsspec.core import url_to_fs
+
+    store, top = url_to_fs(address)
+    about: Mapping[str, Any] = store.info(top)
+    if about["type"] != "directory":
+        yield address
+        return
+    named, marks, outer = address.partition("::")  # a chain such as zip://folder::s3://bucket/archive.zip
+    for path in sorted(store.find(top)):
+        inside = path.removeprefix(top).strip("/")
+        parts = inside.split("/")
+        if is_wanted(parts[-1]) and not any(part.startswith(".") for part in parts):
+            yield f"{named.rstrip('/')}/{inside}{marks}{outer}"
+
+
+def _describe_store_error(error: Exception) -> str:
+    """Return why an address cannot be read, without Python's names."""
+    if isinstance(error, FileNotFoundError):
+        return "no such file or folder"
+    text = " ".join(str(error).split()) or "unknown cause"
+    return f"{text[:1].lower()}{text[1:]}"

@@ -1,0 +1,1 @@
+"""Log lines, as JSON or text, and the thread that writes them."""

@@ -1,0 +1,142 @@
+"""The fields of `claimgate.yaml`, their types and what each means; the JSON schema is made of them.
+
+Knows neither files nor policies: that a rule exists is found out where policies are known (configured_rules.py).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from webhook.apimachinery import releases
+from webhook.manifests.models import LabelSelector
+from webhook.rules.actions import Level
+
+Severity: TypeAlias = Literal["critical", "high", "medium", "low", "info"]
+FailOn: TypeAlias = Literal["deny", "warn", "never"]
+
+
+def _check_release(text: str) -> str:
+    if releases.parse_release(text) is None:
+        raise ValueError("is not a release: write one such as `0.18`, in quotes")
+    return text
+
+
+Release: TypeAlias = Annotated[str, AfterValidator(_check_release)]
+Rule: TypeAlias = Annotated[
+    str, Field(min_length=1, description="The id of a rule, such as pod-resources/whole-number.")
+]
+
+
+class CamelCaseModel(BaseModel):
+    """Fields in camel case, as Kubernetes has them, and no others."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel, populate_by_name=True)
+
+
+class RuleLevels(CamelCaseModel):
+    """What groups and rules do, above their records, bindings and params; a rule wins over its group."""
+
+    groups: dict[str, Level] = Field(default={}, description="Names of groups of rules, with a level each.")
+    rules: dict[str, Level] = Field(default={}, description="Ids of rules, with a level each.")
+
+
+class ReleaseSettings(CamelCaseModel):
+    """Which releases the cluster runs, where its objects do not say it."""
+
+    kueue: Release | None = Field(default=None, description="The release of Kueue, such as 0.18.")
+    trainer: Release | None = Field(default=None, description="The release of Kubeflow Trainer, such as 2.4.")
+
+
+class IgnoredObjects(CamelCaseModel):
+    """What no policy is asked about."""
+
+    namespaces: tuple[str, ...] = Field(default=(), description="Names of namespaces; `*` stands for any characters.")
+    namespace_selector: LabelSelector | None = Field(default=None, description="Labels of namespaces.")
+    object_selector: LabelSelector | None = Field(default=None, description="Labels of objects.")
+
+
+class ExceptionRecord(CamelCaseModel):
+    """Who answers for an exception, why there is one, and until when."""
+
+    rules: tuple[Rule, ...] = Field(min_length=1, description="Ids of rules that may be broken.")
+    owner: str = Field(min_length=1, description="Who answers for it: a team or an address.")
+    reason: str = Field(min_length=1, description="Why the rule may be broken.")
+    expires: dt.date = Field(description="The last day on which it holds, in UTC.")
+
+    @property
+    def description(self) -> str:
+        """Describe the exception as `excepted until 2027-01-31 by the ml team: the reason`."""
+        return f"excepted until {self.expires} by {self.owner}: {self.reason}"
+
+
+class RuleException(ExceptionRecord):
+    """An exception: objects that may break rules. What it does not name, it does not ask for."""
+
+    kinds: tuple[str, ...] = Field(
+        default=(),
+        description="Kinds of objects, such as PyTorchJob; with their group where several groups have such a kind, as "
+        "Job.batch and Job.batch.volcano.sh, and Service.core for a kind of the core group.",
+    )
+    namespaces: tuple[str, ...] = Field(default=(), description="Their namespaces; `*` stands for any characters.")
+    names: tuple[str, ...] = Field(default=(), description="Their names; `*` stands for any characters.")
+
+
+class ReportSettings(CamelCaseModel):
+    """What reports show, and when a verb ends with code 1."""
+
+    fail_on: FailOn = Field(default="warn", description="The least finding that ends a verb with code 1.")
+    min_severity: Severity | None = Field(default=None, description="The least severity that is reported.")
+    skip: tuple[Rule, ...] = Field(default=(), description="Ids of rules that are not reported.")
+    baseline: str = Field(default="", description="A file of findings that are known; others alone are reported.")
+
+
+class FileConfiguration(CamelCaseModel):
+    """The whole file. Names of folders are relative to the file."""
+
+    shipped: bool = Field(default=True, description="Whether the shipped policies hold.")
+    policies: tuple[str, ...] = Field(default=(), description="Folders and files of policies beside them.")
+    context: tuple[str, ...] = Field(default=(), description="Folders and files of objects that the cluster holds.")
+    context_is_whole: bool = Field(default=False, description="Whether these are all that the cluster holds.")
+    workloads: tuple[str, ...] = Field(default=(), description="Files with rows of the workload table.")
+    kubernetes_version: Release | None = Field(default=None, description="The release of the API server.")
+    levels: RuleLevels = Field(default=RuleLevels(), description="What groups and rules do.")
+    params: dict[str, dict[str, str]] = Field(
+        default={}, description="By the name of a ConfigMap that is a param: keys of its data that count above it."
+    )
+    releases: ReleaseSettings = Field(default=ReleaseSettings(), description="Releases of what runs in the cluster.")
+    ignore: IgnoredObjects = Field(default=IgnoredObjects(), description="What no policy is asked about.")
+    exceptions: tuple[RuleException, ...] = Field(default=(), description="Objects that may break rules.")
+    ignore_annotations: tuple[str, ...] = Field(
+        default=(),
+        description="Namespaces whose objects may except themselves with the annotation claimgate.dev/ignore; `*` "
+        "stands for any characters.",
+    )
+    report: ReportSettings = Field(default=ReportSettings(), description="What audit and replay report.")
+
+
+EMPTY = FileConfiguration()
+
+
+def lowering_settings(value: FileConfiguration) -> tuple[str, ...]:
+    """Return the names of the settings of a file that may take findings away without a trace in the findings."""
+    levels = (*value.levels.groups.values(), *value.levels.rules.values())
+    used = {
+        "levels": any(level != "deny" for level in levels),
+        "params": bool(value.params),
+        "shipped": not value.shipped,
+        "failOn": value.report.fail_on != EMPTY.report.fail_on,
+    }
+    return tuple(name for name, is_used in used.items() if is_used)
+
+
+def configuration_schema() -> dict[str, Any]:
+    """Return the JSON schema (draft 2020-12) of the file."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "claimgate.yaml",
+        **{key: value for key, value in FileConfiguration.model_json_schema().items() if key != "title"},
+    }

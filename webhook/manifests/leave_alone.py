@@ -1,0 +1,132 @@
+"""Which objects a configuration leaves alone, and which of them may break a rule. Knows names and labels only."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Final
+
+from pydantic import ValidationError
+
+from webhook.apimachinery.attributes import JSON, NAME_LABEL, parse_group_kind
+from webhook.deadline import Deadline
+from webhook.errors import BudgetExceeded, InputError, UnreadPartError
+from webhook.manifests.configuration_model import ExceptionRecord, FileConfiguration, IgnoredObjects, RuleException
+from webhook.manifests.label_selectors import Labels, compile_selector, labels_of
+from webhook.text.model_errors import describe_model_error
+from webhook.yamltext import yamlfile
+from webhook.yamltext.unread import refuse_unread_part
+
+ANNOTATION: Final = "claimgate.dev/ignore"
+MOST_CHARACTERS: Final = 1_000
+"""Of the annotation: a dozen exceptions, and YAML that the event loop reads in some milliseconds whatever it is."""
+_CHARACTER_S: Final = 1e-5
+
+
+def is_ignored(
+    ignore: IgnoredObjects, namespace: str, obj: JSON, namespace_labels: Callable[[], Labels | None]
+) -> bool:
+    """Return whether no policy is asked about an object; the labels of its namespace are asked for where they count.
+
+    Where these are not known, which is None, the object is ignored by the name of its namespace alone: `NotIn` would
+    take labels that nobody knows for labels that are not there.
+    """
+    if namespace and any(fnmatchcase(namespace, pattern) for pattern in ignore.namespaces):
+        return True
+    if ignore.object_selector is not None and compile_selector(ignore.object_selector).matches(labels_of(obj)):
+        return True
+    if ignore.namespace_selector is None or not namespace:
+        return False
+    selector, labels = compile_selector(ignore.namespace_selector), namespace_labels()
+    if labels is None:
+        return selector.keys <= {NAME_LABEL} and selector.matches({NAME_LABEL: namespace})
+    return selector.matches(labels)
+
+
+def current_day() -> dt.date:
+    """Return the day in UTC."""
+    return dt.datetime.now(dt.UTC).date()
+
+
+class ObjectExceptions:
+    """What an object may break on a day: exceptions of the configuration, and those of its own annotation."""
+
+    def __init__(
+        self,
+        configuration: FileConfiguration,
+        kind: tuple[str, str],
+        namespace: str,
+        name: str,
+        obj: JSON,
+        *,
+        deadline: Deadline,
+    ) -> None:
+        named = [each for each in configuration.exceptions if _is_about_object(each, kind, namespace, name)]
+        own, self.mistake = _exceptions_of_annotation(configuration, namespace, obj, deadline)
+        self._valid: Sequence[ExceptionRecord] = [each for each in (*named, *own) if current_day() <= each.expires]
+
+    def exception_for_rule(self, rule: str) -> ExceptionRecord | None:
+        """Return the exception for a rule."""
+        return next((each for each in self._valid if rule in each.rules), None)
+
+    def __bool__(self) -> bool:
+        return bool(self._valid) or bool(self.mistake)
+
+
+def _is_about_object(exception: RuleException, kind: tuple[str, str], namespace: str, name: str) -> bool:
+    return (
+        (not exception.kinds or any(_names_kind(text, kind) for text in exception.kinds))
+        and _matches_any_pattern(exception.namespaces, namespace)
+        and _matches_any_pattern(exception.names, name)
+    )
+
+
+def _names_kind(text: str, kind: tuple[str, str]) -> bool:
+    """Return whether `Job.batch`, or a kind of whatever group it is, names a group and kind."""
+    return text == kind[1] or ("." in text and parse_group_kind(text) == kind)
+
+
+def _matches_any_pattern(patterns: Iterable[str], name: str) -> bool:
+    listed = tuple(patterns)
+    return not listed or any(fnmatchcase(name, pattern) for pattern in listed)
+
+
+def _exceptions_of_annotation(
+    configuration: FileConfiguration, namespace: str, obj: JSON, deadline: Deadline
+) -> tuple[Sequence[ExceptionRecord], str]:
+    """Return the exceptions of an object's annotation where its namespace may have one, or what is wrong with them."""
+    text = _exception_annotation(obj)
+    if not text:
+        return (), ""
+    if not configuration.ignore_annotations or not _matches_any_pattern(configuration.ignore_annotations, namespace):
+        return (), "has no effect because the configuration does not allow it here (ignoreAnnotations)"
+    if len(text) > MOST_CHARACTERS:
+        why = f"it has {len(text)} characters, and at most {MOST_CHARACTERS} are read"
+        return (), f"has no effect because {why}: shorten it"
+    try:
+        deadline.require_time_for_call(len(text) * _CHARACTER_S)
+        (document,) = yamlfile.load(text)
+        value = document.value if isinstance(document.value, list) else [document.value]
+        return [ExceptionRecord.model_validate_json(json.dumps(each, default=refuse_unread_part)) for each in value], ""
+    except BudgetExceeded:
+        return (), "has no effect because there was no time to read it"
+    except (InputError, ValueError, UnreadPartError) as error:
+        wanted = "write rules, owner, reason and expires, such as "
+        example = "{rules: [pod-resources/whole-number], owner: ml-team, reason: migration, expires: 2027-01-31}"
+        return (), f"cannot be read ({_reason_of_error(error)}): {wanted}{example}"
+
+
+def _reason_of_error(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        mistake: Mapping[str, JSON] = error.errors()[0]
+        return f"{'.'.join(map(str, mistake['loc']))} {describe_model_error(mistake)}".strip()
+    return str(error).split("\n", 1)[0]
+
+
+def _exception_annotation(obj: JSON) -> str:
+    metadata = obj.get("metadata") if isinstance(obj, dict) else None
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    text = annotations.get(ANNOTATION) if isinstance(annotations, dict) else None
+    return text if isinstance(text, str) else ""

@@ -1,0 +1,153 @@
+"""What a rule can do, and who decides it: the one list (`EFFECTS`) and the one order.
+
+Who decides, the later before the earlier:
+
+1. The catalogue: the level of the rule's record.
+2. The binding: its validationActions are the most that any rule of its policy does. Under [Warn] nothing denies.
+3. The params: `data.deny`, `data.warn`, `data.audit`, `data.advice` and `data.off` of a ConfigMap list ids of rules,
+   separated by spaces, commas or line ends. A rule that several lists name is treated by the strictest.
+
+4. The configuration file: `levels` of groups and rules, of which a rule wins over its group.
+
+So params and the configuration choose what a rule does, and never more than the binding allows. A configuration sets
+keys of params, too (`params`, `releases`): then its lists of rules stand in the place of those of the ConfigMap.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from sys import getsizeof
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
+
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath
+from webhook.deadline import Deadline
+from webhook.rules.decisions import ValidationAction
+from webhook.text.caches import TwoGenerationCache
+
+Action: TypeAlias = Literal["Deny", "Warn", "Audit", "Advice", "Off"]
+"""What is done about a problem, as expressions see it."""
+Level: TypeAlias = Literal["deny", "warn", "audit", "advice", "off"]
+"""The same as records and params write it."""
+Chosen: TypeAlias = Mapping[str, Action]
+"""What somebody decided about some rules, by their ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class LevelEffect:
+    """What a level does: the action that expressions see, and in words what follows at admission and in reports."""
+
+    action: Action
+    at_admission: str
+    in_reports: str
+
+
+EFFECTS: Final[Mapping[Level, LevelEffect]] = MappingProxyType(
+    {
+        "deny": LevelEffect(
+            "Deny", "what the binding's `validationActions` say: with `Deny` the request is denied", "a failure"
+        ),
+        "warn": LevelEffect("Warn", "a warning; the request passes", "a warning"),
+        "audit": LevelEffect(
+            "Audit", "an audit annotation, as with `validationActions: [Audit]`; the user sees nothing", "a warning"
+        ),
+        "advice": LevelEffect(
+            "Advice",
+            "nothing",
+            "with `--advice` of replay, audit and test: a line that begins with `advice`; exit codes ignore it",
+        ),
+        "off": LevelEffect("Off", "nothing", "nothing"),
+    }
+)
+"""Every level, the strictest first."""
+LEVELS: Final[tuple[Level, ...]] = tuple(EFFECTS)
+REPORTED: Final[tuple[Action, ...]] = ("Deny", "Warn", "Audit", "Advice")
+"""The actions that make a decision, the strictest first."""
+
+_OTHER: Final = {"ignore": 'write `"off"`', "false": 'write `"off"` in quotes, because YAML reads off as false'}
+"""Lists of no action that somebody may write, and what to do: `ignore` is what `off` was called before."""
+_SEPARATOR: Final = re.compile(r"[\s,]+")
+_NONE: Final[Chosen] = MappingProxyType({})
+_CHARACTER_S: Final = 2e-7
+"""To cut a character of a list into ids; a ConfigMap may have a megabyte of them."""
+_ID_BYTES: Final = 150
+_KEPT: Final[TwoGenerationCache[tuple[str, ...], Chosen | None]] = TwoGenerationCache(2 << 20)
+
+
+def actions_of_param(param: JSON, deadline: Deadline) -> Chosen:
+    """Return the rules that a param names, with what is done about each.
+
+    Raises:
+        Exception: the deadline's, where there is no time to read them.
+    """
+    data = _data_of_param(param)
+    lists = tuple(str(data.get(level) or "") for level in reversed(LEVELS))
+    if not any(lists):
+        return _NONE
+    named = _KEPT.get(lists, None)
+    if named is None:
+        deadline.require_time_for_call(sum(map(len, lists)) * _CHARACTER_S)
+        named = _actions_of_lists(lists)
+        _KEPT.put(lists, named, sum(map(getsizeof, lists)) + _ID_BYTES * len(named))
+    return named
+
+
+def _data_of_param(param: JSON) -> Mapping[str, JSON]:
+    data = param.get("data") if isinstance(param, dict) else None
+    return data if isinstance(data, dict) else {}
+
+
+def _actions_of_lists(lists: tuple[str, ...]) -> Chosen:
+    actions: dict[str, Action] = {}
+    for text, level in zip(lists, reversed(LEVELS), strict=True):  # the strictest last
+        actions.update(dict.fromkeys(_rule_ids_in_text(text), EFFECTS[level].action))
+    return actions
+
+
+def _rule_ids_in_text(text: str) -> Iterator[str]:
+    return filter(None, _SEPARATOR.split(text))
+
+
+def action_for_problem(rule: str, level: Level, *deciders: Chosen) -> Action:
+    """Return what is done about a problem of a rule: its level, unless a decider names the rule; the last one that
+    does.
+    """
+    for decided in reversed(deciders):
+        if rule in decided:
+            return decided[rule]
+    return EFFECTS[level].action
+
+
+def actions_within_binding(decided: Action, allowed: tuple[ValidationAction, ...]) -> tuple[ValidationAction, ...]:
+    """Return what a binding with these actions does about problems for which an action was decided."""
+    if decided == "Deny":
+        return allowed
+    if decided == "Warn":
+        return actions_without_denial(allowed)
+    return (ValidationAction.AUDIT,) if decided == "Audit" else (ValidationAction.ADVICE,)
+
+
+def actions_without_denial(allowed: tuple[ValidationAction, ...]) -> tuple[ValidationAction, ...]:
+    """Return the actions of a binding with each denial replaced by a warning."""
+    return tuple(dict.fromkeys(ValidationAction.WARN if each is ValidationAction.DENY else each for each in allowed))
+
+
+def mistakes_in_param(param: JSON, known: Collection[str]) -> Iterator[tuple[FieldPath, str]]:
+    """Yield the mistakes in the lists of a param with their fields: unknown rules, and lists of no action."""
+    data = _data_of_param(param)
+    yield from (
+        (("data", name), f"unknown list of rules `{name}`: {fix}") for name, fix in _OTHER.items() if name in data
+    )
+    for level in LEVELS:
+        for rule in dict.fromkeys(_rule_ids_in_text(str(data.get(level) or ""))):
+            if rule not in known:
+                yield ("data", level), f"unknown rule `{rule}`: {_hint_for_unknown_rule(rule, sorted(known))}"
+
+
+def _hint_for_unknown_rule(rule: str, known: Sequence[str]) -> str:
+    close = get_close_matches(rule, known, n=1)
+    return f"did you mean `{close[0]}`?" if close else "`claimgate policies rules` prints all of them"

@@ -1,0 +1,61 @@
+"""The catalogue of rules: what each problem code means, who refuses it, and what a site is told of it.
+
+A rule of checks is a record beside the function that finds what breaks it (rule.py), and the row of a package in
+webhook/facts/packages.py names the modules with its rules; policies that are CEL alone declare the rules of their
+validations in `rules.yaml` (policy_rules.py). Rules stand in the order of their modules, the most important first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from types import ModuleType
+from typing import TypeAlias
+
+from webhook.errors import InputError, Problem
+from webhook.rules.rule import Rule
+
+Catalogue: TypeAlias = Mapping[str, Rule]
+"""Rules by their ids, the most important first."""
+
+
+def rules_of_modules(*modules: ModuleType) -> tuple[Rule, ...]:
+    """Return the rules that some modules define, or import from a module beside them, in the order of the modules."""
+    records = (value for module in modules for value in vars(module).values() if isinstance(value, Rule))
+    return tuple({id(rule): rule for rule in records}.values())
+
+
+class LazyCatalogue(Mapping[str, Rule]):
+    """A catalogue of some groups that is read when somebody looks for a rule: it has rules, so it is never empty."""
+
+    def __init__(self, read: Callable[[], Catalogue]) -> None:
+        self._read = read
+
+    @cached_property
+    def _rules(self) -> Catalogue:
+        return self._read()
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getitem__(self, rule: str) -> Rule:
+        return self._rules[rule]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rules)
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+
+def catalogue_of_rules(rules: Iterable[Rule]) -> Catalogue:
+    """Return rules by their ids; two with one id are refused.
+
+    Raises:
+        InputError: an id that several rules have.
+    """
+    by_id: dict[str, Rule] = {}
+    twice = [rule.id for rule in rules if by_id.setdefault(rule.id, rule) is not rule]
+    if twice:
+        raise InputError(*(Problem(message=f"rule `{rule}` is declared twice: remove one") for rule in twice))
+    return by_id

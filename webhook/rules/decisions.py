@@ -1,0 +1,217 @@
+"""The explanation why a policy reported an object or did not, which `claimgate replay --explain` prints.
+
+Told by the evaluation itself (evaluation/trace.py), so that it cannot differ from what was decided. Evaluates nothing.
+
+Decisions and verdicts, in the API server's closed vocabularies.
+
+A Decision is what one policy said; a Verdict is what is enforced. Audit reads decisions, the server reads the verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, Literal, TypeAlias
+
+from webhook.apimachinery.attributes import JSON
+from webhook.rules.problem import MissingObject, Problem
+
+Outcome: TypeAlias = Literal[
+    "not registered",
+    "not matched",
+    "not bound",
+    "no param",
+    "condition is false",
+    "condition failed",
+    "no problem",
+    "unchanged",
+    "changed",
+    "not evaluated",
+    "advised",
+    "audited",
+    "warned",
+    "denied",
+    "error",
+]
+"""How the evaluation of a policy ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """The explanation for one policy, with one binding and parameter, for one object or pod template.
+
+    Args:
+        policy: its name.
+        kind: which kind of policy it is.
+        binding: "" where it came to no binding.
+        param: `namespace/name`, "" for none.
+        place: the path of the pod template, "" for the object itself.
+        outcome: how it ended.
+        reason: what of the policy or the request led to it: the part that did not match, the condition, the rules.
+        elapsed_s: how long it was evaluated. What several policies need is computed for the first that asks.
+        cost: what its expressions cost, in the units of the API server's cost model.
+    """
+
+    policy: str
+    kind: Literal["validating", "mutating"]
+    binding: str = ""
+    param: str = ""
+    place: str = ""
+    outcome: Outcome
+    reason: str = ""
+    elapsed_s: float = 0.0
+    cost: int = 0
+
+    @property
+    def is_not_registered(self) -> bool:
+        """Return whether the policy does not apply to such requests at all."""
+        return self.outcome == "not registered"
+
+
+class ValidationAction(StrEnum):
+    """The action for a failed validation, as in a binding (admissionregistration/v1).
+
+    `ADVICE` is this project's own and no binding's: of rules whose level it is, shown on request alone.
+    """
+
+    DENY = "Deny"
+    WARN = "Warn"
+    AUDIT = "Audit"
+    ADVICE = "Advice"
+
+
+SEVERITIES: Final = ("critical", "high", "medium", "low", "info")
+"""The severities of policies, the worst first; "" stands for none."""
+
+
+def severity_rank(severity: str) -> int:
+    """Return the position of a severity in SEVERITIES; unknown ones come last."""
+    return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
+
+
+REASON_CODES: Mapping[str, int] = {
+    # k8s.io/apiserver pkg/admission/plugin/policy/validating/plugin.go, reasonToCode; BadRequest is this project's own
+    "Unauthorized": 401,
+    "Forbidden": 403,
+    "Invalid": 422,
+    "RequestEntityTooLarge": 413,
+    "BadRequest": 400,
+}
+
+
+@dataclass(slots=True, kw_only=True)  # not frozen, which makes it twice as slow to make
+class Decision:
+    """The result of one validation of one policy, with one binding and param, for one object or template.
+
+    Nobody changes one.
+
+    `rule` is the stable id of what was broken: `group/rule` of a problem, and of a validation that rules.yaml names;
+    otherwise the policy's name. `problems` are all that the validation is about, with paths from the root of the
+    object; `missing` is what was needed and not there.
+
+    `evaluation` is what the expression did: admit, deny, error, or unknown (it admits, but an object it needed was not
+    found; `message` names it). `action` is what that means under failurePolicy. `actions` are the binding's. `param` is
+    `namespace/name` or "". `index` is the validation's or mutation's, None for the policy as a whole. `path` is the
+    field path that the message is about: the template's path joined with the path the message starts with; "" is the
+    object itself. `message` is the policy's text, re-rooted to the object, without any prefix. `audit_annotations` are
+    what the policy's auditAnnotations publish, without the policy's name; they stand in a decision of their own.
+    `is_told`: users are warned of it though the failurePolicy lets it pass, because an API server could have evaluated
+    what could not be evaluated here. `exception` says why a failure is let pass that a site has excepted, "" otherwise.
+    """
+
+    policy: str
+    rule: str = ""
+    binding: str
+    param: str = ""
+    index: int | None = None
+    path: str = ""
+    action: Literal["admit", "deny"]
+    evaluation: Literal["admit", "deny", "error", "unknown"]
+    actions: tuple[ValidationAction, ...] = ()
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    elapsed_s: float = 0.0
+    kind: Literal["validating", "mutating"] = "validating"
+    severity: str = ""
+    category: str = ""
+    audit_annotations: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    missing: tuple[MissingObject, ...] = ()
+    is_told: bool = False
+    exception: str = ""
+
+    @property
+    def is_enforced(self) -> bool:
+        """Return whether the decision may deny; a binding that only warns or audits does not change the verdict."""
+        return self.kind == "mutating" or ValidationAction.DENY in self.actions
+
+    @property
+    def is_advice(self) -> bool:
+        """Return whether the decision is shown on request only."""
+        return self.actions == (ValidationAction.ADVICE,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DenialCause:
+    """One of the problems for which a request is denied (metav1.StatusCause). `reason` is the id of the rule."""
+
+    field: str
+    message: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DenialDetails:
+    """The object of a denial, and every problem in its message (metav1.StatusDetails)."""
+
+    group: str
+    kind: str
+    name: str
+    causes: tuple[DenialCause, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DenialStatus:
+    """The metav1.Status of a denial: code and reason are always explicit and agree."""
+
+    code: int
+    reason: str
+    message: str
+    details: DenialDetails | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationFault:
+    """An unexpected error while a policy was evaluated: its type and place, never its text.
+
+    `checks` is the group of checks in which it happened, "" for none of them.
+    """
+
+    policy: str
+    checks: str
+    error: str
+    traceback: tuple[str, ...]
+
+
+@dataclass(slots=True, kw_only=True)  # not frozen, which makes it twice as slow to make
+class Verdict:
+    """The enforced result of a review. Nobody changes it.
+
+    `patch` is a minimal RFC 6902 list against the object as sent, or () for no change.
+    `faults` are those of our own because of which a policy could not be asked. `explanations` are those that somebody
+    asked for. `further` are the decisions besides a denial in the mutating phase: what the validating phase would have
+    said of the object with those mutations that could be made. They decide nothing.
+    """
+
+    allowed: bool
+    decisions: tuple[Decision, ...] = ()
+    status: DenialStatus | None = None
+    warnings: tuple[str, ...] = ()
+    audit_annotations: Mapping[str, str] = field(default_factory=dict)
+    patch: tuple[Mapping[str, JSON], ...] = ()
+    patched_object: JSON = None
+    faults: tuple[EvaluationFault, ...] = ()
+    explanations: tuple[Explanation, ...] = ()
+    further: tuple[Decision, ...] = ()

@@ -1,0 +1,224 @@
+"""A rule: one record of what it says and where it comes from, beside the function that finds objects that break it.
+
+    VOLCANO_JOB = Group("volcano-job", refused_by="Volcano's webhook", source="volcano-sh/volcano …", fails="create")
+    TASK_REQUIRED = VOLCANO_JOB.rule("volcano-job/task-required", title="A Job has a task.", why="…")
+
+    def validate_tasks(job: Job) -> Iterator[Problem]:
+        if not job.tasks:
+            yield TASK_REQUIRED.problem(("spec", "tasks"), "must have a task", "add a task")
+
+The id is written in full, so that a search for the id in a message finds the record, and the record its one function.
+Users name ids in params and reports: an id is stable. Nothing is registered here: catalogue.py collects the records.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from webhook import errors
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath, path_as_text
+from webhook.rules.actions import LEVELS, Level
+from webhook.rules.decisions import SEVERITIES
+from webhook.rules.moments import MOMENTS, Moment
+from webhook.rules.problem import MissingObject, Problem
+
+NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+"""The name of a group, and the name of a rule within its group."""
+TEXTS: Final = ("title", "why", "refused_by", "source", "function")
+_REQUIRED: Final = ("title", "why", "source")
+_CHOICES: Final = {"level": LEVELS, "severity": SEVERITIES, "fails": tuple(MOMENTS)}
+_ID: Final = re.compile(rf"{NAME.pattern}/{NAME.pattern}")
+_REPORT: Final = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull)/([0-9]+)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One rule.
+
+    Args:
+        id: `group/rule`, as users see it.
+        title: the rule in one sentence, for lists.
+        why: what happens to an object that breaks it, in one or two sentences.
+        refused_by: what would refuse such an object, or fail on it, without this webhook; "" for a rule of ours.
+        source: where the rule comes from: repository, version and file, or a page.
+        function: the function in that file; "" where the source says enough.
+        level: what is done about it unless a site says otherwise (actions.py); the bindings of a CEL policy decide for
+            its rules.
+        severity: how severe it is to break it; "" where the policy says so for all its rules.
+        fails: when an object that breaks it goes wrong without this webhook.
+        refused_on_updates: the file upstream, and the function, with which the webhook of its API or the API server
+            refuses updates that leave it broken; "" where they take them. What a CustomResourceDefinition refuses is
+            taken where the field did not change (CRDValidationRatcheting), unless a rule compares it with oldSelf.
+        updates_of: kinds of which that function reads updates; () means all that the rule is about.
+        yields_to: ids of rules that say the same better where they speak of the same field and do as much about it.
+        issues: issues and pull requests on GitHub of people who met the problem, as links.
+    """
+
+    id: str
+    title: str
+    why: str
+    refused_by: str = ""
+    source: str
+    function: str = ""
+    level: Level = "deny"
+    severity: str = ""
+    fails: Moment = ""
+    refused_on_updates: str = ""
+    updates_of: tuple[str, ...] = ()
+    issues: tuple[str, ...] = ()
+    yields_to: tuple[str, ...] = ()
+
+    def refuses_updates_of(self, kind: str) -> bool:
+        """Return whether somebody else refuses updates of a kind that leave the rule broken."""
+        return bool(self.refused_on_updates) and kind in (self.updates_of or (kind,))
+
+    @property
+    def group(self) -> str:
+        """Return the group of checks, or of policies."""
+        return self.id.partition("/")[0]
+
+    @property
+    def issue_links_by_name(self) -> Mapping[str, str]:
+        """Return links to issues and pull requests by their short names, `owner/repository#number`; the source may be
+        one.
+        """
+        return github_issue_links((self.source, *self.issues))
+
+    def problem(
+        self,
+        path: FieldPath | str,
+        message: str = "",
+        fix: str = "",
+        found: JSON = None,
+        *,
+        shown: str = "",
+        missing: tuple[MissingObject, ...] = (),
+        for_administrators: bool = False,
+    ) -> Problem:
+        """Return the problem of a field that breaks the rule, at a path, rendered already or not; `shown` replaces the
+        value.
+
+        `for_administrators`: nobody else can do what the fix says.
+        """
+        where = path if isinstance(path, str) else path_as_text(path)
+        value = shown or ("" if found is None else '`""`' if found == "" else f"`{found}`")
+        return Problem(
+            code=self.id,
+            path=where,
+            message=message,
+            fix=fix,
+            found=value,
+            missing=missing,
+            is_for_administrators=for_administrators,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RuleGroup:
+    """A group of rules, and what those of its rules have in common that do not say otherwise; args as of a Rule."""
+
+    name: str
+    refused_by: str = ""
+    source: str = ""
+    level: Level = "deny"
+    fails: Moment = ""
+    refused_on_updates: str = ""
+    updates_of: tuple[str, ...] = ()
+
+    def rule(
+        self,
+        rule_id: str,
+        *,
+        title: str,
+        why: str,
+        refused_by: str | None = None,
+        source: str = "",
+        function: str = "",
+        level: Level | None = None,
+        severity: str = "",
+        fails: Moment | None = None,
+        refused_on_updates: str | None = None,
+        issues: tuple[str, ...] = (),
+        yields_to: tuple[str, ...] = (),
+    ) -> Rule:
+        """Return a rule of the group; one that never denies is of medium severity unless it says otherwise.
+
+        Unless the rule says otherwise, the group's function refuses updates, too, where the rule has the group's
+        `refused_by`.
+
+        Raises:
+            InputError: every mistake in it.
+        """
+        moment = self.fails if fails is None else fails
+        if refused_on_updates is None:
+            refused_on_updates = self.refused_on_updates if refused_by is None else ""
+        rule = Rule(
+            id=rule_id,
+            title=title,
+            why=why,
+            refused_by=self.refused_by if refused_by is None else refused_by,
+            source=source or self.source,
+            function=function,
+            level=level or self.level,
+            severity=severity or default_severity_of_level(level or self.level),
+            fails=moment,
+            refused_on_updates=refused_on_updates,
+            updates_of=self.updates_of,
+            issues=issues,
+            yields_to=yields_to,
+        )
+        mistakes = [
+            f"{name} {message}" for name, message in rule_errors({name: getattr(rule, name) for name in Rule.__slots__})
+        ]
+        if not _ID.fullmatch(rule_id):
+            mistakes.append("id must be a group and a name of lower case letters, digits and dashes, as in group/rule")
+        elif rule.group != self.name:
+            mistakes.append(f"is not a rule of the group `{self.name}`")
+        if mistakes:
+            raise errors.InputError(*(errors.Problem(message=f"rule `{rule_id}`: {each}") for each in mistakes))
+        return rule
+
+
+def github_issue_links(links: Iterable[str]) -> Mapping[str, str]:
+    """Return those of some links that are issues and pull requests on GitHub, by their short names."""
+    matches = map(_REPORT.fullmatch, links)
+    return {f"{match[1]}#{match[2]}": match[0] for match in matches if match}
+
+
+def default_severity_of_level(level: str) -> str:
+    """Return how severe it is to break a rule that does not say so: "" where the policy says it."""
+    return "" if level == "deny" else "medium"
+
+
+def rule_errors(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the fields of a rule that are wrong, with what is wrong."""
+    texts = {name: fields.get(name) or "" for name in TEXTS}
+    yield from ((name, "must be a text") for name, text in texts.items() if not isinstance(text, str))
+    yield from ((name, "is required") for name in _REQUIRED if texts[name] == "")
+    for name, allowed in _CHOICES.items():
+        if fields.get(name, "") not in ("", *allowed):
+            yield name, f"must be one of {', '.join(filter(None, allowed))}"
+    yield from _errors_of_issue_links(fields.get("issues", ()))
+    others = fields.get("yields_to", ())
+    if not _is_list_or_tuple(others) or not all(isinstance(other, str) and _ID.fullmatch(other) for other in others):
+        yield "yields_to", "must be a list of ids of rules such as device-claims/unused"
+
+
+def _errors_of_issue_links(issues: Any) -> Iterator[tuple[str, str]]:
+    if not _is_list_or_tuple(issues) or not all(isinstance(link, str) and _REPORT.fullmatch(link) for link in issues):
+        yield "issues", "must be a list of links such as https://github.com/kubeflow/trainer/issues/1"
+    elif len(set(issues)) < len(issues):
+        yield "issues", "must not have a link twice"
+
+
+def _is_list_or_tuple(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def page_address(docs_address: str, rule: str) -> str:
+    """Return the address of a rule's page in published documentation, which changes only with the rule's id."""
+    return f"{docs_address.rstrip('/')}/rules/{rule.partition('/')[0]}/#{rule.replace('/', '')}"

@@ -1,0 +1,150 @@
+"""The text of problems for people at a terminal: one sentence each, lists cut between sentences and never inside one.
+
+Whatever is shown to `kubectl` is put together here; what other formats show of a problem is theirs. Knows no policy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from webhook.apimachinery import paths
+from webhook.rules.problem import Problem
+
+MOST_LISTED: Final = 8
+"""Problems of one validation that its message names; no reader gets further."""
+MOST_PLACES: Final = MOST_LISTED - 1
+"""Further places of one problem that its sentence names."""
+_LONGEST_PATH: Final = 500
+"""Characters of a path that are shown: the keys of a map may be of any length."""
+_LAST: Final = len("; and 1000000 more")
+_ITEM: Final = "\n* "
+_COLON_OR_QUOTED: Final = re.compile(r'`[^`]*`|"[^"]*"|: ')
+"""A colon that ends a part of a sentence; those in names and values are in quotes."""
+_NOTE: Final = 100
+"""Characters of what is said of a list as a whole, at most."""
+
+
+def problem_as_sentence(problem: Problem) -> str:
+    """Write a problem as `path (likewise path): found message: fix`, without the parts that are not there."""
+    where = (
+        f"{_shortened_path(problem.path)} (likewise {_paths_as_text(problem.also)})"
+        if problem.also
+        else _shortened_path(problem.path)
+    )
+    return ": ".join(
+        part
+        for part in (where, problem.found_and_message or not_evaluated_sentence(map(str, problem.missing)), problem.fix)
+        if part
+    )
+
+
+def sentence_without_path(problem: Problem) -> str:
+    """Return the sentence without the path that it begins with, for those who show that apart."""
+    return problem_as_sentence(replace(problem, path="")).strip()
+
+
+def split_off_fix(message: str) -> tuple[str, str]:
+    """Return what a policy in CEL says, and what to do about it: "" where its text does not end in that.
+
+    Each sentence of the text is `path: found message: fix`, as that of a problem. A fix of several places comes once.
+    """
+    root, *_ = paths.split_off_leading_path(message)[0] or ("",)
+    sentences = re.split(rf"; (?={re.escape(str(root))}\b)", message) if root else [message]
+    parts = [_message_and_fix(each) for each in sentences]
+    return "; ".join(told for told, _ in parts), "; ".join(dict.fromkeys(fix for _, fix in parts if fix))
+
+
+def _message_and_fix(sentence: str) -> tuple[str, str]:
+    rest = paths.split_off_leading_path(sentence)[1].removeprefix(": ")
+    colons = [match.start() for match in _COLON_OR_QUOTED.finditer(rest) if match[0] == ": "]
+    if not colons:
+        return sentence, ""
+    fix = rest[colons[-1] + 2 :]
+    return sentence[: -len(fix) - 2], fix
+
+
+def _shortened_path(path: str) -> str:
+    return path if len(path) <= _LONGEST_PATH else f"{path[:_LONGEST_PATH]}…"
+
+
+def _paths_as_text(paths: Sequence[str]) -> str:
+    """Write paths as a list of few."""
+    left = len(paths) - MOST_PLACES
+    named = [_shortened_path(path) for path in paths[:MOST_PLACES]]
+    *others, last = [*named, f"{left} more"] if left > 0 else named
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def not_evaluated_sentence(missing: Iterable[str]) -> str:
+    """Say of a rule that it needed something that is not there."""
+    return f"not evaluated: {', '.join(dict.fromkeys(missing))}"
+
+
+def message_of_problems(problems: Sequence[Problem], longest: int) -> str:
+    """Write the problems of one validation in at most so many characters; the same of several places once."""
+    different = list(_group_similar_problems(problems))
+    listed = [problem_as_sentence(problem) for problem in different[:MOST_LISTED]]
+    return join_fitting_texts(listed, longest, len(different) - len(listed))
+
+
+def _group_similar_problems(problems: Sequence[Problem]) -> Iterator[Problem]:
+    """Yield problems whose sentences differ in more than the place, the first of each with the places of the others."""
+    same: dict[tuple[object, ...], list[Problem]] = {}
+    for problem in problems:
+        key = *problem.code_found_and_message, problem.fix, problem.missing
+        same.setdefault(key, []).append(problem)
+    for first, *others in same.values():
+        places = (place for each in others for place in (each.path, *each.also))
+        yield replace(first, also=(*first.also, *places)) if others else first
+
+
+def texts_that_fit(texts: Sequence[str], longest: int) -> Sequence[str]:
+    """Return as many of the first texts as a list of so many characters has room for; the first one always."""
+    if len(texts) == 1:
+        return [shorten_text(texts[0], longest)]
+    remaining = longest - len(itemized_text((), len(texts))) - _NOTE
+    kept: list[str] = []
+    for text in texts:
+        shown = text if kept else shorten_text(text, remaining - len(_ITEM))
+        remaining -= len(shown) + len(_ITEM)
+        if remaining < 0:
+            break
+        kept.append(shown)
+    return kept
+
+
+def itemized_text(texts: Sequence[str], left: int = 0, note: str = "") -> str:
+    """Return a text alone, or a list with a line for each; `left` is how many more there are, `note` says more of them.
+
+    A list looks as kubectl's own lists of problems do.
+    """
+    if len(texts) == 1 and not left:
+        return texts[0]
+    more = [f"and {left} more"] * bool(left)
+    return "".join((f"{len(texts) + left} problems{note}:", *(f"{_ITEM}{text}" for text in (*texts, *more))))
+
+
+def join_fitting_texts(texts: Sequence[str], longest: int, others: int = 0) -> str:
+    """Join as many texts as fit, and say how many more there are, with `others` that are not among them; the first one
+    always, cut where it is too long.
+    """
+    whole = "; ".join(texts)
+    if not others and len(whole) <= longest:
+        return whole
+    kept = [shorten_text(texts[0], longest - _LAST)]
+    remaining = longest - _LAST - len(kept[0])
+    for text in texts[1:]:
+        remaining -= len(text) + 2
+        if remaining < 0:
+            break
+        kept.append(text)
+    left = len(texts) + others - len(kept)
+    return "; ".join((*kept, f"and {left} more")) if left else kept[0]
+
+
+def shorten_text(text: str, longest: int) -> str:
+    """Cut a text to at most so many characters; only one that nobody here has made is ever too long."""
+    return text if len(text) <= longest else f"{text[: longest - 2].rstrip()} …"

@@ -1,0 +1,49 @@
+"""What is wrong with the shape of a value, in the words of those who write YAML.
+
+Knows the kinds of mistakes that pydantic finds, by their names, and nothing of pydantic or of any model. Source of the
+names: pydantic 2, "Validation Errors".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from webhook.text.wording import shown
+
+_UNKNOWN: Final = frozenset(("extra_forbidden", "unexpected_keyword_argument"))
+_EXPECTED: Final = {
+    "string_type": "a string",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a map",
+    "model_type": "a map",
+    "model_attributes_type": "a map",
+    "dataclass_type": "a map",
+    "int_type": "an integer",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "too_short": "one entry or more",
+    "string_too_short": "some text",
+}
+
+
+def is_unknown_field_error(mistake: Mapping[str, Any]) -> bool:
+    """Return whether a mistake is a field that no such object has."""
+    return mistake["type"] in _UNKNOWN
+
+
+def describe_model_error(mistake: Mapping[str, Any]) -> str:
+    """Say of one mistake as pydantic lists it (`type`, `msg`, `input`, `ctx`) what is expected and what was found."""
+    kind = mistake["type"]
+    if is_unknown_field_error(mistake):
+        return "unknown field"
+    if kind == "missing":
+        return "is required"
+    if kind == "literal_error":
+        choices = re.findall(r"'([^']*)'", mistake["ctx"]["expected"])
+        return f"expected one of {', '.join(choices)}, found `{shown(mistake['input'])}`"
+    if kind not in _EXPECTED:
+        return str(mistake["msg"][:1].lower() + mistake["msg"][1:])
+    return f"expected {_EXPECTED[kind]}, found `{shown(mistake['input'])}`"

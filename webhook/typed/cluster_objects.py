@@ -1,0 +1,109 @@
+"""apps/v1 Deployment, with the fields that are read of those that run controllers.
+
+core/v1 LimitRange, with the fields that checks read.
+
+core/v1 Node, with the fields that checks read.
+
+CustomResourceDefinitions of apiextensions.k8s.io/v1, and as they were before Kubernetes 1.22.
+"""
+
+from __future__ import annotations
+
+from webhook.apimachinery.attributes import CRD, GroupVersionKind
+from webhook.typed.fields import Amounts, Part, Parts, Text, Truth
+from webhook.typed.objects import Object, Status
+from webhook.typed.pods import PodTemplate, Taint
+from webhook.typed.view import Typed
+
+
+class DeploymentSpec(Typed):
+    """apps/v1 DeploymentSpec."""
+
+    template = Part(PodTemplate)
+
+
+class Deployment(Object):
+    """apps/v1 Deployment."""
+
+    gvk = GroupVersionKind("apps", "v1", "Deployment")
+    spec = Part(DeploymentSpec)
+
+
+class LimitRangeItem(Typed):
+    """core/v1 LimitRangeItem: the bounds and defaults of containers, or the bounds of pods."""
+
+    type = Text()
+    max = Amounts()
+    min = Amounts()
+    default = Amounts()
+    default_request = Amounts()
+
+
+class LimitRangeSpec(Typed):
+    """core/v1 LimitRangeSpec."""
+
+    limits = Parts(LimitRangeItem)
+
+
+class LimitRange(Object):
+    """core/v1 LimitRange."""
+
+    gvk = GroupVersionKind("", "v1", "LimitRange")
+    spec = Part(LimitRangeSpec)
+
+
+class NodeSpec(Typed):
+    """core/v1 NodeSpec."""
+
+    taints = Parts(Taint)
+    unschedulable = Truth()
+
+
+class NodeStatus(Status):
+    """core/v1 NodeStatus."""
+
+    allocatable = Amounts()
+
+
+class Node(Object):
+    """core/v1 Node."""
+
+    gvk = GroupVersionKind("", "v1", "Node")
+    spec = Part(NodeSpec)
+    status = Part(NodeStatus)
+
+
+class CustomResourceNames(Typed):
+    """apiextensions/v1 CustomResourceDefinitionNames."""
+
+    kind = Text()
+
+
+class CustomResourceVersion(Typed):
+    """apiextensions/v1 CustomResourceDefinitionVersion."""
+
+    name = Text()
+    served = Truth()
+
+
+class CustomResourceDefinitionSpec(Typed):
+    """apiextensions/v1 CustomResourceDefinitionSpec. `version`: the only one, as v1beta1 could write it."""
+
+    group = Text()
+    names = Part(CustomResourceNames)
+    versions = Parts(CustomResourceVersion)
+    version = Text()
+
+
+class CustomResourceDefinition(Object):
+    """apiextensions/v1 CustomResourceDefinition."""
+
+    gvk = CRD
+
+    spec = Part(CustomResourceDefinitionSpec)
+
+    def serves(self, group: str, version: str, kind: str) -> bool:
+        """Return whether it defines the kind, and serves it in that version."""
+        if (self.spec.group, self.spec.names.kind) != (group, kind):
+            return False
+        return self.spec.version == version or any(each.name == version and each.served for each in self.spec.versions)

@@ -1,0 +1,303 @@
+"""Opens the files that a person names, and the files of a folder that somebody else wrote.
+
+A path that a person typed may be anything: a file, a pipe, a device. A file that was found in a folder, or that another
+file of the folder names, has to be a regular file below the folder, wherever links lead. The check and the opening are
+one walk over descriptors, so a link that is replaced meanwhile is not followed either. Reading is always bounded.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePath
+from typing import IO, Final, TypeAlias
+
+from webhook.errors import Problem
+
+MAX_BYTES: Final = 128 * 1024 * 1024
+"""Largest file: room for a dump of a large cluster, bounded so that a device file ends."""
+PRIVATE_FOLDERS: Final = frozenset((".git",))
+"""Names of folders that hold credentials of who checked the files out, so no link leads there."""
+_ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/{1,2}([^/].*)")
+_PIECE_BYTES: Final = 1024 * 1024
+_MAX_LINKS: Final = 40
+"""Links on the way to one file, as in Linux."""
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+"""A pipe that takes the place of a file is not waited for."""
+
+
+class NotReadError(OSError):
+    """A file of a folder that is not read, whatever is in it; `strerror` says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file to read.
+
+    Args:
+        name: its path, an address, or `-` for standard input.
+        root: the folder that it has to stay in; "" for a file that a person named.
+    """
+
+    name: str
+    root: str = ""
+
+    def __str__(self) -> str:
+        """Return the path as it was found."""
+        return self.name
+
+    @property
+    def is_named(self) -> bool:
+        """Return whether a person named the file itself, and no folder above it."""
+        return not self.root
+
+    @property
+    def path(self) -> Path:
+        """Return the path."""
+        return Path(self.name)
+
+
+AnyFile: TypeAlias = str | Path | InputFile
+"""A file to read; a plain path is one that a person named."""
+OpenFile: TypeAlias = Callable[[InputFile], IO[bytes]]
+
+
+def as_input_file(file: AnyFile) -> InputFile:
+    """Return a file with the folder that it has to stay in."""
+    return file if isinstance(file, InputFile) else InputFile(str(file))
+
+
+def open_file(file: InputFile) -> IO[bytes]:
+    """Open a file of this machine for reading.
+
+    Raises:
+        NotReadError: a file of a folder is not a regular file, or a link leads out of the folder.
+        OSError: it cannot be opened.
+    """
+    if file.is_named:
+        return file.path.open("rb")
+    return os.fdopen(_descriptor_below(file.root, PurePath(file.name)), "rb")
+
+
+def read_start(file: AnyFile, open_file: OpenFile = open_file, max_bytes: int = MAX_BYTES) -> bytes:
+    """Return a file, or its beginning with at least a byte more than `max_bytes`; `-` is standard input.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    file = as_input_file(file)
+    if file.name == "-" and file.is_named:
+        return _read_pieces(sys.stdin.buffer, max_bytes)
+    with open_file(file) as stream:
+        return _read_pieces(stream, max_bytes)
+
+
+def read_whole(file: AnyFile, max_bytes: int = MAX_BYTES) -> bytes:
+    """Return the bytes of a file.
+
+    Raises:
+        OSError: the file cannot be read, or is larger than `max_bytes`.
+    """
+    data = read_start(file, max_bytes=max_bytes)
+    if len(data) > max_bytes:
+        raise OSError(errno.EFBIG, f"the file is larger than {max_bytes >> 10:,} KiB")
+    return data
+
+
+def is_regular_file(file: InputFile) -> bool:
+    """Return whether a path is a regular file that is read; of a file in a folder, whether it stays in the folder."""
+    if file.is_named:
+        return file.path.is_file()
+    try:
+        os.close(_descriptor_below(file.root, PurePath(file.name)))
+    except OSError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file of a folder, or why it is not read; `reason` is "" for a file that is."""
+
+    file: InputFile
+    reason: str = ""
+    is_folder: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """The files of files and folders, each once.
+
+    problems: places that do not exist or cannot be listed. not_read: what is in a folder and is not read, because it
+    is no regular file, or leads out of the folder.
+    """
+
+    files: tuple[InputFile, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    not_read: tuple[FoundFile, ...] = ()
+
+
+def walk_folder(
+    folder: Path,
+    is_wanted: Callable[[str], bool],
+    enters: Callable[[str], bool],
+    *,
+    root: str = "",
+    on_error: Callable[[OSError], None] | None = None,
+) -> Iterator[FoundFile]:
+    """Yield the files below a folder in the order of their paths, and links to files and folders that lead out of it.
+
+    Args:
+        folder: where to begin; the folder itself may be a link.
+        is_wanted: says by its name whether a file is wanted.
+        enters: says by its name whether the files of a folder are wanted.
+        root: the folder that links may lead to; "" for the folder itself.
+        on_error: is called with the error of a folder that cannot be listed.
+    """
+    root = root or str(folder)
+    for at, folders, names in os.walk(folder, onerror=on_error):
+        folders[:] = sorted(filter(enters, folders))
+        for name in folders:
+            path = os.path.join(at, name)  # noqa: PTH118 - as os.walk writes its paths
+            link = InputFile(path, root)
+            if os.path.islink(path) and (reason := reason_not_read(link)):  # noqa: PTH114
+                yield FoundFile(link, reason, is_folder=True)
+        for name in sorted(filter(is_wanted, names)):
+            file = InputFile(str(Path(at, name)), root)
+            yield FoundFile(file, reason_not_read(file))
+
+
+def reason_not_read(file: InputFile) -> str:
+    """Return why a file of a folder, or a link to a folder, is not read; "" where it is, or where reading it fails."""
+    try:
+        if file.is_named or stat.S_ISREG(os.lstat(file.name).st_mode):
+            return ""
+        os.close(_descriptor_below(file.root, PurePath(file.name)))
+    except NotReadError as error:
+        return str(error.strerror)
+    except OSError:
+        return ""
+    return ""
+
+
+def write_file_of_folder(file: Path, text: str) -> None:
+    """Write a file of a folder anew; a link in its place is replaced, and what the link leads to stays."""
+    part = file.with_name(f".{file.name}.part")
+    part.unlink(missing_ok=True)
+    try:
+        with open(part, "x", encoding="utf-8") as stream:  # noqa: PTH123 - Path.open cannot create alone
+            stream.write(text)
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _read_pieces(stream: IO[bytes], max_bytes: int) -> bytes:
+    """Read until the end or beyond the bound; one large read() would make room for all of the bound at once."""
+    pieces, size = list[bytes](), 0
+    for piece in iter(partial(stream.read, min(_PIECE_BYTES, max_bytes + 1)), b""):
+        pieces.append(piece)
+        size += len(piece)
+        if size > max_bytes:
+            break
+    return b"".join(pieces)
+
+
+def _descriptor_below(root: str, path: PurePath) -> int:
+    """Open a regular file below a folder, following links that stay in the folder.
+
+    Raises:
+        NotReadError: it is not regular, or outside.
+        OSError: as open() does.
+    """
+    top = list(PurePath(os.path.realpath(root)).parts)
+    is_below = path.is_relative_to(root)
+    waiting = deque(path.relative_to(root).parts if is_below else Path(path).absolute().parts[1:])
+    if not is_below:
+        _return_inside(root, top, top[:1], waiting)
+    folders = [os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
+    links = 0
+    try:
+        while waiting:
+            part = waiting.popleft()
+            if part in ("", "."):
+                continue
+            if part == "..":
+                if len(folders) > 1:
+                    os.close(folders.pop())
+                else:
+                    _return_inside(root, top, top[:-1], waiting)
+                continue
+            mode = os.stat(part, dir_fd=folders[-1], follow_symlinks=False).st_mode
+            if stat.S_ISLNK(mode):
+                links += 1
+                if links > _MAX_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+                target = os.readlink(part, dir_fd=folders[-1])
+                waiting.extendleft(reversed(target.split("/")))
+                if target.startswith("/"):
+                    while len(folders) > 1:
+                        os.close(folders.pop())
+                    _return_inside(root, top, top[:1], waiting)
+            elif stat.S_ISDIR(mode):
+                if links and part in PRIVATE_FOLDERS:
+                    raise NotReadError(errno.EXDEV, f"a link leads into `{part}`")
+                folders.append(os.open(part, _FOLDER, dir_fd=folders[-1]))
+            elif any(each not in ("", ".") for each in waiting):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+            else:
+                return _regular_descriptor(part, mode, folders[-1])
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    finally:
+        for each in folders:
+            os.close(each)
+
+
+def _return_inside(root: str, top: list[str], at: list[str], waiting: deque[str]) -> None:
+    """Take the steps of a path that left a folder, until they are in the folder again.
+
+    Raises:
+        NotReadError: they lead elsewhere.
+    """
+    while waiting and at != top:
+        part = waiting.popleft()
+        if part == "..":
+            at = at[:-1] or at
+        elif part not in ("", "."):
+            at = [*at, part]
+        if at != top[: len(at)]:
+            break
+    if at != top:
+        raise NotReadError(errno.EXDEV, f"the file behind its links is outside `{root}`")
+
+
+def _regular_descriptor(name: str, mode: int, folder: int) -> int:
+    """Open a file of an open folder, unless it is or meanwhile became something else than a regular file."""
+    if stat.S_ISREG(mode):
+        descriptor = os.open(name, _FILE, dir_fd=folder)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return descriptor
+        os.close(descriptor)
+    raise NotReadError(errno.EINVAL, "it is not a regular file")
+
+
+def path_as_shown(file: str | Path) -> str:
+    """Return a path as people read it: relative to the working directory, when it is below."""
+    place, here = Path(file), Path.cwd()
+    return str(place.relative_to(here)) if place.is_absolute() and place.is_relative_to(here) else str(file)
+
+
+def url_in_place_of_file(file: str | Path) -> str:
+    """Return the address that a person wrote where a file was expected, or ""; a Path has lost one of its two
+    slashes.
+    """
+    match = _ADDRESS.fullmatch(str(file))
+    return f"{match[1]}://{match[2]}" if match else ""

@@ -1,0 +1,253 @@
+"""JSON as an API server reads it: one value of some bytes; of a text one, several in a row, or one a line, with places.
+
+Knows no files. Other than the standard library's reader, as Go's and Kubernetes' have it: NaN and Infinity are refused,
+numbers outside int64 become doubles (k8s.io/apimachinery v0.36.1 pkg/util/json), and each byte that is not UTF-8, or
+half of a surrogate pair, becomes U+FFFD (encoding/json unquote). Of a key that stands twice in an object the last
+counts, and it is told. What is nested deeper than the walks over objects go is an `Unread`, and so is a number that no
+double holds: Go reads 10,000 levels, and keeps the text of fields that it does not look into.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import math
+import re
+from collections.abc import Iterator
+from functools import partial
+from typing import Final
+
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import MAX_DEPTH, FieldPath
+from webhook.deadline import Deadline
+from webhook.yamltext.json_depth import is_deeper_than
+from webhook.yamltext.unread import Unread, cut_deep_parts
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}:,]|[^\s\[\]{}:,"]+', re.DOTALL)
+_HALF_PAIR: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_HIGH, _LOW = "u[dD][89abAB][0-9a-fA-F]{2}", "u[dD][c-fC-F][0-9a-fA-F]{2}"
+_ESCAPE: Final = re.compile(rf"\\(?:{_HIGH}\\{_LOW}|(?P<half>{_HIGH}|{_LOW})|.)", re.DOTALL)
+_TOO_DEEP: Final = f"it is nested deeper than {MAX_DEPTH} levels"
+_NO_DOUBLE: Final = "no double can hold the number"
+_INVALID_BYTES: Final = "claimgate: U+FFFD for each invalid byte"
+_LONGEST_INT: Final = 30
+_INT64 = range(-(2**63), 2**63)
+_KEYS = json.JSONDecoder(strict=False)
+
+
+class JsonError(ValueError):
+    """Text that JSON allows and Kubernetes does not, or that is too deep; `offset` is its place."""
+
+    def __init__(self, message: str, offset: int = 0) -> None:
+        super().__init__(message)
+        self.offset = offset
+
+
+def values_with_offsets(text: str, repeated: list[JsonError]) -> Iterator[tuple[JSON, int]]:
+    """Yield every value of the text with its offset.
+
+    Args:
+        text: one value, or several in a row.
+        repeated: gets what to say of the first key of a value that stands twice in one object with different values.
+
+    Raises:
+        json.JSONDecodeError: not JSON.
+        JsonError: NaN or Infinity, or nesting beyond the decoder's limit.
+    """
+    objects = _ObjectBuilder()
+    readable, parts = _readable_text(text, Deadline())
+    decoder = _Decoder(parts, objects)
+    offset = _skip_white_space(text, 0)
+    while offset < len(text):
+        try:
+            value, end = decoder.raw_decode(readable, offset)
+        except JsonError as error:
+            raise JsonError(str(error), offset) from None
+        if objects.repeated:
+            repeated.append(_error_of_repeated_key(text, offset, objects.repeated))
+            objects.repeated = set()
+        yield value, offset
+        offset = _skip_white_space(text, end)
+
+
+def decode_any_json(body: bytes, deadline: Deadline) -> JSON:
+    """Return the value of any JSON that an API server reads or keeps.
+
+    It takes about ten times as long as msgspec, which refuses some of that.
+
+    Raises:
+        ValueError: not JSON.
+    """
+    text, parts = _readable_text(text_of_bytes(body), deadline)
+    deadline.check_clock()  # the decoder cannot be interrupted
+    return _Decoder(parts).decode(text)
+
+
+def text_of_bytes(data: bytes) -> str:
+    """Return the text of some bytes, with U+FFFD for each byte that is not UTF-8, as Go's decoder has it."""
+    return data.decode(errors=_INVALID_BYTES)
+
+
+def _replace_invalid_bytes(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return "\ufffd" * (error.end - error.start), error.end
+
+
+codecs.register_error(_INVALID_BYTES, _replace_invalid_bytes)
+
+
+def _readable_text(text: str, deadline: Deadline) -> tuple[str, Iterator[Unread]]:
+    """Return the text as the decoder below can read it, with all values at their places, and what is not read of it.
+
+    Raises:
+        json.JSONDecodeError: NaN or Infinity.
+    """
+    if _HALF_PAIR.search(text):
+        deadline.spend(len(text))
+        text = _ESCAPE.sub(_whole_escape, text)
+    if not is_deeper_than(MAX_DEPTH, text.encode(errors="replace")):
+        return text, iter(())
+    return cut_deep_parts(text, MAX_DEPTH, _TOO_DEEP, deadline)
+
+
+def _whole_escape(match: re.Match[str]) -> str:
+    return r"\ufffd" if match["half"] else match[0]
+
+
+class _Decoder(json.JSONDecoder):
+    """Decodes text in which NaN stands for each of some parts that are not read."""
+
+    def __init__(self, parts: Iterator[Unread], objects: _ObjectBuilder | None = None) -> None:
+        super().__init__(
+            object_pairs_hook=None if objects is None else objects.build_object,
+            parse_int=_int_or_float,
+            parse_float=_float_or_unread,
+            parse_constant=partial(_next_unread_part, parts),
+        )
+
+
+def _next_unread_part(parts: Iterator[Unread], constant: str) -> Unread:
+    for part in parts:
+        return part
+    raise JsonError(f"`{constant}` is not a number that JSON can hold")
+
+
+class _ObjectBuilder:
+    """Builds the objects of a text, and notes the keys that one of them has with different values."""
+
+    def __init__(self) -> None:
+        self.repeated: set[str] = set()
+
+    def build_object(self, pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+        result = dict(pairs)
+        if len(result) < len(pairs):
+            self.repeated |= {key for key, value in pairs if not equal_as_json(value, result[key])}
+        return result
+
+
+def equal_as_json(one: JSON, other: JSON) -> bool:
+    """Return whether values are equal as JSON text: true is not 1, and 1 is not 1.0."""
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return len(one) == len(other) and all(
+            key in other and equal_as_json(value, other[key]) for key, value in one.items()
+        )
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(equal_as_json, one, other))
+    return bool(one == other)
+
+
+def _skip_white_space(text: str, offset: int) -> int:
+    match = _SPACE.match(text, offset)
+    assert match is not None
+    return match.end()
+
+
+def _int_or_float(text: str) -> int | float | Unread:
+    value = int(text) if len(text) < _LONGEST_INT else None
+    return value if value is not None and value in _INT64 else _float_or_unread(text)
+
+
+def _float_or_unread(text: str) -> float | Unread:
+    value = float(text)
+    return Unread(text, _NO_DOUBLE) if math.isinf(value) else value
+
+
+def offset_at_path(text: str, offset: int, path: FieldPath, *, has_repeated: bool = False) -> int:
+    """Return the offset of the key or item at a path inside the value at `offset`, or of its nearest existing ancestor.
+
+    With `has_repeated` the text is read to its end, since of a key that stands twice the last one counts.
+    """
+    best, matched = offset, 0
+    for steps, place in _keys_with_offsets(text, offset):
+        if matched == len(path) and not has_repeated:
+            break
+        depth = len(steps)
+        if depth <= matched + 1 and tuple(steps) == path[:depth]:
+            best, matched = place, depth
+    return best
+
+
+def end_of_value(text: str, offset: int, longest: int) -> int:
+    """Return where the value at `offset` ends, which was read already; 0 where it has more characters than
+    `longest`, or is nested too deeply.
+    """
+    shown = text[offset : offset + longest]
+    if is_deeper_than(MAX_DEPTH, shown.encode(errors="replace")):
+        return 0
+    try:
+        return offset + _KEYS.raw_decode(shown)[1]
+    except json.JSONDecodeError:
+        return 0
+
+
+def item_offsets(text: str, offset: int, path: FieldPath) -> list[int]:
+    """Return the offsets of the items of the list at a path inside the value at `offset`; none where there is
+    no list.
+    """
+    offsets: list[int] = []
+    for steps, place in _keys_with_offsets(text, offset):
+        if len(steps) == len(path) + 1 and isinstance(steps[-1], int) and tuple(steps[:-1]) == path:
+            offsets.append(place)
+        elif offsets and len(steps) <= len(path):
+            break
+    return offsets
+
+
+def _error_of_repeated_key(text: str, offset: int, keys: set[str]) -> JsonError:
+    """Return the error for the first one of some keys that comes twice in one object of the value."""
+    seen: set[tuple[str | int, ...]] = set()
+    for steps, place in _keys_with_offsets(text, offset):
+        if len(steps) > MAX_DEPTH:  # which was not read
+            continue
+        path = tuple(steps)
+        if path in seen and path[-1] in keys:
+            message = f"key `{path[-1]}` appears twice in one object, and kubectl takes the last; expected it once"
+            return JsonError(message, place)
+        seen.add(path)
+    raise AssertionError("a value that was read has no key twice")  # pragma: no cover - it was read with one
+
+
+def _keys_with_offsets(text: str, offset: int) -> Iterator[tuple[list[str | int], int]]:
+    """Yield the path and the offset of every key and item of the value at `offset`, in order."""
+    steps: list[str | int] = []  # one for each open bracket
+    opened: list[str] = []
+    expects_step = False
+    for token in _TOKEN.finditer(text, offset):  # pragma: no branch - a value that was read closes its brackets
+        mark = token[0]
+        if expects_step and mark not in ("]", "}"):
+            steps[-1] = _KEYS.decode(mark) if opened[-1] == "{" else int(steps[-1]) + 1
+            yield steps, token.start()
+        expects_step = mark in ("{", "[", ",")
+        if mark in ("{", "["):
+            opened.append(mark)
+            steps.append(-1)
+        elif mark in ("]", "}"):
+            opened.pop()
+            steps.pop()
+        if not opened:
+            return

@@ -1,0 +1,73 @@
+"""What a plain YAML scalar means to kubectl: null, a bool, a number or text.
+
+Knows no files and no YAML library. Rules: sigs.k8s.io/yaml v1.6.0 on go.yaml.in/yaml/v2 v2.4.3 resolve.go, then the
+way through JSON: `yes`, `on` and `y` are true, `017` is octal, `1_000` a number, `1.0` the int 1; dates and `12:30`
+stay text.
+"""
+
+from __future__ import annotations
+
+import re
+
+from webhook.apimachinery.attributes import JSON
+
+_WORDS: dict[str, JSON] = {
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+}
+_NO_JSON = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_INT = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)", re.ASCII)
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
+_DIGITS = 400  # longer numbers are infinite as a double
+_INT64 = range(-(2**63), 2**63)
+
+
+def resolve(text: str) -> JSON:
+    """Return the value of a plain scalar.
+
+    Raises:
+        ValueError: a number that JSON cannot hold, such as `.inf` or `.nan`.
+    """
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in "+-.0123456789":
+        return text
+    if _NO_JSON.fullmatch(text):
+        raise ValueError(f"`{text}` is not a number that JSON can hold")
+    return _number(text, text.replace("_", "") if text[0] != "." else text)
+
+
+def _number(text: str, plain: str) -> JSON:
+    if len(plain) <= _DIGITS and _INT.fullmatch(plain):
+        value = _whole(plain)
+        return value if value in _INT64 else float(value)
+    if not _FLOAT.fullmatch(plain):
+        return text
+    number = float(plain)
+    if number in {float("inf"), float("-inf")}:
+        return text
+    return int(number) if number.is_integer() and int(number) in _INT64 else number
+
+
+def _whole(plain: str) -> int:
+    """Read a whole number by its prefix; a leading zero alone means octal."""
+    sign, digits = (-1, plain[1:]) if plain[0] == "-" else (1, plain.removeprefix("+"))
+    if digits[0] == "0" and digits[1:].isdigit():
+        return sign * int(digits, 8)
+    return sign * int(digits, 0)
+
+
+def key(value: JSON) -> str:
+    """Return the text of a mapping key: JSON has no other keys.
+
+    Raises:
+        ValueError: null is no key.
+    """
+    if isinstance(value, str):
+        return value
+    if value is None:
+        raise ValueError("null cannot be a key; expected text")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value)

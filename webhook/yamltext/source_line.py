@@ -1,0 +1,91 @@
+"""One line of a file as a report may show it, with the place in it that a finding is about.
+
+Knows how much of a long line is shown; confidential.py says which values nobody may read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from webhook.yamltext.confidential import HIDDEN
+
+_MOST: Final = 240
+"""Characters of a line that are kept: a JSON document may be one line of a megabyte."""
+_BEFORE: Final = 40
+"""Characters before the place, at most, where the line has to be cut."""
+_MORE: Final = "…"
+_WORD: Final = re.compile(r"""- |"(?:[^"\\]|\\.)*"|'[^']*'|[^\s:,\[\]{}"']+|.""")
+
+Columns: TypeAlias = tuple[int, int]
+"""Where a part of a line begins and ends, in characters from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A line without its indentation; `column` counts from 1, and `length` is that of the key or item that is meant."""
+
+    text: str
+    column: int
+    length: int = 1
+
+    def within(self, width: int) -> SourceLine:
+        """Return the line cut to at most so many characters, the place among them."""
+        if len(self.text) <= width:
+            return self
+        inner = max(width - 2 * len(_MORE), 1)
+        start = max(0, min(self.column - 1 - min(_BEFORE, inner // 3), len(self.text) - inner))
+        before = _MORE if start else ""
+        after = _MORE if start + inner < len(self.text) else ""
+        column = self.column - start + len(before)
+        text = f"{before}{self.text[start : start + inner]}{after}"
+        return SourceLine(text, column, max(1, min(self.length, len(text) - len(after) - column + 1)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """The place of a finding in the input: line and column count from 1, 0 is unknown."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+    @property
+    def file_line_and_column(self) -> str:
+        """Return file, line and column, as editors and terminals read them."""
+        return f"{self}:{self.column}" if self.line and self.column else str(self)
+
+
+Locate: TypeAlias = Callable[[str], Place]
+"""Returns the place in the input of a printed field path."""
+
+Lines: TypeAlias = Callable[[str], SourceLine | None]
+"""Returns the line at the place of a printed field path; None if there is none to show."""
+
+
+def source_line(text: str, column: int, confidential: Iterable[Columns]) -> SourceLine:
+    """Return the line as a report shows it, with confidential parts hidden.
+
+    Args:
+        text: the line as the file has it.
+        column: the place that a finding is about, from 1.
+        confidential: which parts of it nobody may read, in their order.
+    """
+    parts: list[str] = []
+    end, moved = 0, column - 1
+    for start, stop in confidential:
+        parts += text[end:start], HIDDEN
+        if stop < column:
+            moved += len(HIDDEN) - (stop - start)
+        elif start < column:
+            moved += start - (column - 1)
+        end = max(end, stop)
+    shown = "".join((*parts, text[end:])).replace("\t", " ").rstrip()
+    indent = min(len(shown) - len(shown.lstrip()), moved)
+    word = _WORD.match(shown, moved)
+    return SourceLine(shown[indent:], moved - indent + 1, len(word[0].rstrip()) if word else 1).within(_MOST)

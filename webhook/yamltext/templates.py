@@ -1,0 +1,76 @@
+"""Recognizes files that are no manifests: templates of Helm charts and others, and texts without keys of an object."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from webhook.text.wording import counted
+from webhook.yamltext.input_files import InputFile, is_regular_file, read_start
+
+_CHART: Final = "Chart.yaml"
+_ACTION: Final = re.compile(rb"\{\{|\{%")
+
+
+@dataclass(frozen=True, slots=True)
+class ChartTemplate:
+    """A template; `chart` is the folder of its chart, "" if it belongs to none."""
+
+    file: str
+    chart: str = ""
+
+
+def find_chart_of_template(file: Path) -> str:
+    """Return the outermost chart whose template a file is; "" for other files."""
+    for folder in file.parents:
+        if folder.name == "templates" and _is_chart_folder(folder.parent):
+            return str(_outermost_chart(folder.parent))
+    return ""
+
+
+def _is_chart_folder(folder: Path) -> bool:
+    return (folder / _CHART).is_file()
+
+
+def _outermost_chart(chart: Path) -> Path:
+    outer = chart.parent.parent
+    return _outermost_chart(outer) if chart.parent.name == "charts" and _is_chart_folder(outer) else chart
+
+
+def has_template_actions(file: InputFile) -> bool:
+    """Return whether a file has text that a template engine replaces."""
+    try:
+        return is_regular_file(file) and _ACTION.search(read_start(file)) is not None
+    except OSError:
+        return False
+
+
+def summarize_templates(templates: Sequence[ChartTemplate]) -> str:
+    """Return one line about all templates, with what to do about the first chart; "" without templates."""
+    if not templates:
+        return ""
+    chart = next((each.chart for each in templates if each.chart), "")
+    some = counted(len(templates), "file is a template", "files are templates")
+    first = f", first {templates[0].file}"
+    how = f"`helm template {chart or 'CHART'} | claimgate audit -`"
+    return f"{some} and not audited{first}: audit what they make, for example with {how}"
+
+
+_KEYS: Final = re.compile(
+    rb"""^(?:\xff\xfe|\xfe\xff|\xef\xbb\xbf)?[ \t]*(?:- +)*(?:\{ *)?["']?(?:apiVersion|kind)["']?[ \t]*:""",
+    re.MULTILINE,
+)
+"""At the beginning of a line or after a byte order mark, however deep: the indentation may be what is wrong."""
+_JSON: Final = re.compile(rb'"(?:apiVersion|kind)"\s*:')
+"""Anywhere in a line, as JSON has it."""
+_FLOW: Final = re.compile(rb"[{,][ \t]*(?:apiVersion|kind)[ \t]*:")
+"""Within braces, as YAML has it too."""
+
+
+def looks_like_manifest(data: bytes) -> bool:
+    """Return whether a file has a key `apiVersion` or `kind`, in whatever encoding of ASCII, UTF-16 included."""
+    text = data.replace(b"\0", b"").replace(b"\r", b"\n")
+    return any(pattern.search(text) for pattern in (_KEYS, _JSON, _FLOW))

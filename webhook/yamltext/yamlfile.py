@@ -1,0 +1,402 @@
+"""YAML and JSON files: objects, and every path of an object back to its line.
+
+A file that cannot be read as a whole is read in pieces, the documents between `---` or the lines of JSON lines, so that
+one mistake does not hide the rest of a file. Knows files and folders; what YAML and JSON mean is yamltext's and
+jsontext's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Protocol
+
+from webhook import yamltext
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.paths import FieldPath, path_as_text
+from webhook.errors import InputError, Problem
+from webhook.yamltext import dump, input_files, jsontext
+from webhook.yamltext.input_files import MAX_BYTES, AnyFile, FoundFile, InputFile, Listed, read_start, walk_folder
+from webhook.yamltext.source_line import SourceLine
+
+__all__ = [
+    "Document",
+    "FileParts",
+    "discover",
+    "dump",
+    "is_manifest_name",
+    "listing",
+    "load",
+    "problem_of_absent_file",
+    "read",
+    "read_parts",
+    "read_parts_of_text",
+    "required_files",
+    "shown",
+    "text",
+]
+
+_LINES = (".ndjson", ".jsonl")
+_JSON = (".json", *_LINES)
+_ENDINGS = (".yaml", ".yml", *_JSON)
+_SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One object of a file. `index` counts the objects of the file from 0; empty documents do not count."""
+
+    value: JSON
+    file: str = ""
+    index: int = 0
+    _source: _Source | None = field(default=None, repr=False, compare=False)
+    _at: int = field(default=0, repr=False, compare=False)
+
+    def position(self, path: FieldPath = ()) -> tuple[int, int]:
+        """Return line and column, from 1, of a path or its nearest existing ancestor; (0, 0) when the value has no
+        text.
+        """
+        return self._source.position(self._at, path) if self._source else (0, 0)
+
+    def source_line(self, path: FieldPath = ()) -> SourceLine | None:
+        """Return the line of that place without values that nobody may read; None where it cannot be shown."""
+        return self._source.source_line(self._at, path) if self._source else None
+
+    def problem(self, path: FieldPath, message: str) -> Problem:
+        """Return the problem that a message tells of a path, with its file, line and column."""
+        line, column = self.position(path)
+        return Problem(message=message, file=self.file, line=line, column=column, path=path_as_text(path))
+
+
+@dataclass(frozen=True, slots=True)
+class FileParts:
+    """What could be read of a file, in order, and what could not.
+
+    repeated: keys that stand twice in one mapping with different values, of which kubectl, too, takes the last one.
+    """
+
+    documents: tuple[Document, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    repeated: tuple[Problem, ...] = ()
+
+
+def load(text: str, file: str = "") -> tuple[Document, ...]:
+    """Return the objects of a text: YAML, JSON, or JSON values in a row.
+
+    Raises:
+        InputError: the text cannot be read, or a mapping has a key twice; with file, line and column.
+    """
+    return _documents_or_error(read_parts_of_text(text, file))
+
+
+def read_parts_of_text(text: str, file: str = "", above: int = 0) -> FileParts:
+    """Return the objects of a text, and where one piece of it cannot be read, those of the others.
+
+    Args:
+        text: YAML, JSON, or JSON values in a row.
+        file: where it comes from.
+        above: how many lines of the file stand above it.
+    """
+    return _moved(_read_parts_of_text(text, file), above) if above else _read_parts_of_text(text, file)
+
+
+def _read_parts_of_text(text: str, file: str) -> FileParts:
+    text = text.removeprefix("\ufeff")
+    try:
+        return _read_whole_text(text, file)
+    except InputError as error:
+        pieces = _pieces(text, file)
+        return _read_pieces(pieces, file) if len(pieces) > 1 else FileParts(problems=error.problems)
+
+
+def read(path: AnyFile) -> tuple[Document, ...]:
+    """Return the objects of a file; `-` is standard input.
+
+    Raises:
+        InputError: the file cannot be read, is not UTF-8, or not YAML or JSON, or a mapping has a key twice.
+    """
+    return _documents_or_error(read_parts(path))
+
+
+def read_parts(path: AnyFile) -> FileParts:
+    """Return the objects of a file, and where one piece cannot be read, those of the others; `-` is standard input."""
+    try:
+        return read_parts_of_text(text(path), shown(path))
+    except InputError as error:
+        return FileParts(problems=error.problems)
+
+
+def documents_of(text: str) -> tuple[str, ...]:
+    """Return the documents of a YAML text, each with the `---` above it; none where only a parser can tell them
+    apart.
+    """
+    is_json = text.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
+    return () if is_json else yamltext.split_documents(text)
+
+
+def text(path: AnyFile, max_bytes: int = MAX_BYTES) -> str:
+    """Return the text of a file; `-` is standard input.
+
+    Raises:
+        InputError: the file cannot be read, is too large, or not UTF-8.
+    """
+    file = shown(path)
+    try:
+        data = read_start(path, max_bytes=max_bytes)
+        if len(data) <= max_bytes:
+            return decode_text(data, file)
+        problem = Problem(message=f"the file is larger than {max_bytes >> 20} MiB; split it", file=file)
+    except OSError as error:
+        reason = (error.strerror or "unknown cause").lower()
+        problem = Problem(message=f"cannot be read: {reason}", file=file)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        problem = Problem(message="is not UTF-8 text; expected YAML or JSON", file=file, line=line)
+    raise InputError(problem)
+
+
+def decode_text(data: bytes, file: str) -> str:
+    """Return the text of a file; in JSON each byte that is not UTF-8 is U+FFFD, as an API server reads it.
+
+    Raises:
+        UnicodeDecodeError: such a byte in another file.
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        if file.endswith(_JSON) or data.lstrip()[:2] in (b'{"', b"[{"):
+            return jsontext.text_of_bytes(data)
+        raise
+
+
+def shown(path: AnyFile) -> str:
+    """Return the name of a file as messages have it."""
+    return "<stdin>" if str(path) == "-" else str(path)
+
+
+def _documents_or_error(parts: FileParts) -> tuple[Document, ...]:
+    if problems := (*parts.problems, *parts.repeated):
+        raise InputError(*problems)
+    return parts.documents
+
+
+# --- folders ---
+
+
+def discover(places: Iterable[str | Path]) -> tuple[Path, ...]:
+    """List the paths of the files in files and folders. Raises as `required_files`."""
+    return tuple(each.path for each in required_files(places))
+
+
+def required_files(places: Iterable[str | Path], root: str = "") -> tuple[InputFile, ...]:
+    """List the files in files and folders, all of which are needed.
+
+    Args:
+        places: files and folders.
+        root: the folder that they have to stay in, where somebody else named them; "" for each folder itself.
+
+    Raises:
+        InputError: a path does not exist, a folder cannot be listed, or something in a folder is not read.
+    """
+    listed = listing(places, root)
+    if problems := (*listed.problems, *map(problem_of_file_not_read, listed.not_read)):
+        raise InputError(*problems)
+    return listed.files
+
+
+def listing(places: Iterable[str | Path], root: str = "") -> Listed:
+    """List the files in files and folders: folders give their YAML and JSON files, sorted.
+
+    Those are *.yaml, *.yml, *.json, *.ndjson and *.jsonl. Hidden files and folders are left out, and with them the
+    `..data` folder of a mounted ConfigMap, whose files its links name already. Each file comes once; `-` stays `-`.
+
+    Args:
+        places: files and folders.
+        root: the folder that they have to stay in, where somebody else named them; "" for each folder itself.
+    """
+    files: dict[str, InputFile] = {}
+    problems: list[Problem] = []
+    not_read: list[FoundFile] = []
+    for place in map(Path, places):
+        if place.is_dir():
+            walked = sorted(_files(place, root, problems), key=lambda each: each.file.path)
+            not_read += [each for each in walked if each.reason]
+            for each in walked:
+                if not each.reason:
+                    files.setdefault(each.file.name, each.file)
+        elif str(place) == "-" or place.exists():
+            files[str(place)] = InputFile(str(place), root)
+        else:
+            problems.append(problem_of_absent_file(place))
+    return Listed(files=tuple(files.values()), problems=tuple(problems), not_read=tuple(not_read))
+
+
+def problem_of_file_not_read(file: FoundFile) -> Problem:
+    """Return the problem that something in a folder is not read."""
+    fix = "; name a folder that holds both" if "outside" in file.reason else ""
+    return Problem(message=f"is not read: {file.reason}{fix}", file=file.file.name)
+
+
+def is_manifest_name(name: str) -> bool:
+    """Return whether a file of a folder is read by its name: the endings of YAML and JSON, and not hidden."""
+    return name.endswith(_ENDINGS) and not name.startswith(".")
+
+
+def problem_of_absent_file(place: str | Path) -> Problem:
+    """Return the problem that there is no such file or folder, perhaps because the name is an address."""
+    if address := input_files.url_in_place_of_file(place):
+        return Problem(message="is an address, and only files, folders and `-` are read: download it", file=address)
+    return Problem(message="no such file or folder", file=str(place))
+
+
+def _files(folder: Path, root: str, problems: list[Problem]) -> Iterator[FoundFile]:
+    def unlisted(error: OSError) -> None:
+        reason = (error.strerror or "unknown cause").lower()
+        problems.append(Problem(message=f"cannot be listed: {reason}", file=str(error.filename)))
+
+    return walk_folder(folder, is_manifest_name, lambda name: not name.startswith("."), root=root, on_error=unlisted)
+
+
+# --- texts ---
+
+
+class _Source(Protocol):
+    """A text that objects came from; tells the place of a path inside the object at `at`, from 1."""
+
+    def position(self, at: int, path: FieldPath = ()) -> tuple[int, int]: ...
+
+    def source_line(self, at: int, path: FieldPath = ()) -> SourceLine | None: ...
+
+
+def _read_whole_text(text: str, file: str) -> FileParts:
+    if file.endswith(_JSON) or text.lstrip()[:1] in ("{", "["):
+        read = _json(text, file, is_sure=file.endswith(_JSON))
+        if read is not None:
+            return read
+    source = yamltext.Places(text)
+    repeated: list[yamltext.YamlError] = []
+    try:
+        values = [item for item in yamltext.read_documents(source, repeated) if item[1] is not None]
+    except yamltext.YamlError as error:
+        raise InputError(_problem_of_yaml_error(file, error)) from None
+    documents = tuple(Document(value, file, index, source, at) for index, (at, value) in enumerate(values))
+    return FileParts(documents, repeated=tuple(_problem_of_yaml_error(file, each) for each in repeated))
+
+
+def _problem_of_yaml_error(file: str, error: yamltext.YamlError) -> Problem:
+    return Problem(message=str(error), file=file, line=error.line, column=error.column, path=error.path)
+
+
+def _json(text: str, file: str, *, is_sure: bool) -> FileParts | None:
+    """Return the JSON values of a text; None when it turns out not to be JSON and nobody is sure that it is."""
+    source = yamltext.JsonPlaces(text)
+    documents: list[Document] = []
+    repeated: list[jsontext.JsonError] = []
+    try:
+        for value, offset in jsontext.values_with_offsets(text, repeated):
+            documents.append(Document(value, file, len(documents), source, offset))
+    except json.JSONDecodeError as error:
+        if not is_sure and (not documents or text.startswith("---", error.pos)):
+            return None
+        problem = Problem(message=f"not JSON: {error.msg.lower()}", file=file, line=error.lineno, column=error.colno)
+        raise InputError(problem) from None
+    except jsontext.JsonError as error:
+        raise InputError(_problem_of_json_error(file, error, source)) from None
+    source.has_repeated = bool(repeated)
+    return FileParts(tuple(documents), repeated=tuple(_problem_of_json_error(file, each, source) for each in repeated))
+
+
+def _problem_of_json_error(file: str, error: jsontext.JsonError, source: yamltext.JsonPlaces) -> Problem:
+    line, column = source.position(error.offset)
+    return Problem(message=str(error), file=file, line=line, column=column)
+
+
+# --- pieces ---
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A part of a text that can be read by itself, and how many lines stand above it."""
+
+    text: str
+    above: int
+    is_line: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _ShiftedSource:
+    """The places of a piece in the whole text."""
+
+    source: _Source
+    above: int
+
+    def position(self, at: int, path: FieldPath = ()) -> tuple[int, int]:
+        line, column = self.source.position(at, path)
+        return line + self.above, column
+
+    def source_line(self, at: int, path: FieldPath = ()) -> SourceLine | None:
+        return self.source.source_line(at, path)
+
+
+def _pieces(text: str, file: str) -> list[_Piece]:
+    """Return the lines of JSON lines, or the documents of a YAML stream."""
+    if file.endswith(_LINES) or _is_json_lines(text):
+        lines = text.split("\n")
+        return [_Piece(line, above, is_line=True) for above, line in enumerate(lines) if line.strip()]
+    if file.endswith(_JSON):
+        return []
+    starts = [0, *(match.start() for match in _SEPARATOR.finditer(text)), len(text)]
+    return [
+        _Piece(text[start:end], text.count("\n", 0, start), is_line=False)
+        for start, end in pairwise(starts)
+        if text[start:end].strip()
+    ]
+
+
+def _is_json_lines(text: str) -> bool:
+    """Return whether some line is a whole object by itself, as no line of indented JSON is."""
+    return any(_is_object(line) for line in text.split("\n") if line.startswith('{"'))
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _read_pieces(pieces: Sequence[_Piece], file: str) -> FileParts:
+    documents: list[Document] = []
+    problems: list[Problem] = []
+    repeated: list[Problem] = []
+    for piece in pieces:
+        try:
+            read = _json(piece.text, file, is_sure=True) if piece.is_line else _read_whole_text(piece.text, file)
+        except InputError as error:
+            problems += _shift_problems(error.problems, piece.above)
+            continue
+        for each in read.documents if read else ():
+            source = _ShiftedSource(each._source, piece.above) if each._source else None  # noqa: SLF001
+            documents.append(replace(each, index=len(documents), _source=source))
+        repeated += _shift_problems(read.repeated if read else (), piece.above)
+    return FileParts(tuple(documents), tuple(problems), tuple(repeated))
+
+
+def _moved(read: FileParts, above: int) -> FileParts:
+    """Return the parts with their places in a file that has so many lines above."""
+    documents = tuple(
+        replace(each, _source=_ShiftedSource(each._source, above)) if each._source else each  # noqa: SLF001 - of this module
+        for each in read.documents
+    )
+    return FileParts(
+        documents, tuple(_shift_problems(read.problems, above)), tuple(_shift_problems(read.repeated, above))
+    )
+
+
+def _shift_problems(problems: Iterable[Problem], above: int) -> Iterator[Problem]:
+    """Yield the problems of a piece, with their lines in the whole text."""
+    return (replace(each, line=each.line and each.line + above) for each in problems)
