@@ -226,3 +226,12 @@ def test_without_a_uid_a_late_answer_is_an_http_error():
     running = Running(in_worker(lambda _: None), limits=Limits(timeout_s=0.0))
     answer = running.post("/validate", body)
     assert (answer.status_code, answer.json()["reason"]) == (503, "ServiceUnavailable")
+
+
+@pytest.mark.parametrize("has_head", [True, False])
+def test_a_body_that_is_read_slowly_for_longer_than_there_is_time_is_no_fault(has_head: bool):
+    """msgspec refuses it, and reading it otherwise would take more than the second that is left."""
+    review = json.dumps(review_of(object="here")) if has_head else '{"kind": "here"}'
+    answer = Running().post("/validate?timeout=1s", review.encode().replace(b"here", b"\xff" * (3 << 20)))
+    assert answer.status_code == (200 if has_head else 503), answer.text
+    assert "it took longer than" in answer.text

@@ -90,7 +90,7 @@ class ReviewEvaluation:
 
     def evaluate_in_worker(self, channel: socket.socket) -> bytes:
         """Read a job from a socket and evaluate it in a worker process; return the packed result with its counts."""
-        counters, deadline = Counters(), Deadline()
+        counters, deadline, attributes = Counters(), Deadline(), None
         try:
             instructions, body = receive(channel)
             phase, end, known = pickle.loads(instructions)  # noqa: S301 - the server wrote it, from which this was forked
@@ -108,8 +108,8 @@ class ReviewEvaluation:
         except _NO_MEMORY:
             return OUT_OF_MEMORY
         except Exception as error:  # noqa: BLE001 - whatever it is, it is ours: the server logs it and answers HTTP 500
-            if isinstance(error, BudgetExceeded) and deadline.is_over:
-                result = WorkerResult(outcome="out of time", fields={})
+            if isinstance(error, BudgetExceeded) and (attributes is None or deadline.is_over):
+                result = WorkerResult(outcome="out of time", fields={})  # before a body is read slowly, it ends early
             else:
                 result = WorkerResult(outcome="failed", fields=fault(error))
         return result.packed(counters)
