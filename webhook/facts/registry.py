@@ -131,6 +131,7 @@ def _import_catalogue(packages: tuple[FactPackage, ...], groups: tuple[str, ...]
     return {name: rule for name, rule in rules.items() if rule.group in groups}
 
 
+@cache
 def rules_of_package(package: FactPackage) -> tuple[Rule, ...]:
     """Import the modules with a package's rules and return the rules."""
     return rules_of_modules(*map(import_module, package.rule_modules))

@@ -100,6 +100,7 @@ def compile_policy(
         category=settings.category,
         docs=settings.docs,
         obstacles=export_obstacles(manifest, settings),
+        mentions_namespace="namespaceObject" in spec.model_dump_json(),
     )
     return policy, tuple(errors)
 

@@ -166,8 +166,8 @@ class Policy:
     `concerns` what a Pod must have for it to speak, `any_pod` its rules that speak of others, `judges_types`
     whether it is about what is not of its type. `checks` are the groups whose problems it reads, `catalogue` their
     rules, `named` what rules.yaml says of its validations, `missing` what becomes of a rule without an object that it
-    needs, `computed` the names whose values are computed when an expression reads them. `obstacles` say why the policy
-    cannot be installed natively.
+    needs, `mentions_namespace` whether the text of an expression has `namespaceObject`, `computed` the names whose
+    values are computed when an expression reads them. `obstacles` say why the policy cannot be installed natively.
     """
 
     kind: Literal["validating", "mutating"]
@@ -201,6 +201,7 @@ class Policy:
     category: str = ""
     docs: str = ""
     obstacles: tuple[str, ...] = ()
+    mentions_namespace: bool = True
     computed: frozenset[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -84,7 +84,7 @@ def _namespace_fields(policies: Iterable[Policy]) -> set[str]:
     """Return the fields of namespaces that are read: labels, which selectors use, and those of `namespaceObject`."""
     fields = {"metadata.labels"}
     for policy in policies:
-        for expression in policy.expressions():
+        for expression in policy.expressions() if policy.mentions_namespace else ():
             for use in _USE.finditer(expression.source):
                 if use[1] or use[2]:
                     fields.add(f"metadata.{use[1]}" if use[1] else use[2])
