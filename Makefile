@@ -8,9 +8,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
+QUICK := "not e2e and not browser and not nightly and not slow"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve install test smoke coverage e2e browser formats packages ray bench bench-audit bench-compare profile bench-bounds bench-peers bench-cel soak fuzz fuzz-differential fuzz-doors fuzz-yaml nightly fuzz-server deploy docs site sbom release precision rule-homes lock clean
+.PHONY: help demo serve install test slow smoke coverage e2e browser formats packages ray bench bench-audit bench-compare profile bench-bounds bench-peers bench-cel soak fuzz fuzz-differential fuzz-doors fuzz-yaml nightly fuzz-server deploy docs site sbom release precision rule-homes lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-18s %s\n", $$1, $$2}'
@@ -27,14 +28,18 @@ test: $(DEV_STAMP) ## everything CI runs: lint, format, types, tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not e2e and not browser and not nightly"
+	$(BIN)/python -m compileall -q certs tests webhook # hundreds of tests start a process, which may not write bytecode
+	$(BIN)/python -m pytest -n auto --dist worksteal -m $(QUICK)
+
+slow: $(DEV_STAMP) ## the tests that take half a minute each
+	$(BIN)/python -m pytest -n auto -m slow tests
 
 smoke: $(DEV_STAMP) ## two minutes of tests that another interpreter may break: make smoke PYTHON=python3.13 VENV=.venv-3.13
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not e2e and not browser and not nightly" $(SMOKE)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m $(QUICK) $(SMOKE)
 SMOKE := tests/cel tests/server tests/schema tests/settings tests/test_extras.py tests/test_integrations.py tests/test_private_api.py
 
 coverage: $(DEV_STAMP) ## the tests with branch coverage, which takes twice as long
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not e2e and not browser and not nightly" --cov --cov-branch --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -n auto --dist worksteal -m $(QUICK) --cov --cov-branch --cov-report=term:skip-covered
 
 e2e: $(DEV_STAMP) ## against a real kube-apiserver (KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin)
 	$(BIN)/python -m pytest tests/e2e -m e2e
@@ -71,7 +76,7 @@ fuzz: $(DEV_STAMP) ## 100,000 random CEL expressions, every wrong value, and pro
 	$(BIN)/python -m tests.fuzz.cel 100000
 	$(BIN)/python -m tests.fuzz.deadlines 20000
 	CLAIMGATE_TESTS=all $(BIN)/python -m pytest -n auto --dist worksteal tests/policies
-	$(BIN)/python -m pytest -m "not e2e and not browser and not nightly" --hypothesis-profile=fuzz $(shell grep -rl --include='test_*.py' 'from hypothesis' tests)
+	$(BIN)/python -m pytest -m $(QUICK) --hypothesis-profile=fuzz $(shell grep -rl --include='test_*.py' 'from hypothesis' tests)
 
 fuzz-yaml: $(DEV_STAMP) ## 100,000 random YAML texts, read by the quick reader and by the parser; YAML=1000000 for more
 	$(BIN)/python -m tests.fuzz.yaml_readers $(or $(YAML),100000) 29 tests/data
@@ -95,7 +100,7 @@ ray: ## audits and backtests on a local Ray of two workers and from an object st
 	@$(MAKE) --no-print-directory VENV=.venv-ray .venv-ray/.installed-ray
 	.venv-ray/bin/python -m pytest tests/commands/test_ray.py -m nightly -rs
 
-nightly: fuzz browser formats packages ray release site fuzz-yaml fuzz-differential fuzz-doors bench-bounds soak ## all that takes too long for `make test` and needs no API server: hours
+nightly: slow fuzz browser formats packages ray release site fuzz-yaml fuzz-differential fuzz-doors bench-bounds soak ## all that takes too long for `make test` and needs no API server: hours
 
 fuzz-server: $(DEV_STAMP) ## 3,000 random CEL expressions, compared with a real kube-apiserver's answers; FUZZ_SERVER=KUBECONFIG names one
 	$(BIN)/python -m tests.fuzz.cel 3000 --server $(FUZZ_SERVER)

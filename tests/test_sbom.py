@@ -33,5 +33,6 @@ def test_the_application_depends_on_what_it_declares(text):
     assert {names[each] for each in of_root["dependsOn"]} == declared()
 
 
+@pytest.mark.slow
 def test_it_is_the_same_whenever_it_is_made(text):
     assert bill_of_materials() == text

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 from tests import census
 from tests.bench import traffic
 from tests.bench.bounds.calls import Connection, Prepared, uid
@@ -87,6 +89,7 @@ def grown_tables(taken: list[census.Census]) -> set[str]:
     return (second & last) - set(MOST_ENTRIES)
 
 
+@pytest.mark.slow
 def test_no_table_grows_but_those_that_are_bounded(tmp_path: Path) -> None:
     taken = thirds(shipped(), tmp_path)
     assert grown_tables(taken) == set(), "bound the table, or add it to MOST_ENTRIES with its bound"
@@ -96,6 +99,7 @@ def test_no_table_grows_but_those_that_are_bounded(tmp_path: Path) -> None:
         assert taken[-1].entries[name] - taken[0].entries[name] <= most, name
 
 
+@pytest.mark.slow
 def test_a_table_that_grows_is_found(tmp_path: Path) -> None:
     kept: list[str] = []
 
