@@ -8,7 +8,7 @@ from tests.literals import pod, request, shipped_policies
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import Phase
 from webhook.cluster.files import FilesCluster
-from webhook.evaluation.messages import MAX_BYTES, message_or_empty
+from webhook.evaluation.rule_decisions import MAX_BYTES, message_or_empty
 
 
 @pytest.mark.parametrize("count", [20, 60, 2000])

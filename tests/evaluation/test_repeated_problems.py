@@ -13,7 +13,7 @@ from webhook.apimachinery.attributes import Phase
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
-from webhook.evaluation.repeated_problems import without_repeats
+from webhook.evaluation.decision_list import without_repeats
 from webhook.facts.registry import SHIPPED
 from webhook.input import shipped
 from webhook.rules import policy_rules

@@ -15,7 +15,7 @@ from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.evaluation.activation import fact_as_cel_value
 from webhook.evaluation.request_context import RequestContext, request_context
-from webhook.evaluation.target import EvaluationTarget
+from webhook.evaluation.request_objects import EvaluationTarget
 from webhook.facts.dra.pod_claims import pod_claims
 from webhook.facts.train_job_pods.merged_train_job import merge_train_job as merged
 from webhook.policy.static_params import Param, create_param

@@ -28,7 +28,7 @@ from webhook.apimachinery.attributes import (
 from webhook.apimachinery.paths import MAX_DEPTH
 from webhook.deadline import Deadline
 from webhook.errors import CallError
-from webhook.evaluation.request_variables import request_as_cel_value
+from webhook.evaluation.request_context import request_as_cel_value
 from webhook.rules.text import shorten_text
 from webhook.yamltext.json_depth import is_deeper_than
 from webhook.yamltext.jsontext import decode_any_json

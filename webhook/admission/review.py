@@ -26,8 +26,7 @@ from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
-from webhook.evaluation.mutating import apply_mutating_policies
-from webhook.evaluation.mutation_decisions import decisions_of_unfinished_mutations
+from webhook.evaluation.mutating import apply_mutating_policies, decisions_of_unfinished_mutations
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.review_options import DEFAULT, ReviewOptions
 from webhook.evaluation.typed_input import is_mistyped

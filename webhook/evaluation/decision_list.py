@@ -1,17 +1,28 @@
-"""The decisions of one review, limited in number for objects with very many pod templates.
+"""The decisions of one review: bounded in number, and without repeated problems.
 
-Every rule that denies or fails speaks at least once, whatever was said before: what a verdict is made of is never lost.
-Knows no policies' content.
+An object may have thousands of pod templates. Every rule that denies or fails keeps at least one decision, so that no
+verdict changes because of the bound.
+
+One mistake may break two rules, and one warning may concern several places. A rule that `yields_to` others is silent
+where one of them reports the same field with at least the same actions. A warning in the same words about one field in
+several places, such as the roles of a job, becomes one problem that names the other places. Denials keep a problem for
+each place, because each place must be mended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from operator import is_
+from typing import Final, TypeAlias
 
-from webhook.policy.static_params import Param
-from webhook.rules.decisions import Decision
+from webhook.apimachinery import paths
+from webhook.deadline import Deadline
+from webhook.errors import BudgetExceeded
+from webhook.evaluation.rule_decisions import decision_fields_about
+from webhook.policy.compiled import Policy
+from webhook.rules.decisions import Decision, ValidationAction
+from webhook.rules.problem import Problem
 
 MOST_ADMITTED: Final = 10_000
 """How many decisions without a problem are kept, which take some megabytes. Counters and reports leave the
@@ -51,6 +62,120 @@ class DecisionList:
         return is_first
 
 
-def decisions_admitted_by_param(param: Param, place: str) -> Sequence[Decision]:
-    """Return the decisions that admit under a parameter, for the object or for the template at a place in it."""
-    return tuple(replace(decision, path=place) for decision in param.admits) if place else param.admits
+_Place: TypeAlias = tuple[str, str]
+"""The id of a rule, and a path."""
+
+
+def without_repeats(
+    decisions: Sequence[Decision], policies: Iterable[Policy], deadline: Deadline
+) -> tuple[Decision, ...]:
+    """Return the decisions on one object without repeats, in their order; unchanged if there is no time to compare
+    them.
+
+    `policies` are those that made them.
+    """
+    failed = [decision for decision in decisions if decision.evaluation == "deny"]
+    if not failed or (len(failed) == 1 and len(failed[0].problems) < 2):
+        return tuple(decisions)
+    try:
+        return tuple(
+            _ProblemComparison(failed, {policy.name: policy for policy in policies}, deadline).without_repeats(
+                decisions
+            )
+        )
+    except BudgetExceeded:
+        return tuple(decisions)
+
+
+class _ProblemComparison:
+    """Compares the problems of several decisions.
+
+    `warnings` are the places of problems in the same words, `left` the problems that a decision alone reports, by its
+    `id`.
+    """
+
+    __slots__ = ("_deadline", "_left", "_policies", "_spoken", "_warnings")
+
+    def __init__(self, failed: Sequence[Decision], policies: Mapping[str, Policy], deadline: Deadline) -> None:
+        self._policies = policies
+        self._deadline = deadline
+        self._spoken = _actions_by_place(failed, policies, deadline)
+        self._warnings: dict[tuple[object, ...], dict[str, None]] = {}
+        self._left = {
+            id(decision): self._problems_reported_here_alone(decision) for decision in failed if decision.problems
+        }
+
+    def without_repeats(self, decisions: Sequence[Decision]) -> Iterator[Decision]:
+        """Yield the decisions with their remaining problems; a decision without any is left out."""
+        for decision in decisions:
+            left = self._left.get(id(decision))
+            if left is None:
+                yield decision
+            elif left:
+                yield self._decision_about_rest(decision, left)
+
+    def _decision_about_rest(self, decision: Decision, left: Sequence[Problem]) -> Decision:
+        """Return a decision about its remaining problems; a warning names the other places too."""
+        problems = [
+            self._problem_with_all_places(problem, decision) for problem in self._deadline.charge_for_items(left)
+        ]
+        if len(problems) == len(decision.problems) and all(map(is_, problems, decision.problems)):
+            return decision
+        return replace(decision, **decision_fields_about(problems, self._policies[decision.policy]))
+
+    def _problem_with_all_places(self, problem: Problem, decision: Decision) -> Problem:
+        _, *others = self._warnings.get(_key_of_problem(problem, decision), ("",))
+        return replace(problem, also=tuple(others)) if others else problem
+
+    def _problems_reported_here_alone(self, decision: Decision) -> list[Problem]:
+        """Return the problems that this decision alone reports; a repeated warning stays with the first of its kind."""
+        rules, left = self._policies[decision.policy].catalogue, []
+        for problem in self._deadline.charge_for_items(decision.problems):
+            others = rules[problem.code].yields_to if problem.code in rules else ()
+            if any(self._spoken.get((other, problem.path), set()) >= set(decision.actions) for other in others):
+                continue
+            places = (
+                self._warnings.setdefault(_key_of_problem(problem, decision), {}) if _may_not_deny(decision) else {}
+            )
+            if not places:
+                left.append(problem)
+            places[problem.path] = None
+        return left
+
+
+def _may_not_deny(decision: Decision) -> bool:
+    return ValidationAction.DENY not in decision.actions
+
+
+def _key_of_problem(problem: Problem, decision: Decision) -> tuple[object, ...]:
+    """Return a key that equals for the same message about the same field name at any place, with the same actions."""
+    field = problem.path.rpartition(".")[2].partition("[")[0]
+    return decision.actions, field, problem.code_found_and_message, problem.fix
+
+
+def _actions_by_place(
+    failed: Sequence[Decision], named: Mapping[str, Policy], deadline: Deadline
+) -> Mapping[_Place, set[ValidationAction]]:
+    """Return the places and actions of the rules that other rules yield to."""
+    codes = dict.fromkeys(problem.code for each in failed for problem in deadline.charge_for_items(each.problems))
+    catalogues = [policy.catalogue for policy in named.values()]
+    rules = (rules[code] for code in codes for rules in catalogues if code in rules)
+    wanted = {other for rule in rules for other in rule.yields_to}
+    places: dict[_Place, set[ValidationAction]] = {}
+    for decision in failed if wanted else ():
+        for place in deadline.charge_for_items([*_places_of_problems(decision)]):
+            if place[0] in wanted:
+                places.setdefault(place, set()).update(decision.actions)
+    return places
+
+
+def _places_of_problems(decision: Decision) -> Iterator[_Place]:
+    """Yield the rule and the path of each problem of a decision; for a policy in CEL, the paths that its sentences
+    begin with.
+    """
+    if decision.problems:
+        yield from ((each.code, each.path) for each in decision.problems)
+        return
+    for sentence in decision.message.split("; "):
+        at, _ = paths.split_off_leading_path(sentence)
+        yield decision.rule, paths.path_as_text(at)

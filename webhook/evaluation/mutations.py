@@ -1,26 +1,37 @@
-"""Applies one mutation to one object: converts its expression's value to a patch, and applies the patch.
+"""Applies one mutation to one target, and puts the changed target back into the whole object.
 
-Knows values and patches, no policies. Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/mutating/patch/
-{json_patch,smd}.go and pkg/cel/mutation/dynamic/objects.go (the check of type names).
+The value of the expression becomes a patch, and the patch is applied. An ApplyConfiguration to a custom kind needs its
+CustomResourceDefinition. The result of a JSONPatch is completed by the definition where the view has one: a live view
+holds no definitions for policies with JSON patches alone, because the API server completes and prunes the result. An
+object of a kind without a definition has unknown fields.
+
+Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/mutating/patch/{json_patch,smd}.go and
+pkg/cel/mutation/dynamic/objects.go (the check of type names).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery import paths
+from webhook.apimachinery.attributes import CRD, JSON, GroupVersionKind
 from webhook.cel.library.lists import Origins
 from webhook.cel.structures import Struct
 from webhook.cel.values import MAPS, map_items
 from webhook.deadline import Deadline
-from webhook.errors import PatchError
+from webhook.errors import LookupFailed, PatchError
 from webhook.evaluation import patch_values as patchvalues
+from webhook.evaluation.conversions import convert_to_version
 from webhook.evaluation.object_decoding import convert_applied_object, decode_patched_object
+from webhook.evaluation.request_context import RequestContext
+from webhook.evaluation.request_objects import EvaluationTarget, metadata_of, pod_of_template
+from webhook.evaluation.typed_input import decode_unless_decoded
 from webhook.patch import configuration, jsonpatch, structural
-from webhook.patch.schema import schema_of_definition
-from webhook.policy.compiled import Mutation
+from webhook.patch.schema import is_builtin_group, schema_of_definition
+from webhook.policy.compiled import Mutation, Policy
 
 
 def apply_mutation(
@@ -121,3 +132,109 @@ def _wrong_type_names(value: Any, expected: str) -> Iterator[str]:
     elif type(value) in MAPS:
         for _, item in map_items(value):
             yield from _wrong_type_names(item, expected)
+
+
+def refresh_target(target: EvaluationTarget, obj: JSON, deadline: Deadline | None = None) -> EvaluationTarget | None:
+    """Return the target as it is in the object now; None if its template is gone."""
+    podset = target.podset
+    if podset is None:
+        seen = convert_to_version(obj, target.match, deadline or Deadline())
+        return target if seen is target.written else _target_with_object(target, seen, deadline)
+    template_now = paths.get(obj, podset.path)
+    template = {"spec": template_now} if podset.bare else template_now
+    if not isinstance(template_now, dict):
+        return None
+    if template_now is (podset.template.get("spec") if podset.bare else podset.template):
+        return target
+    now = replace(podset, template=template)
+    return _target_with_object(replace(target, podset=now), pod_of_template(template, target.attributes), deadline)
+
+
+def _target_with_object(target: EvaluationTarget, written: JSON, deadline: Deadline | None) -> EvaluationTarget:
+    decoded = decode_unless_decoded(written, target.kind, target.attributes, deadline or Deadline())
+    return replace(target, object=decoded.value, written=written, mismatches=(), omitted=())
+
+
+class TemplateRewriting:
+    """Changes templates of an object one after the other, and copies each part at most once.
+
+    What stands on the way to a template is copied once and then changed in place: thousands of templates of one list
+    would otherwise be as many copies of that list. Whoever shows the object, or an object inside it, to somebody who
+    may remember it by its identity must call `seal` first.
+    """
+
+    def __init__(self) -> None:
+        self._copies: dict[int, JSON] = {}  # kept alive so that their ids stay theirs
+
+    def freeze_copies(self) -> None:
+        """Leave all copies made so far unchanged from now on."""
+        if self._copies:
+            self._copies = {}
+
+    def put(self, obj: JSON, path: paths.FieldPath, new: JSON) -> JSON:
+        """Return the object with another value at a path."""
+        if not path:
+            return new
+        root = inner = self._copy_once(obj)
+        for step in path[:-1]:
+            copy = self._copy_once(inner[step])
+            inner[step] = copy
+            inner = copy
+        inner[path[-1]] = new
+        return root
+
+    def _copy_once(self, value: JSON) -> JSON:
+        if id(value) not in self._copies:
+            value = value.copy()
+            self._copies[id(value)] = value
+        return value
+
+
+def with_changed_pod(
+    obj: JSON, target: EvaluationTarget, pod: JSON, rewriting: TemplateRewriting | None = None
+) -> JSON:
+    """Return the whole object with a changed virtual Pod back in its template; untouched parts stay the same values."""
+    into = rewriting or TemplateRewriting()
+    podset, before = target.podset, target.written
+    if pod is before:
+        return obj
+    if podset is None:
+        return pod if target.match.conversion == "none" else {**pod, "apiVersion": obj["apiVersion"]}
+    if podset.bare:
+        return into.put(obj, podset.path, pod.get("spec"))
+    template = dict(podset.template)
+    if "spec" not in pod:
+        template.pop("spec", None)
+    elif pod["spec"] is not before["spec"]:
+        template["spec"] = pod["spec"]
+    if pod.get("metadata") is not before["metadata"]:
+        added = not metadata_of(podset.template).get("namespace")
+        metadata = {k: v for k, v in metadata_of(pod).items() if not (added and k == "namespace")}
+        if metadata or "metadata" in template:
+            template["metadata"] = metadata
+    return into.put(obj, podset.path, template)
+
+
+def find_crd_of_target(target: EvaluationTarget, policy: Policy, context: RequestContext) -> JSON:
+    """Return the definition of a target's kind; None for kinds of Kubernetes, and for kinds without a definition.
+
+    None, too, of an object that the policy is asked about although its rules name Pods.
+
+    Raises:
+        LookupFailed: nobody can say, and the policy needs it.
+    """
+    resource = (target.attributes if target.podset else target.match).resource
+    if is_builtin_group(resource.group) or target.criteria_attributes is not None:
+        return None
+    try:
+        return context.cluster.get(CRD, "", f"{resource.resource}.{resource.group}")
+    except LookupFailed:
+        if policy.needs_schemas:
+            raise
+        return None
+
+
+def without_unknown_fields(obj: JSON, crd: JSON, version: str, deadline: Deadline) -> JSON:
+    """Return the object without fields that its definition does not declare."""
+    declared = schema_of_definition(crd, version)
+    return structural.without_unknown_fields(obj, declared.schema, deadline) if declared else obj

@@ -1,26 +1,123 @@
-"""Finds the rules that hold only because an object that they need is missing.
+"""Everything that was not evaluated, and the decisions about it.
 
-For facts, what a field could not be computed from belongs to every rule that reads the field. For checks it belongs to
-the problem: a validation is asked about such problems alone, and those that it would have spoken of were not evaluated.
+- A policy as a whole: out of time, a configuration that cannot be used, an object version that only an API server can
+  convert to, or a fault of claimgate. Its failurePolicy decides, as for every failed evaluation (k8s.io/apiserver v0.36
+  pkg/admission/plugin/policy/validating/validator.go).
+- A request that was stopped from outside: an error of every policy that may concern it.
+- An object or a pod template with values of wrong types: reported once, unless a policy about types reported it.
+- A rule that holds only because an object that it needs is missing: it was not evaluated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
 
+from webhook.apimachinery.attributes import Attributes, Operation, Phase
 from webhook.cel.check.reads import WHOLE
 from webhook.cel.cost import RUNTIME_BUDGET
-from webhook.errors import BudgetExceeded, EvaluationError
-from webhook.evaluation import problem_values
+from webhook.cluster import Cluster
+from webhook.deadline import OVER_TIME
+from webhook.errors import (
+    BindingError,
+    BudgetExceeded,
+    ClaimgateError,
+    EvaluationError,
+    LookupFailed,
+    ReviewPaused,
+    fault_locations,
+)
+from webhook.evaluation import activation
 from webhook.evaluation.activation import build_activation, fact_as_cel_value
 from webhook.evaluation.cost_budget import CostBudget
-from webhook.evaluation.request_context import RequestContext
-from webhook.evaluation.target import EvaluationTarget
+from webhook.evaluation.request_context import RequestContext, request_context
+from webhook.evaluation.request_objects import EvaluationTarget
 from webhook.facts.check import problems_of_groups
-from webhook.policy.compiled import Policy, Validation
+from webhook.policy.candidates import Candidate
+from webhook.policy.compiled import Binding, Policy, Validation
+from webhook.policy.matching import Criteria, matches_namespace
+from webhook.policy.policy_set import PolicySet
 from webhook.policy.static_params import Param
+from webhook.rules.decisions import Decision, EvaluationFault, ValidationAction
 from webhook.rules.declarations import PROBLEMS, Listed, problem_as_cel_value
 from webhook.rules.problem import MissingObject
+
+_PASSED_ON: Final = (ClaimgateError, ReviewPaused, MemoryError, SystemError)
+"""Errors that concern more than one policy: raised on purpose, or about the whole process."""
+
+
+def is_contained(error: Exception) -> bool:
+    """Return whether an error concerns one policy alone, so that the others can be evaluated."""
+    return not isinstance(error, _PASSED_ON)
+
+
+def contain_fault(faults: list[EvaluationFault], policy: str, error: Exception) -> str:
+    """Add an unexpected error of a policy to the faults of the review, and return the message of its decision."""
+    frames = traceback.extract_tb(error.__traceback__)
+    groups = [*getattr(error, "__notes__", ())]
+    fault = EvaluationFault(
+        policy=policy,
+        checks=groups[0] if groups else "",
+        error=type(error).__name__,
+        traceback=tuple(fault_locations(frames)),
+    )
+    faults.append(fault)
+    place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"
+    failed = f"checks `{fault.checks}`" if fault.checks else "evaluation"
+    text = f"the policy cannot be asked because its {failed} failed ({fault.error} in {place})"
+    return f"{text}: report this as a bug of claimgate"
+
+
+_CODES = {"validating": 422, "mutating": 403}
+"""The HTTP codes of failed evaluations, as in validating.py and mutating.py."""
+
+
+def errors_of_interrupted_policies(
+    attributes: Attributes, policies: PolicySet, cluster: Cluster, phase: Phase
+) -> tuple[Decision, ...]:
+    """Return an error of every policy of a phase that may concern a request, under each of its bindings."""
+    context = request_context(policies, attributes, cluster)
+    candidates = policies.validating_for(attributes, phase)
+    if phase is Phase.MUTATE and attributes.operation is not Operation.DELETE:
+        candidates = (*candidates, *policies.mutating_for(attributes))
+    return tuple(
+        _interrupted_decision(each.policy, binding)
+        for each in candidates
+        for binding in _bindings_that_may_match(each, context)
+    )
+
+
+def _bindings_that_may_match(candidate: Candidate, context: RequestContext) -> Iterator[Binding]:
+    if _may_criteria_match(candidate.policy.criteria, context):
+        listed = (each.binding for each in candidate.bindings)
+        yield from (each for each in listed if each.criteria is None or _may_criteria_match(each.criteria, context))
+
+
+def _may_criteria_match(criteria: Criteria, context: RequestContext) -> bool:
+    try:
+        return matches_namespace(criteria.namespaces, context.attributes, context.namespace.labels)
+    except (BindingError, LookupFailed):
+        return True
+
+
+def _interrupted_decision(policy: Policy, binding: Binding) -> Decision:
+    return Decision(
+        kind=policy.kind,
+        policy=policy.name,
+        rule=policy.name,
+        binding=binding.name,
+        action="deny" if policy.is_fail else "admit",
+        evaluation="error",
+        actions=binding.actions if policy.kind == "validating" else (ValidationAction.DENY,),
+        message=OVER_TIME,
+        reason="Invalid" if policy.is_fail else "",
+        code=_CODES[policy.kind] if policy.is_fail else 0,
+        severity=policy.severity,
+        category=policy.category,
+    )
 
 
 def missing_objects_of_fields(
@@ -49,8 +146,8 @@ def unchecked_problems(
         return ()
     reported = problems_of_groups(context.subject(target, param), policy.checks)
     problems = (problem for each in reported for problem in each.unchecked)
-    advice = problem_values.shows_advice(policy, context)
-    judged = problem_values.problems_with_actions(problems, policy, param, context, advice=advice)
+    advice = activation.shows_advice(policy, context)
+    judged = activation.problems_with_actions(problems, policy, param, context, advice=advice)
     if not judged:
         return ()
     values = [(listed, problem_as_cel_value(*listed)) for listed in judged]
@@ -69,3 +166,118 @@ def unchecked_problems(
         if isinstance(error, BudgetExceeded) or context.deadline.is_over:
             raise
     return judged
+
+
+_DENY: Final = (ValidationAction.DENY,)
+
+
+def decision_of_interrupted_policy(policy: Policy, binding: Binding, text: str) -> Decision:
+    """Return the error of a policy whose time ran out before all objects were evaluated."""
+    return Decision(
+        policy=policy.name,
+        rule=policy.name,
+        binding=binding.name,
+        action="deny" if policy.is_fail else "admit",
+        evaluation="error",
+        actions=binding.actions,
+        message=text,
+        reason="Invalid" if policy.is_fail else "",
+        code=422 if policy.is_fail else 0,
+        severity=policy.severity,
+        category=policy.category,
+    )
+
+
+def decision_of_unusable_policy(policy: Policy, binding: Binding | None, text: str) -> Decision:
+    """Return the decision about a configuration error: it denies under Fail whatever the binding's actions are."""
+    return Decision(
+        policy=policy.name,
+        rule=policy.name,
+        binding=binding.name if binding else "",
+        action="deny" if policy.is_fail else "admit",
+        evaluation="error",
+        actions=_DENY,
+        message=text,
+        reason="Invalid",
+        code=422,
+        severity=policy.severity,
+        category=policy.category,
+    )
+
+
+def undecided_decision(policy: Policy, binding: Binding | None, text: str, param: str = "") -> Decision:
+    """Return the decision of a policy for which files lack an object, such as the namespace whose labels it
+    selects by.
+    """
+    is_denial = policy.missing == "deny"
+    return Decision(
+        kind=policy.kind,
+        policy=policy.name,
+        rule=policy.name,
+        binding=binding.name if binding else "",
+        param=param,
+        action="deny" if is_denial else "admit",
+        evaluation="unknown",
+        actions=_DENY if is_denial else (ValidationAction.WARN,),
+        message=f"not evaluated: {text}",
+        reason="Invalid" if is_denial else "",
+        code=422 if is_denial else 0,
+        severity=policy.severity,
+        category=policy.category,
+    )
+
+
+def decision_of_unconverted_object(policy: Policy, binding: Binding, target: EvaluationTarget) -> Decision:
+    """Return the decision of a policy that needs an object version to which only an API server can convert.
+
+    Nobody knows in which version an API server would send an object of a file: nothing is decided about it.
+    """
+    error = replace(decision_of_interrupted_policy(policy, binding, sentence_about_other_version(target)), is_told=True)
+    if not target.attributes.is_plain:
+        return error
+    text = f"not evaluated: {error.message}"
+    return replace(error, action="admit", evaluation="unknown", message=text, reason="", code=0, is_told=False)
+
+
+def sentence_about_other_version(target: EvaluationTarget) -> str:
+    """Return a sentence that a policy names another version, and what to do about it."""
+    sent, wanted = target.attributes.resource, target.match.resource
+    name = f"{sent.resource}.{sent.group}" if sent.group else sent.resource
+    return (
+        f"the policy names {wanted.version} of {name}, the object came as {sent.version}, and claimgate cannot convert "
+        f"it: name {sent.version} in matchConstraints of the policy, too, or register the webhook for {wanted.version} "
+        "alone, so that the API server converts"
+    )
+
+
+def decisions_of_undecoded_objects(asked: Iterable[tuple[EvaluationTarget, Policy]]) -> Iterator[Decision]:
+    """Yield an "unknown" decision for each such object, in the name of the first policy that was not evaluated on it.
+
+    `asked` are such objects with each policy that would have been asked, one about types among them that was.
+    """
+    skipped: dict[int, tuple[EvaluationTarget, Policy]] = {}  # by the `id` of the object, which the target keeps alive
+    judged: set[int] = set()
+    for target, policy in asked:
+        if policy.judges_types:
+            judged.add(id(target.object))
+        else:
+            skipped.setdefault(id(target.object), (target, policy))
+    for key, (target, policy) in skipped.items():
+        if key not in judged:
+            yield _undecoded_decision(target, policy)
+
+
+def _undecoded_decision(target: EvaluationTarget, policy: Policy) -> Decision:
+    first = target.mismatches[0]
+    path, text = target.reroot(f"{first.path}: {first.message}" if first.path else first.message)
+    return Decision(
+        policy=policy.name,
+        binding=policy.bindings[0].name if policy.bindings else "",
+        path=path,
+        action="admit",
+        evaluation="unknown",
+        message=f"not evaluated: {text}",
+        rule=policy.name,
+        severity=policy.severity,
+        category=policy.category,
+    )

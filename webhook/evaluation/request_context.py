@@ -1,30 +1,46 @@
-"""Everything that policies may ask about one request; each part is computed once, when it is needed."""
+"""Everything that policies may ask about one request. Each part is computed once, when it is first needed.
+
+Shapes of the variables: k8s.io/apiserver v0.36 pkg/admission/plugin/cel/condition.go (CreateAdmissionRequest,
+CreateNamespaceObject). Absent optional fields are absent keys, as the API server's conversion to unstructured leaves
+them out.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from webhook.apimachinery.attributes import Attributes
-from webhook.cluster.lookup import Cluster
+from webhook.apimachinery.attributes import (
+    JSON,
+    NAMESPACE,
+    Attributes,
+    GroupVersionKind,
+    GroupVersionResource,
+    UserInfo,
+)
+from webhook.cluster import Cluster
 from webhook.cluster.stored import view_before_request
 from webhook.deadline import Deadline
-from webhook.errors import LookupFailed
+from webhook.errors import BindingError, LookupFailed
 from webhook.evaluation.params import RequestParams
-from webhook.evaluation.request_namespace import RequestNamespace
-from webhook.evaluation.request_objects import RequestObjects
-from webhook.evaluation.request_variables import RequestVariables
+from webhook.evaluation.request_objects import EvaluationTarget, RequestObjects
 from webhook.evaluation.review_options import DEFAULT, ReviewOptions
-from webhook.evaluation.target import EvaluationTarget
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
+from webhook.manifests.label_selectors import Labels, Selector, labels_of
 from webhook.policy.compiled import Policy
+from webhook.policy.declarations import NAMESPACE_METADATA, REQUEST_RESOURCE
+from webhook.policy.matching import Match, matches_namespace
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.static_params import Param
 from webhook.rules.decisions import EvaluationFault
 
 if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer
+
+
+_NOT_LOOKED_UP: Final = object()
 
 
 @dataclass(slots=True, eq=False)  # not frozen, which makes it twice as slow to make
@@ -110,3 +126,158 @@ def request_context(
         faults=[] if faults is None else faults,
         options=options,
     )
+
+
+class RequestNamespace:
+    """The namespace of one request."""
+
+    __slots__ = ("_attributes", "_cluster", "_labels", "_namespace")
+
+    def __init__(self, attributes: Attributes, cluster: Cluster) -> None:
+        self._attributes = attributes
+        self._cluster = cluster
+        self._namespace: JSON = _NOT_LOOKED_UP
+        self._labels: Labels | None = None
+
+    def labels(self) -> Labels | None:
+        """Return the labels of the namespace, None when it does not exist.
+
+        Raises:
+            LookupFailed: nobody can say.
+        """
+        if self._labels is None:
+            namespace = self._look_up_namespace()
+            self._labels = None if namespace is None else labels_of(namespace)
+        return self._labels
+
+    def is_selected_by(self, selector: Selector) -> bool:
+        """Return whether a namespaceSelector selects the namespace.
+
+        Raises:
+            BindingError: the namespace does not exist, so nobody knows its labels.
+            LookupFailed: nobody can say what its labels are.
+        """
+        if not selector.requirements:
+            return True
+        attributes, labels = self._attributes, self._labels
+        if labels is not None and attributes.namespace and attributes.resource.resource != "namespaces":
+            return selector.matches(labels)  # as mostly: another policy has asked for them
+        return matches_namespace(selector, self._attributes, self.labels)
+
+    def namespace_object_as_cel_value(self) -> JSON:
+        """Return the value of `namespaceObject`: null for Namespaces themselves and for cluster-scoped objects.
+
+        Raises:
+            BindingError: the namespace does not exist.
+            LookupFailed: nobody can say.
+        """
+        name = self._attributes.namespace
+        if not name or self._attributes.kind == NAMESPACE:
+            return None
+        namespace = self._look_up_namespace()
+        if namespace is None:
+            raise BindingError(f'namespaces "{name}" not found')
+        return namespace_object(namespace)
+
+    def _look_up_namespace(self) -> JSON:
+        if self._namespace is _NOT_LOOKED_UP:
+            self._namespace = self._cluster.get(NAMESPACE, "", self._attributes.namespace)
+        return self._namespace
+
+
+class RequestVariables:
+    """The values of `request` and `authorizer` for one request, shared by all its policies."""
+
+    __slots__ = ("_attributes", "_authorizer", "_of_matches")
+
+    def __init__(self, attributes: Attributes, authorizer: Authorizer | None) -> None:
+        self._attributes = attributes
+        self._authorizer = authorizer
+        self._of_matches: list[tuple[Match, JSON]] = []
+
+    def request(self, match: Match) -> JSON:
+        """Return the value of `request` for a match."""
+        for known, shown in self._of_matches:  # nearly always one: the request as it was sent
+            if known.resource == match.resource and known.kind == match.kind:
+                return shown
+        shown = request_as_cel_value(self._attributes, match.resource, match.kind)
+        self._of_matches.append((match, shown))
+        return shown
+
+    def authorizer(self) -> Mapping[str, Any]:
+        """Return `authorizer` for the user of the request, and `authorizer.requestResource` for the requested resource.
+
+        Without somebody who decides, every check is an error.
+        """
+        from webhook.cel.library import authorizer
+
+        decides = self._authorizer or authorizer.NO_DECISIONS
+        user, asked = self._attributes.user_info.username, self._attributes.request_resource
+        return {
+            "authorizer": authorizer.authorizer_of(user, decides),
+            REQUEST_RESOURCE: authorizer.check_of_request_resource(
+                user,
+                decides,
+                group=asked.group,
+                resource=asked.resource,
+                subresource=self._attributes.sub_resource,
+                namespace=self._attributes.namespace,
+                name=self._attributes.name,
+            ),
+        }
+
+
+def request_as_cel_value(attributes: Attributes, resource: GroupVersionResource, kind: GroupVersionKind) -> JSON:
+    """Return the AdmissionRequest as expressions see it: without uid, object and oldObject."""
+    shown_kind, shown_resource = _kind_as_json(kind), _resource_as_json(resource)
+    shown: dict[str, JSON] = {
+        "kind": shown_kind,
+        "resource": shown_resource,
+        "requestKind": shown_kind if attributes.request_kind == kind else _kind_as_json(attributes.request_kind),
+        "requestResource": (
+            shown_resource
+            if attributes.request_resource == resource
+            else _resource_as_json(attributes.request_resource)
+        ),
+        "operation": str(attributes.operation),
+        "userInfo": _user_as_json(attributes.user_info),
+        "dryRun": attributes.dry_run,
+        "options": attributes.options,
+    }
+    if attributes.sub_resource:
+        shown["subResource"] = attributes.sub_resource
+    if sub_resource := attributes.request_sub_resource or attributes.sub_resource:
+        shown["requestSubResource"] = sub_resource
+    if attributes.name:
+        shown["name"] = attributes.name
+    if attributes.namespace:
+        shown["namespace"] = attributes.namespace
+    return shown
+
+
+def _kind_as_json(kind: GroupVersionKind) -> JSON:
+    return {"group": kind.group, "version": kind.version, "kind": kind.kind}  # _asdict takes three times as long
+
+
+def _resource_as_json(resource: GroupVersionResource) -> JSON:
+    return {"group": resource.group, "version": resource.version, "resource": resource.resource}
+
+
+def _user_as_json(user: UserInfo) -> JSON:
+    shown: Mapping[str, JSON] = {
+        "username": user.username,
+        "uid": user.uid,
+        "groups": list(user.groups),
+        "extra": {key: list(values) for key, values in user.extra.items()},
+    }
+    return {key: value for key, value in shown.items() if value}
+
+
+def namespace_object(namespace: JSON) -> JSON:
+    """Return a Namespace with the fields that expressions may see."""
+    metadata = namespace.get("metadata") or {}
+    return {
+        "metadata": {key: value for key, value in metadata.items() if key in NAMESPACE_METADATA and value is not None},
+        "spec": namespace.get("spec") or {},
+        "status": namespace.get("status") or {},
+    }

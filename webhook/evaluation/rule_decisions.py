@@ -1,6 +1,8 @@
-"""Creates the decisions of a validating policy on one object: of each rule, and of the policy as a whole.
+"""The decisions of a validating policy on one object, and their messages.
 
-Knows what rules said; evaluating them is validator.py's.
+A message is the value of the messageExpression, shortened if it is too long, else `message`, else the expression. The
+rules themselves are evaluated by validator.py. Source: k8s.io/apiserver v0.36
+pkg/admission/plugin/policy/validating/validator.go (Validate).
 """
 
 from __future__ import annotations
@@ -8,23 +10,101 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import Literal
+from typing import Literal, TypedDict
 
-from webhook.evaluation.decision_list import decisions_admitted_by_param
-from webhook.evaluation.messages import message_of_failed_rule, problems_of_failed_rule
+from webhook.apimachinery import paths
+from webhook.evaluation.activation import problems_with_actions
 from webhook.evaluation.not_evaluated import missing_objects_of_fields, unchecked_problems
-from webhook.evaluation.problem_values import problems_with_actions
-from webhook.evaluation.repeated_problems import DecisionFields, decision_fields_about
 from webhook.evaluation.request_context import RequestContext
-from webhook.evaluation.target import EvaluationTarget
+from webhook.evaluation.request_objects import EvaluationTarget
 from webhook.facts.check import CheckResults
 from webhook.policy.compiled import Binding, Policy, Validation
 from webhook.policy.static_params import Param
 from webhook.rules import text as wording
 from webhook.rules.actions import REPORTED, Action, actions_within_binding, actions_without_denial
-from webhook.rules.decisions import Decision
-from webhook.rules.declarations import Listed
-from webhook.rules.problem import Problem
+from webhook.rules.decisions import Decision, severity_rank
+from webhook.rules.declarations import Listed, problems_of_cel_value
+from webhook.rules.problem import MissingObject, Problem
+
+MAX_BYTES = 5 * 1024
+"""MaxEvaluatedMessageExpressionSizeBytes (pkg/apis/cel/config.go)."""
+
+_MORE = len("; and 1000000 more")
+
+_SPACE = (
+    " \t\n\v\f\r\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029"
+    "\u202f\u205f\u3000"
+)
+"""The characters that Go's strings.TrimSpace trims (unicode.IsSpace); Python's strip takes four control characters
+more.
+"""
+
+
+def trim_space(text: str) -> str:
+    """Return the text without white space at its ends, as Go's strings.TrimSpace."""
+    return text.strip(_SPACE)
+
+
+def message_or_empty(evaluated: object) -> str:
+    """Return the trimmed value of a messageExpression, or "" if it is blank, has several lines or is too long to
+    shorten.
+    """
+    if not isinstance(evaluated, str):
+        return ""
+    text = trim_space(evaluated)
+    if "\n" in text:
+        return ""
+    return text if len(text.encode("utf-8", "surrogatepass")) <= MAX_BYTES else _shortened_list(text)
+
+
+def _shortened_list(text: str) -> str:
+    """Return as many sentences of a list as fit, and how many more there are; "" for a text that is not a list.
+
+    Upstream falls back to `message` for every text that is too long. A list whose sentences begin with field paths,
+    `spec.a: no; spec.b: no`, says more than that however many mistakes an object has.
+    """
+    root, *_ = paths.split_off_leading_path(text[:MAX_BYTES])[0] or ("",)
+    beginning = f"; {root}"
+    head = text.encode("utf-8", "surrogatepass")[: MAX_BYTES - _MORE].decode("utf-8", "ignore")
+    end = head.rfind(beginning) if root else -1
+    return f"{text[:end]}; and {text.count(beginning, end)} more" if end > 0 else ""
+
+
+def problems_of_failed_rule(rule: Validation, evaluated: object) -> tuple[Listed, ...]:
+    """Return the problems that a failed rule lists; () if its message is a text or could not be computed."""
+    return problems_of_cel_value(evaluated) if rule.lists_problems and isinstance(evaluated, list) else ()
+
+
+def message_of_failed_rule(rule: Validation, evaluated: object) -> str:
+    """Return the message of a failed rule. `evaluated` is the messageExpression's value, None if it failed or is not
+    set.
+    """
+    return message_or_empty(evaluated) or rule.message or f"failed expression: {trim_space(rule.expression.source)}"
+
+
+class DecisionFields(TypedDict):
+    """The fields of a decision that follow from its problems."""
+
+    rule: str
+    path: str
+    message: str
+    severity: str
+    problems: tuple[Problem, ...]
+    missing: tuple[MissingObject, ...]
+
+
+def decision_fields_about(problems: Sequence[Problem], policy: Policy) -> DecisionFields:
+    """Return the fields of a decision about these problems; their paths begin at the root of the object."""
+    codes = dict.fromkeys([each.code for each in problems])
+    return {
+        "rule": problems[0].code,
+        "path": problems[0].path,
+        "message": wording.message_of_problems(problems, MAX_BYTES),
+        "severity": min(map(policy.severity_of_rule, codes), key=severity_rank),
+        "problems": tuple(problems),
+        "missing": tuple(dict.fromkeys([each for problem in problems for each in problem.missing])),
+    }
+
 
 MOST_PROBLEMS = 1000
 """The most problems of one decision, some hundred kilobytes; reports show a finding for each."""
@@ -59,7 +139,7 @@ class RuleDecisions:
 
     def admitting_decisions(self) -> Sequence[Decision]:
         """Return the decisions of rules that hold."""
-        return decisions_admitted_by_param(self._param, self._target.place)
+        return self._param.admits_at(self._target.place)
 
     def error_decision(self, index: int | None, text: str) -> Decision:
         """Return the decision of a rule that could not be evaluated, or of the policy as a whole."""

@@ -16,8 +16,8 @@ from typing import Final, TypeAlias
 from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import Attributes, Operation
 from webhook.deadline import Deadline
-from webhook.evaluation.repeated_problems import decision_fields_about
 from webhook.evaluation.request_context import RequestContext, request_context
+from webhook.evaluation.rule_decisions import decision_fields_about
 from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Policy
 from webhook.rules.actions import actions_without_denial

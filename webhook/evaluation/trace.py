@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.apimachinery.attributes import Attributes
 from webhook.cel import CostMeter
 from webhook.errors import BindingError, EvaluationError, LookupFailed
-from webhook.evaluation.target import EvaluationTarget
+from webhook.evaluation.request_objects import EvaluationTarget
 from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Binding, Condition, Policy
 from webhook.policy.matching import Criteria, Match, is_exempt, match_request

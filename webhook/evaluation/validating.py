@@ -16,24 +16,28 @@ from webhook.apimachinery.attributes import Attributes, Operation, Phase
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.errors import AmbiguousObject, BindingError, BudgetExceeded, EvaluationError, LookupFailed
-from webhook.evaluation import undecoded
-from webhook.evaluation.contained_fault import contain_fault, is_contained
-from webhook.evaluation.decision_list import DecisionList, decisions_admitted_by_param
-from webhook.evaluation.expansion import matching_targets, record_binding_in_trace, record_targets_in_trace, targets_of
-from webhook.evaluation.match_conditions import do_conditions_hold
-from webhook.evaluation.pod_concerns import policies_that_may_concern
-from webhook.evaluation.repeated_problems import without_repeats
-from webhook.evaluation.request_context import RequestContext, request_context
-from webhook.evaluation.rule_decisions import RuleDecisions
-from webhook.evaluation.stored_problems import with_stored_as_warnings
-from webhook.evaluation.target import EvaluationTarget
-from webhook.evaluation.validator import Validator
-from webhook.evaluation.whole_policy import (
+from webhook.evaluation import not_evaluated
+from webhook.evaluation.decision_list import DecisionList, without_repeats
+from webhook.evaluation.invocations import (
+    matching_targets,
+    record_binding_in_trace,
+    record_targets_in_trace,
+    targets_of,
+)
+from webhook.evaluation.match_conditions import do_conditions_hold, policies_that_may_concern
+from webhook.evaluation.not_evaluated import (
+    contain_fault,
     decision_of_interrupted_policy,
     decision_of_unconverted_object,
     decision_of_unusable_policy,
+    is_contained,
     undecided_decision,
 )
+from webhook.evaluation.request_context import RequestContext, request_context
+from webhook.evaluation.request_objects import EvaluationTarget
+from webhook.evaluation.rule_decisions import RuleDecisions
+from webhook.evaluation.stored_problems import with_stored_as_warnings
+from webhook.evaluation.validator import Validator
 from webhook.facts.check import problems_of_groups
 from webhook.policy.candidates import Candidate, CandidateBinding
 from webhook.policy.compiled import Binding, Policy
@@ -92,7 +96,7 @@ def _decisions_of_candidates(candidates: Iterable[Candidate], context: RequestCo
                 decision_of_interrupted_policy(candidate.policy, each.binding, text) for each in candidate.bindings
             )
     if context.undecoded:
-        decisions.add(undecoded.decisions_of_undecoded_objects(context.undecoded))
+        decisions.add(not_evaluated.decisions_of_undecoded_objects(context.undecoded))
     return decisions.decisions
 
 
@@ -182,7 +186,7 @@ def _evaluate_on_target(
         is_plain = parts is not None and bool(candidate.pod_parts) and candidate.pod_parts.isdisjoint(parts)
         reported = () if is_plain else problems_of_groups(subject, policy.checks)
         if not reported:
-            return decisions_admitted_by_param(param, target.place) if target.place else param.admits
+            return param.admits_at(target.place)
         return RuleDecisions(policy, binding, param, target, context, started=started).decisions_of_checks(reported)
     except AmbiguousObject as error:
         return [undecided_decision(policy, binding, str(error), param.name)]

@@ -1,29 +1,30 @@
-"""Evaluates one validating policy on one object: its rules, their messages, and its audit annotations.
+"""Evaluates the expressions of one validating policy on one object: rules, their messages, and audit annotations.
 
-Order, errors and texts: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/validator.go. Everything is
-evaluated, also after a denial.
+Everything is evaluated, also after a denial. Order, errors and texts: k8s.io/apiserver v0.36
+pkg/admission/plugin/policy/validating/{validator,dispatcher}.go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from webhook.cel.cost import RUNTIME_BUDGET
 from webhook.errors import EvaluationError
-from webhook.evaluation import audit_annotations as auditannotations
 from webhook.evaluation.activation import build_activation
 from webhook.evaluation.cost_budget import CostBudget, LazyVariables, OutOfBudget
 from webhook.evaluation.request_context import RequestContext
-from webhook.evaluation.rule_decisions import RuleDecisions
-from webhook.evaluation.target import EvaluationTarget
-from webhook.policy.compiled import Binding, Policy, Validation
+from webhook.evaluation.request_objects import EvaluationTarget
+from webhook.evaluation.rule_decisions import RuleDecisions, trim_space
+from webhook.policy.compiled import AuditAnnotation, Binding, Policy, Validation
 from webhook.policy.static_params import Param
 from webhook.rules.decisions import Decision, ValidationAction
 from webhook.rules.declarations import PROBLEMS
 
-_DENY = (ValidationAction.DENY,)
+_DENY: Final = (ValidationAction.DENY,)
+MAX_ANNOTATION_BYTES: Final = 10 * 1024
+"""maxAuditAnnotationValueLength; longer values are cut."""
 
 
 class Validator:
@@ -160,10 +161,38 @@ class Validator:
         if self._context.options.trace is not None:
             self._context.options.trace.count_cost_of_budget(budget)
         names = build_activation(self._policy, self._target, self._param, self._context, budget)
-        published, errors = auditannotations.annotation_values(
-            self._policy.audits, names, budget, is_fail=self._policy.is_fail
-        )
+        published, errors = annotation_values(self._policy.audits, names, budget, is_fail=self._policy.is_fail)
         for text in errors:
             yield replace(self._decisions.error_decision(None, text), actions=_DENY)
         if published:
             yield self._decisions.audit_decision(published)
+
+
+def annotation_values(
+    rules: Sequence[AuditAnnotation], activation: Mapping[str, Any], budget: CostBudget, *, is_fail: bool
+) -> tuple[dict[str, str], list[str]]:
+    """Return the values to publish, and the errors of expressions that failed (none under failurePolicy Ignore).
+
+    Raises:
+        OutOfBudget: the expressions together cost too much.
+    """
+    published: dict[str, str] = {}
+    errors: list[str] = []
+    for rule in rules:
+        try:
+            value = budget.evaluate(rule.expression, activation)
+        except OutOfBudget:
+            raise
+        except EvaluationError as error:
+            errors += [str(error)] if is_fail else []
+            continue
+        text = trim_space(value) if isinstance(value, str) else ""
+        if text:
+            published[rule.key] = truncate_value(text)
+    return published, errors
+
+
+def truncate_value(text: str) -> str:
+    """Return the first 10 KiB of a value, whole characters only."""
+    raw = text.encode("utf-8", "replace")
+    return text if len(raw) <= MAX_ANNOTATION_BYTES else raw[:MAX_ANNOTATION_BYTES].decode("utf-8", "ignore")

@@ -1,7 +1,8 @@
-"""Where the pod templates of a kind stand, as CEL: values that find them and make of each what expansion makes of it.
+"""CEL expressions that find the pod templates of a kind and make of each the Pod that evaluation makes of it.
 
-The virtual Pod of expansion.py, written for the API server: null is nothing down to the fields of a PodSpec, a template
-is a map, and its metadata has the request's namespace unless it names one. Texts of expressions; knows no policies.
+Written for the API server, the same as the virtual Pod of evaluation/request_objects.py: null is nothing down to the
+fields of a PodSpec, a template is a map, and its metadata has the request's namespace unless it names one. Knows no
+policies.
 """
 
 from __future__ import annotations
@@ -168,6 +169,6 @@ def message_with_path_expression(message: str, at: str, *, bare: bool) -> str:
 
 
 def replace_calls_for_further_paths(at: str, *, bare: bool) -> str:
-    """Return the calls that put the template's path before further paths in a text; expansion.py does the same."""
+    """Return the calls that put the template's path before further paths in a text, as request_objects.py does."""
     spec = "." if bare else ".spec."
     return "".join(f'.replace("{before}spec.", "{before}" + {at} + "{spec}")' for before in _BEFORE_OTHERS)

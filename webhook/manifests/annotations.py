@@ -31,7 +31,7 @@ CONCERNS = (
 )
 """What export/concerns.py has expressions for."""
 RESOURCE_CONCERNS = frozenset(("devices", "portable-gpu", "claims", "pod-level"))
-"""Those of them that the resources and claims of a Pod decide alone (evaluation/pod_concerns.py)."""
+"""Those of them that the resources and claims of a Pod decide alone (evaluation/match_conditions.py)."""
 _NAMES = (
     "expand",
     "facts",

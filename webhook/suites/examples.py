@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from webhook.apimachinery.attributes import JSON
-from webhook.evaluation.messages import MAX_BYTES
+from webhook.evaluation.rule_decisions import MAX_BYTES
 from webhook.policy.load import Options, load_policy_set
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Decision
