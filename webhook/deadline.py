@@ -87,7 +87,7 @@ class Deadline:
     def check_clock_before_slow_call(self, seconds: float) -> None:  # noqa: ARG002 - only the event loop asks how long
         """Read the clock before one call that cannot be interrupted and may take up to `seconds`, mostly less.
 
-        Who is killed at the deadline anyway may begin it; the event loop may not (server/inline_slice.py).
+        Who is killed at the deadline anyway may begin it; the event loop may not (server/scheduler.py).
 
         Raises:
             Exception: `overrun`, when it is too late.

@@ -13,7 +13,7 @@ from webhook.admission.decode import decode_review_bytes
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import Phase
 from webhook.errors import InlineBudgetSpent, InputError
-from webhook.server.inline_slice import LIGHT_S, InlineTimeSlice
+from webhook.server.scheduler import LIGHT_S, InlineTimeSlice
 
 YOUNG_OBJECTS: Final = 150_000
 """As in webhook/server/runtime.py."""

@@ -20,9 +20,9 @@ from webhook.logs.structured import Log
 from webhook.rules.decisions import DenialStatus, Verdict
 from webhook.server.application import create_application
 from webhook.server.counters import Counters
-from webhook.server.readiness import Readiness
 from webhook.server.review_endpoint import Limits
-from webhook.server.review_parts import AuthorizationSource
+from webhook.server.review_evaluation import AuthorizationSource
+from webhook.server.served_state import Readiness
 from webhook.server.worker_lane import WorkerLimits
 
 Review = Callable[[Attributes, Phase, Deadline], Verdict]

@@ -12,7 +12,7 @@ from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.deadline import Deadline
 from webhook.errors import InlineBudgetSpent
 from webhook.rules.decisions import Verdict
-from webhook.server.inline_slice import InlineTimeSlice
+from webhook.server.scheduler import InlineTimeSlice
 from webhook.server.worker_lane import WorkerLimits
 
 

@@ -20,7 +20,7 @@ from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, listening
 from webhook.server import operating_system
 from webhook.server.acceptor import Acceptor
-from webhook.server.connection_timeouts import ConnectionTimeouts
+from webhook.server.connections import ConnectionTimeouts
 from webhook.server.tls import key_warning
 
 

@@ -15,7 +15,7 @@ from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQ
 from webhook.cluster.connection import Connection, ServerRefused
 from webhook.errors import LookupFailed
 from webhook.server.access_reviews import AccessReviews, decision, subject_access_review
-from webhook.server.tenants import Tenant
+from webhook.server.usage import Tenant
 
 ALICE = UserInfo("alice", "7", ("dev", "system:authenticated"), {"scopes": ("a", "b")})
 WHO = {"user": "alice", "uid": "7", "groups": ["dev", "system:authenticated"], "extra": {"scopes": ["a", "b"]}}

@@ -10,7 +10,7 @@ from webhook.server.application import LazyPages
 from webhook.server.request_body import Receive, Scope
 from webhook.server.review_endpoint import AsgiApp, Send
 from webhook.server.scheduler import ROUND_S, Scheduler
-from webhook.server.tenants import page_tenant
+from webhook.server.usage import page_tenant
 
 
 async def page(_scope: Scope, _receive: Receive, send: Send) -> None:

@@ -2,7 +2,7 @@
 
 from sys import getsizeof
 
-from webhook.server.bounded_map import MAX_ENTRIES, MAX_KEY_BYTES, BoundedMap
+from webhook.server.usage import MAX_ENTRIES, MAX_KEY_BYTES, BoundedMap
 
 
 def test_what_was_set_longest_ago_is_forgotten_first():

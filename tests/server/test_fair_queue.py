@@ -10,8 +10,7 @@ from math import inf
 import pytest
 
 from webhook.server.fair_queue import FairQueue
-from webhook.server.tenants import Tenant
-from webhook.server.usage import HALF_LIFE_S, Usage
+from webhook.server.usage import HALF_LIFE_S, Tenant, Usage
 
 HEAVY, HEAVIER = Tenant("heavy", "hal"), Tenant("heavier", "hank")
 LIGHT, OTHER = Tenant("light", "lea"), Tenant("other", "ole")

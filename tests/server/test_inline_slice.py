@@ -11,8 +11,8 @@ import pytest
 
 from webhook.deadline import Deadline
 from webhook.errors import InlineBudgetSpent
-from webhook.server.inline_slice import _REMEMBERED_S, HEAVY_S, SMALL_BYTES, InlineTimeSlice, Overruns
-from webhook.server.tenants import Tenant
+from webhook.server.scheduler import _REMEMBERED_S, HEAVY_S, SMALL_BYTES, InlineTimeSlice, Overruns
+from webhook.server.usage import Tenant
 
 ANN, BOB, SIZE = Tenant("team-a", "ann"), Tenant("team-b", "bob"), 4 * SMALL_BYTES
 

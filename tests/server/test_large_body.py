@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.server.large_body import BEGINNING_BYTES, LONG_BEGINNING_BYTES, LargeBody, close_all_bodies
+from webhook.server.request_body import BEGINNING_BYTES, LONG_BEGINNING_BYTES, LargeBody, close_all_bodies
 
 MB = 1 << 20
 

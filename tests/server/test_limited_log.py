@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from webhook.logs.structured import Level
-from webhook.server.limited_log import LINES_PER_S, LimitedLog
+from webhook.server.handshake_log import LINES_PER_S, LimitedLog
 
 
 def test_few_lines_in_a_period_and_then_how_many_were_left_out():

@@ -14,7 +14,7 @@ import pytest
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
 from webhook.errors import ConfigurationError
-from webhook.server.connection_timeouts import ConnectionTimeouts
+from webhook.server.connections import ConnectionTimeouts
 from webhook.server.listener import bind
 from webhook.server.request_head import MAX_HEADER_BYTES
 from webhook.server.review_endpoint import Limits

@@ -17,7 +17,7 @@ from webhook.logs.structured import Log
 from webhook.policy.load import Options, load_policy_set
 from webhook.policy.policy_set import PolicySet
 from webhook.server.counters import Counters
-from webhook.server.live_params import MOST, LiveParamsChecker
+from webhook.server.live_policy_set import MOST, LiveParamsChecker
 
 POLICIES = load_policy_set([shipped.policies_folder() / "storage"], Options(table=TABLE, lazy=True))
 TOLD = (

@@ -15,7 +15,7 @@ from webhook import __version__
 from webhook.rules.decisions import Decision, DenialStatus, ValidationAction, Verdict
 from webhook.server.counters import Counters
 from webhook.server.metrics import Exposition, _rendered_metrics
-from webhook.server.readiness import Readiness
+from webhook.server.served_state import Readiness
 
 POLICY = {"policy": "p", "policy_binding": "b"}
 

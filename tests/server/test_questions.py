@@ -16,7 +16,7 @@ from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQ
 from webhook.errors import EvaluationError
 from webhook.rules.decisions import DenialStatus, Verdict
 from webhook.server.request_body import FREE_BYTES
-from webhook.server.tenants import Tenant
+from webhook.server.usage import Tenant
 
 USER = {"username": "alice", "groups": ["dev"]}
 SMALL = review_of(userInfo=USER)

@@ -20,10 +20,9 @@ from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.rules.decisions import Decision, Verdict
 from webhook.server import review_handler
-from webhook.server.large_body import LargeBody
-from webhook.server.request_body import FREE_BYTES
+from webhook.server.request_body import FREE_BYTES, LargeBody
 from webhook.server.review_endpoint import Limits
-from webhook.server.tenants import Tenant
+from webhook.server.usage import Tenant
 from webhook.server.worker_lane import WorkerLimits
 
 LARGE = review_of(object={"metadata": {"name": "p"}, "x": "y" * FREE_BYTES}, userInfo={"username": "u"})

@@ -9,10 +9,8 @@ from typing import TypeVar
 
 import pytest
 
-from webhook.server.inline_slice import HEAVY_S, LIGHT_S, WARMING_S
-from webhook.server.scheduler import ROUND_S, Scheduler
-from webhook.server.tenants import Tenant, page_tenant
-from webhook.server.usage import LIGHT_SHARE
+from webhook.server.scheduler import HEAVY_S, LIGHT_S, ROUND_S, WARMING_S, Scheduler
+from webhook.server.usage import LIGHT_SHARE, Tenant, page_tenant
 
 CROWD, VICTIM = Tenant("a", "crowd"), Tenant("b", "victim")
 Result = TypeVar("Result")

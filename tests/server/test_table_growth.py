@@ -28,15 +28,15 @@ from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.rules.decisions import Verdict
-from webhook.server.bounded_map import MAX_ENTRIES
 from webhook.server.counters import MOST_STANDING
 from webhook.server.memory_bounds import USER_CACHE_BYTES
+from webhook.server.usage import MAX_ENTRIES
 from webhook.text.caches import ENTRY
 
 REVIEWS, EVERY, CALLS_OF_A_CONNECTION = 1_000, 4, 50
 TENANT_MAPS = 12
 MOST_ENTRIES = {
-    "webhook.server.bounded_map.BoundedMap._entries": TENANT_MAPS * MAX_ENTRIES,
+    "webhook.server.usage.BoundedMap._entries": TENANT_MAPS * MAX_ENTRIES,
     "webhook.text.caches.TwoGenerationCache.newer": USER_CACHE_BYTES // ENTRY,
     "webhook.text.caches.TwoGenerationCache._older": USER_CACHE_BYTES // ENTRY,
     "webhook.server.counters.Counters.standing": MOST_STANDING,

@@ -7,8 +7,8 @@ import pytest
 from tests.server.asgi import review_of
 from webhook.admission.decode import decode_review
 from webhook.server.pages import create
-from webhook.server.readiness import Readiness
-from webhook.server.tenants import PAGES, Tenant, handshake_tenant, page_tenant, tenant_of
+from webhook.server.served_state import Readiness
+from webhook.server.usage import PAGES, Tenant, handshake_tenant, page_tenant, tenant_of
 
 ADDRESS = "192.0.2.1"
 
@@ -49,7 +49,7 @@ def test_paths_that_nobody_serves_have_one_account():
 def test_every_page_has_an_account():
     pages = create(Readiness(), lambda _pause: None, {"version": "1"})
     served = {route.path for route in pages.routes}
-    assert served == PAGES, "add the path to PAGES in webhook/server/tenants.py"
+    assert served == PAGES, "add the path to PAGES in webhook/server/usage.py"
 
 
 def test_nobody_makes_the_probes_or_the_handshakes_of_others_wait():

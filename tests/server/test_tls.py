@@ -20,8 +20,7 @@ from certs.issue import authority
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
 from webhook.errors import ConfigurationError
-from webhook.server.tls import Certificates, TlsFiles
-from webhook.server.tls_records import RecordwiseTlsObject
+from webhook.server.tls import Certificates, RecordwiseTlsObject, TlsFiles
 
 
 @pytest.fixture

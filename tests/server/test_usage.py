@@ -7,9 +7,7 @@ from math import inf
 
 import pytest
 
-from webhook.server.bounded_map import MAX_ENTRIES
-from webhook.server.tenants import Tenant
-from webhook.server.usage import HALF_LIFE_S, LIGHT_SHARE, Usage
+from webhook.server.usage import HALF_LIFE_S, LIGHT_SHARE, MAX_ENTRIES, Tenant, Usage
 
 ANN, BOB = Tenant("team-a", "ann"), Tenant("team-b", "bob")
 

@@ -14,7 +14,7 @@ from webhook.apimachinery.attributes import JSON, Attributes, Phase
 from webhook.deadline import Deadline
 from webhook.errors import InlineBudgetSpent
 from webhook.rules.decisions import Verdict
-from webhook.server.inline_slice import InlineTimeSlice
+from webhook.server.scheduler import InlineTimeSlice
 from webhook.server.worker_lane import WorkerLane
 
 POD: JSON = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "waits"}, "spec": {"containers": [{}]}}

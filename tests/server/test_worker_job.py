@@ -7,8 +7,8 @@ import socket
 
 import pytest
 
-from webhook.server.large_body import LargeBody
-from webhook.server.worker_job import Job, receive
+from webhook.server.request_body import LargeBody
+from webhook.server.worker_lane import Job, receive
 
 MB = 1 << 20
 

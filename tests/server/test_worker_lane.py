@@ -11,9 +11,8 @@ import pytest
 
 from webhook.server.counters import Counters
 from webhook.server.scheduler import Scheduler
-from webhook.server.tenants import Tenant
-from webhook.server.worker_job import Job, receive
-from webhook.server.worker_lane import OutOfTime, WorkerDied, WorkerLane, WorkerLimits
+from webhook.server.usage import Tenant
+from webhook.server.worker_lane import Job, OutOfTime, WorkerDied, WorkerLane, WorkerLimits, receive
 
 WORKS: list[Callable[[], bytes]] = []
 """What the jobs of all tests do, by number."""

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.server.test_fork_server import answer, eventually, is_running
-from webhook.server import worker_starter
-from webhook.server.worker_starter import WorkerStarter
+from webhook.server import worker_lane
+from webhook.server.worker_lane import WorkerStarter
 
 MB = 1 << 20
 
@@ -33,7 +33,7 @@ def parents(versions: Iterator[object], between: Callable[[int], None] = lambda 
 
 
 def test_it_is_the_same_while_the_version_is(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(worker_starter, "LIVES_S", 60.0)
+    monkeypatch.setattr(worker_lane, "LIVES_S", 60.0)
     assert len(set(parents(iter([(1, "a"), (1, "a"), (1, "a")])))) == 1
 
 
@@ -46,7 +46,7 @@ def test_it_is_another_one_while_a_change_is_under_way():
 
 
 def test_it_is_used_for_some_seconds(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(worker_starter, "LIVES_S", 0.0)
+    monkeypatch.setattr(worker_lane, "LIVES_S", 0.0)
     assert len(set(parents(iter([1, 1])))) == 2
 
 
@@ -72,7 +72,7 @@ def test_a_worker_has_the_state_of_the_moment_at_which_it_is_started():
 
 
 def test_one_that_is_not_used_ends_by_itself(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(worker_starter, "LIVES_S", 0.5)
+    monkeypatch.setattr(worker_lane, "LIVES_S", 0.5)
 
     async def run() -> None:
         starter = WorkerStarter(lambda _channel: b"%d" % os.getppid(), MB, lambda: 1)

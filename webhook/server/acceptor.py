@@ -17,12 +17,11 @@ from typing import Any, Final
 
 from webhook.logs.structured import Log
 from webhook.server.connection_limit import ConnectionLimit
-from webhook.server.connection_timeouts import ConnectionTimeouts
-from webhook.server.connections import BoundedConnection
+from webhook.server.connections import BoundedConnection, ConnectionTimeouts
 from webhook.server.handshake_log import HandshakeLog, certificate_names
 from webhook.server.scheduler import Scheduler
-from webhook.server.tenants import handshake_tenant
 from webhook.server.tls import Certificates
+from webhook.server.usage import handshake_tenant
 
 _BURST: Final = 8
 """How many sockets are accepted in one callback, so that open connections are served in between."""

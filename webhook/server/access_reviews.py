@@ -19,8 +19,7 @@ from webhook.cluster.connection import Connection, ServerRefused
 from webhook.errors import ConfigurationError, LookupFailed
 from webhook.policy.policy_set import PolicySet
 from webhook.server.fair_queue import FairQueue
-from webhook.server.tenants import Tenant
-from webhook.server.usage import Usage
+from webhook.server.usage import Tenant, Usage
 from webhook.text.wording import named
 
 MOST_QUESTIONS: Final = 8

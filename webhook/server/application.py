@@ -18,14 +18,13 @@ from webhook.logs.structured import Log
 from webhook.server.counters import Counters
 from webhook.server.metrics import PAUSE, Exposition, Gauges
 from webhook.server.namespace_arrivals import NamespaceArrivals
-from webhook.server.readiness import Readiness
 from webhook.server.request_body import Receive, Scope, client_address
 from webhook.server.review_endpoint import AsgiApp, Limits, ReviewEndpoint, Send
-from webhook.server.review_evaluation import ReviewEvaluation
+from webhook.server.review_evaluation import AuthorizationSource, Reviewer, ReviewEvaluation, ReviewObserver
 from webhook.server.review_handler import ReviewHandler
-from webhook.server.review_parts import AuthorizationSource, Reviewer, ReviewObserver
 from webhook.server.scheduler import Scheduler
-from webhook.server.tenants import Tenant, page_tenant
+from webhook.server.served_state import Readiness
+from webhook.server.usage import Tenant, page_tenant
 from webhook.server.worker_lane import WorkerLane, WorkerLimits
 from webhook.text.caches import bytes_of_all_caches
 

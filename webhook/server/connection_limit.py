@@ -14,7 +14,7 @@ from typing import Final
 
 from webhook.server.connections import BoundedConnection
 from webhook.server.counters import Counters
-from webhook.server.reading_pace import ReadingPace
+from webhook.server.request_body import ReadingPace
 
 MAX_READ_BYTES: Final = 6 * 1024 * 1024
 """Of the largest reads of all connections. The TLS layer keeps 2 to 3 times as much until a connection ends, which a

@@ -1,26 +1,29 @@
 """One connection of a client: what the server waits for, since when, and the limits of its requests.
 
-Knows uvicorn's httptools protocol and the clock, and of reviews their paths. uvicorn by itself keeps a connection open
-for minutes that sends nothing, half its headers or half a body, and reads 19 MB of headers. Connections whose client
-owes something are ended with `transport.abort()`: `close()`, which is for idle ones, waits until the client has read
-everything and said goodbye, which an attacker never does.
+It knows uvicorn's httptools protocol, the clock and the paths of reviews. uvicorn by itself keeps a connection open for
+minutes that sends nothing, half its headers or half a body, and reads 19 MB of headers. Each state of a connection has
+a timeout; the clock stops while the client waits for the server. A connection whose client is late ends with
+`transport.abort()`. `close()` would wait until the client has read everything, which an attacker never does.
+
+HTTP/1.1 has no way to end an idle connection that the client may be using at this moment. An idle connection is closed
+only while nothing of a request is here, not even in the system's buffers, and few are closed between two looks at the
+sockets.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
-from typing import Any, Final
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from webhook.apimachinery.attributes import Phase
 from webhook.server import operating_system
 from webhook.server.answer_writer import AnswerWriter, refusal
-from webhook.server.client_clock import IDLE, ClientClock
-from webhook.server.connection_register import Register
-from webhook.server.connection_timeouts import ConnectionTimeouts
 from webhook.server.request_head import (
     MAX_FRAMING_BYTES,
     MAX_HEADER_BYTES,
@@ -28,7 +31,97 @@ from webhook.server.request_head import (
     MAX_UNHEARD_BYTES,
     RequestHead,
 )
-from webhook.server.tls_records import RecordwiseTlsObject
+from webhook.server.tls import RecordwiseTlsObject
+
+Awaited: TypeAlias = Literal["first_byte_s", "headers_s", "body_s", "idle_s", ""]
+"""Which timeout runs, as a field of ConnectionTimeouts; "" while the server computes the answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionTimeouts:
+    """How many seconds a client may take.
+
+    handshake_s: for the TLS handshake. first_byte_s: from then to the first byte of a request. headers_s, body_s: for
+    each whole. held_s, held_bytes_per_s: for a large body, for which memory is held, the first seconds are free and
+    then this pace is due; 20 MiB may take 7 s, so that a call behind it in the queue still has time for its own.
+    answer_s: to read what was sent. goodbye_s: to close its side. idle_s: between requests; an API server reuses idle
+    connections for 90 s, and does not retry a POST that meets a closed one.
+    """
+
+    handshake_s: float = 5.0
+    first_byte_s: float = 5.0
+    headers_s: float = 5.0
+    body_s: float = 10.0
+    held_s: float = 2.0
+    held_bytes_per_s: float = 4 * 1024 * 1024
+    answer_s: float = 10.0
+    goodbye_s: float = 1.0
+    idle_s: float = 120.0
+
+
+IDLE: Final[Awaited] = "idle_s"
+
+
+class ClientClock:
+    """The clock of one client.
+
+    Attributes:
+        loop: whose time counts.
+        waits_for, since: what the client owes, and since when on the loop's clock.
+    """
+
+    loop: asyncio.AbstractEventLoop
+    waits_for: Awaited = ""
+    since = 0.0
+    _paused_at: float | None = None
+    _is_held = False
+    _received = 0
+
+    def pause_clock(self) -> None:
+        """Stop the client's clock: from now on the client waits for the server."""
+        if self._paused_at is None:
+            self._paused_at = self.loop.time()
+
+    def resume_clock(self) -> None:
+        """Start the client's clock again without the time since `pause_clock`."""
+        if self._paused_at is not None:
+            self.since += self.loop.time() - self._paused_at
+            self._paused_at = None
+
+    def require_large_body_pace(self) -> None:
+        """Require the body to arrive at the pace of large bodies, because memory is reserved for it."""
+        if self.waits_for == "body_s":
+            self._start_waiting_for_client("body_s")
+            self._is_held, self._received = True, 0
+
+    @property
+    def is_new(self) -> bool:
+        """Return whether no byte of the first request has arrived yet."""
+        return self.waits_for == "first_byte_s"
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether every request of the connection is answered."""
+        return self.waits_for == IDLE
+
+    def _exceeded_wait(self, timeouts: ConnectionTimeouts, now: float) -> str:
+        """Return the field of `timeouts` that says how long the client may take, if it has taken longer, or ""."""
+        if not self.waits_for or self._paused_at is not None:
+            return ""
+        return self.waits_for if now - self.since > self._allowed_seconds(timeouts) else ""
+
+    def _allowed_seconds(self, timeouts: ConnectionTimeouts) -> float:
+        bound: float = getattr(timeouts, self.waits_for)
+        if self._is_held:
+            bound = min(bound, timeouts.held_s + self._received / timeouts.held_bytes_per_s)
+        return bound
+
+    def _start_waiting_for_client(self, what: Awaited) -> None:
+        self.waits_for = what
+        self.since = self.loop.time()
+        self._paused_at = None
+        self._is_held = False
+
 
 PATHS: Final = {f"/{phase.value}": phase for phase in Phase}
 """The phase of a review by the path that it is sent to."""
@@ -364,3 +457,79 @@ class BoundedConnection(ClientClock, HttpToolsProtocol):
         grown, self.largest_read = size - self.largest_read, size
         if self.register is not None:
             self.register.add_read_bytes(self, grown)
+
+
+class Register(Protocol):
+    """Receives the progress of a connection, and counts it."""
+
+    def mark_first_request_answered(self, connection: BoundedConnection) -> None:
+        """Note that the first request of the connection was answered."""
+        ...
+
+    def add_read_bytes(self, connection: BoundedConnection, grown: int) -> None:
+        """Note that the largest read of the connection is `grown` bytes larger than before."""
+        ...
+
+    def throttle_answered_body(self, size: int, now: float) -> float:
+        """Count bytes of a body that was answered already, and return the seconds until more may be read."""
+        ...
+
+    def forget(self, connection: BoundedConnection) -> None:
+        """Stop counting the connection: it has ended, or was never established."""
+        ...
+
+
+_CLOSED_AT_ONCE: Final = 10
+"""How many connections are closed in a row: under TLS each needs an encrypted goodbye while requests wait."""
+_MOST_IDLE: Final = 20
+"""How many connections that were idle for long are closed in one sweep."""
+_LOOK_S: Final = 0.02
+_FIRST_REQUEST_S: Final = 0.5
+"""Seconds for a client that has connected and not sent a request yet."""
+
+
+async def close_idle_connections(
+    connections: Callable[[], Iterable[Any]], is_hurried: Callable[[], bool] = lambda: False
+) -> None:
+    """Close idle connections a few at a time, and return when all others wait for a request or an answer.
+
+    Args:
+        connections: those to end; asked again in each round.
+        is_hurried: whether to leave the rest as it is.
+    """
+    loop = asyncio.get_running_loop()
+    end = loop.time() + _FIRST_REQUEST_S
+    while not is_hurried():
+        chosen = [one for one in connections() if isinstance(one, BoundedConnection)]
+        for connection in chosen:
+            connection.close_after_next_answer()
+        is_over = loop.time() > end
+        idle = [one for one in chosen if one.is_idle or (is_over and one.is_new)]
+        for number, connection in enumerate(idle):
+            connection.close_if_unused()
+            if number % _CLOSED_AT_ONCE == _CLOSED_AT_ONCE - 1:
+                await asyncio.sleep(0)
+        if is_over or not any(one.is_new for one in chosen):
+            return
+        await asyncio.sleep(_LOOK_S)
+
+
+def abort_overdue(connections: Iterable[Any], timeouts: ConnectionTimeouts, now: float) -> Counter[str]:
+    """Abort every connection whose client took too long, and close those that were idle for long.
+
+    Args:
+        connections: uvicorn's; those of other protocols are left alone.
+        timeouts: the bounds.
+        now: the event loop's time.
+
+    Returns:
+        How many were aborted, by the bound that they broke.
+    """
+    known = [one for one in connections if isinstance(one, BoundedConnection)]
+    overdue = [(one, broken) for one in known if (broken := one.exceeded_timeout(timeouts, now))]
+    for connection in [one for one, broken in overdue if broken == IDLE][:_MOST_IDLE]:
+        connection.close_if_unused()
+    slow = [(one, broken) for one, broken in overdue if broken != IDLE]
+    for connection, _ in slow:
+        connection.abort()
+    return Counter(broken for _, broken in slow)

@@ -24,9 +24,7 @@ from math import inf
 from time import monotonic
 from typing import Final, TypeAlias
 
-from webhook.server.bounded_map import BoundedMap
-from webhook.server.tenants import Tenant
-from webhook.server.usage import Rank, Usage
+from webhook.server.usage import BoundedMap, Rank, Tenant, Usage
 
 Turn: TypeAlias = "asyncio.Future[None]"
 _Waiting: TypeAlias = tuple[tuple[float, float], int, Tenant]

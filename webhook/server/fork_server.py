@@ -4,7 +4,7 @@ A fork of the server itself stops the event loop for some milliseconds, and afte
 changes while a worker runs. Ten workers a second took a tenth of the loop so, and small reviews 10 ms in place of 1. So
 the server forks once, and that process forks the workers: their pages are shared with a process that stands still.
 
-That what it holds is what the server has is seen to by worker_starter.py.
+That what it holds is what the server has is seen to by worker_lane.py.
 
 The server sends messages of one size: start a worker, whose socket comes along, or kill one. The end of the file ends
 the process and its workers, also when the server was killed. Job and answer go through the worker's socket.
@@ -33,7 +33,7 @@ from webhook.server.child_process import (
     fork_with_channel,
     fork_without_warning,
 )
-from webhook.server.large_body import close_all_bodies
+from webhook.server.request_body import close_all_bodies
 
 Work: TypeAlias = Callable[[socket.socket], bytes]
 """What a worker does: it reads its job from the socket and returns its answer; what it raises ends it without one."""

@@ -24,14 +24,12 @@ from webhook.logs.structured import Log
 from webhook.server import operating_system
 from webhook.server.acceptor import Acceptor
 from webhook.server.connection_limit import ConnectionLimit
-from webhook.server.connection_timeouts import ConnectionTimeouts
-from webhook.server.connections import BoundedConnection
+from webhook.server.connections import BoundedConnection, ConnectionTimeouts, abort_overdue, close_idle_connections
 from webhook.server.counters import Counters
 from webhook.server.handshake_log import HandshakeLog
 from webhook.server.memory_bounds import MAX_PROBE_CONNECTIONS
-from webhook.server.parting import abort_overdue, close_idle_connections
-from webhook.server.readiness import Readiness
 from webhook.server.scheduler import Scheduler
+from webhook.server.served_state import Readiness
 from webhook.server.tls import Certificates
 from webhook.settings.serving import DEFAULTS
 

@@ -37,7 +37,7 @@ USER_CACHE_BYTES: Final = 44_200_000
 """Bytes of all caches of texts that users write (docs/caches.md)."""
 TENANTS_BYTES: Final = 6_400_000
 """Bytes of what the scheduler and the workers' queue remember of 4,096 namespaces, users and addresses with names of 79
-characters, which is the most that bounded_map.py keeps."""
+characters, which is the most that usage.py keeps."""
 SPANS_BYTES: Final = 2048 * 5_000
 """Bytes of the spans that wait for a collector: 2,000 of them with twenty rules each took 9 MB."""
 

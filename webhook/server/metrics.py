@@ -1,4 +1,4 @@
-"""Renders the counters in the Prometheus format; the one file that imports prometheus_client, on the first request.
+"""Renders counters and the gauges of the view in the Prometheus format. Imports prometheus_client on the first request.
 
 Names and labels are the API server's own for its webhooks and admission policies (kube-apiserver v1.36,
 admission/metrics/metrics.go and plugin/policy/*/metrics), with `claimgate` in front where it says `apiserver`.
@@ -11,6 +11,7 @@ from itertools import accumulate
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from webhook.cluster.live import WatchedCluster
 from webhook.server.counters import Counters, Distribution, Labels
 
 if TYPE_CHECKING:
@@ -198,3 +199,30 @@ class _SingleMetricCollector:
 
     def collect(self) -> Iterable[Metric]:
         yield self._metric
+
+
+def gauges_of_view(watched: WatchedCluster | None) -> Gauges:
+    """Return the figures by name; each is 0 without a live cluster."""
+    cluster = watched.cluster if watched else None
+    return {
+        "cluster_view_age_seconds": (
+            "Seconds since the API server was heard, of the watch that heard longest ago; up to 65 is healthy.",
+            lambda: cluster.age_s if cluster else 0.0,
+        ),
+        "watch_failures": (
+            "Failed lists and watches of the cluster since the start.",
+            lambda: cluster.failure_count if cluster else 0,
+        ),
+        "cluster_view_bytes": (
+            "Bytes of objects that the view of the cluster holds; --view-memory bounds them.",
+            lambda: cluster.memory.bytes if cluster else 0,
+        ),
+        "cluster_view_dropped_total": (
+            "How often the objects of a kind in a namespace were let go because the view was full.",
+            lambda: cluster.memory.dropped if cluster else 0,
+        ),
+        "cluster_view_unreadable_objects": (
+            "Objects that the view of the cluster does not hold because each cannot be read or is too large.",
+            lambda: cluster.unreadable_count if cluster else 0,
+        ),
+    }

@@ -1,14 +1,16 @@
 """The FastAPI application for people and probes: health, readiness, metrics, version, documentation.
 
-Knows FastAPI. Reviews never come here: review_endpoint.py answers them; their paths stand in the OpenAPI document all
-the same. Errors are metav1.Status here too, so that every path of the server fails in one form.
+Reviews never come here: review_endpoint.py answers them. Their paths stand in the OpenAPI document all the same. Errors
+are metav1.Status, so that every path of the server fails in one form. /docs is HTML without scripts, fonts or styles of
+other hosts, because the pages of FastAPI stay blank without a content delivery network.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from html import escape
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
@@ -17,10 +19,193 @@ from starlette.exceptions import HTTPException
 
 from webhook.admission.respond import encode_failure_status
 from webhook.rules.decisions import DenialStatus
-from webhook.server import openapi
-from webhook.server.docs_page import page
 from webhook.server.metrics import PAUSE, Pause
-from webhook.server.readiness import Readiness
+from webhook.server.served_state import Readiness
+
+_STYLE: Final = (
+    "body{font:1rem/1.5 sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}"
+    "code{font-family:monospace}td,th{padding:.2rem 1rem .2rem 0;text-align:left;vertical-align:top}"
+    "section{border-top:1px solid;margin-top:1.5rem}"
+)
+
+
+def page(document: Mapping[str, Any], source: str) -> str:
+    """Return the HTML page of an OpenAPI document; `source` is the address of that document."""
+    info = document["info"]
+    return "".join(
+        (
+            f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{escape(info["title"])}</title>',
+            f"<style>{_STYLE}</style></head><body>",
+            f"<h1>{escape(info['title'])} {escape(info['version'])}</h1><p>{escape(info['description'])}</p>",
+            f'<p>The same for programs: <a href="{escape(source)}">{escape(source)}</a></p>',
+            *_html_of_operations(document["paths"]),
+            *_html_of_schemas(document.get("components", {}).get("schemas", {})),
+            "</body></html>\n",
+        )
+    )
+
+
+def _html_of_operations(paths: Mapping[str, Any]) -> Iterator[str]:
+    for path, operations in paths.items():
+        for method, operation in operations.items():
+            yield f"<section><h2><code>{escape(method.upper())} {escape(path)}</code></h2>"
+            yield f"<p>{escape(operation.get('summary', ''))}</p>"
+            parameters = [f"<code>{escape(each['name'])}</code>" for each in operation.get("parameters", ())]
+            yield f"<p>Parameters: {', '.join(parameters)}</p>" if parameters else ""
+            if "requestBody" in operation:
+                yield f"<p>Body: {_html_of_media_types(operation['requestBody'])}</p>"
+            answers = ((code, _html_of_answer(answer)) for code, answer in operation["responses"].items())
+            yield from _html_table("Code", "Answer", answers)
+            yield "</section>"
+
+
+def _html_of_answer(answer: Mapping[str, Any]) -> str:
+    content = _html_of_media_types(answer)
+    return f"{escape(answer['description'])}{f' ({content})' if content else ''}"
+
+
+def _html_of_media_types(holder: Mapping[str, Any]) -> str:
+    """Return the media types of a request body or an answer, each with its schema, as HTML."""
+    return ", ".join(
+        f"{escape(media)}: {_html_of_type(content['schema'])}" if content.get("schema") else escape(media)
+        for media, content in holder.get("content", {}).items()
+    )
+
+
+def _html_of_schemas(schemas: Mapping[str, Any]) -> Iterator[str]:
+    for name, schema in schemas.items():
+        yield f'<section id="{escape(name)}"><h2>{escape(name)}</h2>'
+        rows = ((key, _html_of_field(value)) for key, value in schema.get("properties", {}).items())
+        yield from _html_table("Field", "Type", rows)
+        yield "</section>"
+
+
+def _html_of_field(schema: Mapping[str, Any]) -> str:
+    told = [_html_of_type(schema), escape(str(schema.get("description", "")))]
+    return ": ".join(filter(None, told))
+
+
+def _html_of_type(schema: Mapping[str, Any]) -> str:
+    reference = str(schema.get("$ref", "")).rpartition("/")[2]
+    if reference:
+        return f'<a href="#{escape(reference)}">{escape(reference)}</a>'
+    words = " or ".join(f"<code>{escape(each)}</code>" for each in schema.get("enum", ()))
+    return words or escape(str(schema.get("type", "any value")))
+
+
+def _html_table(first: str, second: str, rows: Iterator[tuple[str, str]]) -> Iterator[str]:
+    yield f"<table><tr><th>{first}</th><th>{second}</th></tr>"
+    yield from (f"<tr><td><code>{escape(key)}</code></td><td>{text}</td></tr>" for key, text in rows)
+    yield "</table>"
+
+
+_OBJECT: Final = {"type": "object", "nullable": True, "additionalProperties": True}
+
+
+def _schema_of_string_map(*names: str) -> dict[str, Any]:
+    return {"type": "object", "properties": {name: {"type": "string"} for name in names}}
+
+
+_REQUEST: Final = {
+    "type": "object",
+    "required": ["uid", "kind", "resource", "operation"],
+    "properties": {
+        "uid": {"type": "string", "description": "echoed in the answer"},
+        "kind": _schema_of_string_map("group", "version", "kind"),
+        "resource": _schema_of_string_map("group", "version", "resource"),
+        "subResource": {"type": "string"},
+        "requestKind": _schema_of_string_map("group", "version", "kind"),
+        "requestResource": _schema_of_string_map("group", "version", "resource"),
+        "requestSubResource": {"type": "string"},
+        "name": {"type": "string"},
+        "namespace": {"type": "string"},
+        "operation": {"type": "string", "enum": ["CREATE", "UPDATE", "DELETE", "CONNECT"]},
+        "userInfo": {"type": "object", "additionalProperties": True},
+        "object": _OBJECT,
+        "oldObject": _OBJECT,
+        "options": _OBJECT,
+        "dryRun": {"type": "boolean"},
+    },
+}
+_RESPONSE: Final = {
+    "type": "object",
+    "required": ["uid", "allowed"],
+    "properties": {
+        "uid": {"type": "string"},
+        "allowed": {"type": "boolean"},
+        "status": {"$ref": "#/components/schemas/Status"},
+        "patchType": {"type": "string", "enum": ["JSONPatch"]},
+        "patch": {"type": "string", "format": "byte", "description": "RFC 6902 operations, base64"},
+        "warnings": {"type": "array", "items": {"type": "string", "maxLength": 256}},
+        "auditAnnotations": {"type": "object", "additionalProperties": {"type": "string"}},
+    },
+}
+_STATUS: Final = {
+    "type": "object",
+    "properties": {
+        "status": {"type": "string", "enum": ["Failure"]},
+        "code": {"type": "integer"},
+        "reason": {"type": "string"},
+        "message": {"type": "string"},
+        "metadata": {"type": "object"},
+    },
+}
+
+
+def _schema_of_review(part: str, reference: str) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": ["apiVersion", "kind", part],
+        "properties": {
+            "apiVersion": {"type": "string", "enum": ["admission.k8s.io/v1"]},
+            "kind": {"type": "string", "enum": ["AdmissionReview"]},
+            part: {"$ref": f"#/components/schemas/{reference}"},
+        },
+    }
+
+
+SCHEMAS: Final[dict[str, Any]] = {
+    "AdmissionRequest": _REQUEST,
+    "AdmissionResponse": _RESPONSE,
+    "AdmissionReviewRequest": _schema_of_review("request", "AdmissionRequest"),
+    "AdmissionReviewResponse": _schema_of_review("response", "AdmissionResponse"),
+    "Status": _STATUS,
+}
+
+_ERRORS: Final = {
+    "400": "not JSON, not an AdmissionReview, no uid, or an unknown version",
+    "405": "not a POST",
+    "408": "the body was not whole before the call's deadline",
+    "413": "the body is too large",
+    "415": "the body is not application/json",
+    "429": "other calls fill the memory for large bodies; try again",
+    "500": "a fault of the webhook itself; the webhook configuration's failurePolicy decides",
+}
+
+
+def _json_content(schema: str) -> dict[str, Any]:
+    return {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
+
+
+def _review_operation(name: str, summary: str) -> dict[str, Any]:
+    errors = {code: {"description": text, "content": _json_content("Status")} for code, text in _ERRORS.items()}
+    verdict = {"description": "every verdict, allowed or denied", "content": _json_content("AdmissionReviewResponse")}
+    timeout = {"name": "timeout", "in": "query", "schema": {"type": "string", "example": "10s"}}
+    operation = {
+        "operationId": name,
+        "summary": summary,
+        "tags": ["admission"],
+        "parameters": [timeout],
+        "requestBody": {"required": True, "content": _json_content("AdmissionReviewRequest")},
+        "responses": {"200": verdict, **errors},
+    }
+    return {"post": operation}
+
+
+OPERATIONS: Final[dict[str, Any]] = {
+    "/validate": _review_operation("validate", "The verdict on an object as it will be stored."),
+    "/mutate": _review_operation("mutate", "The changes to an object as it was submitted."),
+}
 
 Metrics = Callable[[Pause | None], Awaitable[tuple[bytes, str]]]
 """Returns the metrics text and its media type; awaits the argument between two pieces of work."""
@@ -100,8 +285,8 @@ def _openapi_function(app: FastAPI) -> Callable[[], dict[str, Any]]:
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:
             made = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-            made["paths"].update(openapi.OPERATIONS)
-            made.setdefault("components", {}).setdefault("schemas", {}).update(openapi.SCHEMAS)
+            made["paths"].update(OPERATIONS)
+            made.setdefault("components", {}).setdefault("schemas", {}).update(SCHEMAS)
             app.openapi_schema = made
         return app.openapi_schema
 

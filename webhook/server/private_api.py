@@ -1,6 +1,6 @@
 """Uses and verifies the private parts of uvicorn and ssl that the server needs.
 
-`connections.py` replaces callbacks of uvicorn's protocol and reads what it keeps of a request; `tls_records.py` calls
+`connections.py` replaces callbacks of uvicorn's protocol and reads what it keeps of a request; `tls.py` calls
 what stands behind ssl.SSLObject. docs/decisions/0007-uvicorn-protocol.md says why, and pyproject.toml bounds uvicorn.
 """
 

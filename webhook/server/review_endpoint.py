@@ -1,8 +1,8 @@
-"""The ASGI application in front of FastAPI that answers POST /validate and /mutate.
+"""The ASGI application that answers POST /validate and /mutate. Other paths go on to FastAPI (pages.py).
 
-Knows HTTP: methods, media types, lengths, deadlines, status codes. Knows of reviews only that bytes go in and bytes
-come out. Standing before FastAPI it costs a third of a FastAPI route; everything that is not a review goes on to it.
-Where a review is evaluated, and what bounds that, is review_handler.py's.
+It knows HTTP: methods, media types, lengths, deadlines, status codes. Of a review it knows the head, which says who
+sent it, and that bytes go in and bytes come out. It stands before FastAPI because a FastAPI route costs three times as
+much. review_handler.py decides where a review is evaluated.
 """
 
 from __future__ import annotations
@@ -16,26 +16,37 @@ from time import monotonic
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from urllib.parse import parse_qs
 
+from webhook.admission.decode import decode_request_without_objects
 from webhook.admission.respond import encode_failure_status
-from webhook.apimachinery.attributes import Phase
+from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.errors import CallError
 from webhook.rules.decisions import DenialStatus
 from webhook.rules.text import shorten_text
 from webhook.server.connections import CLIENT_GONE, PATHS
-from webhook.server.large_body import LargeBody
-from webhook.server.readiness import Readiness
 from webhook.server.request_body import (
     FREE_BYTES,
     BodyBudget,
     BodyReader,
     ClientGone,
     IncompleteBodyError,
+    LargeBody,
     Receive,
     Scope,
     body_of_single_message,
     client_address,
 )
+from webhook.server.served_state import Readiness
 from webhook.settings.serving import DEFAULTS
+
+
+def read_head(body: bytes | LargeBody) -> Attributes | None:
+    """Return the request that the beginning of a body names, without its objects; None if it names none.
+
+    Of a large body a longer beginning is tried when the first is not enough.
+    """
+    beginnings = body.beginnings() if isinstance(body, LargeBody) else (body,)
+    return next(filter(None, map(decode_request_without_objects, beginnings)), None)
+
 
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 AsgiApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]

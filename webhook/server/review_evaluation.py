@@ -1,6 +1,8 @@
-"""Evaluates one review: on the event loop, or in a worker process that reads it from a socket.
+"""Evaluates one review, on the event loop or in a worker process that reads the review from a socket.
 
-Evaluates, encodes and counts; who may do so when, and what becomes of the result, is decided by review_handler.py.
+It evaluates, encodes the answer and counts. Its protocols name what it needs of others: who reviews, who answers
+questions of the authorizer, who is told of a trace. review_handler.py decides when it runs and what becomes of the
+result.
 """
 
 from __future__ import annotations
@@ -10,16 +12,17 @@ import socket
 from collections.abc import Iterable
 from dataclasses import replace
 from time import perf_counter
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from webhook.admission.decode import decode_review_bytes
 from webhook.admission.enforce import fit_warnings_to_api_server_limits
 from webhook.admission.interrupt import NotEvaluated
 from webhook.admission.respond import encode_response
-from webhook.apimachinery.attributes import Attributes, Phase
+from webhook.apimachinery.attributes import Attributes, Phase, UserInfo
 from webhook.cel.library.authorizer import (
     AuthorizationDecision,
     AuthorizationQuestion,
+    Authorizer,
     PausingAuthorizer,
     UnansweredQuestion,
 )
@@ -29,9 +32,45 @@ from webhook.rules.decisions import Verdict
 from webhook.server.access_reviews import MOST_QUESTIONS
 from webhook.server.counters import Counters
 from webhook.server.review_log import fault, line
-from webhook.server.review_parts import Reviewer
-from webhook.server.worker_job import receive
-from webhook.server.worker_result import OUT_OF_MEMORY, WorkerResult, question_as_json
+from webhook.server.usage import Tenant
+from webhook.server.worker_lane import OUT_OF_MEMORY, WorkerResult, question_as_json, receive
+
+
+class Reviewer(Protocol):
+    """Evaluates a review with policies and a view of the cluster that it holds."""
+
+    def review(
+        self, attributes: Attributes, phase: Phase, deadline: Deadline, authorizer: Authorizer | None = None
+    ) -> Verdict:
+        """Return the verdict on a request. Raises UnansweredQuestion where the authorizer must be asked first."""
+        ...
+
+    def version(self) -> object | None:
+        """Return what says by `==` whether verdicts still depend on the same; None while that changes."""
+        ...
+
+    def answer_unevaluated(self, attributes: Attributes, phase: Phase, why: NotEvaluated) -> Verdict:
+        """Return the verdict on a request whose evaluation was given up."""
+        ...
+
+
+class AuthorizationSource(Protocol):
+    """Answers the questions that policies ask through the CEL variable `authorizer`."""
+
+    async def ask(
+        self, question: AuthorizationQuestion, user: UserInfo, tenant: Tenant, until: float
+    ) -> AuthorizationDecision | str:
+        """Return the API server's decision, or the reason why there is none by `until`."""
+        ...
+
+
+class ReviewObserver(Protocol):
+    """Receives the log fields of each review."""
+
+    def reviewed(self, fields: dict[str, object]) -> None:
+        """Receive the log fields of the review that the current task answered."""
+        ...
+
 
 _NO_MEMORY: Final = (MemoryError, SystemError)
 """The errors that C code raises without memory; a constant, because a tuple cannot be created then."""

@@ -1,16 +1,16 @@
-"""Answers reviews: takes the body of a request, returns the body of its answer, logs one line and counts.
+"""Answers reviews: takes the body of a call, returns the body of its answer, writes one log line and counts.
 
-A review is evaluated on the event loop: tens of microseconds each, and nothing else costs so little. One that uses up
-its slice there is evaluated in a child process (worker_lane.py), and so is from the start every body of which that can
-be foreseen. The child is killed at the deadline while the loop goes on. Where no turn or no worker came in time, or the
-child was killed, the answer is what the policies' failurePolicy says. Who may run when is decided by scheduler.py.
+A review is evaluated on the event loop, because that costs tens of microseconds. A review that uses up its slice there
+moves to a child process (worker_lane.py). A body that will surely use it up starts there. The child is killed at the
+deadline while the loop goes on. If no turn or no worker came in time, or the child was killed, the failurePolicy of the
+policies decides. scheduler.py decides who may run when.
 """
 
 from __future__ import annotations
 
 import asyncio
 from time import monotonic, perf_counter, thread_time
-from typing import Final
+from typing import Final, NamedTuple
 
 from webhook.admission.decode import decode_review_bytes
 from webhook.admission.interrupt import MAKE_SMALLER, REPORT_IT, NotEvaluated
@@ -21,20 +21,73 @@ from webhook.errors import CallError, InlineBudgetSpent
 from webhook.logs.structured import Level, Log
 from webhook.rules.decisions import DenialStatus
 from webhook.server.counters import Counters
-from webhook.server.inline_slice import SMALL_BYTES, InlineTimeSlice
-from webhook.server.large_body import LargeBody
-from webhook.server.limited_log import LimitedLog
+from webhook.server.handshake_log import LimitedLog
 from webhook.server.namespace_arrivals import WAIT_S, NamespaceArrivals
-from webhook.server.review_call import ReviewCall
-from webhook.server.review_evaluation import NOTHING_KNOWN, Known, ReviewEvaluation, instructions_for_worker
-from webhook.server.review_head import read_head
+from webhook.server.request_body import LargeBody
+from webhook.server.review_endpoint import read_head
+from webhook.server.review_evaluation import (
+    NOTHING_KNOWN,
+    AuthorizationSource,
+    Known,
+    ReviewEvaluation,
+    ReviewObserver,
+    instructions_for_worker,
+)
 from webhook.server.review_log import FAULTS, WorkerFault, fault
-from webhook.server.review_parts import AuthorizationSource, ReviewObserver
-from webhook.server.scheduler import Scheduler
-from webhook.server.tenants import Tenant, tenant_of
-from webhook.server.worker_job import Job
-from webhook.server.worker_lane import OutOfTime, WorkerDied, WorkerLane
-from webhook.server.worker_result import WorkerResult, question_from_json, unpack
+from webhook.server.scheduler import SMALL_BYTES, InlineTimeSlice, Scheduler
+from webhook.server.usage import Tenant, tenant_of
+from webhook.server.worker_lane import Job, OutOfTime, WorkerDied, WorkerLane, WorkerResult, question_from_json, unpack
+
+_ANSWER_SHARE: Final = 0.1
+_MOST_ANSWER_S: Final = 0.3
+"""The share of a review's time, and the most seconds, that are kept for writing an answer after evaluation timed out.
+"""
+_ASKING_SHARE: Final = 0.5
+"""The share of a review's time that it may wait for answers of the API server."""
+
+
+class ReviewCall(NamedTuple):
+    """One call.
+
+    Args:
+        phase: which of the two it asks for.
+        address: where it comes from, "" where that is not known.
+        started: when work on it began, on the monotonic clock.
+        deadline: when it must be answered.
+    """
+
+    phase: Phase
+    address: str
+    started: float
+    deadline: float
+
+    @property
+    def evaluation_end(self) -> float:
+        """Return when evaluation must end, so that there is time left to write the answer."""
+        return self._end_from(self.started)
+
+    @property
+    def evaluation_end_from_now(self) -> float:
+        """Return the same for an evaluation that begins now."""
+        return self._end_from(monotonic())
+
+    @property
+    def asking_end(self) -> float:
+        """Return until when it may wait for answers of the API server."""
+        return self.started + _ASKING_SHARE * (self.deadline - self.started)
+
+    @property
+    def timeout_reason(self) -> str:
+        """Return why it was not evaluated when its time is over."""
+        return f"it took longer than {self.deadline - self.started:.2g} s"
+
+    def tenant_of(self, attributes: Attributes | None) -> Tenant:
+        """Return the tenant of its request."""
+        return tenant_of(attributes, self.address)
+
+    def _end_from(self, moment: float) -> float:
+        return self.deadline - min(_MOST_ANSWER_S, (self.deadline - moment) * _ANSWER_SHARE)
+
 
 _READ_S_PER_BYTE: Final = 4e-9
 """Seconds of the loop that a byte of a larger body costs before it is looked at: decrypting, copying, parsing HTTP."""

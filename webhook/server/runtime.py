@@ -23,18 +23,15 @@ from webhook.server.application import create_application
 from webhook.server.background_tasks import Supervisor, Work
 from webhook.server.counters import Counters
 from webhook.server.listener import Listener, ListenerSettings
-from webhook.server.live_params import LiveParamsChecker
-from webhook.server.live_policy_set import LivePolicySet
-from webhook.server.metrics import Gauges
+from webhook.server.live_policy_set import LiveParamsChecker, LivePolicySet
+from webhook.server.metrics import Gauges, gauges_of_view
 from webhook.server.policy_list import policy_rows
-from webhook.server.readiness import Check, Readiness
 from webhook.server.reload import ReloadableValue, watch
 from webhook.server.review_endpoint import AsgiApp, Limits
-from webhook.server.review_parts import AuthorizationSource
+from webhook.server.review_evaluation import AuthorizationSource
 from webhook.server.scheduler import Scheduler
-from webhook.server.served_state import ServedState
+from webhook.server.served_state import Check, Readiness, ServedState
 from webhook.server.tls import Certificates, validity_of_certificate
-from webhook.server.view_gauges import gauges_of_view
 from webhook.server.warm_up_samples import SAMPLES
 from webhook.server.worker_lane import WorkerLimits
 

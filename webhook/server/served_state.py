@@ -1,12 +1,15 @@
-"""The policies, context and view of the cluster that a server evaluates reviews with.
+"""The policies, context and view of the cluster that a server evaluates with, and whether it is ready.
 
-Everything a review needs is read anew for each one, so that a reload is one assignment.
+Everything a review needs is read anew for each review, so a reload is one assignment. Readiness knows named checks and
+nothing of what they look at; the text follows the API server's /readyz?verbose.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from webhook import assembly
 from webhook.admission.interrupt import NotEvaluated, answer_unevaluated_request
@@ -30,6 +33,44 @@ from webhook.server.reload import ReloadableValue, create_file_state_function
 from webhook.settings.configured import settings_from_changed_file
 from webhook.settings.shared import ReportSettings
 from webhook.yamltext.yamlfile import discover
+
+Check: TypeAlias = Callable[[], str]
+"""Returns what is wrong, or "" when all is well. Must be quick: probes call it."""
+
+
+@dataclass(slots=True)
+class Readiness:
+    """The readiness checks of one process.
+
+    Attributes:
+        checks: what must hold for reviews to be answered.
+        remarks: what people should see in the verbose text, such as a reload that failed, though reviews are answered.
+        draining: set once, when the process is about to stop: no new connections, please.
+    """
+
+    checks: Mapping[str, Check] = field(default_factory=dict)
+    remarks: Mapping[str, Check] = field(default_factory=dict)
+    draining: bool = False
+
+    def failing(self) -> dict[str, str]:
+        """Return the failing checks by name, with their reasons."""
+        reasons = {name: check() for name, check in self.checks.items()}
+        if self.draining:
+            reasons["shutdown"] = "the process is stopping"
+        return {name: reason for name, reason in reasons.items() if reason}
+
+    def report(self) -> tuple[bool, str]:
+        """Return whether all checks pass, and a line for each check as in /readyz?verbose of an API server."""
+        failing = self.failing()
+        lines = [_line(name, failing.get(name, "")) for name in (*self.checks, "shutdown")]
+        notes = {name: remark() for name, remark in self.remarks.items()}
+        lines += [f"[!]{name}: {text}" for name, text in notes.items() if text]
+        lines.append(f"readyz check {'failed' if failing else 'passed'}")
+        return not failing, "\n".join(lines) + "\n"
+
+
+def _line(name: str, reason: str) -> str:
+    return f"[-]{name} failed: {reason}" if reason else f"[+]{name} ok"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,123 @@
-"""Counts the recent seconds of each address, namespace and user; half of a count is forgotten in each half-life.
+"""Counts what each address, namespace and user used in recent seconds; a count halves in each half-life.
 
-Because everybody's use fades at the same rate, who used less than whom changes only when somebody uses more. So a name
-is remembered by its *level*, the binary logarithm of its use as it would be at the start of the clock: levels compare
-without regard to the time.
+A request is charged to the client's address, then to the namespace of the object, then to the user. The address comes
+first: API servers are few, and any other client may name any namespace and user. The namespace comes next: controllers
+in kube-system create the Pods of all namespaces. kube-apiserver distinguishes these controllers by namespace, too
+(k8s.io/apiserver v0.36 pkg/apis/flowcontrol/bootstrap/default.go). All service accounts of a namespace are one user,
+because who may create one may create hundreds.
+
+All use fades at the same rate, so the order of two names changes only when one of them uses more. A name is remembered
+by its *level*: the binary logarithm of its use as it would be at the start of the clock. Levels compare at any time.
+Clients can invent names, so the maps are bounded and drop their oldest entries.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from math import exp2, floor, inf, log, log2
-from typing import Final, TypeAlias
+from sys import getsizeof
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
-from webhook.server.bounded_map import BoundedMap
-from webhook.server.tenants import Tenant
+from webhook.apimachinery.attributes import Attributes
+
+Key = TypeVar("Key", bound="str | tuple[str, ...]")
+Value = TypeVar("Value")
+MAX_ENTRIES: Final = 4096
+"""A cluster has fewer namespaces with traffic within the seconds that are remembered."""
+MAX_KEY_BYTES: Final = 512 * 1024
+"""What the names take together: 4,096 names of 79 characters, or as many as fit of those that clients make longer."""
+
+
+class BoundedMap(Generic[Key, Value]):
+    """A map of at most MAX_ENTRIES, whose keys take at most MAX_KEY_BYTES. For one thread alone.
+
+    Setting one more drops the entries that were set longest ago.
+    """
+
+    __slots__ = ("_entries", "_key_bytes")
+
+    def __init__(self) -> None:
+        self._entries: OrderedDict[Key, Value] = OrderedDict()
+        self._key_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: Key) -> Value | None:
+        """Return the value that was last set for the key, or None."""
+        return self._entries.get(key)
+
+    def discard(self, key: Key) -> None:
+        """Remove the key and its value, if it is there."""
+        if key in self._entries:
+            del self._entries[key]
+            self._key_bytes -= _bytes_of_key(key)
+
+    def set(self, key: Key, value: Value) -> None:
+        """Set the value of a key, and drop the entries that were set longest ago while the map is too large."""
+        if key not in self._entries:
+            self._key_bytes += _bytes_of_key(key)
+        self._entries[key] = value
+        self._entries.move_to_end(key)
+        while len(self._entries) > MAX_ENTRIES or self._key_bytes > MAX_KEY_BYTES:
+            oldest, _ = self._entries.popitem(last=False)
+            self._key_bytes -= _bytes_of_key(oldest)
+
+
+def _bytes_of_key(key: str | tuple[str, ...]) -> int:
+    return getsizeof(key) if isinstance(key, str) else sum(map(getsizeof, key))
+
+
+_SERVICE_ACCOUNT: Final = "system:serviceaccount:"
+_CONTROLLERS: Final = ("system:serviceaccount:kube-system", "system:kube-controller-manager", "system:kube-scheduler")
+_PROBES: Final = ("/healthz", "/readyz")
+PAGES: Final = frozenset((*_PROBES, "/metrics", "/version", "/debug/policies", "/docs", "/openapi.json"))
+"""The paths that the server answers beside reviews."""
+_LONGEST_NAME: Final = 512
+"""How many characters of a user name are remembered: a service account's name with its namespace has 340 at most."""
+
+
+class Tenant(NamedTuple):
+    """A namespace, "" for objects without one, a user, "" where only the namespace counts, and the client's address, ""
+    where it does not count.
+    """
+
+    namespace: str
+    user: str
+    address: str = ""
+
+
+def tenant_of(attributes: Attributes | None, address: str) -> Tenant:
+    """Return the tenant of a request that came from an address; no namespace and user where it could not be read."""
+    if attributes is None:
+        return Tenant("", "", address)
+    user = attributes.user_info.username[:_LONGEST_NAME]
+    if user.startswith(_SERVICE_ACCOUNT):
+        user = user[: user.find(":", len(_SERVICE_ACCOUNT))]
+    return Tenant(attributes.namespace, "" if user in _CONTROLLERS else user, address)
+
+
+def page_tenant(path: str, address: str) -> Tenant:
+    """Return the tenant of a request that is not a review; its slash keeps it apart from namespaces.
+
+    All paths that the server does not know share one namespace: a client can invent as many as it likes, each of 4 KB.
+
+    Each address has an account of its own for each probe, so that nobody's flood of probes makes a kubelet wait, and
+    that what else comes from the kubelet's address does not, either.
+    """
+    if path in _PROBES:
+        return Tenant(f"/{path} {address}", "", f"/{path} {address}")
+    return Tenant(f"/{path}" if path in PAGES else "//", address, address)
+
+
+def handshake_tenant(address: str) -> Tenant:
+    """Return the tenant of a TLS handshake, one for each address, so that one address cannot keep out the others.
+
+    It is an account apart from what the same address asks for afterwards. All handshakes together count as one address:
+    hundreds of addresses that connect without end do not go before reviews.
+    """
+    return Tenant(f"/handshake {address}", "", "/handshakes")
+
 
 HALF_LIFE_S: Final = 2.0
 """Of workers and of questions, which take up to seconds: long enough to outlast the pauses of an attacker, short enough

@@ -1,30 +1,183 @@
-"""Runs jobs that take too long for the event loop in worker processes, with a fair queue and a deadline.
+"""Runs reviews that take too long for the event loop in worker processes, with a fair queue and a deadline.
 
-The tenant that used least of the workers is next, and the last free worker is for light tenants that have none: heavy
-objects of one namespace keep nobody else's from a worker. What counts is a processor's time, so that nobody looks heavy
-because others keep the processors busy. Knows tenants; worker_starter.py knows processes, review_evaluation.py their
-work.
+The tenant that used least of the workers is next. The last free worker is for tenants that have no worker, so heavy
+objects of one namespace never take all workers. A processor's time counts, so a tenant does not look heavy because
+others keep the processors busy.
+
+A job travels to a worker as two lengths, the instructions and the body. The result travels back as JSON and not as a
+pickle: a process that reads what users send must not make its parent run anything.
+
+A fork server (fork_server.py) starts the workers. It is used while it holds what the server has: the version of the
+server's state is compared for each worker. It is forked anew after a change, during a change, and after a second,
+because the server learns compiled texts, and each page that the server changes meanwhile takes memory twice.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+import json
+import socket
+import struct
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from math import inf
 from time import monotonic, thread_time
-from typing import Final
+from typing import Any, Final, Literal, TypeAlias
 
+from webhook.apimachinery.attributes import UserInfo
+from webhook.cel.library.authorizer import AuthorizationQuestion
 from webhook.server import child_process
 from webhook.server.counters import Counters
 from webhook.server.fair_queue import FairQueue
-from webhook.server.fork_server import Work, Worker
+from webhook.server.fork_server import ForkServer, Work, Worker
+from webhook.server.request_body import LargeBody
 from webhook.server.scheduler import Scheduler
-from webhook.server.tenants import Tenant
-from webhook.server.usage import Usage
-from webhook.server.worker_job import Job
-from webhook.server.worker_starter import WorkerStarter
+from webhook.server.usage import Tenant, Usage
 from webhook.settings.serving import DEFAULTS
+
+_LENGTHS: Final = struct.Struct("!II")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What one worker does with the body of a call, and with which instructions."""
+
+    instructions: bytes
+    body: bytes | LargeBody
+
+    async def send(self, channel: socket.socket) -> None:
+        """Send the job through a socket that does not block, in pieces: others use the loop while the worker reads.
+
+        Raises:
+            ConnectionError: the worker has ended.
+        """
+        loop, body = asyncio.get_running_loop(), self.body
+        head = _LENGTHS.pack(len(self.instructions), len(body)) + self.instructions
+        for piece in (head, *(body.pieces() if isinstance(body, LargeBody) else (body,))):
+            await loop.sock_sendall(channel, piece)
+
+
+def receive(channel: socket.socket) -> tuple[bytes, bytes]:
+    """Return, in a worker, the instructions and the body; waits for them.
+
+    Raises:
+        EOFError: the server has ended, or given up.
+    """
+    instruction_bytes, body_bytes = _LENGTHS.unpack(_receive_exactly(channel, _LENGTHS.size))
+    return _receive_exactly(channel, instruction_bytes), _receive_exactly(channel, body_bytes)
+
+
+def _receive_exactly(channel: socket.socket, count: int) -> bytes:
+    """Return so many bytes, which mostly come in one piece of memory: a second copy of 20 MB would count."""
+    received = b""
+    while len(received) < count:
+        if not (more := channel.recv(count - len(received), socket.MSG_WAITALL)):
+            raise EOFError
+        received += more
+    return received
+
+
+Outcome: TypeAlias = Literal["answered", "question", "refused", "failed", "out of memory", "out of time"]
+
+
+@dataclass(slots=True, kw_only=True)
+class WorkerResult:
+    """The result of one call.
+
+    Attributes:
+        outcome: answered is a verdict, question what somebody has to answer before there can be a verdict, refused a
+            call that cannot be read, failed a fault of our own, out of time an evaluation that its deadline ended
+            outside of every policy.
+        body: the AdmissionReview of a verdict.
+        fields: what is logged of it; of one refused or failed its code, reason and message too.
+        seconds: how long the evaluation of a verdict took; without limit where there is no verdict.
+    """
+
+    outcome: Outcome
+    body: bytes = b""
+    fields: dict[str, object]
+    seconds: float = inf
+
+    def packed(self, counters: Counters) -> bytes:
+        """Return the result and the counts as a line of JSON, followed by the answer."""
+        head = {"outcome": self.outcome, "fields": self.fields, "counts": counters.dump()}
+        if self.seconds < inf:  # JSON has no infinity
+            head["seconds"] = self.seconds
+        return json.dumps(head).encode() + b"\n" + self.body
+
+
+OUT_OF_MEMORY: Final = WorkerResult(outcome="out of memory", fields={}).packed(Counters())
+"""The packed result of a child without memory, prepared because it could not be packed then."""
+
+
+def unpack(packed: bytes, counters: Counters) -> WorkerResult:
+    """Return a child's result, and add its counts to `counters`."""
+    head, _, body = packed.partition(b"\n")
+    reply = json.loads(head)
+    counters.add(reply["counts"])
+    return WorkerResult(outcome=reply["outcome"], body=body, fields=reply["fields"], seconds=reply.get("seconds", inf))
+
+
+def question_as_json(question: AuthorizationQuestion, user: UserInfo) -> dict[str, object]:
+    """Return a question and the user of the review as JSON, for a child to send to its parent."""
+    return {"question": asdict(question), "user": user._asdict()}
+
+
+def question_from_json(fields: Mapping[str, Any]) -> tuple[AuthorizationQuestion, UserInfo]:
+    """Return the question and the user that `question_as_json` was given."""
+    user = fields["user"]
+    extra = {name: tuple(values) for name, values in user["extra"].items()}
+    return AuthorizationQuestion(**fields["question"]), UserInfo(
+        user["username"], user["uid"], tuple(user["groups"]), extra
+    )
+
+
+LIVES_S: Final = 1.0
+"""Seconds for which a fork server is used, so it costs the server a fork a second at most. After five seconds of an
+attack 28 MB of its pages were its own, after one second 14 to 20."""
+
+
+class WorkerStarter:
+    """The fork server of this moment, forked anew whenever the state of the server has changed; for one event loop."""
+
+    def __init__(self, work: Work, memory_bytes: int, version: Callable[[], object | None]) -> None:
+        """Fork nothing yet.
+
+        Args:
+            work: what workers do.
+            memory_bytes: what a worker may take beyond what it shares.
+            version: returns what says by `==` whether the state of the server is the same, and None while it changes.
+        """
+        self._work = work
+        self._memory_bytes = memory_bytes
+        self._version = version
+        self._current: ForkServer | None = None
+        self._held_version: object | None = None
+
+    def start_worker(self, deadline: float) -> Worker:
+        """Start a worker that has the state of this moment.
+
+        Raises:
+            OSError: the system cannot start another process.
+        """
+        version = self._version()
+        current = self._current
+        if current is not None and not current.is_retired and version is not None and version == self._held_version:
+            with suppress(OSError):  # something ended it, such as the kernel short of memory
+                return current.start_worker(deadline)
+        return self._renew(version).start_worker(deadline)
+
+    def _renew(self, version: object | None) -> ForkServer:
+        """Replace the fork server; the version was read before the fork, so that later changes are noticed."""
+        if self._current is not None:
+            self._current.retire()
+            self._current = None
+        made = ForkServer(self._work, self._memory_bytes)
+        self._current, self._held_version = made, version
+        asyncio.get_running_loop().call_later(LIVES_S, made.retire)
+        return made
+
 
 START_S: Final = 0.005
 """Seconds of a processor that starting and ending a worker costs in addition to its work."""
