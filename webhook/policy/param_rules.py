@@ -1,7 +1,7 @@
 """Finds mistakes in the params of policies: ids that no rule has, and lists that are not an action.
 
 Where params are files, this is an error when they are loaded (load.py, assembly.py). In a live cluster anybody may have
-changed a ConfigMap by hand: there the server says so (server/live_policy_set.py) and goes on with the rules that it knows.
+changed a ConfigMap by hand: there the server says so (server/live_policy_set.py), and goes on with the known rules.
 """
 
 from __future__ import annotations
