@@ -193,6 +193,20 @@ def test_verbose_names_what_is_only_counted(tree, capsys):
     ]
 
 
+def test_an_object_with_pods_that_are_not_read_passes_nothing(tmp_path, capsys):
+    container = {"image": "x", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    spec = {"entrypoint": "a", "templates": [{"name": "a", "container": container}]}
+    head = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": "a", "namespace": "team"}}
+    (tmp_path / "workflow.json").write_text(json.dumps({**head, "spec": spec}))
+    assert run_command_line(["audit", str(tmp_path)]) == 0
+    said = "0 pass, 0 fail, 0 warn, 0 error, 0 skip; 1 object with pods that are not read (-v names the kinds)"
+    assert said in capsys.readouterr().out
+    assert run_command_line(["audit", str(tmp_path), "-v"]) == 0
+    assert "the pods of Workflow.argoproj.io come from parts that are not read: 1 object" in capsys.readouterr().out
+    run_command_line(["audit", str(tmp_path), "-o", "json"])
+    assert json.loads(capsys.readouterr().out)["podsNotRead"] == {"Workflow.argoproj.io": 1}
+
+
 @pytest.mark.parametrize("pattern", ["base", "base/*", "pod.yaml", "*.yaml", "**/pod.yaml", "/base/"])
 def test_files_are_left_out_by_name_and_path(pattern, tree, capsys):
     (tree / "note.json").write_text("{}")

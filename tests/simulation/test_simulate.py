@@ -1,6 +1,8 @@
 """`claimgate simulate`: the answer, what stands in the way, the exit code; golden files of what people read."""
 
+import copy
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,10 +10,13 @@ import pytest
 from webhook.cli import run_command_line
 from webhook.facts.registry import SHIPPED
 from webhook.simulation.aspects import _RULES, ASPECTS, aspect_of, groups
+from webhook.workloads.table import load_table
+from webhook.yamltext import yamlfile
 
 HERE = Path(__file__).parents[1] / "data" / "simulation"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "research-team"
 WHOLE = ("--context", str(EXAMPLES / "cluster"), "--context-is-whole")
+NODES = ("--context", str(HERE / "nodes.yaml"))
 
 
 def simulated(capsys, *arguments):
@@ -29,21 +34,33 @@ def against(answer):
     ("job", "code", "answer", "rules"),
     [
         ("good/pytorchjob", 0, "can-start", {}),
-        ("good/trainjob", 0, "can-start", {}),
+        ("good/trainjob", 0, "nothing-found", {}),
+        ("good/inference", 0, "can-start", {}),
         ("broken/mpijob-slots", 1, "refused", {"launcher": ["training-job/slots-for-ranks"]}),
         ("broken/pytorchjob-too-many-gpus", 1, "never", {"quota": ["kueue-never/exceeds-max-quota"]}),
         ("broken/trainjob-queue", 1, "never", {"queue": ["kueue-not-now/local-queue-missing"]}),
         ("broken/volcano-job-quota", 1, "never", {"quota": ["volcano-job/capability"]}),
         ("broken/volcano-job-queue", 1, "refused", {"queue": ["volcano-job/queue-exists"]}),
         ("broken/pytorchjob-storage", 1, "fails", {"storage": ["storage/read-write-once"]}),
-        ("broken/trainjob-processes", 0, "can-start", {}),
+        ("broken/trainjob-processes", 0, "nothing-found", {}),
         ("broken/pytorchjob-processes", 0, "can-start", {}),
     ],
 )
 def test_jobs_of_a_team(job, code, answer, rules, capsys):
-    got, [told] = simulated(capsys, EXAMPLES / f"{job}.yaml", *WHOLE)
+    got, [told] = simulated(capsys, EXAMPLES / f"{job}.yaml", *WHOLE, *NODES)
     assert (got, told["answer"], against(told)) == (code, answer, rules)
-    assert told["starts"] is (code == 0)
+    assert told["starts"] is (None if answer == "nothing-found" else code == 0)
+
+
+@pytest.mark.parametrize("job", ["good/pytorchjob", "good/trainjob", "good/inference", "broken/pytorchjob-processes"])
+def test_a_job_that_is_compared_with_no_node_is_not_said_to_start(job, capsys):
+    got, [told] = simulated(capsys, EXAMPLES / f"{job}.yaml", *WHOLE)
+    assert (got, told["answer"], told["starts"]) == (0, "nothing-found", None)
+    assert told["unknown"] == [{"what": "nodes not compared: none is known", "aspects": ["nodes"], "rules": []}]
+    assert run_command_line(["simulate", str(EXAMPLES / f"{job}.yaml"), *WHOLE]) == 0
+    said = capsys.readouterr().out
+    assert "nothing found that stops it; nodes not compared: none is known" in " ".join(said.split())
+    assert "can start" not in said
 
 
 def test_what_does_not_keep_a_job_from_starting_is_told_besides(capsys):
@@ -54,7 +71,8 @@ def test_what_does_not_keep_a_job_from_starting_is_told_besides(capsys):
 def test_what_was_not_looked_up_leaves_the_answer_open(capsys):
     code, [told] = simulated(capsys, EXAMPLES / "good" / "mpijob.yaml")
     assert (code, told["answer"], told["starts"]) == (3, "unknown", None)
-    assert {"what": "LocalQueue training not found", "rules": ["kueue-never/exceeds-max-quota"]} in told["unknown"]
+    what = {"what": "LocalQueue training not found", "aspects": ["quota"], "rules": ["kueue-never/exceeds-max-quota"]}
+    assert what in told["unknown"]
 
 
 def test_the_queue_and_what_it_counts_are_told(capsys):
@@ -89,7 +107,7 @@ status:
 
 def test_quota_in_use_is_waited_for(tmp_path, capsys):
     (tmp_path / "workload.yaml").write_text(WAITS)
-    code, [told] = simulated(capsys, EXAMPLES / "good" / "pytorchjob.yaml", *WHOLE, "--context", tmp_path)
+    code, [told] = simulated(capsys, EXAMPLES / "good" / "pytorchjob.yaml", *WHOLE, *NODES, "--context", tmp_path)
     assert (code, told["answer"], told["starts"]) == (0, "waits", True)
     assert against(told) == {"quota": ["kueue-not-now/waiting-for-quota"]}
 
@@ -132,12 +150,16 @@ def test_a_job_without_a_namespace_is_in_the_one_that_is_named(capsys, tmp_path)
     assert told["object"].startswith("PyTorchJob research/")
 
 
+RUNTIME = "apiVersion: serving.kserve.io/v1alpha1\nkind: ServingRuntime\nmetadata: {name: a}\nspec: {containers: []}\n"
+
+
 @pytest.mark.parametrize(
     ("text", "arguments", "message"),
     [
         pytest.param("kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n", (), "no job found: no object of this file makes pods", id="no job"),
         pytest.param("kind: [\n", (), "not YAML", id="no YAML"),
         pytest.param("", (), "no job found; expected YAML, JSON or NDJSON", id="nothing"),
+        pytest.param(RUNTIME, (), "no job found", id="a runtime alone"),
         pytest.param("a: 1\n", (), "apiVersion", id="no object"),
         pytest.param(NODE, ("--live", "--context", "x"), "--live has the whole cluster", id="live and files"),
         pytest.param(NODE, ("-o", "svg"), "unknown format `svg`, expected one of text, json", id="a format"),
@@ -159,6 +181,172 @@ def test_what_people_read(job, monkeypatch, capsys, request):
     if request.config.getoption("--update-golden"):
         golden.write_text(text)
     assert text == golden.read_text()
+
+
+POD = {"containers": [{"name": "main", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}
+LISTED = re.compile(r"(\[\]|\{\})")
+
+
+def put(obj, path, value):
+    """Set a value at a path of the workload table, with one element in each list and map on the way."""
+    fields, listed, rest = (*LISTED.split(path, maxsplit=1), "", "")[:3]
+    *first, last = [each for each in fields.split(".") if each]
+    for each in first:
+        obj = obj.setdefault(each, {})
+    if not listed:
+        obj[last] = value
+    elif listed == "[]":
+        put(obj.setdefault(last, [{"name": "a", "replicas": 1}])[0], rest, value)
+    else:
+        put(obj.setdefault(last, {}).setdefault("Worker", {}), rest, value)
+
+
+def smallest_object(row):
+    obj = {"apiVersion": row.gvk.api_version, "kind": row.kind, "metadata": {"name": "a"}}
+    if row.namespaced:
+        obj["metadata"]["namespace"] = "team"
+    for rule in row.podSets:
+        pod = copy.deepcopy(POD)
+        inner = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": pod}
+        values = {"template": {"spec": pod}, "podSpec": pod, "object": inner}
+        if rule.template:
+            put(obj, rule.template, values[rule.embeds])
+        else:
+            obj["spec"] = pod
+    for rule in row.resources:
+        device = {"name": "nvidia.com/gpu", "quantity": 1}
+        put(obj, rule.path, device if rule.holds == "device" else {"limits": {"nvidia.com/gpu": "1"}})
+    obj.setdefault("spec", {})
+    return obj
+
+
+OTHERS = {
+    "DynamoGraphDeploymentRequest": {"apiVersion": "nvidia.com/v1beta1", "spec": {"model": "a"}},
+    "KAIJob": {"apiVersion": "example.com/v1", "spec": {"template": {"spec": POD}}},
+    "ModelDeployment": {"apiVersion": "core.kubeai.org/v1", "spec": {"replicas": 1}},
+    "NodeSet": {"apiVersion": "slinky.slurm.net/v1beta1", "spec": {"slurmd": {"image": "x"}}},
+    "SeldonDeployment": {"apiVersion": "machinelearning.seldon.io/v1", "spec": {"predictors": []}},
+}
+
+
+@pytest.fixture(scope="module")
+def answers_about_every_kind(tmp_path_factory):
+    """The answer about the smallest object of every kind that may make pods, by its kind and line."""
+    folder = tmp_path_factory.mktemp("kinds")
+    answers = {}
+    others = [{**obj, "kind": kind, "metadata": {"name": "a", "namespace": "team"}} for kind, obj in OTHERS.items()]
+    texts = [json.dumps(smallest_object(row)) for row in load_table().rows], [json.dumps(each) for each in others]
+    for number, listed in enumerate(texts):
+        (folder / f"{number}.yaml").write_text("\n---\n".join(listed))
+        output = folder / f"{number}.json"
+        run_command_line(["simulate", str(folder / f"{number}.yaml"), "--context-is-whole", "-o", f"json={output}"])
+        for told in json.loads(output.read_text()):
+            answers[told["object"].split()[0], told["line"]] = told
+    return answers
+
+
+def test_no_job_of_any_kind_is_said_to_start_where_no_node_is_known(answers_about_every_kind):
+    assert {key for key, told in answers_about_every_kind.items() if told["answer"] in ("can-start", "waits")} == set()
+    assert {key[0] for key in answers_about_every_kind} >= {"Pod", "Job", "TrainJob", *OTHERS}
+
+
+def test_kinds_whose_pods_are_not_read_are_not_known_by_name(answers_about_every_kind):
+    unread = {
+        kind: told["unknown"][0]["what"]
+        for (kind, _), told in answers_about_every_kind.items()
+        if told["unknown"] and "not read" in told["unknown"][0]["what"]
+    }
+    assert all(kind in what for kind, what in unread.items())
+    assert set(unread) == {
+        *OTHERS,
+        *("CronWorkflow", "DynamoComponentDeployment", "DynamoGraphDeployment", "JobFlow", "LLMInferenceService"),
+        *("MiniCluster", "NIMPipeline", "NIMService", "PipelineRun", "ScheduledSparkApplication", "SparkApplication"),
+        *("SparkConnect", "TaskRun", "Workflow"),
+    }
+    assert {answers_about_every_kind[key]["answer"] for key in answers_about_every_kind if key[0] in unread} == {
+        "unknown"
+    }
+
+
+def test_a_part_of_an_object_that_is_not_read_is_named(tmp_path, capsys):
+    service = """
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata: {name: a, namespace: team}
+spec:
+  predictor: {model: {modelFormat: {name: vllm}, resources: {limits: {nvidia.com/gpu: "1"}}}}
+  transformer: {containers: [{name: main, image: x}]}
+"""
+    (tmp_path / "service.yaml").write_text(service)
+    code, [told] = simulated(capsys, tmp_path / "service.yaml")
+    assert (code, told["unknown"][0]["what"]) == (3, "the pods of spec.predictor are not read")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{schedulerName: kai-scheduler, CONTAINERS}", "scheduler kai-scheduler is not known to claimgate"),
+        ("{schedulerName: default-scheduler, CONTAINERS}", ""),
+        ("{schedulerName: volcano, CONTAINERS}", ""),
+    ],
+)
+def test_a_scheduler_that_is_not_known_leaves_queue_and_quota_open(text, said, tmp_path, capsys):
+    containers = "containers: [{name: main, image: x}]"
+    pod = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {text.replace('CONTAINERS', containers)}\n"
+    (tmp_path / "pod.yaml").write_text(pod)
+    code, [told] = simulated(capsys, tmp_path / "pod.yaml", *NODES, "--context-is-whole")
+    assert [each["what"] for each in told["unknown"] if each["aspects"] == ["queue", "quota"]] == (
+        [said] if said else []
+    )
+    assert (code, told["answer"]) == ((3, "unknown") if said else (0, "can-start"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("nodeSelector: {disk: ssd}", "nodeSelector"),
+        ("topologySpreadConstraints: [{maxSkew: 1}]", "topologySpreadConstraints"),
+        ("tolerations: [{operator: Exists}]", ""),
+        ("runtimeClassName: nvidia", "taints"),
+    ],
+)
+def test_what_is_not_compared_with_nodes_is_said(spec, said, tmp_path, capsys):
+    taints = "spec: {taints: [{key: nvidia.com/gpu, effect: NoSchedule}]}\nstatus:"
+    text = NODE.replace("GPUS", '"1"').replace("status:", taints, 1)
+    (tmp_path / "job.yaml").write_text(text.replace("restartPolicy", f"{spec}\n      restartPolicy"))
+    code, [told] = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
+    whats = [each["what"] for each in told["unknown"]]
+    assert code == 0
+    assert said in " ".join(whats) if said else whats == []
+
+
+def test_what_no_node_of_today_has_is_not_known_where_nodes_may_be_added(tmp_path, capsys):
+    pool = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: gpu}\nspec: {template: {spec: {}}}\n---"
+    (tmp_path / "job.yaml").write_text(pool + NODE.replace("GPUS", '"4"'))
+    code, [told] = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
+    assert (code, told["answer"]) == (3, "unknown")
+    what = "no node of today has 4 nvidia.com/gpu, and NodePool gpu may add one that does"
+    assert {"what": what, "aspects": ["nodes"], "rules": ["node-devices/largest-node"]} in told["unknown"]
+
+
+def test_an_update_is_refused_when_it_is_changed(tmp_path, capsys):
+    job = yamlfile.read(EXAMPLES / "broken" / "mpijob-slots.yaml")[0].value
+    request = {"operation": "UPDATE", "object": job, "oldObject": {**job, "spec": {}}, "namespace": "research"}
+    kind = {"group": "kubeflow.org", "version": "v2beta1", "kind": "MPIJob"}
+    resource = {"group": "kubeflow.org", "version": "v2beta1", "resource": "mpijobs"}
+    review = {"uid": "a", "kind": kind, "resource": resource, "name": job["metadata"]["name"], **request}
+    head = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+    (tmp_path / "review.json").write_text(json.dumps({**head, "request": review}))
+    assert run_command_line(["simulate", str(tmp_path / "review.json"), *WHOLE]) == 1
+    assert "would be refused when it is changed" in capsys.readouterr().out
+
+
+def test_resources_outside_the_table_of_devices_are_not_compared(tmp_path, capsys):
+    text = NODE.replace("GPUS", '"1", vpc.amazonaws.com/efa: "32"')
+    (tmp_path / "job.yaml").write_text(text)
+    code, [told] = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
+    assert (code, told["answer"]) == (0, "nothing-found")
+    assert [each["what"] for each in told["unknown"]] == ["nodes not compared for vpc.amazonaws.com/efa"]
 
 
 def test_every_group_of_rules_is_about_something():

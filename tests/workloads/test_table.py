@@ -198,7 +198,7 @@ def test_a_site_adds_and_replaces_rows(tmp_path: Path) -> None:
         ("- {group: a.b, versions: [v1], kind: X}\n", ":1:", "is required"),
         ("- group: a.b\n  versions: [v1]\n  kind: X\n  resource: xs\n  templates: sometimes\n", ":5:", "templates"),
         (
-            "- {group: a.b, versions: [v1], kind: X, resource: xs, templates: mutable, pods: 1}\n",
+            "- {group: a.b, versions: [v1], kind: X, resource: xs, templates: mutable, pod: 1}\n",
             ":1:",
             "is not a field of a workload row",
         ),

@@ -7,6 +7,7 @@ the same.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, takewhile
@@ -24,7 +25,7 @@ from webhook.cluster.live_objects import PAGE, ServedKind, objects_of_kind, serv
 from webhook.cluster.lookup import namespace_and_name
 from webhook.commands.audit_part import PartResult, StopSignal
 from webhook.commands.audit_totals import AuditTotals
-from webhook.commands.audited_objects import ObjectAudit, Reviewed, decisions_of, qualified_kind
+from webhook.commands.audited_objects import ObjectAudit, Reviewed, decisions_of, has_unread_pods, qualified_kind
 from webhook.commands.job_demands import add_demand, queue_trees
 from webhook.errors import CallError, ConfigurationError, LookupFailed, Problem
 from webhook.evaluation.review_options import ReviewOptions
@@ -190,6 +191,9 @@ class LiveAudit:
                 result.unasked[qualified_kind(attributes.kind)] += 1
         where = "/".join(filter(None, (attributes.namespace, kind.resource.plural, attributes.name)))
         passes = None if self._contents.passes else result.passes
+        if decisions and has_unread_pods(attributes, self._table):
+            result.pods_not_read[qualified_kind(attributes.kind)] += 1
+            passes = Counter()
         made = findings_of_object(
             decisions, subject_of_request(attributes), lambda _: Place(file=where), self.rules, passes=passes
         )

@@ -16,7 +16,7 @@ from webhook.admission import fixtures, submitted
 from webhook.admission.exceptions import is_ignored_by_configuration
 from webhook.admission.kind_names import kind_mistake
 from webhook.apimachinery.attributes import JSON
-from webhook.commands.audited_objects import ObjectAudit, Reviewed, decisions_of, qualified_kind
+from webhook.commands.audited_objects import ObjectAudit, Reviewed, decisions_of, has_unread_pods, qualified_kind
 from webhook.commands.git_changes import GitChanges
 from webhook.commands.job_demands import add_demand
 from webhook.commands.repeated_keys import RULE, RepeatedKeys
@@ -41,6 +41,7 @@ class PartResult:
     """The messages about a part, in addition to its findings; complete once all findings were read.
 
     size_bytes: how large it is. entries: the objects that were audited. unchanged: those that were left out.
+    pods_not_read: objects whose pods come from parts that are not read, by their kind; they have no passes.
     warnings: lines for a person, of mistakes that are no findings. notes: lines of which the first of a run is enough.
     exceptions: those that were used, with how often. ignored: objects that the configuration leaves alone. hidden:
     findings that it leaves unreported. passes: how often objects passed, where passes are not among the findings.
@@ -60,6 +61,7 @@ class PartResult:
     size_bytes: int = 0
     skipped: list[SkippedDocument] = field(default_factory=list)
     unasked: Counter[str] = field(default_factory=Counter)
+    pods_not_read: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -217,6 +219,9 @@ class PartAudit:
         inside = fixtures.object_path(each.value)
         about = subject_of_request(attributes)
         passes = None if self._contents.passes else result.passes
+        if decisions and has_unread_pods(attributes, self._table):
+            result.pods_not_read[qualified_kind(attributes.kind)] += 1
+            passes = Counter()
         made = (
             *keys.findings(each, attributes),
             *findings_of_object(

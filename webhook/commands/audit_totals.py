@@ -62,6 +62,7 @@ class AuditTotals:
         self._lacks_input = False
         self._skipped: list[SkippedDocument] = []
         self._unasked: Counter[str] = Counter()
+        self._pods_not_read: Counter[str] = Counter()
         self._problems: list[Problem] = []
         self._noted: set[str] = set()
         self._templates: dict[str, templates.ChartTemplate] = {}
@@ -83,6 +84,7 @@ class AuditTotals:
         self._hidden += part.hidden
         self._skipped += part.skipped
         self._unasked += part.unasked
+        self._pods_not_read += part.pods_not_read
         self._results += part.results
         self._is_undecided |= part.is_undecided
         self._not_compared |= part.not_compared
@@ -183,6 +185,7 @@ class AuditTotals:
             templates=len(self._templates),
             not_read=len(self._not_read),
             unasked=dict(sorted(self._unasked.items())),
+            pods_not_read=dict(sorted(self._pods_not_read.items())),
             is_verbose=is_verbose,
             configured=self._left_out(),
             queues=tuple(queues),

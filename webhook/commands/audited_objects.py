@@ -9,9 +9,12 @@ from typing import Final, Literal, TypeAlias
 from webhook.admission.phases import LocalAnswerer, PhaseName, PhasesOutcome, run_phases
 from webhook.apimachinery.attributes import POD, Attributes, GroupVersionKind, Phase
 from webhook.cluster import Cluster
+from webhook.deadline import Deadline
 from webhook.evaluation.review_options import ReviewOptions
+from webhook.facts.pods.unread_pods import unread_parts
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.decisions import Decision
+from webhook.workloads.table import Table
 
 Reviewed: TypeAlias = Literal["create", "stored"]
 _PHASES: Final[dict[Reviewed, PhaseName]] = {"create": "auto", "stored": "validate"}
@@ -37,6 +40,12 @@ class ObjectAudit:
 def decisions_of(outcome: PhasesOutcome) -> Sequence[tuple[Phase, Decision]]:
     """Return all decisions on an object; () if no policy applies."""
     return (*outcome.decisions, *outcome.further)
+
+
+def has_unread_pods(attributes: Attributes, table: Table) -> bool:
+    """Return whether an object makes pods that are not read, so that what no rule found is not known to be good."""
+    kind = attributes.kind
+    return table.row(kind.group, kind.kind) is not None and bool(unread_parts(attributes.object, table, Deadline()))
 
 
 def without_scheduled_node(attributes: Attributes) -> Attributes:

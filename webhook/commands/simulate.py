@@ -23,6 +23,7 @@ from webhook.commands.live_options import open_live_cluster
 from webhook.commands.options import complete_output
 from webhook.errors import CallError, ConfigurationError, InputError, Problem
 from webhook.evaluation.review_options import ReviewOptions
+from webhook.facts.pods.unread_pods import looks_like_pods, makes_no_pods
 from webhook.input import documents
 from webhook.report.finding import findings_of_object, subject_of_request
 from webhook.report.records import indented_json
@@ -30,9 +31,11 @@ from webhook.report.rule import rules
 from webhook.report.screen import screen_of
 from webhook.settings.shared import ReportSettings
 from webhook.simulation import text
-from webhook.simulation.asked import read_job_request
+from webhook.simulation.asked import read_job_request, subject_of_job
+from webhook.simulation.open_questions import open_questions
 from webhook.simulation.outcome import Moments, Simulation, failure_moments_by_rule, simulation
 from webhook.text import terminal
+from webhook.workloads.table import Table
 
 FORMATS: Final = ("text", "json")
 Outputs: TypeAlias = Annotated[
@@ -89,8 +92,9 @@ def command(
     stand in its way: admission, its queue, quota, claims, nodes, storage and launcher. The cluster is that of --live,
     or the objects of --context and of the job's own file. Nothing is created or changed.
 
-    Exits with 0 when the job can start, 1 when it is refused, never starts or fails at once, 2 when it or a policy
-    cannot be read, and 3 when something that decides it is not known. Of several jobs in FILE the worst counts.
+    Exits with 0 when nothing is found that stops the job, 1 when it is refused, never starts or fails at once, 2 when
+    it or a policy cannot be read, and 3 when something other than nodes that decides it is not known. Of several jobs
+    in FILE the worst counts.
     """
     outputs = output.parse_outputs(chosen, FORMATS)
     is_live = live or kubeconfig is not None
@@ -128,13 +132,15 @@ def _simulations(
     options.print_policy_notes(settings, assembled.policies)
     submissions = submitted.Submissions(assembled.files, assembled.table.row)
     when = failure_moments_by_rule(assembled.policies)
+    table = assembled.table
     with _cluster_of_simulation(assembled, kubeconfig, is_live=is_live) as live_view:
-        for each in inputs.documents:
-            try:
-                sent = submissions.of(each)
-            except CallError as error:
-                raise InputError(Problem(message=error.message, file=each.source, line=each.place().line)) from None
-            if _is_simulated_kind(sent.attributes, assembled):
+        requests = [_request_of_document(each, submissions) for each in inputs.documents]
+        is_alone = not any(_is_job(sent.attributes, table) for sent in requests)
+        for each, sent in zip(inputs.documents, requests, strict=True):
+            kind = sent.attributes.kind
+            is_unknown = table.row(kind.group, kind.kind) is None and not makes_no_pods(kind.group, kind.kind, table)
+            is_unknown = is_unknown and (is_alone or looks_like_pods(sent.attributes.object))
+            if is_unknown or _is_job(sent.attributes, table):
                 cluster = sent.cluster
                 if live_view is not None:
                     cluster = LayeredCluster(assembled.files.cluster_view_of_file(each.source), live_view)
@@ -155,9 +161,18 @@ def _cluster_of_simulation(
         yield live.view
 
 
-def _is_simulated_kind(attributes: Attributes, assembled: assembly.ReviewAssembly) -> bool:
+def _request_of_document(
+    document: documents.InputDocument, submissions: submitted.Submissions
+) -> submitted.SubmittedObject:
+    try:
+        return submissions.of(document)
+    except CallError as error:
+        raise InputError(Problem(message=error.message, file=document.source, line=document.place().line)) from None
+
+
+def _is_job(attributes: Attributes, table: Table) -> bool:
     kind = attributes.kind
-    return kind.kind not in _TEMPLATES and assembled.table.row(kind.group, kind.kind) is not None
+    return kind.kind not in _TEMPLATES and table.row(kind.group, kind.kind) is not None
 
 
 def _with_namespace(attributes: Attributes, namespace: str) -> Attributes:
@@ -188,18 +203,20 @@ def _simulate_job(
         rules(assembled.policies),
     )
     made = outcome.patched_object if outcome.verdict.allowed else attributes.object
+    subject = subject_of_job(attributes, made, cluster, assembled.table)
     return simulation(
         told,
         when,
         about=about,
         place=document.place(),
-        asked=read_job_request(attributes, made, cluster, assembled.table),
+        operation=attributes.operation,
+        asked=read_job_request(subject),
+        questions=open_questions(subject, cluster),
         looked_at=cluster,
     )
 
 
 def _exit_code_of_answers(answers: list[Simulation]) -> int:
-    starts = {each.can_start for each in answers}
-    if False in starts:
+    if any(each.can_start is False for each in answers):
         return 1
-    return 3 if None in starts else 0
+    return 3 if any(each.answer == "unknown" for each in answers) else 0

@@ -43,6 +43,7 @@ class JsonFindingsWriter:
                 for problem in totals.unreadable
             ],
             "unasked": dict(totals.unasked),
+            "podsNotRead": dict(totals.pods_not_read),
             "templates": totals.templates,
             "notRead": totals.not_read,
             "leftOut": totals.configured.as_json(),

@@ -204,6 +204,8 @@ def _lines_about_not_audited(totals: Totals) -> Iterator[str]:
             yield f"{skipped.place}: not audited: {skipped.why}"
     if totals.is_verbose:
         yield from (f"no policy is about {kind}: {counted(count, 'object')}" for kind, count in totals.unasked.items())
+        for kind, count in totals.pods_not_read.items():
+            yield f"the pods of {kind} come from parts that are not read: {counted(count, 'object')}"
 
 
 def _summary_of_totals(totals: Totals) -> str:
@@ -213,6 +215,9 @@ def _summary_of_totals(totals: Totals) -> str:
     text = f"{counted(totals.entries, 'object')}{where}: {counts}"
     if unasked := sum(totals.unasked.values()):
         text += f"; {counted(unasked, 'object')} that no policy is about"
+        text += "" if totals.is_verbose else " (-v names the kinds)"
+    if pods_not_read := sum(totals.pods_not_read.values()):
+        text += f"; {counted(pods_not_read, 'object')} with pods that are not read"
         text += "" if totals.is_verbose else " (-v names the kinds)"
     if totals.skipped:
         text += f"; {counted(len(totals.skipped), 'document')} without a Kubernetes object"

@@ -86,11 +86,11 @@ class Totals:
     denied, or cases that failed. results: how many findings an audit made, or cases a test has, of each kind, every
     kind named. unreadable: what could not be read; a suite that could not is an entry instead. templates: files that
     are no manifests before they are rendered. not_read: files and folders that are not read, because they are links out
-    of the named folder or no regular files. unasked: objects that no policy is about, by their kind. is_verbose:
-    whether a person wants everything named that is only counted otherwise. configured: what configuration and
-    annotations left out. left_out: cases that somebody did not ask for. coverage: of the rules of suites, whether a
-    case breaks them, where a person wants to know. queues: the queues of the cluster with what jobs would take, where
-    the format draws them.
+    of the named folder or no regular files. unasked: objects that no policy is about, by their kind. pods_not_read:
+    objects whose pods are not read, by their kind. is_verbose: whether a person wants everything named that is only
+    counted otherwise. configured: what configuration and annotations left out. left_out: cases that somebody did not
+    ask for. coverage: of the rules of suites, whether a case breaks them, where a person wants to know. queues: the
+    queues of the cluster with what jobs would take, where the format draws them.
     """
 
     entries: int = 0
@@ -102,6 +102,7 @@ class Totals:
     templates: int = 0
     not_read: int = 0
     unasked: Mapping[str, int] = field(default_factory=dict)
+    pods_not_read: Mapping[str, int] = field(default_factory=dict)
     is_verbose: bool = False
     configured: LeftOut = field(default_factory=LeftOut)
     left_out: int = 0

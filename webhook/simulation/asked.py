@@ -9,11 +9,14 @@ from webhook.apimachinery.attributes import JSON, Attributes
 from webhook.apimachinery.paths import get
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
+from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
+from webhook.simulation.open_questions import VOLCANO, scheduler_names
 from webhook.workloads.table import Table
 
 _VOLCANO: Final = ("batch.volcano.sh", "scheduling.volcano.sh")
+_QUEUE_ANNOTATION: Final = "scheduling.volcano.sh/queue-name"
 _UNMANAGED: Final = {"managed": False, "queue": "", "clusterQueue": "", "cohort": "", "verdict": "", "podSets": []}
 
 
@@ -47,8 +50,8 @@ class JobRequest:
     requests: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
 
 
-def read_job_request(attributes: Attributes, obj: JSON, cluster: Cluster, table: Table) -> JobRequest:
-    """Return what an object asks for.
+def subject_of_job(attributes: Attributes, obj: JSON, cluster: Cluster, table: Table) -> Subject:
+    """Return an object as facts see it.
 
     Args:
         attributes: of the request that creates it.
@@ -56,22 +59,37 @@ def read_job_request(attributes: Attributes, obj: JSON, cluster: Cluster, table:
         cluster: what else there is.
         table: the kinds that hold pods.
     """
+    view = ClusterView(cluster, attributes.namespace, Deadline())
+    return Subject(object=obj, old_object=None, attributes=attributes, cluster=view, table=table)
+
+
+def read_job_request(subject: Subject) -> JobRequest:
+    """Return what an object asks for."""
+    obj = subject.object
     if not isinstance(obj, dict):
         return JobRequest()
-    view = ClusterView(cluster, attributes.namespace, Deadline())
-    subject = Subject(object=obj, old_object=None, attributes=attributes, cluster=view, table=table)
     devices = {each["path"]: each["devices"] for each in subject.fact("gpu")["podSets"]}
     queued: Any = subject.fact("kueue") or _UNMANAGED
-    named = get(obj, ("spec", "queue"), "")
-    is_volcano = attributes.kind.group in _VOLCANO
     return JobRequest(
         pod_sets=tuple(_pods(each, devices.get(each["path"], 0)) for each in subject.fact("podSets")),
         queue=str(queued["queue"]) if queued["managed"] else "",
         cluster_queue=str(queued["clusterQueue"]),
         cohort=str(queued["cohort"]),
-        volcano_queue=(named if isinstance(named, str) and named else "default") if is_volcano else "",
+        volcano_queue=_volcano_queue(subject),
         requests=tuple((each["name"], tuple(each["requests"].items())) for each in queued["podSets"]),
     )
+
+
+def _volcano_queue(subject: Subject) -> str:
+    """Return the queue that Volcano reads, "" where Volcano does not place the pods."""
+    templates = [each.template for each in subject.once(pod_sets).all]
+    if subject.group_kind[0] in _VOLCANO:
+        named = [get(subject.object, ("spec", "queue"), "")]
+    elif VOLCANO in scheduler_names(subject):
+        named = [get(each, ("metadata", "annotations", _QUEUE_ANNOTATION), "") for each in (subject.object, *templates)]
+    else:
+        return ""
+    return next((each for each in named if isinstance(each, str) and each), "default")
 
 
 def _pods(pod_set: Any, devices: int) -> AskedPods:

@@ -16,15 +16,17 @@ from webhook.report.finding import Finding, Result, Subject
 from webhook.rules.moments import Moment
 from webhook.simulation.asked import JobRequest
 from webhook.simulation.aspects import ASPECTS, Aspect, aspect_of
+from webhook.simulation.open_questions import OpenQuestion
 from webhook.yamltext.source_line import Place
 
-Answer: TypeAlias = Literal["refused", "never", "fails", "unknown", "waits", "can-start"]
+Answer: TypeAlias = Literal["refused", "never", "fails", "unknown", "waits", "nothing-found", "can-start"]
 ANSWERS: Final[Mapping[Answer, str]] = {
-    "refused": "would be refused when it is created",
+    "refused": "would be refused",
     "never": "never starts as it and the cluster are now",
     "fails": "starts, and then fails",
     "unknown": "may start; not everything that decides it is known",
-    "waits": "can start, after others",
+    "waits": "waits for others",
+    "nothing-found": "nothing found that stops it",
     "can-start": "can start",
 }
 """What each answer says of a job, the worst first."""
@@ -34,6 +36,7 @@ STARTS: Final[Mapping[Answer, bool | None]] = {
     "fails": False,
     "unknown": None,
     "waits": True,
+    "nothing-found": None,
     "can-start": True,
 }
 _BY_MOMENT: Final[Mapping[Moment, Answer]] = {
@@ -46,6 +49,7 @@ _BY_MOMENT: Final[Mapping[Moment, Answer]] = {
 """What breaking a rule means for the start; the other moments mean nothing for it."""
 _WAITS: Final = ("kueue-not-now/waiting-for-quota", "kueue-not-now/queue-order", "kueue-not-now/pod-group-incomplete")
 """Rules about what ends without anybody's help: other jobs finish, the rest of a group comes."""
+_WHEN: Final = {"CREATE": "when it is created", "UPDATE": "when it is changed", "DELETE": "when it is deleted"}
 Moments: TypeAlias = Mapping[str, Moment]
 
 
@@ -55,34 +59,52 @@ class Simulation:
 
     Args:
         about, place: the job.
+        operation: of its request.
         answer: in a word.
         against: what stands in its way, by what it is about.
         besides: what else was found, which does not keep it from starting.
         unknown: what could not be evaluated of what decides the start.
+        questions: what decides the start and no rule looks at.
         asked: what it asks for, and where it queues.
         looked_at: the view that it was looked up in.
     """
 
     about: Subject
     place: Place
+    operation: str
     answer: Answer
     against: Mapping[Aspect, tuple[Finding, ...]]
     besides: tuple[Finding, ...]
     unknown: tuple[Finding, ...]
+    questions: tuple[OpenQuestion, ...]
     asked: JobRequest
     looked_at: RecordingCluster
 
     @property
     def can_start(self) -> bool | None:
         """Return whether the job can start; None where nobody can say."""
-        return STARTS[self.answer]
+        return None if self.answer == "waits" and self.questions else STARTS[self.answer]
+
+    @property
+    def headline(self) -> str:
+        """Return the answer as a sentence about the job, with what of the nodes is not known."""
+        said = ANSWERS[self.answer]
+        if self.answer == "refused":
+            return f"{said} {_WHEN.get(self.operation, _WHEN['CREATE'])}"
+        if self.answer in ("waits", "nothing-found"):
+            return "; ".join((said, *(each.sentence for each in self.questions)))
+        return said
 
     def unknowns_about(self, aspect: Aspect) -> tuple[str, ...]:
-        """Return what is not known of an aspect."""
+        """Return what rules could not find out about an aspect."""
         return tuple(
             what
             for what, _ in missing_things_with_rules(each for each in self.unknown if aspect_of(each.rule.id) == aspect)
         )
+
+    def question_about(self, aspect: Aspect) -> OpenQuestion | None:
+        """Return the open question about an aspect, None if there is none."""
+        return next((each for each in self.questions if aspect in each.aspects), None)
 
 
 def failure_moments_by_rule(policies: PolicySet) -> Moments:
@@ -96,7 +118,9 @@ def simulation(
     *,
     about: Subject,
     place: Place,
+    operation: str,
     asked: JobRequest,
+    questions: tuple[OpenQuestion, ...],
     looked_at: RecordingCluster,
 ) -> Simulation:
     """Return the answer that findings about a job give.
@@ -106,7 +130,9 @@ def simulation(
         when: when objects that break a rule go wrong.
         about: the job.
         place: where it stands.
+        operation: of its request.
         asked: what the job asks for.
+        questions: what decides the start and no rule looks at.
         looked_at: what was looked up.
     """
     against: dict[Aspect, list[Finding]] = {}
@@ -122,13 +148,17 @@ def simulation(
         elif finding.result in (Result.FAIL, Result.WARN):
             besides.append(finding)
         answers.update(() if answer is None else (answer,))
+    for question in questions:
+        answers.add("nothing-found" if question.is_about_nodes_alone else "unknown")
     return Simulation(
         about=about,
         place=place,
+        operation=operation,
         answer=next((each for each in ANSWERS if each in answers), "can-start"),
         against={aspect: tuple(against[aspect]) for aspect in ASPECTS if aspect in against},
         besides=tuple(besides),
         unknown=tuple(unknown),
+        questions=questions,
         asked=asked,
         looked_at=looked_at,
     )

@@ -10,8 +10,8 @@ from webhook.report import records
 from webhook.report.finding import Finding
 from webhook.report.screen import Screen
 from webhook.rules.text import problem_as_sentence
-from webhook.simulation.aspects import ASPECTS, Aspect
-from webhook.simulation.outcome import ANSWERS, Simulation, missing_things_with_rules
+from webhook.simulation.aspects import ASPECTS, Aspect, aspect_of
+from webhook.simulation.outcome import Simulation, missing_things_with_rules
 from webhook.text import terminal
 from webhook.text.wording import counted
 
@@ -31,7 +31,10 @@ def text(simulation: Simulation, screen: Screen) -> str:
 def _lines(simulation: Simulation, screen: Screen) -> Iterator[str]:
     sign = screen.symbol_of_result(_SIGNS[simulation.can_start])
     about = screen.styled(terminal.one_line(str(simulation.about)), "bold")
-    yield f"{sign} {about} {ANSWERS[simulation.answer]}"
+    colon = ":" if simulation.answer == "nothing-found" else ""
+    first, *others = screen.wrapped(terminal.one_line(simulation.headline), "", "  ")
+    yield f"{sign} {about}{colon} {first}"
+    yield from others
     yield f"  {terminal.one_line(simulation.place.file_line_and_column)}"
     yield ""
     for aspect in ASPECTS:
@@ -49,16 +52,33 @@ def _aspect(simulation: Simulation, aspect: Aspect, screen: Screen) -> Iterator[
             head = f"  {screen.symbol_of_result(sign)} {aspect:<{_WIDEST}}  " if number == 0 else ""
             yield from _problem(finding, head, screen)
         return
-    open_about = simulation.unknowns_about(aspect)
-    said = (
-        f"not known: {_first_names_as_text(open_about)}"
-        if open_about
-        else _sentence_about_fine_aspect(simulation, aspect)
-    )
-    is_known = not open_about and (aspect != "nodes" or _count(simulation, "Node") > 0)
-    first, *others = screen.wrapped(terminal.one_line(said), _MARGIN)
-    yield f"  {screen.symbol_of_result('pass' if is_known else 'skip')} {aspect:<{_WIDEST}}  {first.lstrip()}"
-    yield from others
+    label, said, is_known = _statement_about_aspect(simulation, aspect)
+    if said:
+        first, *others = screen.wrapped(terminal.one_line(said), _MARGIN)
+        yield f"  {screen.symbol_of_result('pass' if is_known else 'skip')} {label:<{_WIDEST}}  {first.lstrip()}"
+        yield from others
+
+
+def _statement_about_aspect(simulation: Simulation, aspect: Aspect) -> tuple[str, str, bool]:
+    """Return a label, a sentence, and whether the aspect is known; "" for a question that an aspect before says."""
+    question = simulation.question_about(aspect)
+    if open_about := simulation.unknowns_about(aspect):
+        return aspect, f"not known: {_first_names_as_text(open_about)}", False
+    if question is None:
+        return aspect, _sentence_about_fine_aspect(simulation, aspect), True
+    if aspect != question.aspects[0]:
+        return aspect, "", False
+    if len(question.aspects) > len(ASPECTS) // 2:
+        return "pods", question.what, False
+    known = _sentence_about_fine_aspect(simulation, aspect) if _is_partly_known(simulation, aspect) else ""
+    return aspect, "; ".join(filter(None, (known, question.what))), False
+
+
+def _is_partly_known(simulation: Simulation, aspect: Aspect) -> bool:
+    """Return whether more can be said of an aspect than its open question."""
+    if aspect == "nodes":
+        return _count(simulation, "Node") > 0 and simulation.looked_at.is_whole()
+    return bool(simulation.asked.queue or simulation.asked.volcano_queue)
 
 
 def _problem(finding: Finding, head: str, screen: Screen) -> Iterator[str]:
@@ -84,8 +104,7 @@ def _sentence_about_fine_aspect(simulation: Simulation, aspect: Aspect) -> str:
         claims = dict.fromkeys(name for each in asked.pod_sets for name in each.claims)
         return f"nothing found against {', '.join(claims)}" if claims else "none"
     if aspect == "nodes":
-        nodes = _count(simulation, "Node")
-        return f"nothing found against it on {counted(nodes, 'node')}" if nodes else "no node is known to compare with"
+        return f"nothing found against it on {counted(_count(simulation, 'Node'), 'node')}, taken as empty"
     return "nothing found against it"
 
 
@@ -176,7 +195,11 @@ def simulation_as_json(simulation: Simulation) -> dict[str, Any]:
         },
         "lookedAt": list(looked_at_names(simulation)),
         "unknown": [
-            {"what": what, "rules": list(rules)} for what, rules in missing_things_with_rules(simulation.unknown)
+            *({"what": each.sentence, "aspects": list(each.aspects), "rules": []} for each in simulation.questions),
+            *(
+                {"what": what, "aspects": sorted({aspect_of(rule) for rule in rules}), "rules": list(rules)}
+                for what, rules in missing_things_with_rules(simulation.unknown)
+            ),
         ],
     }
 

@@ -130,9 +130,9 @@ class MadeKind(_StrictModel):
 class Row(_StrictModel):
     """One kind that carries pods.
 
-    templates: what becomes of a changed pod template. suspend: the field that suspends the object. conversion: how the
-    API server makes one version into another. makes: kinds of the objects that its controller owns, as `Kind.group`.
-    between: objects of other kinds that it makes, which make others.
+    pods: whether its pod templates are whole pods. templates: what becomes of a changed pod template. suspend: the
+    field that suspends the object. conversion: how the API server makes one version into another. makes: kinds of the
+    objects that its controller owns, as `Kind.group`. between: objects of other kinds that it makes, which make others.
     """
 
     group: str
@@ -140,6 +140,7 @@ class Row(_StrictModel):
     kind: str
     resource: str
     namespaced: bool = True
+    pods: Literal["whole", "parts"] = "whole"
     templates: Change = "mutable"
     suspend: str = ""
     makes: tuple[str, ...] = ("Pod",)

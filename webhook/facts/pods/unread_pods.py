@@ -1,0 +1,88 @@
+"""Finds the parts of an object whose pods are not read, so that nothing can be said of them.
+
+Some controllers make pods of fields that are no pod template. Of other kinds the workload table has no row. Both are
+not known, which is different from having no pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.paths import FieldPath, path_as_text
+from webhook.cluster.known_kinds import CLUSTER_SCOPED, is_built_in
+from webhook.deadline import Deadline
+from webhook.workloads.embedded import embedded_objects
+from webhook.workloads.podsets import OF_RUNTIME, group_kind, places_of_path, pod_templates
+from webhook.workloads.rows import Row
+from webhook.workloads.table import Table
+
+_QUEUES: Final = frozenset(group for group, _ in CLUSTER_SCOPED if group != "trainer.kubeflow.org")
+"""Groups of other projects whose kinds outside the workload table are queues, topologies and reports."""
+
+
+def makes_no_pods(group: str, kind: str, table: Table) -> bool:
+    """Return whether objects of a kind are known to make no pods: those of Kubernetes and of queues, such as a
+    ConfigMap or a ClusterQueue.
+    """
+    if table.row(group, kind) is not None:
+        return False
+    is_own = group == "claimgate.dev" or group in _QUEUES
+    return is_own or is_built_in(GroupVersionKind(group, "", kind))
+
+
+def looks_like_pods(obj: JSON) -> bool:
+    """Return whether an object of an unknown kind has a field that objects with pods have, at any depth."""
+    left, deadline = [obj], Deadline()
+    while left:
+        deadline.spend(1)
+        value = left.pop()
+        if isinstance(value, dict):
+            if not _FIELDS_OF_PODS.isdisjoint(value):
+                return True
+            left += value.values()
+        elif isinstance(value, list):
+            left += value
+    return False
+
+
+_FIELDS_OF_PODS: Final = frozenset(("containers", "image", "podSpec", "podTemplate", "replicas", "resources"))
+
+
+def unread_parts(obj: JSON, table: Table, deadline: Deadline) -> tuple[str, ...]:
+    """Return the paths of the parts whose pods are not read, "" for the whole object; () where all pods are read.
+
+    The pods of a TrainJob come from its runtime. Where that is not known, the facts say so.
+    """
+    group, kind = group_kind(obj)
+    row = table.row(group, kind)
+    if row is None:
+        return () if makes_no_pods(group, kind, table) else ("",)
+    unread = [*_unread_parts_of_row(obj, row, table, deadline)]
+    for inner in deadline.items_with_clock_checks(embedded_objects(obj, table, deadline)):
+        unread += (inner.path + part for part in _unread_parts_of_row(inner.object, inner.row, table, deadline))
+    return tuple(dict.fromkeys(map(path_as_text, deadline.charge_for_items(unread))))
+
+
+def _unread_parts_of_row(obj: JSON, row: Row, table: Table, deadline: Deadline) -> Iterator[FieldPath]:
+    if row.objects or any(fragment.of == OF_RUNTIME for fragment in row.fragments):
+        return
+    if row.pods == "parts":
+        yield ()
+        return
+    read: set[FieldPath] = set()
+    for podset in deadline.charge_for_items(pod_templates(obj, table, deadline)):
+        read.update(podset.path[:length] for length in range(len(podset.path) + 1))
+    is_empty = not read
+    for rule in row.podSets:
+        for place in places_of_path(obj, rule.template, deadline=deadline):
+            is_object = isinstance(place.value, dict) and place.value
+            if not is_object or place.path in read:
+                continue
+            inner = group_kind(place.value)
+            is_empty = False
+            if rule.embeds != "object" or not (table.row(*inner) or makes_no_pods(*inner, table)):
+                yield place.path
+    if is_empty:
+        yield ()

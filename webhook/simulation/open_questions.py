@@ -1,0 +1,157 @@
+"""What decides the start of a job and is not known, beside what rules lack: its pods, its scheduler, the nodes.
+
+Rules say nothing of what they do not look at. These questions keep that from being counted as good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from webhook.apimachinery.attributes import JSON, GroupVersionKind
+from webhook.apimachinery.paths import get
+from webhook.cluster import Cluster
+from webhook.errors import LookupFailed
+from webhook.facts.dra.published_devices import SLICE
+from webhook.facts.gpu.device_pods import WORKLOADS, read_device_workload
+from webhook.facts.kinds import NODE
+from webhook.facts.pods.node_selection import first_untolerated_taint
+from webhook.facts.pods.pod_sets import pod_sets, template_of
+from webhook.facts.pods.unread_pods import unread_parts
+from webhook.facts.subject import Subject
+from webhook.simulation.aspects import ASPECTS, Aspect
+from webhook.text.wording import counted
+from webhook.typed.cluster_objects import Node
+from webhook.typed.pods import Container, PodTemplate
+
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+VOLCANO: Final = "volcano"
+_KNOWN_SCHEDULERS: Final = frozenset((DEFAULT_SCHEDULER, VOLCANO))
+_OF_PODS: Final[tuple[Aspect, ...]] = tuple(aspect for aspect in ASPECTS if aspect != "admission")
+_COMPARED: Final = frozenset(("cpu", "memory"))
+_PLACEMENT_FIELDS: Final = ("nodeName", "nodeSelector", "affinity", "topologySpreadConstraints")
+"""Fields of a PodSpec that choose nodes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenQuestion:
+    """Something that decides the start and is not known.
+
+    Args:
+        aspects: the aspects that it leaves open.
+        what: what is not known, as a sentence without a full stop; about nodes alone, what follows the word "nodes".
+    """
+
+    aspects: tuple[Aspect, ...]
+    what: str
+
+    @property
+    def is_about_nodes_alone(self) -> bool:
+        """Return whether nothing but the nodes is open."""
+        return self.aspects == ("nodes",)
+
+    @property
+    def sentence(self) -> str:
+        """Return what is not known, with its subject."""
+        return f"nodes {self.what}" if self.is_about_nodes_alone else self.what
+
+
+def open_questions(subject: Subject, cluster: Cluster) -> tuple[OpenQuestion, ...]:
+    """Return what is not known of an object, each question once.
+
+    Args:
+        subject: the object.
+        cluster: what else there is.
+    """
+    if not isinstance(subject.object, dict):
+        return ()
+    unread = unread_parts(subject.object, subject.table, subject.deadline)
+    if unread:
+        return (OpenQuestion(aspects=_OF_PODS, what=_unread_pods(subject, unread)),)
+    return (*_scheduler_questions(subject), *_node_questions(subject, cluster))
+
+
+def scheduler_names(subject: Subject) -> tuple[str, ...]:
+    """Return the schedulers that place the pods of an object, each once; none where the default scheduler does.
+
+    A Volcano Job, a SparkApplication and a label of KubeRay name the scheduler of all pods.
+    """
+    obj = subject.object
+    of_all = (
+        get(obj, ("spec", "schedulerName"), ""),
+        get(obj, ("spec", "batchScheduler"), ""),
+        get(obj, ("metadata", "labels", "ray.io/scheduler-name"), ""),
+    )
+    of_templates = (get(each.template, ("spec", "schedulerName"), "") for each in subject.once(pod_sets).all)
+    return tuple(dict.fromkeys(name for name in (*of_all, *of_templates) if isinstance(name, str) and name))
+
+
+def _unread_pods(subject: Subject, unread: tuple[str, ...]) -> str:
+    kind = subject.attributes.kind.kind
+    if subject.table.row(*subject.group_kind) is None:
+        return f"claimgate does not know the kind {kind}, so its pods are not read"
+    if "" in unread:
+        return f"the controller of {kind} makes the pods from parts, which are not read"
+    return f"the pods of {', '.join(unread)} are not read"
+
+
+def _scheduler_questions(subject: Subject) -> Iterator[OpenQuestion]:
+    names = [each for each in scheduler_names(subject) if each not in _KNOWN_SCHEDULERS]
+    if names:
+        said = f"scheduler {names[0]} is" if len(names) == 1 else f"schedulers {', '.join(names)} are"
+        yield OpenQuestion(aspects=("queue", "quota"), what=f"{said} not known to claimgate")
+
+
+def _node_questions(subject: Subject, cluster: Cluster) -> Iterator[OpenQuestion]:
+    """Yield what of the pods is not compared with nodes."""
+    nodes = _objects_of_cluster(cluster, NODE)
+    if not nodes:
+        what = "not compared: none is known"
+    elif not cluster.is_whole():
+        what = f"not compared: there may be others than the {counted(len(nodes), 'node')} of the files"
+    elif subject.group_kind not in WORKLOADS:
+        what = f"not compared with pods of a {subject.attributes.kind.kind}"
+    else:
+        left = dict.fromkeys(_requirements_not_compared(subject, nodes, cluster))
+        what = f"not compared for {', '.join(left)}" if left else ""
+    if what:
+        yield OpenQuestion(aspects=("nodes",), what=what)
+
+
+def _requirements_not_compared(subject: Subject, nodes: Sequence[JSON], cluster: Cluster) -> Iterator[str]:
+    """Yield what pods require of a node that no rule compares with the nodes."""
+    devices = {each.podset.path: each.devices for each in subject.once(read_device_workload).device_pods}
+    for podset in subject.once(pod_sets).all:
+        template = template_of(podset, subject)
+        spec = template.spec
+        for field in _PLACEMENT_FIELDS:
+            if spec.has(field):
+                yield field
+        if any(_keeps_out(node, template, subject) for node in nodes):
+            yield "taints"
+        compared = devices.get(podset.path, {})
+        names = {name: None for each in spec.running_containers() for name in _requested_names(each)}
+        yield from (name for name in names if name not in compared and (name not in _COMPARED or not compared))
+        if spec.has("resourceClaims") and not _objects_of_cluster(cluster, SLICE):
+            yield "claims (no ResourceSlice is known)"
+
+
+def _requested_names(container: Container) -> Iterator[str]:
+    yield from container.resources.requests
+    yield from container.resources.limits
+
+
+def _keeps_out(node: JSON, template: PodTemplate, subject: Subject) -> bool:
+    """Return whether a node takes no such pod: it is cordoned, or has a taint that the pod does not tolerate."""
+    spec = Node.of(node).spec
+    taints = [each.json for each in spec.taints]
+    tolerations = [each.json for each in template.spec.tolerations]
+    return spec.unschedulable or first_untolerated_taint(taints, tolerations, subject.deadline) is not None
+
+
+def _objects_of_cluster(cluster: Cluster, gvk: GroupVersionKind) -> Sequence[JSON]:
+    try:
+        return cluster.list(gvk, None)
+    except LookupFailed:
+        return ()
