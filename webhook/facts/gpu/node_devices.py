@@ -1,6 +1,7 @@
 """Finds pods whose devices no node can give: none has them, not so many, or too little CPU or memory with them.
 
-What nodes have is asked of the view of a whole cluster alone. An autoscaler may add another node, so nothing is denied.
+What nodes have is asked of the view of a whole cluster alone. Where something may add nodes, a pod that fits no node of
+today is not known to wait for ever.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from webhook.apimachinery.paths import path_as_text
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.device_pods import DevicePods, read_device_workload, without_repeated_problems
 from webhook.facts.gpu.types import NODE_DEVICES
+from webhook.facts.pods.node_sources import source_of_nodes_for_pod
 from webhook.facts.pods.pod_requests import (
     NamespaceLimits,
     quota_requests_of_pod,
@@ -24,7 +26,7 @@ from webhook.facts.pods.pod_requests import (
 from webhook.facts.resource_units import format_amount_with_resource_name, parse_amount_in_kueue_units
 from webhook.facts.subject import Subject
 from webhook.facts.view import ClusterView
-from webhook.rules.problem import Problem
+from webhook.rules.problem import MissingObject, Problem
 from webhook.text.caches import IdentityKey
 from webhook.typed.cluster_objects import Node
 from webhook.typed.collections import Items
@@ -53,7 +55,7 @@ CPU_AND_MEMORY: Final = NODE_DEVICES.rule(
     issues=("https://github.com/volcano-sh/volcano/issues/1295",),
 )
 
-NODE_LOOKUPS: Final = (interest_in_fields(Node.gvk, "status.allocatable"),)
+NODE_LOOKUPS: Final = (interest_in_fields(Node.gvk, "metadata.labels", "status.allocatable"),)
 _KEPT_STATES: Final = 4
 _ORDINARY: Final = ("cpu", "memory")
 
@@ -74,9 +76,23 @@ def validate_node_devices(subject: Subject) -> Iterator[Problem]:
         subject.deadline.spend(len(nodes))
         largest, shapes = _largest_amounts(IdentityKey(nodes)).amounts, _distinct_node_shapes(IdentityKey(nodes))
         for pods in using:
-            yield from without_repeated_problems(_check_node_devices(pods, largest, view), subject)
+            problems = [*_check_node_devices(pods, largest, view)]
             if all(count <= largest.get(name, 0) for name, count in pods.devices.items()):
-                yield from without_repeated_problems(_check_cpu_and_memory(pods, shapes, subject), subject)
+                problems += _check_cpu_and_memory(pods, shapes, subject)
+            source = source_of_nodes_for_pod(pods.spec, view) if problems else ""
+            if source:
+                problems = [_problem_of_open_nodes(problem, pods, source) for problem in problems]
+            yield from without_repeated_problems(problems, subject)
+
+
+def _problem_of_open_nodes(problem: Problem, pods: DevicePods, source: str) -> Problem:
+    """Return a problem that could not be checked, because nodes of today are not all that may be."""
+    amounts = " and ".join(f"{count} {name}" for name, count in pods.devices.items())
+    suffix = " with the CPUs and memory of a pod" if problem.code == CPU_AND_MEMORY.id else ""
+    missing = MissingObject(
+        kind=f"no node of today has {amounts}{suffix},", name="", why=f"and {source} may add one that does"
+    )
+    return Problem(code=problem.code, path=problem.path, missing=(missing,))
 
 
 def _check_node_devices(pods: DevicePods, largest: Mapping[str, int], view: ClusterView) -> Iterator[Problem]:

@@ -27,7 +27,7 @@ NODE_DEVICES: Final = RuleGroup(
     level="warn",
     fails="pending",
 )
-"""What the nodes of a whole cluster have; an autoscaler may add others."""
+"""What the nodes of a whole cluster have, where nothing is known that adds others."""
 NAMESPACE_QUOTA: Final = RuleGroup(
     "namespace-quota",
     refused_by="the API server, when the pod is created",

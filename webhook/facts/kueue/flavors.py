@@ -24,7 +24,8 @@ from webhook.apimachinery.attributes import JSON
 from webhook.facts.kueue.admission_checks import may_run_on_future_nodes
 from webhook.facts.kueue.quota_tree import QueueFields
 from webhook.facts.kueue.types import ResourceFlavor
-from webhook.facts.pods.node_selection import NODE_POOLS, first_untolerated_taint, labels_meet_requirement
+from webhook.facts.pods.node_selection import first_untolerated_taint, labels_meet_requirement
+from webhook.facts.pods.node_sources import source_of_new_nodes
 from webhook.facts.pods.pod_requests import Amounts, amounts_in_thousandths
 from webhook.facts.view import ClusterView
 from webhook.text.caches import IdentityKey
@@ -193,7 +194,9 @@ def labels_without_nodes(flavors: Sequence[FlavorFields], queue: QueueFields, vi
     ):
         return ""
     view.deadline.spend(len(nodes))
-    if any(not flavor.labels or _may_have_nodes(IdentityKey(flavor), IdentityKey(nodes)) for flavor in flavors):
+    if source_of_new_nodes(view) or any(
+        not flavor.labels or _has_nodes(IdentityKey(flavor), IdentityKey(nodes)) for flavor in flavors
+    ):
         return ""
     return either(
         [f"{_labels_as_text(flavor)} of flavor `{flavor.name}`{_origin_of_flavor(flavor, view)}" for flavor in flavors]
@@ -209,12 +212,7 @@ def _labels_as_text(flavor: FlavorFields) -> str:
 
 
 @lru_cache(maxsize=_KEPT)
-def _may_have_nodes(flavor: IdentityKey, nodes: IdentityKey) -> bool:
-    """Return whether a node has the labels of a flavor, or a new node may have them."""
+def _has_nodes(flavor: IdentityKey, nodes: IdentityKey) -> bool:
+    """Return whether a node has the labels of a flavor."""
     wanted = flavor.held.labels.items()
-    return _has_node_pool_labels(nodes) or any(wanted <= node.labels.items() for node in read_node_capacities(nodes))
-
-
-@lru_cache(maxsize=4)
-def _has_node_pool_labels(nodes: IdentityKey) -> bool:
-    return any(not NODE_POOLS.isdisjoint(node.labels) for node in read_node_capacities(nodes))
+    return any(wanted <= node.labels.items() for node in read_node_capacities(nodes))

@@ -1,0 +1,68 @@
+"""Finds signs that a cluster gets nodes that do not exist yet.
+
+What no node of today has proves nothing where an autoscaler may add one. Cluster Autoscaler has its node groups in no
+object, and neither have GKE and EKS Auto Mode, so a sign is enough. Where there is none, the nodes are all there is.
+Sources: kubernetes/autoscaler@55c37cd5eb, kubernetes-sigs/karpenter@226646810, documentation of GKE and EKS.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from webhook.apimachinery.attributes import GroupVersionKind
+from webhook.cluster.controllers import DEPLOYMENT
+from webhook.cluster.lookup import namespace_and_name
+from webhook.errors import LookupFailed
+from webhook.facts.kinds import NODE
+from webhook.facts.pods.node_selection import NODE_POOLS
+from webhook.facts.view import ClusterView
+from webhook.text.caches import IdentityKey
+from webhook.typed.cluster_objects import Deployment, Node
+from webhook.typed.pods import PodSpec
+
+_NODE_POOL: Final = GroupVersionKind("karpenter.sh", "v1", "NodePool")
+_AUTO_MODE: Final = "eks.amazonaws.com/compute-type"
+_IMAGE: Final = "cluster-autoscaler"
+_CLOUDS: Final = ("cloud.google.com/", "eks.amazonaws.com/", "karpenter.sh/", "karpenter.k8s.aws/")
+"""Domains of labels whose owner makes a node when a pod asks for one."""
+
+
+def source_of_new_nodes(view: ClusterView) -> str:
+    """Return what may add nodes to the cluster, "" where there is no sign of anything: `NodePool gpu`.
+
+    Looks at objects of files of every kind, and in a live cluster at the labels of nodes.
+    """
+    return view.once(source_of_new_nodes, lambda: _source_of_new_nodes(view))
+
+
+def source_of_nodes_for_pod(spec: PodSpec, view: ClusterView) -> str:
+    """Return what may add a node for a pod, whose nodeSelector may itself ask a cloud for one; "" for nothing."""
+    asked = (key for key in spec.node_selector if isinstance(key, str) and key.startswith(_CLOUDS))
+    key = next(asked, "")
+    return f"the owner of label {key}" if key else source_of_new_nodes(view)
+
+
+def _source_of_new_nodes(view: ClusterView) -> str:
+    nodes = view.list_visible_json(NODE)
+    view.deadline.spend(len(nodes))
+    if label := _label_of_node_pools(IdentityKey(nodes)):
+        return f"the owner of label {label}"
+    try:
+        for pool in view.deadline.charge_for_items(view.cluster.list(_NODE_POOL, None)):
+            return f"NodePool {namespace_and_name(pool)[1]}"
+        for deployment in view.deadline.charge_for_items(view.cluster.list(DEPLOYMENT, None)):
+            containers = Deployment.of(deployment).spec.template.spec.containers
+            if any(_IMAGE in container.image for container in containers):
+                return f"Deployment {namespace_and_name(deployment)[1]}"
+    except LookupFailed:  # a live view does not hold these kinds
+        return ""
+    return ""
+
+
+@lru_cache(maxsize=4)
+def _label_of_node_pools(nodes: IdentityKey) -> str:
+    """Return the label of a node by which a cloud or Karpenter names its pool, "" if no node has one."""
+    known = sorted((*NODE_POOLS, _AUTO_MODE))
+    seen = {key for node in nodes.held for key in Node.of(node).metadata.labels}
+    return next((key for key in known if key in seen), "")
