@@ -9,6 +9,7 @@ from typing import get_args
 
 import pytest
 
+from tests.golden import compare_with_golden_file
 from webhook.cli import run_command_line
 from webhook.rules.decisions import Outcome
 
@@ -36,10 +37,7 @@ def test_a_table_for_each_phase(
     monkeypatch.chdir(HERE)
     assert run_command_line([*FIXED, "--explain"]) == 1
     actual = stable(capsys.readouterr().out)
-    golden = HERE / "explained.txt"
-    if request.config.getoption("--update-golden"):
-        golden.write_text(actual)
-    assert actual == golden.read_text()
+    compare_with_golden_file(HERE / "explained.txt", actual, request.config)
 
 
 def test_nothing_else_changes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

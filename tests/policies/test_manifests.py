@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden import compare_with_golden_file
 from tests.literals import TABLE, shipped_policies
 from tests.yamldata import documents
 from webhook.admission import fixtures
@@ -103,10 +104,7 @@ def test_nothing_valid_is_denied(folder: str) -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_every_word_is_reviewed(folder: str, pytestconfig: pytest.Config) -> None:
-    golden = DATA / "golden" / "manifests" / f"{folder}.txt"
-    if pytestconfig.getoption("--update-golden"):
-        golden.write_text(written(findings(folder)))
-    assert written(findings(folder)) == golden.read_text()
+    compare_with_golden_file(DATA / "golden" / "manifests" / f"{folder}.txt", written(findings(folder)), pytestconfig)
 
 
 def test_what_is_invalid_is_found() -> None:

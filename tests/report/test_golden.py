@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden import compare_with_golden_file
 from webhook import __version__
 from webhook.cli import run_command_line
 from webhook.report import formats
@@ -43,10 +44,7 @@ def written(arguments, monkeypatch, capsys):
 
 
 def compare(name, text, request):
-    golden = HERE / "golden" / name
-    if request.config.getoption("--update-golden"):
-        golden.write_text(text)
-    assert text == golden.read_text()
+    compare_with_golden_file(HERE / "golden" / name, text, request.config)
 
 
 @pytest.mark.parametrize(("verb", "name"), CASES)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden import compare_with_golden_file
 from webhook.cli import run_command_line
 from webhook.facts.registry import SHIPPED
 from webhook.simulation.aspects import _RULES, ASPECTS, aspect_of, groups
@@ -177,10 +178,7 @@ def test_what_people_read(job, monkeypatch, capsys, request):
     monkeypatch.setenv("COLUMNS", "100")
     context = ("--context", "examples/research-team/cluster", *(["--context-is-whole"] if "broken" in job else []))
     run_command_line(["simulate", f"examples/research-team/{job}.yaml", *context])
-    golden, text = HERE / f"{job.replace('/', '-')}.txt", capsys.readouterr().out
-    if request.config.getoption("--update-golden"):
-        golden.write_text(text)
-    assert text == golden.read_text()
+    compare_with_golden_file(HERE / f"{job.replace('/', '-')}.txt", capsys.readouterr().out, request.config)
 
 
 POD = {"containers": [{"name": "main", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}

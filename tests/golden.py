@@ -1,0 +1,26 @@
+"""Golden files: what the program wrote when somebody last looked at it."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MOST_LINES = 40
+
+
+def compare_with_golden_file(golden: Path, text: str, config: pytest.Config) -> None:
+    """Fail where a text is not that of its golden file, and name the command that writes the file anew."""
+    if config.getoption("--update-golden"):
+        golden.parent.mkdir(parents=True, exist_ok=True)
+        golden.write_text(text)
+    known = golden.read_text() if golden.is_file() else None
+    if text == known:
+        return
+    name = golden.relative_to(ROOT) if golden.is_relative_to(ROOT) else golden
+    what = f"{name} is missing" if known is None else f"{name} is not what is written now"
+    lines = difflib.unified_diff((known or "").splitlines(), text.splitlines(), "golden", "now", lineterm="", n=1)
+    shown = "\n".join([*lines][:MOST_LINES])
+    pytest.fail(f"{what}: run this test with --update-golden, and read the difference\n{shown}", pytrace=False)
