@@ -6,11 +6,12 @@ changed a ConfigMap by hand: there the server says so (server/live_policy_set.py
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import FieldPath, get
-from webhook.cluster.lookup import Cluster
+from webhook.cluster.lookup import Cluster, namespace_and_name
 from webhook.errors import LookupFailed
 from webhook.facts.registry import FactRegistry
 from webhook.manifests.label_selectors import labels_of
@@ -27,10 +28,11 @@ class ParamRuleChecker:
     def __init__(self, policies: Iterable[Policy], registry: FactRegistry) -> None:
         self._policies = [policy for policy in policies if policy.checks]
         self._registry = registry
+        self._references = _References(self._policies)
 
     def mistakes_if_object_is_param(self, param: JSON) -> Iterator[Mistake]:
         """Yield the mistakes in an object, if it is a param of one of the policies."""
-        if any(_is_param_of_policy(param, policy) for policy in self._policies):
+        if self._references.refer_to(param):
             yield from self.mistakes_of_param(param)
 
     def mistakes_of_param(self, param: JSON) -> Iterator[Mistake]:
@@ -60,6 +62,34 @@ class ParamRuleChecker:
                     continue  # policies that need it say so
 
 
+class _References:
+    """The references of bindings to params, by kind: an audit asks of each object whether one refers to it."""
+
+    def __init__(self, policies: Iterable[Policy]) -> None:
+        self._names: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
+        self._others: dict[tuple[str, str], list[ParamSource]] = defaultdict(list)
+        for policy in policies:
+            if policy.param_kind is None:
+                continue
+            kind = policy.param_kind.group, policy.param_kind.kind
+            for source in _param_sources_of_policy(policy):
+                if source.name:
+                    self._names[kind].add((source.namespace, source.name))
+                else:
+                    self._others[kind].append(source)
+
+    def refer_to(self, obj: JSON) -> bool:
+        """Return whether a binding refers to an object, in whatever version that is written."""
+        if not isinstance(obj, dict):
+            return False
+        kind = str(obj.get("apiVersion")).rpartition("/")[0], str(obj.get("kind"))
+        if names := self._names.get(kind):
+            namespace, name = namespace_and_name(obj)
+            if (namespace, name) in names or ("", name) in names:
+                return True
+        return any(_does_source_refer_to(source, obj) for source in self._others.get(kind, ()))
+
+
 def _params_of_source(kind: GroupVersionKind, source: ParamSource, cluster: Cluster) -> Iterator[JSON]:
     if source.namespace and source.name:
         yield from filter(None, [cluster.get(kind, source.namespace, source.name)])
@@ -72,16 +102,6 @@ def _params_of_source(kind: GroupVersionKind, source: ParamSource, cluster: Clus
 
 def _param_sources_of_policy(policy: Policy) -> Iterator[ParamSource]:
     yield from (binding.param_source for binding in policy.bindings if binding.param_source is not None)
-
-
-def _is_param_of_policy(obj: JSON, policy: Policy) -> bool:
-    """Return whether a binding of a policy refers to an object, in whatever version that is written."""
-    kind = policy.param_kind
-    if kind is None or not isinstance(obj, dict) or obj.get("kind") != kind.kind:
-        return False
-    if str(obj.get("apiVersion")).rpartition("/")[0] != kind.group:
-        return False
-    return any(_does_source_refer_to(source, obj) for source in _param_sources_of_policy(policy))
 
 
 def _does_source_refer_to(source: ParamSource, obj: JSON) -> bool:
