@@ -327,6 +327,77 @@ def test_what_no_node_of_today_has_is_not_known_where_nodes_may_be_added(tmp_pat
     assert {"what": what, "aspects": ["nodes"], "rules": ["node-devices/largest-node"]} in told["unknown"]
 
 
+VOLCANO = """
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: research}
+spec: {weight: 1}
+---
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: train, namespace: team}
+spec:
+  queue: research
+  tasks: [{name: worker, replicas: 2, template: {spec: {containers: [{name: main, image: "x:1"}]}}}]
+"""
+CHECK = """
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: AdmissionCheck
+metadata: {name: budget}
+spec: {controllerName: CONTROLLER}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: all}
+spec:
+  namespaceSelector: {}
+  admissionChecksStrategy: {admissionChecks: [{name: budget}]}
+  resourceGroups:
+  - coveredResources: [cpu, memory, nvidia.com/gpu]
+    flavors:
+    - name: a
+      resources: [{name: cpu, nominalQuota: 9}, {name: memory, nominalQuota: 9Gi}, {name: nvidia.com/gpu, nominalQuota: 9}]
+---
+{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {name: a}, spec: {}}
+---
+{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: main, namespace: team}, spec: {clusterQueue: all}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: team}}
+---
+"""
+
+
+def test_a_queue_of_a_file_has_no_state(tmp_path, capsys):
+    (tmp_path / "job.yaml").write_text(VOLCANO)
+    code, [told] = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
+    assert (code, told["answer"], against(told)) == (0, "nothing-found", {})
+
+
+@pytest.mark.parametrize(
+    ("controller", "code", "whats"),
+    [
+        ("kueue.x-k8s.io/provisioning-request", 0, []),
+        ("example.com/budget", 3, ["AdmissionCheck budget has no condition Active in its file"]),
+    ],
+)
+def test_an_admission_check_of_a_file_has_no_conditions(controller, code, whats, tmp_path, capsys):
+    job = NODE.replace("GPUS", '"1"').replace("{name: job}", "{name: job, namespace: team, labels: {LABEL: main}}")
+    job = job.replace("LABEL", "kueue.x-k8s.io/queue-name").replace(
+        "spec:\n  template", "spec:\n  suspend: true\n  template"
+    )
+    (tmp_path / "job.yaml").write_text(CHECK.replace("CONTROLLER", controller) + job)
+    got, [told] = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
+    assert (got, [each["what"] for each in told["unknown"] if each["rules"]], against(told)) == (code, whats, {})
+
+
+def test_a_node_of_a_file_may_have_no_status(tmp_path, capsys):
+    node = "apiVersion: v1\nkind: Node\nmetadata: {name: bare}\n---"
+    (tmp_path / "job.yaml").write_text(node + NODE.replace("GPUS", '"4"'))
+    code, [told] = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")
+    assert (code, told["answer"], against(told)) == (0, "nothing-found", {})
+    assert told["unknown"][0]["what"] == "nodes not compared: node bare has no status.allocatable"
+
+
 def test_an_update_is_refused_when_it_is_changed(tmp_path, capsys):
     job = yamlfile.read(EXAMPLES / "broken" / "mpijob-slots.yaml")[0].value
     request = {"operation": "UPDATE", "object": job, "oldObject": {**job, "spec": {}}, "namespace": "research"}

@@ -257,6 +257,10 @@ class ClusterView:
         """
         return f"{kind.kind} `{name}`{self.file_of_object_as_text(self.get_without_noting(kind, namespace, name))}"
 
+    def is_of_file(self, obj: JSON) -> bool:
+        """Return whether an object comes from a file, so that a status that is not there says nothing."""
+        return bool(self.cluster.file_of_object(obj))
+
     def file_of_object_as_text(self, obj: JSON) -> str:
         """Say where an object of a file stands: " in queues.yaml"; "" for one of a live cluster."""
         file = self.cluster.file_of_object(obj) if obj else ""

@@ -17,10 +17,12 @@ from webhook.facts.dra.published_devices import SLICE
 from webhook.facts.gpu.device_pods import WORKLOADS, read_device_workload
 from webhook.facts.kinds import NODE
 from webhook.facts.pods.node_selection import first_untolerated_taint
+from webhook.facts.pods.node_sources import first_node_without_amounts
 from webhook.facts.pods.pod_sets import pod_sets, template_of
 from webhook.facts.pods.unread_pods import unread_parts
 from webhook.facts.subject import Subject
 from webhook.simulation.aspects import ASPECTS, Aspect
+from webhook.text.caches import IdentityKey
 from webhook.text.wording import counted
 from webhook.typed.cluster_objects import Node
 from webhook.typed.pods import Container, PodTemplate
@@ -110,6 +112,8 @@ def _node_questions(subject: Subject, cluster: Cluster) -> Iterator[OpenQuestion
         what = "not compared: none is known"
     elif not cluster.is_whole():
         what = f"not compared: there may be others than the {counted(len(nodes), 'node')} of the files"
+    elif name := first_node_without_amounts(IdentityKey(nodes)):
+        what = f"not compared: node {name} has no status.allocatable"
     elif subject.group_kind not in WORKLOADS:
         what = f"not compared with pods of a {subject.attributes.kind.kind}"
     else:

@@ -16,7 +16,7 @@ from webhook.apimachinery.paths import path_as_text
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.gpu.device_pods import DevicePods, read_device_workload, without_repeated_problems
 from webhook.facts.gpu.types import NODE_DEVICES
-from webhook.facts.pods.node_sources import source_of_nodes_for_pod
+from webhook.facts.pods.node_sources import first_node_without_amounts, source_of_nodes_for_pod
 from webhook.facts.pods.pod_requests import (
     NamespaceLimits,
     quota_requests_of_pod,
@@ -72,7 +72,7 @@ def validate_node_devices(subject: Subject) -> Iterator[Problem]:
     using = [each for each in subject.once(read_device_workload).device_pods if each.devices]
     view = subject.cluster_view()
     nodes = view.list_visible_json(Node.gvk) if using and view.is_whole(Node.gvk) else ()
-    if nodes:
+    if nodes and not first_node_without_amounts(IdentityKey(nodes)):
         subject.deadline.spend(len(nodes))
         largest, shapes = _largest_amounts(IdentityKey(nodes)).amounts, _distinct_node_shapes(IdentityKey(nodes))
         for pods in using:

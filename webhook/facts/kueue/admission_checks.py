@@ -12,10 +12,12 @@ from typing import Final
 from webhook.facts.kueue.quota_tree import QueueFields
 from webhook.facts.kueue.types import AdmissionCheck
 from webhook.facts.view import ClusterView
+from webhook.rules.problem import MissingObject
 from webhook.text.wording import named
 from webhook.typed.collections import Entries
 
 _MULTI_KUEUE: Final = "kueue.x-k8s.io/multikueue"
+_NO_CONDITION: Final = "has no condition Active in its file"
 _PROVISIONING: Final = "kueue.x-k8s.io/provisioning-request"
 
 
@@ -28,9 +30,12 @@ def why_checks_keep_queue_inactive(queue: QueueFields, view: ClusterView) -> Ite
             if view.is_whole(AdmissionCheck.gvk):
                 yield f"its AdmissionCheck `{name}` does not exist (AdmissionCheckNotFound)"
             continue
-        active = check.status.condition("Active")
-        if active.status != "True" and (active.status or view.is_whole()):
-            is_new = "" if active.status else ", for its controller has not set the condition Active"
+        active = check.status.condition("Active").status
+        if not active and view.is_of_file(check.json):
+            if check.spec.controller_name not in (_MULTI_KUEUE, _PROVISIONING):
+                view.note_missing(MissingObject(kind=AdmissionCheck.gvk.kind, name=name, why=_NO_CONDITION))
+        elif active != "True" and (active or view.is_whole()):
+            is_new = "" if active else ", for its controller has not set the condition Active"
             yield f"its AdmissionCheck `{name}` is inactive{is_new} (AdmissionCheckInactive)"
         is_remote = check.spec.controller_name == _MULTI_KUEUE
         remote += [name] * is_remote

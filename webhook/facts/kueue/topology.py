@@ -24,9 +24,11 @@ from typing import Final, TypeAlias
 from webhook.facts.kueue.flavors import FlavorFields, NodeCapacity, first_untolerated_taint_of_flavor, read_kueue_nodes
 from webhook.facts.kueue.objects import BOOLEANS, GROUP
 from webhook.facts.kueue.types import Topology
+from webhook.facts.pods.node_sources import first_node_without_amounts
 from webhook.facts.pods.pod_requests import Amounts
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import MissingObject
+from webhook.text.caches import IdentityKey
 from webhook.typed.cluster_objects import Node
 from webhook.typed.collections import Items
 from webhook.typed.pods import PodTemplate
@@ -126,6 +128,9 @@ def count_fitting_pods(placed: PodPlacement, view: ClusterView) -> int | None:
     levels = levels_of_flavor(placed.flavor, view)
     if not view.is_whole(Node.gvk):
         view.note_missing(MissingObject(kind=Node.gvk.kind, name=""))
+        return None
+    if name := first_node_without_amounts(IdentityKey(view.list_json(Node.gvk))):
+        view.note_missing(MissingObject(kind=Node.gvk.kind, name=name, why="has no status.allocatable"))
         return None
     if not levels:
         return None

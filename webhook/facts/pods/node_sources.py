@@ -61,6 +61,15 @@ def _source_of_new_nodes(view: ClusterView) -> str:
 
 
 @lru_cache(maxsize=4)
+def first_node_without_amounts(nodes: IdentityKey) -> str:
+    """Return the name of a node of which nobody has written what it has, such as one of a file; "" if there is none."""
+    for node in nodes.held:
+        if not Node.of(node).status.allocatable:
+            return namespace_and_name(node)[1]
+    return ""
+
+
+@lru_cache(maxsize=4)
 def _label_of_node_pools(nodes: IdentityKey) -> str:
     """Return the label of a node by which a cloud or Karpenter names its pool, "" if no node has one."""
     known = sorted((*NODE_POOLS, _AUTO_MODE))

@@ -63,6 +63,8 @@ def _check_queue_open(name: str, path: FieldPath | str, subject: Subject, rules:
     queue = queues.all.get(name)
     if queue is None or not queues.is_whole or queue.state == OPEN:
         return
+    if not queue.state and subject.cluster.is_of_file(queue.json):
+        return
     message = "is a new queue that is not open yet, which takes some seconds"
     fix = "wait until the queue is open"
     if queue.state:
