@@ -7,6 +7,7 @@ pkg/scheduler/flavorassigner/tas_flavorassigner.go podSetTopologyRequest.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from webhook.facts.kueue.quota_tree import QueueFields
@@ -21,14 +22,28 @@ _NO_CONDITION: Final = "has no condition Active in its file"
 _PROVISIONING: Final = "kueue.x-k8s.io/provisioning-request"
 
 
-def why_checks_keep_queue_inactive(queue: QueueFields, view: ClusterView) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class InactivityCause:
+    """Why a ClusterQueue is inactive.
+
+    Args:
+        text: the reason, as `its ResourceFlavor a100 does not exist (FlavorNotFound)`.
+        missing: the object that has to be made before the queue can be active, "" where time may help.
+    """
+
+    text: str
+    missing: str = ""
+
+
+def why_checks_keep_queue_inactive(queue: QueueFields, view: ClusterView) -> Iterator[InactivityCause]:
     """Yield the reasons for which AdmissionChecks keep a ClusterQueue inactive."""
     remote, provisioning, per_flavor = [], [], []
     for name, flavors in _admission_checks_of_queue(queue, view).items():
         check = view.find(AdmissionCheck, name, namespaced=False)
         if not check:
             if view.is_whole(AdmissionCheck.gvk):
-                yield f"its AdmissionCheck `{name}` does not exist (AdmissionCheckNotFound)"
+                check_name = f"AdmissionCheck `{name}`"
+                yield InactivityCause(f"its {check_name} does not exist (AdmissionCheckNotFound)", check_name)
             continue
         active = check.status.condition("Active").status
         if not active and view.is_of_file(check.json):
@@ -36,12 +51,12 @@ def why_checks_keep_queue_inactive(queue: QueueFields, view: ClusterView) -> Ite
                 view.note_missing(MissingObject(kind=AdmissionCheck.gvk.kind, name=name, why=_NO_CONDITION))
         elif active != "True" and (active or view.is_whole()):
             is_new = "" if active else ", for its controller has not set the condition Active"
-            yield f"its AdmissionCheck `{name}` is inactive{is_new} (AdmissionCheckInactive)"
+            yield InactivityCause(f"its AdmissionCheck `{name}` is inactive{is_new} (AdmissionCheckInactive)")
         is_remote = check.spec.controller_name == _MULTI_KUEUE
         remote += [name] * is_remote
         per_flavor += [name] * (is_remote and bool(flavors) and flavors != queue.flavor_names())
         provisioning += [name] * (check.spec.controller_name == _PROVISIONING)
-    yield from _multi_kueue_conflicts(remote, per_flavor, provisioning)
+    yield from map(InactivityCause, _multi_kueue_conflicts(remote, per_flavor, provisioning))
 
 
 def _multi_kueue_conflicts(remote: list[str], per_flavor: list[str], provisioning: list[str]) -> Iterator[str]:

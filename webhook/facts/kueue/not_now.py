@@ -26,7 +26,11 @@ from typing import Final
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.check import is_made_by_controller
-from webhook.facts.kueue.admission_checks import may_run_in_other_cluster, why_checks_keep_queue_inactive
+from webhook.facts.kueue.admission_checks import (
+    InactivityCause,
+    may_run_in_other_cluster,
+    why_checks_keep_queue_inactive,
+)
 from webhook.facts.kueue.assignment import Capacity, PodSetQuotaRequest, RejectedFlavor, pod_sets_not_fitting_together
 from webhook.facts.kueue.configuration import read_kueue_configuration
 from webhook.facts.kueue.groups import KUEUE_NOT_NOW
@@ -61,37 +65,39 @@ INACTIVE: Final = KUEUE_NOT_NOW.rule(
 WAIT: Final = "wait, ask the owner of the queue, or use another queue"
 
 
-def inactive_queue_problem(place: QueuePlace, queue: QueueFields, cause: str) -> Problem:
+def inactive_queue_problem(place: QueuePlace, queue: QueueFields, cause: InactivityCause) -> Problem:
     """Return the problem of a job whose ClusterQueue is inactive for a cause."""
-    message = f"leads to {place.view.name_with_file(ClusterQueue.gvk, queue.name)}, which is inactive because {cause}"
-    return INACTIVE.problem(place.at, f"{message} (Kueue: ClusterQueue {queue.name} is inactive)", WAIT)
+    named = place.view.name_with_file(ClusterQueue.gvk, queue.name)
+    message = f"leads to {named}, which is inactive because {cause.text}"
+    fix = f"create {cause.missing}, correct its name, or use another queue" if cause.missing else WAIT
+    return INACTIVE.problem(place.at, f"{message} (Kueue: ClusterQueue {queue.name} is inactive)", fix)
 
 
-def causes_of_inactivity(queue: QueueFields, view: ClusterView) -> Iterator[str]:
-    """Yield the reasons why a ClusterQueue is inactive, as `its ResourceFlavor a100 does not exist
-    (FlavorNotFound)`.
-    """
+def causes_of_inactivity(queue: QueueFields, view: ClusterView) -> Iterator[InactivityCause]:
+    """Yield the reasons why a ClusterQueue is inactive."""
     for group in queue.groups:
         yield from _describe_absent_flavors(group, view)
     yield from why_checks_keep_queue_inactive(queue, view)
     for group in queue.groups:
         yield from _describe_absent_topologies(group, queue, view)
     if queue.inactive:
-        yield f"its status says {queue.inactive}"
+        yield InactivityCause(f"its status says {queue.inactive}")
 
 
-def _describe_absent_flavors(group: QuotaGroup, view: ClusterView) -> Iterator[str]:
+def _describe_absent_flavors(group: QuotaGroup, view: ClusterView) -> Iterator[InactivityCause]:
     for name in Items(group.flavors, view.deadline):
         if view.lacks(ResourceFlavor.gvk, name):
-            yield f"its ResourceFlavor `{name}` does not exist (FlavorNotFound)"
+            flavor = f"ResourceFlavor `{name}`"
+            yield InactivityCause(f"its {flavor} does not exist (FlavorNotFound)", flavor)
 
 
-def _describe_absent_topologies(group: QuotaGroup, queue: QueueFields, view: ClusterView) -> Iterator[str]:
+def _describe_absent_topologies(group: QuotaGroup, queue: QueueFields, view: ClusterView) -> Iterator[InactivityCause]:
     flavors = view.copy_without_missing_objects()
     for name in Items(group.flavors, view.deadline):
         topology = flavors.find(ResourceFlavor, name, namespaced=False).spec.topology_name
         if topology and not may_run_in_other_cluster(queue, view) and view.lacks(Topology.gvk, topology):
-            yield f"Topology `{topology}` of its flavor `{name}` does not exist (TopologyNotFound)"
+            missing = f"Topology `{topology}`"
+            yield InactivityCause(f"{missing} of its flavor `{name}` does not exist (TopologyNotFound)", missing)
 
 
 QUEUE_REQUIRED: Final = KUEUE_NOT_NOW.rule(
@@ -177,7 +183,7 @@ def validate_cluster_queue(subject: Subject, how: KueueManagement, place: QueueP
 def _check_queue_is_active(place: QueuePlace, queue: QueueFields) -> Iterator[Problem]:
     if queue.is_stopped():
         yield _stopped_queue_problem(place, ClusterQueue.gvk.kind, queue.name, queue.stop_policy)
-    elif cause := next(causes_of_inactivity(queue, place.view), ""):
+    elif cause := next(causes_of_inactivity(queue, place.view), None):
         yield inactive_queue_problem(place, queue, cause)
     elif place.tree is None:
         yield _cohort_cycle_problem(place, queue)

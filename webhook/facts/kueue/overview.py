@@ -133,7 +133,7 @@ def _build_amount(pair: FlavorResource, node: QuotaNode, *, most: int, used: int
 def _obstacles_of_queue(queue: QueueFields, view: ClusterView) -> Iterator[str]:
     if queue.is_stopped():
         yield f"{_STOPPED} {queue.stop_policy}"
-    yield from (f"is inactive because {cause}" for cause in causes_of_inactivity(queue, view))
+    yield from (f"is inactive because {cause.text}" for cause in causes_of_inactivity(queue, view))
     if queue.namespace_selector is None:
         yield "takes jobs of no namespace because it has no namespaceSelector"
     if not queue.groups:

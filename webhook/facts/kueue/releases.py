@@ -41,6 +41,11 @@ def is_kueue_release_known(subject: Subject) -> bool:
     return subject.once(_assumed_or_installed_release) is not None or subject.cluster_view().is_whole()
 
 
+def is_kueue_release_stated(subject: Subject) -> bool:
+    """Return whether a parameter or a Deployment states the release; without one the newest is assumed."""
+    return subject.once(_assumed_or_installed_release) is not None
+
+
 def source_of_kueue_release_as_text(subject: Subject) -> str:
     """Say which file states the release: " in charts/kueue/Chart.yaml"; "" where a parameter or a live cluster does."""
     if subject.assumptions.knows_kueue:

@@ -31,9 +31,11 @@ from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.kueue.releases import (
     LABEL_ALONE,
     OLDEST,
+    TRAINING_OFF,
     UNKNOWN,
     find_kueue_release,
     is_kueue_release_known,
+    is_kueue_release_stated,
     source_of_kueue_release_as_text,
 )
 from webhook.facts.kueue.types import LocalQueue
@@ -155,6 +157,10 @@ def _integration_off_problem(subject: Subject, how: KueueManagement) -> Problem:
     where = "integrations.frameworks of Kueue's Configuration"
     release, source = release_as_text(find_kueue_release(subject)), source_of_kueue_release_as_text(subject)
     default = f"which is not the default in Kueue {release}{source}"
+    if not is_kueue_release_stated(subject):
+        is_recent = how.framework in default_integrations(OLDEST)
+        since = f"since Kueue {release_as_text(TRAINING_OFF)}" if is_recent else "in any release of Kueue"
+        default = f"which is not the default {since} (the release here is not known)"
     message = f"has no effect unless {where} lists {how.framework}, {default}"
     if read.is_known:
         message = f"has no effect because {where} does not list {how.framework}"
