@@ -19,7 +19,12 @@ from webhook.facts.command_lines.command import LaunchedProgram
 from webhook.facts.launch.checks import launch_of_training_container, place_of_launcher_options
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
-from webhook.facts.train_job_pods.nodes_and_processes import container_named, is_trainer_job, job_named
+from webhook.facts.train_job_pods.nodes_and_processes import (
+    container_named,
+    find_trainer_job,
+    is_trainer_job,
+    job_named,
+)
 from webhook.facts.train_job_pods.releases import IMAGE_EVERYWHERE
 from webhook.facts.train_job_pods.types import TRAIN_JOB, TRAIN_JOB_ADVICE
 from webhook.rules.problem import Problem
@@ -183,7 +188,7 @@ def validate_workers(job: MergedTrainJob) -> Iterator[Problem]:
         return
     if is_trainer_job(worker):
         yield from _check_worker_command(job)
-    else:
+    elif find_trainer_job(job.replicated_jobs) is not None:
         yield from advise_launcher_resources(job)
         yield from _check_worker_image(job, worker)
 

@@ -117,7 +117,12 @@ def fields_without_container(job: MergedTrainJob) -> list[str]:
 def reason_for_missing_node_container(job: MergedTrainJob, step: ReplicatedJob | None) -> str:
     """Return why spec.trainer reaches no container `node`: no trainer step, or no such container in it."""
     if step is None:
-        return f"{job.runtime} has no replicated job with the label {STEP_LABEL}: trainer"
+        reached = ""
+        if job.plugin == "mpi" and job_named(job.replicated_jobs, "node") is not None:
+            reached = ", and its MPI job `node` takes numNodes and numProcPerNode alone"
+            if _is_launcher_a_node(job):
+                reached = ", and its MPI job `node` takes numNodes, numProcPerNode, env and resourcesPerNode alone"
+        return f"{job.runtime} has no replicated job with the label {STEP_LABEL}: trainer{reached}"
     return f"replicated job `{step.name}`, the trainer of {job.runtime}, has no container `node`"
 
 

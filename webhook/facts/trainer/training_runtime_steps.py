@@ -21,7 +21,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.apimachinery.releases import Release, release_as_text
-from webhook.facts.train_job_pods.nodes_and_processes import STEP_LABEL, container_named, find_trainer_job, step_of_job
+from webhook.facts.train_job_pods.nodes_and_processes import (
+    STEP_LABEL,
+    container_named,
+    find_trainer_job,
+    job_named,
+    step_of_job,
+)
 from webhook.facts.train_job_pods.releases import INITIALIZER_MOUNT, SHORT_NAMES, STEP_CONTAINERS
 from webhook.facts.train_job_pods.types import TRAINING_RUNTIME, TRAINING_RUNTIME_ADVICE, RuntimeSpec
 from webhook.rules.problem import Problem
@@ -113,7 +119,13 @@ def warn_of_missing_trainer_step(runtime: RuntimeSpec) -> Iterator[Problem]:
     """Yield the problem of a runtime without a trainer step, for which spec.trainer has no effect."""
     jobs, path = replicated_jobs_of(runtime), runtime.template.spec.path("replicatedJobs")
     if jobs and find_trainer_job(jobs) is None:
-        message = f"has no template with the label {STEP_LABEL}: trainer, so spec.trainer of TrainJobs has no effect"
+        what = "spec.trainer of TrainJobs has no effect"
+        policy = runtime.ml_policy
+        if policy.has("mpi") and job_named(jobs, "node") is not None:
+            what = "image, command, args, env and resourcesPerNode in spec.trainer of TrainJobs have no effect"
+            if policy.mpi.run_launcher_as_node and container_named(job_named(jobs, "node"), "node") is not None:
+                what = "image, command and args in spec.trainer of TrainJobs have no effect"
+        message = f"has no template with the label {STEP_LABEL}: trainer, so {what}"
         yield TRAINER_STEP.problem(path, message, "add the label to template.metadata.labels of the job that trains")
 
 
