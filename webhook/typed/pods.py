@@ -153,7 +153,7 @@ class Container(Typed):
     resources = Part(Resources)
     restart_policy = Text()
     security_context = Part(SecurityContext)
-    startup_probe = Raw()
+    startup_probe = Part(Probe)
     restart_policy_rules = Values()
     volume_mounts = Parts(VolumeMount)
     working_dir = Text()

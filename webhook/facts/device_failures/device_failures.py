@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
+from webhook.apimachinery.paths import path_as_text
 from webhook.facts.device_failures.types import DEVICE_FAILURES
 from webhook.facts.dra.device_claims import OWN_DEVICES
 from webhook.facts.dra.pod_claims import pod_claims
@@ -38,6 +40,7 @@ IMAGE_PULL: Final = DEVICE_FAILURES.rule(
     title="An image that cannot change is not asked for at every restart.",
     why="A restart then fails while the registry cannot be reached, though the image is on the node.",
     source="https://kubernetes.io/docs/concepts/containers/images/#image-pull-policy",
+    level="advice",
     severity="low",
 )
 
@@ -94,10 +97,14 @@ def _any_pod_names_claim(pods: DevicePods) -> bool:
 
 
 def advise_always_pull_of_image_digests(subject: Subject) -> Iterator[Problem]:
-    """Warn of imagePullPolicy Always for images named by digest, in pods that use devices."""
-    for pods in subject.once(read_device_workload).device_pods:
-        for container in pods.containers:
-            if container.image_pull_policy == "Always" and "@sha256:" in container.image:
-                message = "makes every restart depend on the registry, though an image named by digest cannot change"
-                at = pods.locate(container.path("imagePullPolicy"))
-                yield IMAGE_PULL.problem(at, message, "set IfNotPresent", "Always")
+    """Advise against imagePullPolicy Always for images named by digest, once for all containers with devices."""
+    places = [
+        path_as_text(pods.locate(container.path("imagePullPolicy")))
+        for pods in subject.once(read_device_workload).device_pods
+        for container in pods.containers
+        if container.image_pull_policy == "Always" and "@sha256:" in container.image
+    ]
+    if places:
+        message = "makes every restart depend on the registry, though an image named by digest cannot change"
+        problem = IMAGE_PULL.problem(places[0], message, "set IfNotPresent", "Always")
+        yield replace(problem, also=tuple(places[1:]))

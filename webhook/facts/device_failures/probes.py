@@ -30,10 +30,10 @@ from webhook.yamltext import yamlfile
 
 LIVENESS_PROBE: Final = DEVICE_FAILURES.rule(
     "device-failures/liveness-probe",
-    title="A livenessProbe leaves a server the time to load its language model.",
+    title="The probes of a server leave it the time to load its language model.",
     why=(
-        "vLLM, SGLang, TGI and others answer once the model is loaded. A livenessProbe without a startupProbe kills "
-        "the container before that, it starts again from the beginning, and never serves."
+        "vLLM, SGLang, TGI and others answer once the model is loaded. A livenessProbe without a startupProbe, or a "
+        "startupProbe with too short a time, kills the container before that. It starts again and never serves."
     ),
     source="k8s.io/kubernetes v1.36 pkg/kubelet/prober/worker.go",
     function="doProbe",
@@ -97,8 +97,21 @@ def advise_liveness_probes(subject: Subject) -> Iterator[Problem]:
         return
     for pods in subject.once(read_device_workload).device_pods:
         for container in pods.containers:
-            if container.liveness_probe and not container.has("startupProbe"):
+            if container.has("startupProbe"):
+                yield from _check_startup_probe(container, pods)
+            elif container.liveness_probe:
                 yield from _check_liveness_probe(container, pods)
+
+
+def _check_startup_probe(container: Container, pods: DevicePods) -> Iterator[Problem]:
+    """Yield a startupProbe that kills a server while it loads its model: until it succeeds, no other probe counts."""
+    probe = container.startup_probe
+    seconds = _seconds_until_kill(probe) if probe else None
+    if seconds is not None and seconds < _seconds_to_load_model(container):
+        message = f"kills the container {seconds} s after its start if it does not answer by then"
+        fix = "raise its failureThreshold, so that it allows the minutes that loading takes"
+        at = pods.locate(probe.at)
+        yield LIVENESS_PROBE.problem(at, f"{message}, but the server answers only once its model is loaded", fix)
 
 
 def _check_liveness_probe(container: Container, pods: DevicePods) -> Iterator[Problem]:
