@@ -24,6 +24,7 @@ from webhook.facts.gpu.resources import (
     DeviceContainer,
     RequestedDevice,
     has_device_requests,
+    is_nothing,
     read_device_containers,
     value_of_visible_devices,
 )
@@ -216,7 +217,8 @@ def _has_no_other_gpu_source(subject: Subject) -> bool:
 
 def _names_of_requested_resources(pod: PodSpec) -> Iterator[str]:
     for container in pod.running_containers():
-        yield from (*container.resources.limits, *container.resources.requests)
+        for amounts in (container.resources.limits, container.resources.requests):
+            yield from (name for name, amount in amounts.items() if not is_nothing(amount))
 
 
 def _may_see_all_gpus(container: Container, subject: Subject) -> bool:

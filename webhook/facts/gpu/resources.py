@@ -127,9 +127,19 @@ def _requested_devices(container: Container) -> tuple[RequestedDevice, ...]:
     for name in dict.fromkeys((*limits, *requests)):
         container.reading.deadline.spend(devices.NAME_WORK)
         device = devices.device_of_resource_name(name)
+        if is_nothing(limits.get(name)) and is_nothing(requests.get(name)):
+            continue
         if device.kind or ("/" in name and _nearest_known_resource(name, container)):
             requested.append(RequestedDevice(name, device, limits.get(name), requests.get(name)))
     return tuple(requested)
+
+
+def is_nothing(amount: JSON) -> bool:
+    """Return whether an amount is absent or 0, which both ask for nothing."""
+    if amount is None:
+        return True
+    read = quantity.read_quantity_or_none(amount)
+    return read is not None and read.sign() == 0
 
 
 def _nearest_known_resource(name: str, container: Container) -> str:
