@@ -18,11 +18,12 @@ from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.logs.structured import Log
 from webhook.rules.decisions import DenialStatus, Verdict
-from webhook.server.application import create_application
+from webhook.server.application import PageContents, ReviewSettings, create_application
 from webhook.server.counters import Counters
 from webhook.server.review_endpoint import Limits
 from webhook.server.review_evaluation import AuthorizationSource
 from webhook.server.served_state import Readiness
+from webhook.server.server_parts import ServerParts
 from webhook.server.worker_lane import WorkerLimits
 
 Review = Callable[[Attributes, Phase, Deadline], Verdict]
@@ -85,23 +86,16 @@ class Running:
 
     def __post_init__(self) -> None:
         self.log = Log(stream=self.stream, clock=lambda: 0.0)
-        application = create_application(
-            Given(self.reviewer, self.asks),
-            self.log,
-            self.limits,
-            counters=self.counters,
-            readiness=self.readiness,
-            gauges={
-                "policies": ("Policies in service.", lambda: 3.0),
-                "log_lines_dropped_total": ("Lines.", lambda: 0.0),
-            },
-            about={"kubernetes": "1.36"},
-            workers=self.workers,
-            authority=self.authority,
-            view=self.view,
-        )
+        self.parts = ServerParts(log=self.log, counters=self.counters, readiness=self.readiness)
+        settings = ReviewSettings(limits=self.limits, workers=self.workers, authority=self.authority, view=self.view)
+        gauges = {
+            "policies": ("Policies in service.", lambda: 3.0),
+            "log_lines_dropped_total": ("Lines.", lambda: 0.0),
+        }
+        contents = PageContents(gauges=gauges, about={"kubernetes": "1.36"})
+        application = create_application(Given(self.reviewer, self.asks), self.parts, settings, contents)
         self.app = application.endpoint
-        self.scheduler = application.scheduler
+        self.scheduler = self.parts.scheduler
         self.probes = application.pages
 
     def call(self, method: str, path: str, **options: Any) -> httpx.Response:

@@ -83,11 +83,8 @@ def listening(
     listener = Listener(
         running.app,
         where,
-        running.readiness,
-        running.scheduler,
+        running.parts,
         probes=running.probes,
-        log=running.log,
-        counters=running.counters,
         on_start=on_start,
     )
     thread = threading.Thread(target=listener.listen, daemon=True)

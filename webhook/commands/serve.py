@@ -19,9 +19,10 @@ from webhook.logs.writer import LogWriter
 from webhook.server import memory_bounds
 from webhook.server import private_api as server_api
 from webhook.server.access_reviews import AccessReviews
+from webhook.server.application import ReviewSettings
 from webhook.server.listener import ListenerSettings
 from webhook.server.review_endpoint import Limits
-from webhook.server.runtime import serve
+from webhook.server.runtime import ServeOptions, serve
 from webhook.server.served_state import ServedState
 from webhook.server.tls import Certificates, TlsFiles, key_warning
 from webhook.server.worker_lane import WorkerLimits
@@ -76,20 +77,16 @@ def command(*, settings: ServerSettings) -> int:
     )
     _warn_of_settings(log, files, settings.probe_port)
     lane = WorkerLimits(workers=settings.workers, memory_bytes=settings.worker_memory)
-    serve(
-        held,
-        certificates,
-        place,
-        limits,
+    reviews = ReviewSettings(limits=limits, workers=lane, authority=authority, logs_denials=_logs_denials(settings))
+    options = ServeOptions(
         log=log,
         reload_s=settings.reload,
         started=started,
-        workers=lane,
-        authority=authority,
         most_bytes=bounds.total,
-        logs_denials=_logs_denials(settings),
         traces=settings.traces,
+        reviews=reviews,
     )
+    serve(held, certificates, place, options)
     return 0
 
 

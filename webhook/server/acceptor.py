@@ -12,14 +12,14 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from webhook.logs.structured import Log
 from webhook.server.connection_limit import ConnectionLimit
 from webhook.server.connections import BoundedConnection, ConnectionTimeouts
 from webhook.server.handshake_log import HandshakeLog, certificate_names
-from webhook.server.scheduler import Scheduler
+from webhook.server.server_parts import ServerParts
 from webhook.server.tls import Certificates
 from webhook.server.usage import handshake_tenant
 
@@ -41,6 +41,21 @@ _MOST_PEEK_S: Final = 0.32
 look takes longer than a wait: a thousand messages that never end would keep a processor busy."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientAdmission:
+    """Which clients an acceptor lets in.
+
+    Attributes:
+        tls: what to show and whom to trust, or None for plain HTTP.
+        timeouts: bound the handshake.
+        client_names: only clients whose certificate is for one of these names are let in; empty lets in all.
+    """
+
+    tls: Certificates | None
+    timeouts: ConnectionTimeouts
+    client_names: tuple[str, ...] = ()
+
+
 class Acceptor:
     """Accepts the connections of one listening socket. Event loop only; call `start` and `close` once each."""
 
@@ -50,12 +65,9 @@ class Acceptor:
         make: Callable[[], BoundedConnection],
         limit: ConnectionLimit,
         *,
-        tls: Certificates | None,
-        timeouts: ConnectionTimeouts,
-        client_names: tuple[str, ...],
+        admission: ClientAdmission,
         handshakes: HandshakeLog,
-        scheduler: Scheduler,
-        log: Log,
+        parts: ServerParts,
     ) -> None:
         """Describe what to do with clients.
 
@@ -63,23 +75,21 @@ class Acceptor:
             listening: the socket; it is closed with the acceptor.
             make: makes the protocol of one connection.
             limit: where connections are counted.
-            tls: what to show and whom to trust, or None for plain HTTP.
-            timeouts: bound the handshake.
-            client_names: only clients whose certificate is for one of them are let in; empty lets everybody in.
-            handshakes: where failed ones are noted.
-            scheduler: says when there is time for one.
-            log: where trouble with accepting is noted.
+            admission: which clients are let in, and how long their handshakes may take.
+            handshakes: where failed handshakes are noted.
+            parts: what the parts of the server share.
         """
         self._listening = listening
         self._make = make
         self.limit = limit
-        self._client_names = client_names
+        timeouts = admission.timeouts
+        self._client_names = admission.client_names
         self._handshakes = handshakes
-        self._scheduler = scheduler
+        self._scheduler = parts.scheduler
         self._handshake_s = timeouts.handshake_s
-        self._log = log
+        self._log = parts.log
         self._tasks: set[asyncio.Task[None]] = set()
-        self._tls = tls
+        self._tls = admission.tls
         self._bounds = {"ssl_handshake_timeout": timeouts.handshake_s, "ssl_shutdown_timeout": timeouts.goodbye_s}
 
     @property

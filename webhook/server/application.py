@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from time import thread_time
 from typing import Any
 
 from webhook import __version__
 from webhook.cluster import Cluster
-from webhook.logs.structured import Log
 from webhook.server.counters import Counters
 from webhook.server.metrics import PAUSE, Exposition, Gauges
 from webhook.server.namespace_arrivals import NamespaceArrivals
@@ -23,7 +22,7 @@ from webhook.server.review_endpoint import AsgiApp, Limits, ReviewEndpoint, Send
 from webhook.server.review_evaluation import AuthorizationSource, Reviewer, ReviewEvaluation, ReviewObserver
 from webhook.server.review_handler import ReviewHandler
 from webhook.server.scheduler import Scheduler
-from webhook.server.served_state import Readiness
+from webhook.server.server_parts import ServerParts
 from webhook.server.usage import Tenant, page_tenant
 from webhook.server.worker_lane import WorkerLane, WorkerLimits
 from webhook.text.caches import bytes_of_all_caches
@@ -94,68 +93,73 @@ class _PageRequestTurns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Application:
-    """The ASGI applications of one process and the scheduler of its event loop.
-
-    `endpoint` is what the port of the reviews serves, `pages` the same without reviews.
-    """
+    """The ASGI applications of one process: `endpoint` of the port of reviews, and `pages` of the port of probes."""
 
     endpoint: ReviewEndpoint
     pages: LazyPages
-    scheduler: Scheduler
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewSettings:
+    """How reviews are answered.
+
+    Attributes:
+        limits: the limits of one call.
+        workers: how many processes evaluate what takes long, and what each may use.
+        authority: answers what policies ask of `authorizer`.
+        logs_denials: whether the log line of a refused review has the message.
+        observer: gets the log line of each review.
+        view: returns the view of the cluster, in which reviews wait for their namespace; None where they do not.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    workers: WorkerLimits = field(default_factory=WorkerLimits)
+    authority: AuthorizationSource | None = None
+    logs_denials: bool = False
+    observer: ReviewObserver | None = None
+    view: Callable[[], Cluster] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageContents:
+    """What the pages show besides counters.
+
+    Attributes:
+        gauges: further figures for /metrics.
+        about: further fields for /version.
+        policies: the rows of /debug/policies.
+    """
+
+    gauges: Gauges = field(default_factory=dict)
+    about: Mapping[str, str] = field(default_factory=dict)
+    policies: Callable[[], Iterable[dict[str, Any]]] = tuple
 
 
 def create_application(
-    reviewer: Reviewer,
-    log: Log,
-    limits: Limits,
-    *,
-    counters: Counters,
-    readiness: Readiness,
-    gauges: Gauges,
-    about: dict[str, str],
-    workers: WorkerLimits = WorkerLimits(),  # noqa: B008 - frozen
-    authority: AuthorizationSource | None = None,
-    policies: Callable[[], Iterable[dict[str, Any]]] = tuple,
-    logs_denials: bool = False,
-    observer: ReviewObserver | None = None,
-    view: Callable[[], Cluster] | None = None,
+    reviewer: Reviewer, parts: ServerParts, settings: ReviewSettings, contents: PageContents
 ) -> Application:
-    """Create the review endpoint, the other pages and the scheduler of one process.
-
-    Args:
-        reviewer: the core, its policies and cluster view given.
-        log: where the lines of reviews and faults go.
-        limits: of one call.
-        counters: the counts, shared with whoever reloads.
-        readiness: its checks; the listener sets `draining`.
-        gauges: further figures for /metrics.
-        about: further fields for /version.
-        workers: how many processes evaluate what takes long, and what each may take.
-        authority: answers what policies ask of `authorizer`.
-        policies: what /debug/policies lists.
-        logs_denials: whether the log line of a refused review has the message.
-        observer: is told what the log says of each review.
-        view: returns the view of the cluster, in which reviews wait for their namespace; None where they do not.
-    """
-    scheduler = Scheduler()
-    evaluation = ReviewEvaluation(reviewer, logs_denials=logs_denials)
-    lane = WorkerLane(workers, scheduler, counters, evaluation.evaluate_in_worker, reviewer.version)
-    version = {"name": "claimgate", "version": __version__, "python": platform.python_version(), **about}
+    """Create the review endpoint and the other pages of one process; `reviewer` is the core with its policies."""
+    scheduler, counters = parts.scheduler, parts.counters
+    evaluation = ReviewEvaluation(reviewer, logs_denials=settings.logs_denials)
+    lane = WorkerLane(settings.workers, scheduler, counters, evaluation.evaluate_in_worker, reviewer.version)
+    version = {"name": "claimgate", "version": __version__, "python": platform.python_version(), **contents.about}
 
     def create() -> AsgiApp:
         from webhook.server.pages import create as create_pages
 
+        gauges = contents.gauges
         asyncio.run(Exposition(Counters(), gauges, version="").text())  # what it imports for the first text takes 80 ms
         shown = {**gauges, **_gauges_of_server(scheduler, lane, endpoint)}
-        return create_pages(readiness, Exposition(counters, shown, version=__version__).text, version, policies)
+        metrics = Exposition(counters, shown, version=__version__).text
+        return create_pages(parts.readiness, metrics, version, contents.policies)
 
     pages = LazyPages(create, scheduler)
-    arrivals = None if view is None else NamespaceArrivals(view)
+    arrivals = None if settings.view is None else NamespaceArrivals(settings.view)
     handler = ReviewHandler(
-        evaluation, scheduler, lane, counters, log, authority=authority, observer=observer, arrivals=arrivals
+        evaluation, lane, parts, authority=settings.authority, observer=settings.observer, arrivals=arrivals
     )
-    endpoint = ReviewEndpoint(pages, handler, readiness, limits)
-    return Application(endpoint=endpoint, pages=pages, scheduler=scheduler)
+    endpoint = ReviewEndpoint(pages, handler, parts.readiness, settings.limits)
+    return Application(endpoint=endpoint, pages=pages)
 
 
 def _gauges_of_server(scheduler: Scheduler, lane: WorkerLane, endpoint: ReviewEndpoint) -> Gauges:

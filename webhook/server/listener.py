@@ -20,16 +20,13 @@ from typing import Any, Final, TypeAlias
 import uvicorn
 
 from webhook.errors import ConfigurationError
-from webhook.logs.structured import Log
 from webhook.server import operating_system
-from webhook.server.acceptor import Acceptor
+from webhook.server.acceptor import Acceptor, ClientAdmission
 from webhook.server.connection_limit import ConnectionLimit
 from webhook.server.connections import BoundedConnection, ConnectionTimeouts, abort_overdue, close_idle_connections
-from webhook.server.counters import Counters
 from webhook.server.handshake_log import HandshakeLog
 from webhook.server.memory_bounds import MAX_PROBE_CONNECTIONS
-from webhook.server.scheduler import Scheduler
-from webhook.server.served_state import Readiness
+from webhook.server.server_parts import ServerParts
 from webhook.server.tls import Certificates
 from webhook.settings.serving import DEFAULTS
 
@@ -78,12 +75,9 @@ class Listener(uvicorn.Server):
         self,
         app: Any,
         place: ListenerSettings,
-        readiness: Readiness,
-        scheduler: Scheduler,
+        parts: ServerParts,
         *,
         probes: Any = None,
-        log: Log | None = None,
-        counters: Counters | None = None,
         background: tuple[Background, ...] = (),
         on_start: Callable[[str, int, int | None], None] = lambda _host, _port, _probe_port: None,
     ) -> None:
@@ -92,22 +86,18 @@ class Listener(uvicorn.Server):
         Args:
             app: answers on the port of the reviews.
             place: where to listen.
-            readiness: its `draining` is set when the server is about to stop.
-            scheduler: says when there is time for a handshake.
+            parts: what the parts of the server share.
             probes: answers on the port of the probes.
-            log: where failed handshakes are noted.
-            counters: where connections are counted.
             background: runs while the server runs.
             on_start: called with host, port and port of the probes once clients are taken.
         """
         super().__init__(_uvicorn_configuration(app, place))
         self._place = place
-        self._readiness = readiness
-        self._scheduler = scheduler
+        self._parts = parts
+        self._readiness = parts.readiness
+        self._counters = parts.counters
         self._probes = probes
-        self._log = log or Log()
-        self._counters = counters or Counters()
-        self._handshakes = HandshakeLog(self._log, self._counters)
+        self._handshakes = HandshakeLog(parts.log, parts.counters)
         self._background = background
         self._on_start = on_start
         self._trimmer = operating_system.MemoryTrimmer()
@@ -135,11 +125,13 @@ class Listener(uvicorn.Server):
         place = self._place
         reviews, *probes = sockets or []
         limit = ConnectionLimit(place.max_connections, "reviews", self._counters)
-        self._acceptors = [self._acceptor(reviews, self.config, limit, place.tls, place.client_names)]
+        admission = ClientAdmission(tls=place.tls, timeouts=place.timeouts, client_names=place.client_names)
+        self._acceptors = [self._acceptor(reviews, self.config, limit, admission)]
         for listening in probes:
             limit = ConnectionLimit(MAX_PROBE_CONNECTIONS, "probes", self._counters)
+            admission = ClientAdmission(tls=None, timeouts=place.timeouts)
             self._acceptors.append(
-                self._acceptor(listening, _uvicorn_configuration(self._probes, place), limit, None, ())
+                self._acceptor(listening, _uvicorn_configuration(self._probes, place), limit, admission)
             )
         for acceptor in self._acceptors:
             acceptor.start()
@@ -150,12 +142,7 @@ class Listener(uvicorn.Server):
         self._on_start(place.host, ports[0], ports[1] if probes else None)
 
     def _acceptor(
-        self,
-        listening: socket.socket,
-        config: uvicorn.Config,
-        limit: ConnectionLimit,
-        tls: Certificates | None,
-        names: tuple[str, ...],
+        self, listening: socket.socket, config: uvicorn.Config, limit: ConnectionLimit, admission: ClientAdmission
     ) -> Acceptor:
         if not config.loaded:
             config.load()
@@ -164,12 +151,9 @@ class Listener(uvicorn.Server):
             listening,
             lambda: self._connection(config, loop),
             limit,
-            tls=tls,
-            timeouts=self._place.timeouts,
-            client_names=names,
+            admission=admission,
             handshakes=self._handshakes,
-            scheduler=self._scheduler,
-            log=self._log,
+            parts=self._parts,
         )
 
     def _connection(self, config: uvicorn.Config, loop: asyncio.AbstractEventLoop) -> BoundedConnection:

@@ -18,9 +18,8 @@ from webhook.admission.json_bounds import takes_long_to_decode
 from webhook.apimachinery.attributes import Attributes, Phase, UserInfo
 from webhook.cel.library.authorizer import AuthorizationDecision, AuthorizationQuestion, UnansweredQuestion
 from webhook.errors import CallError, InlineBudgetSpent
-from webhook.logs.structured import Level, Log
+from webhook.logs.structured import Level
 from webhook.rules.decisions import DenialStatus
-from webhook.server.counters import Counters
 from webhook.server.handshake_log import LimitedLog
 from webhook.server.namespace_arrivals import WAIT_S, NamespaceArrivals
 from webhook.server.request_body import LargeBody
@@ -34,7 +33,8 @@ from webhook.server.review_evaluation import (
     instructions_for_worker,
 )
 from webhook.server.review_log import FAULTS, WorkerFault, fault
-from webhook.server.scheduler import SMALL_BYTES, InlineTimeSlice, Scheduler
+from webhook.server.scheduler import SMALL_BYTES, InlineTimeSlice
+from webhook.server.server_parts import ServerParts
 from webhook.server.usage import Tenant, tenant_of
 from webhook.server.worker_lane import Job, OutOfTime, WorkerDied, WorkerLane, WorkerResult, question_from_json, unpack
 
@@ -103,20 +103,18 @@ class ReviewHandler:
     def __init__(
         self,
         evaluation: ReviewEvaluation,
-        scheduler: Scheduler,
         lane: WorkerLane,
-        counters: Counters,
-        log: Log,
+        parts: ServerParts,
         *,
         authority: AuthorizationSource | None = None,
         observer: ReviewObserver | None = None,
         arrivals: NamespaceArrivals | None = None,
     ) -> None:
         self._evaluation = evaluation
-        self._scheduler = scheduler
+        self._scheduler = parts.scheduler
         self._lane = lane
-        self._counters = counters
-        self._log = log
+        self._counters = parts.counters
+        self._log = parts.log
         self._authority = authority
         self._observer = observer
         self._arrivals = arrivals

@@ -10,6 +10,7 @@ import gc
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from webhook.apimachinery.attributes import Phase
@@ -19,7 +20,7 @@ from webhook.errors import ConfigurationError
 from webhook.live_policies.combine import LivePolicies
 from webhook.logs.structured import Log
 from webhook.policy.policy_set import PolicySet
-from webhook.server.application import create_application
+from webhook.server.application import PageContents, ReviewSettings, create_application
 from webhook.server.background_tasks import Supervisor, Work
 from webhook.server.counters import Counters
 from webhook.server.listener import Listener, ListenerSettings
@@ -27,13 +28,12 @@ from webhook.server.live_policy_set import LiveParamsChecker, LivePolicySet
 from webhook.server.metrics import Gauges, gauges_of_view
 from webhook.server.policy_list import policy_rows
 from webhook.server.reload import ReloadableValue, watch
-from webhook.server.review_endpoint import AsgiApp, Limits
-from webhook.server.review_evaluation import AuthorizationSource
+from webhook.server.review_endpoint import AsgiApp
 from webhook.server.scheduler import Scheduler
 from webhook.server.served_state import Check, Readiness, ServedState
+from webhook.server.server_parts import ServerParts
 from webhook.server.tls import Certificates, validity_of_certificate
 from webhook.server.warm_up_samples import SAMPLES
-from webhook.server.worker_lane import WorkerLimits
 
 _SWITCH_S: Final = 0.000_5
 """Seconds until a thread that compiles policies gives the interpreter back to the loop: with Python's own 5 ms each
@@ -44,20 +44,33 @@ _YOUNG_OBJECTS: Final = 150_000
 """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """How one process serves.
+
+    Attributes:
+        log: where everything is logged.
+        reload_s: how often to look for changed files; 0 is never.
+        started: when the command began, on the performance counter.
+        most_bytes: of memory, what all bounds add up to.
+        traces: whether a span of each review is sent to the collector of OTEL_EXPORTER_OTLP_ENDPOINT.
+        reviews: how reviews are answered.
+    """
+
+    log: Log
+    reload_s: float
+    started: float
+    most_bytes: int = 0
+    traces: bool = False
+    reviews: ReviewSettings = field(default_factory=ReviewSettings)
+
+
 def serve(
     held: ServedState,
     certificates: Certificates,
     place: ListenerSettings,
-    limits: Limits,
+    options: ServeOptions,
     *,
-    log: Log,
-    reload_s: float,
-    started: float,
-    workers: WorkerLimits = WorkerLimits(),  # noqa: B008 - frozen
-    authority: AuthorizationSource | None = None,
-    most_bytes: int = 0,
-    logs_denials: bool = False,
-    traces: bool = False,
     before: Callable[[AsgiApp], AsgiApp] = lambda endpoint: endpoint,
 ) -> None:
     """Assemble the process and listen until a signal stops it.
@@ -66,23 +79,15 @@ def serve(
         held: what reviews are answered with.
         certificates: the serving pair.
         place: where to listen.
-        limits: of one call.
-        log: where everything is logged.
-        reload_s: how often to look for changed files; 0 is never.
-        started: when the command began, on the performance counter.
-        workers: how many processes evaluate what takes long, and what each may take.
-        authority: answers what policies ask of `authorizer`.
-        most_bytes: of memory, what all bounds add up to.
-        logs_denials: whether the log line of a refused review has the message.
-        traces: whether a span of each review is sent to the collector of OTEL_EXPORTER_OTLP_ENDPOINT.
+        options: how it serves.
         before: wraps the served application; the benchmark puts a route that does nothing in front.
 
     Raises:
         ConfigurationError: the address cannot be listened on.
     """
-    counters = Counters()
+    log, counters = options.log, Counters()
     tracing = None
-    if traces:  # of an extra, and 80 ms to import
+    if options.traces:  # of an extra, and 80 ms to import
         from webhook.server.tracing import tracing_to_collector
 
         tracing = tracing_to_collector(counters)
@@ -93,33 +98,28 @@ def serve(
         "background tasks": supervisor.describe_recent_failures,
         "log": log.describe_dropped_lines,
     }
-    readiness = Readiness(remarks=remarks)
-    application = create_application(
-        held,
-        log,
-        limits,
-        counters=counters,
-        readiness=readiness,
-        gauges=watching.gauges(most_bytes),
+    parts = ServerParts(log=log, counters=counters, readiness=Readiness(remarks=remarks))
+    contents = PageContents(
+        gauges=watching.gauges(options.most_bytes),
         about={"kubernetes": release_as_text(held.settings.kubernetes_version), "engine": held.settings.cel_engine},
-        workers=workers,
-        authority=authority,
         policies=lambda: policy_rows(held.policies.current),
-        logs_denials=logs_denials,
-        observer=tracing,
-        view=held.cluster if held.watched else None,
     )
-    scheduler = application.scheduler
+    settings = replace(options.reviews, observer=tracing, view=held.cluster if held.watched else None)
+    application = create_application(held, parts, settings, contents)
+    scheduler = parts.scheduler
     scheduler.is_warm.clear()
-    readiness.checks = {**watching.checks(), "warm-up": lambda: "" if scheduler.is_warm.is_set() else "it is not done"}
+    parts.readiness.checks = {
+        **watching.checks(),
+        "warm-up": lambda: "" if scheduler.is_warm.is_set() else "it is not done",
+    }
 
     async def warm() -> None:
         """Load the pages and warm up the policies, then exclude what was created from garbage collection."""
         await asyncio.gather(application.pages.load(), warm_up(held, scheduler))
         gc.freeze()
-        log.info("warm", elapsed_ms=round((time.perf_counter() - started) * 1000))
+        log.info("warm", elapsed_ms=round((time.perf_counter() - options.started) * 1000))
 
-    work = {"warm-up": warm, **watching.background(reload_s)}
+    work = {"warm-up": warm, **watching.background(options.reload_s)}
     endpoint = before(application.endpoint)
     if tracing is not None:
         work["traces"] = tracing.send_periodically
@@ -128,13 +128,10 @@ def serve(
     Listener(
         endpoint,
         place,
-        readiness,
-        scheduler,
+        parts,
         probes=application.pages,
-        log=log,
-        counters=counters,
         background=background,
-        on_start=_create_start_callback(held, log, started),
+        on_start=_create_start_callback(held, log, options.started),
     ).listen()
     if tracing is not None:
         tracing.flush()
