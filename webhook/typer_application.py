@@ -1,9 +1,7 @@
-"""Which verbs the command line has, and what its exit codes mean.
+"""The command line as Typer parses it: which verbs there are, and what the exit codes mean.
 
-The command line as Typer parses it. Knows nothing of what verbs do.
-
-A verb's module is imported when the verb is used, never for `--help` or for another verb: start-up time is part of
-what replay promises.
+A verb's module is imported when the verb is used, never for `--help` or for another verb: start-up time is part of what
+replay promises. Knows nothing of what verbs do.
 """
 
 from __future__ import annotations

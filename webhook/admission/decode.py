@@ -1,10 +1,9 @@
-"""Decodes AdmissionReviews from bytes, or from JSON already parsed, to Attributes.
+"""Decodes AdmissionReviews from bytes, or from parsed JSON, to Attributes, and converts Attributes back to a review.
 
-Knows what of the envelope a review cannot do without, and refuses the rest with the path, what was found and what was
-expected. Never looks into the objects beyond metadata.name. Rules: k8s.io/api v0.36 admission/v1/types.go, and what
-kube-apiserver 1.36 sends.
+Knows which fields of the envelope a review needs. A wrong field is refused with its path, what was found and what was
+expected. Never looks into the objects beyond metadata.name.
 
-Converts attributes back to the AdmissionReview that an API server would send: the reverse of decode.py.
+Source: k8s.io/api v0.36 admission/v1/types.go, and the reviews that kube-apiserver 1.36 sends.
 """
 
 from __future__ import annotations

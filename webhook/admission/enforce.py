@@ -1,13 +1,11 @@
-"""Limits the action of failures in an installation: deny, only warn, or only audit.
+"""Turns decisions into a verdict: the denial and its text, the warnings, and the audit annotations.
 
-Knows decisions; what they come to is enforce.py's. A platform team looks first at what would be denied, then tells its
-users, then enforces, and the policies stay what they are in all three.
+An installation can limit the action of failures: deny, only warn, or only audit. A platform team first looks at what
+would be denied, then warns its users, then enforces. The policies stay the same. Evaluates nothing. A long text ends
+between two sentences; only a text that a foreign policy or a user made too long is cut earlier.
 
-Turns decisions into a verdict: the denial and its text, the warnings, and the audit annotations.
-
-Evaluates nothing. A text of several sentences ends between two of them; only what a foreign policy or a user made too
-long ends early. Which decision denies follows from its binding's actions, as in k8s.io/apiserver v0.36
-pkg/admission/plugin/policy/validating/dispatcher.go; the API server's own text is kept for `api_server_text`.
+Source: k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/dispatcher.go for the decision that denies by its
+binding's actions, and for the API server's own text in `api_server_text`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Encodes a verdict as the AdmissionReview that answers the request.
 
-Knows what kube-apiserver 1.36 checks in an answer (k8s.io/apiserver pkg/admission/plugin/webhook/request/
-admissionreview.go, errors/statuserror.go) and how its audit log names annotations; decides nothing.
+Knows what the API server checks in an answer, and how its audit log names annotations. Decides nothing. Where the site
+has published the documentation, each rule gets the address of its page. A sentence about a rule ends with its id in
+brackets: `(train-job/gang-size)` becomes `(train-job/gang-size, https://…)`. Shipped checks have pages; policies of a
+site have none.
 
-Adds to what users read the address of the page of each rule, where the site has published the documentation.
-
-A sentence about a rule ends with its id in brackets: `(train-job/gang-size)` becomes `(train-job/gang-size, https://…)`.
-Shipped checks have pages; policies of a site have none.
+Source: kube-apiserver 1.36, k8s.io/apiserver pkg/admission/plugin/webhook/request/admissionreview.go and
+errors/statuserror.go.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""The names that Kubernetes accepts, and what it says of others.
+"""Which names Kubernetes accepts, and what is wrong with a name that it refuses.
 
-Each check gives what is wrong with a name, in the API server's words; an empty list for a good one. Source:
-k8s.io/apimachinery v0.36 pkg/api/validate/content/{dns,kube,path}.go and pkg/util/validation/validation.go. Upstream's
-callers differ in the unit of a length alone.
+A function `…_errors` returns what the API server says about a name; an empty list for a good name. Callers upstream
+differ in the unit of a length alone. A function `…_fault` describes a refused name in the words of our messages: "it
+contains `_`". So the reader need not find the broken rule in a list of all rules. It does not decide whether a name is
+refused.
 
-What is wrong with a name that Kubernetes refuses, in the words of our messages: "it contains `_`".
-
-A reader who is told all the rules of a name has to find the one that the name breaks; here that is found for him. Which
-names are refused is the matter of names.py, and nothing here decides it: each function is asked about a name that was.
+Source: k8s.io/apimachinery v0.36 pkg/api/validate/content/{dns,kube,path}.go and pkg/util/validation/validation.go.
 """
 
 from __future__ import annotations

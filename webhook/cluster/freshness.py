@@ -1,12 +1,12 @@
-"""Limits the age of a view: how long a watch may stay silent before people are told.
+"""How long a watch may stay silent before people hear of it, and why an API server does not answer.
 
-A connection whose other end is gone without a word, as behind a load balancer or a node that lost its power, looks
-like a watch on which nothing happens. client-go pings over HTTP/2 (k8s.io/apimachinery v0.36 util/net/http.go, 30 s and
-15 s); urllib3 speaks HTTP/1.1 alone. So each watch is asked to end soon, the API server sends a bookmark just before
-(k8s.io/apiserver v0.36 storage/cacher/cache_watcher.go, nextBookmarkTime), and who hears nothing until then and a
-little longer gives up the connection.
+The other end of a connection may be gone silently, as behind a load balancer or a node that lost its power. Then the
+watch looks like one without changes. client-go pings over HTTP/2 every 30 s, and waits 15 s; urllib3 speaks HTTP/1.1
+alone. So each watch asks to end soon, and the API server sends a bookmark just before. A client that receives nothing
+until a little later gives up the connection. An outage is logged once when it begins and once when it ends.
 
-Describes why an API server does not answer, and logs one line when that begins and one when it ends.
+Source: k8s.io/apimachinery v0.36 util/net/http.go for pings; k8s.io/apiserver v0.36 storage/cacher/cache_watcher.go,
+nextBookmarkTime.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
-"""Kinds whose objects have no namespace, for use without an API server.
+"""Kinds of Kubernetes and of other projects that are known without an API server, and which of them have no namespace.
 
-The kinds of Kubernetes are those marked `+genclient:nonNamespaced` in k8s.io/api v0.36.1; the others are the
-CustomResourceDefinitions with `scope: Cluster` of projects that this one has policies for. The workload table has those
-that hold pods.
+The list serves to find misspelled kinds, and cluster-scoped objects in files. Kinds of other projects are here where
+they have `scope: Cluster` and this project has policies for them. The workload table has the kinds that hold pods.
+Nothing is known of other kinds.
 
-The kinds of Kubernetes itself and cluster-scoped kinds of other projects, for finding misspelled kinds.
-
-The kinds with a namespace are those marked `+genclient`, and not nonNamespaced, in k8s.io/api v0.36.1. Kinds that hold
-pods are in the workload table; of all others nothing is known.
+Source: k8s.io/api v0.36.1, kinds marked `+genclient`; those marked `+genclient:nonNamespaced` have no namespace.
 """
 
 from __future__ import annotations

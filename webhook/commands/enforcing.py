@@ -1,11 +1,8 @@
-"""Explains why the Pods behind a Service are not ready.
+"""Checks whether a cluster is ready for claimgate to fail closed, and explains why Pods behind a Service are not ready.
 
-Knows the status that kubelet v1.36 and kube-scheduler v1.36 write into a Pod, and nothing of its logs or events.
-
-Checks whether a cluster is ready for claimgate to fail closed.
-
-Knows what the API server tells of the configurations, the Service, its endpoints, the certificate and the rights, and
-asks for nothing else. Each line is one thing that is missing; what could not be looked at is said, too.
+Reads the webhook configurations, the Service, its endpoints, the certificate and the rights, and nothing else. Each
+line names one thing that is missing, or one thing that could not be read. Of a Pod it reads the status that kubelet
+v1.36 and kube-scheduler v1.36 write, and no logs or events.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The files that `claimgate policies new` writes: a policy that demands or sets a label, with what belongs to it.
+"""`claimgate policies new`: writes a folder with a policy, its binding, its parameter and a suite that passes.
 
-Text and not values, because its comments are for whoever carries on with it.
-
-`claimgate policies new`: a folder with a policy, its binding, its parameter and a suite, all of which work.
+The policy requires or sets a label. The files are text and not values, because their comments are for the people who
+edit them next.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What a shell offers for the value of an argument or a flag: ids of shipped rules, and output formats.
+"""Flags that several verbs share, and what a shell offers to complete them.
 
-Each function takes what was typed of the value so far, as Typer calls it.
-
-Flags that several verbs share: those of settings, and of output formats. What they mean is declared elsewhere.
+The flags are those of settings and of output formats, which other modules declare. Each function for completion gets
+what the user typed so far, as Typer calls it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""The folders of policies that the verbs of `claimgate policies` take, and the settings that say how to read them.
+"""`claimgate policies`: which policies are loaded, whether they compile, and what a cluster can take natively.
 
-`claimgate policies rules`: the reference of rules, as one text or as pages, and tables of late failures.
-
-`claimgate policies`: what is loaded, whether it compiles, what it covers, and what a cluster can take natively.
+`claimgate policies rules` prints the reference of rules, as one text or as pages, and the tables of late failures.
 """
 
 from __future__ import annotations

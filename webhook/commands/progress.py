@@ -1,6 +1,6 @@
-"""Shows the progress of a long command on a terminal: a bar with rate and time left.
+"""Shows the progress of a long command on a terminal, and handles Ctrl-C while a report is written.
 
-Handles Ctrl-C in a command that writes a report: the present object is finished, and the report is ended
+The bar shows the rate and the time left. After Ctrl-C the command finishes the present object and ends the report
 properly.
 """
 

@@ -1,6 +1,6 @@
 """What facts assume of the cluster where its objects do not say it: versions and names, as settings.
 
-Reads which release of a controller is installed: from the image of its Deployment.
+The release of an installed controller is read from the image of its Deployment.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""Large files, a part at a time: whole documents of a YAML stream, or lines of JSON lines, of about a megabyte.
+"""Reads the files of the command line part by part, so that memory does not grow with the input.
 
-A JSON document, and a YAML stream whose documents can be told apart by a parser alone (directives, `...`), is one part.
-Knows where documents end and nothing of what is in them.
-
-Reads the files of the command line part by part, so that memory does not grow with the input.
-
-`documents.read_documents` holds everything; this module gives the same documents, problems and templates of each part.
+A part is about a megabyte: whole documents of a YAML stream, or lines of JSON lines. A JSON document is one part. So is
+a YAML stream that only a parser can split (directives, `...`). Knows where documents end, and nothing of their content.
+`documents.read_documents` reads everything at once; each part here gives the same documents, problems and templates.
 """
 
 from __future__ import annotations

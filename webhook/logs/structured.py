@@ -1,12 +1,9 @@
-"""A log line as text for people: time, level, message, then `name=value` for each field.
+"""Log lines: a constant message and fields, as one JSON object a line, or as text for people.
 
-Values that are more than a word are JSON, so that a line can be split into its fields again. Always one line: what a
-name holds is shown and never obeyed (terminal.py). Knows nothing of what is logged.
-
-Log lines: one JSON object a line, or text, of a constant message and fields. Knows nothing of what is logged.
-
-Control and bidirectional characters are escaped as JSON can, so that no terminal obeys what a name holds. A server
-gives its lines to a LogWriter and never waits for whoever reads them; without one a line is written at once.
+A line of text has time, level, message, then `name=value` for each field. A value of more than a word is JSON, so that
+a line can be split into its fields again. Control and bidirectional characters are escaped, so that no terminal obeys
+them (terminal.py). A server gives its lines to a LogWriter and never waits for a reader. Without one a line is written
+at once. Knows nothing of what is logged.
 
 Never log objects, params or patches: an object holds secrets, and a log is read by more people than the cluster.
 """

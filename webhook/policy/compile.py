@@ -1,10 +1,9 @@
-"""Compiles manifests to policies: every expression to a program, every mistake to the API server's own text.
+"""Compiles policies and bindings: every expression to a program, every mistake to the API server's own text.
 
-Walks a policy in the order in which the API server reports its errors (kubernetes v1.36
-pkg/apis/admissionregistration/validation/validation.go) and stops at nothing: a policy with errors is compiled all the
-same, and says so whenever it is asked. Knows neither requests nor files.
+Walks a policy in the order in which the API server reports its errors, and does not stop at the first. A policy with
+errors is compiled too, and keeps its errors. Knows neither requests nor files.
 
-Compiles bindings and reports every mistake in the API server's own text: kubernetes v1.36 as in compile.py.
+Source: kubernetes v1.36 pkg/apis/admissionregistration/validation/validation.go.
 """
 
 from __future__ import annotations

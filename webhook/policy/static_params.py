@@ -1,9 +1,7 @@
-"""Reads the references of policies and bindings to parameters: paramKind and paramRef.
+"""Reads paramKind and paramRef, and looks up parameters that are the same for every request.
 
-Parameters that are the same for every request, because the binding names them with their namespace.
-
-Nearly all bindings name their parameter so. It is looked up when a request first needs it, and again when the view of
-the cluster says that objects of its kind have changed. Knows views and their revisions, no requests.
+Nearly all bindings name their parameter with its namespace. That parameter is looked up when a request first needs it,
+and again when the view reports a change of objects of its kind. Knows views and their revisions, no requests.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
-"""Limits on the length of one expression and on the number of variables, so that a policy can be read.
+"""Compares the most that a policy may cost with the API server's limits, and the length of expressions with ours.
 
-Advice, never a reason to refuse a policy. What takes more than this is a fact or a check of this project, in Python,
-where it has a name, a test and a place for its source. The shipped policies keep the limits.
+The limits on the length of an expression and on the number of variables are advice: a policy must be readable. A longer
+expression belongs into a fact or a check in Python, with a name, a test and a source. The shipped policies keep them.
+The sizes of an object are not known when a policy is loaded, so a loop over one has no bound by itself. A request has
+at most 3 MiB, so no text, list or map is longer. Every part is taken at its longest at once, which no request has. So
+the costs are bounds and no forecast.
 
-Compares the most that a policy may cost with the API server's limits. Knows sizes, no objects.
-
-Nothing is known of the sizes of an object when a policy is loaded, so a loop over one has no bound by itself. Two facts
-make one: a request has at most 3 MiB (k8s.io/apiserver v0.36.1 pkg/cel/limits.go DefaultMaxRequestSizeBytes), so no
-text, list or map in it is longer; and limits are reached at some length, which is worth knowing. Both take the longest
-of everything at every place at once, which no request has: they are bounds, not what to expect.
+Source: k8s.io/apiserver v0.36.1 pkg/cel/limits.go DefaultMaxRequestSizeBytes.
 """
 
 from __future__ import annotations

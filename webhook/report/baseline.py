@@ -1,12 +1,7 @@
-"""Fingerprints that identify the same finding in different runs.
+"""A baseline file: fingerprints of known findings, so that a report shows only the others.
 
-Neither line nor message counts: an object that moves within its file, or a sentence that is written anew, is no new
-finding.
-
-A baseline file: fingerprints of known findings, so that a report shows only the others.
-
-Lines may move and sentences may be written anew: fingerprint.py says what counts. Errors and what could not be decided
-are no findings that anybody accepts, so they are in no baseline.
+Neither line nor message counts for a fingerprint. An object that moves within its file, or a new wording, is not a new
+finding. A baseline holds no errors and no documents that could not be decoded.
 """
 
 from __future__ import annotations

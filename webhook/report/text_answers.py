@@ -1,7 +1,7 @@
-"""Prints explanations: a table for each phase, and a sentence with the policies that do not apply to the request's
-kind.
+"""Prints the answers of reviews, and with `--explain` a table of policies for each phase.
 
-Prints answers: a line for each review, below it the messages to the caller and the changes, and the sums.
+Each review has one line, with the messages to the caller and the changes below it; sums follow. A sentence lists the
+policies that do not apply to the request's kind.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""The explanation why a policy reported an object or did not, which `claimgate replay --explain` prints.
+"""Decisions, verdicts and explanations, in the API server's closed vocabularies.
 
-Told by the evaluation itself (evaluation/trace.py), so that it cannot differ from what was decided. Evaluates nothing.
-
-Decisions and verdicts, in the API server's closed vocabularies.
-
-A Decision is what one policy said; a Verdict is what is enforced. Audit reads decisions, the server reads the verdict.
+A Decision is the answer of one policy; a Verdict is enforced. Audit reads decisions, the server reads the verdict. The
+evaluation itself records an Explanation (evaluation/trace.py), which `claimgate replay --explain` prints. So it cannot
+differ from the decision. Evaluates nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Settings that several commands share.
-
-Settings of what tells users about rules: reports, and the server.
-"""
+"""Settings that several commands share, and settings of what reports and the server's answers say of rules."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""apps/v1 Deployment, with the fields that are read of those that run controllers.
+"""Objects of the cluster with the fields that checks read: Deployment, LimitRange, Node and CustomResourceDefinition.
 
-core/v1 LimitRange, with the fields that checks read.
-
-core/v1 Node, with the fields that checks read.
-
-CustomResourceDefinitions of apiextensions.k8s.io/v1, and as they were before Kubernetes 1.22.
+A Deployment has the fields of one that runs a controller. A CustomResourceDefinition is read from
+apiextensions.k8s.io/v1, and in the form before Kubernetes 1.22.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""Pod sets: which pod templates an object holds, where they stand and how many pods each makes.
+"""Pod sets: which pod templates an object holds, where they are, how many pods each makes, and what a change does.
 
-Takes any JSON, null at every level included (controllers written without omitempty store nulls, and a fixture may hold
-anything); what has not the expected shape holds no pods. Counts are what the object asks for, never what is running.
-
-What becomes of changed pod templates: by the row of the kind, and by whether the object is suspended.
-
-The words are those of kinds.yaml. An object that is suspended before or after an update has no pods that could keep the
-old template. Takes any JSON, as podsets.py does.
+Accepts any JSON, null at every level included: controllers written without omitempty store nulls, and a fixture may
+hold anything. A value of another shape holds no pods. Counts are what the object requests, never what is running.
+kinds.yaml has the words for a changed template. An object that is suspended before or after an update has no pods with
+the old template.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Lists: kubernetes.lists, always there; includes since 1.37. More of them are in extended_lists.py.
 
-Sources: k8s.io/apiserver v0.36.1 pkg/cel/library/lists.go. Comparable are int, uint,
-double, bool, duration, timestamp, string and bytes; on a list of dyn the first element says which overload runs.
+Sources: k8s.io/apiserver v0.36.1 pkg/cel/library/lists.go; cel-go v0.26 common/types/list.go (concatList.Value,
+NewStringList) for Go's types. Comparable are int, uint, double, bool, duration, timestamp, string and bytes; on a list
+of dyn the first element says which overload runs.
 
 list(T).isSorted() -> bool                          T comparable
 
@@ -52,11 +53,9 @@ dyn.includes(dyn) -> bool                           since 1.37
     'model-a'.includes('model-a') // true
     (1 / 0).includes(1) // error: division by zero
 
-Records which lists have another Go type in cel-go than a list literal has, for code that converts values to Go's.
-
+Also records which lists have another Go type in cel-go than a list literal has, for code that converts values to Go's.
 A literal, a macro and nearly every function make a []ref.Val. `+` makes a []any, whose items are Go's own values;
-split, findAll and validate make a []string. Lists are told by identity, and only while somebody notes them. Source:
-cel-go v0.26 common/types/list.go (concatList.Value, NewStringList).
+split, findAll and validate make a []string. A list is recognized by its identity, and only inside `record_origins`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The texts of syntax errors, in the words of ANTLR 4, which generates cel-go's parser.
+"""The texts of syntax errors, and the limit on the depth of an expression.
 
-Knows tokens and the bracket that they stand in; the parser knows when a reading cannot go on.
+The texts are those of ANTLR 4, which generates cel-go's parser. Knows tokens and the bracket around them; the parser
+knows when it cannot go on.
 
-Limits the depth of an expression as cel-go's parser does (v0.26 parser/parser.go,
-checkAndIncrementRecursionDepth).
+Source: cel-go v0.26 parser/parser.go, checkAndIncrementRecursionDepth, for the depth.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""What a container's command says of processes: which launcher it runs, and the numbers among the launcher's options.
+"""Reads from a container's command which launcher it runs, with which numbers of processes and nodes.
 
-Commands are read, never run. Where a shell would have to work something out, where several launchers stand in one
-script, or where an option is not known, nothing is said: a number here is a number that the launcher will see. Which
-programs and options there are is data, launchers.yaml.
+Commands are read, never run. A number here is a number that the launcher will see. Nothing is said where a shell would
+have to compute something, where one script has several launchers, or where an option is not known. The programs and
+their options are data: launchers.yaml. The number of nodes may be a range for torchrun; accelerate and deepspeed call
+the option otherwise.
 
-How many nodes a launcher is told to wait for: a number or a range.
-
-pytorch/pytorch@010929fd torch/distributed/run.py parse_min_max_nnodes; accelerate and deepspeed call both otherwise.
+Source: pytorch/pytorch@010929fd torch/distributed/run.py parse_min_max_nnodes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Which programs start the processes of a training, and what their options take: launchers.yaml, read once.
+"""Which launcher a command runs: behind wrappers, in scripts inside the command, or as a Python module.
 
-Which launcher a command runs: behind wrappers, in scripts inside it, as a Python module.
-
-Reads words only. A launcher's name counts where a program can stand, not as the value of an option or as an argument of
-a program that is known not to run it.
+The launchers, and what their options take, are data: launchers.yaml, read once. Reads words only. A launcher's name
+counts where a program can be, not as the value of an option. Nor does it count as an argument of a program that is
+known not to run it.
 """
 
 from __future__ import annotations

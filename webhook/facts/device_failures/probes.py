@@ -1,10 +1,11 @@
-"""Servers of models that their livenessProbe ends before the model is loaded.
+"""Advice on probes and disruption budgets of model servers with devices.
 
-The kubelet waits initialDelaySeconds, then asks every periodSeconds, and kills the container after failureThreshold
-failures one after the other; a startupProbe keeps it from asking before that has succeeded: k8s.io/kubernetes v1.36
-pkg/kubelet/prober/worker.go doProbe. Which programs answer only once the model is loaded is data, model_servers.yaml.
+A livenessProbe may end a server before it has loaded the model. The kubelet waits initialDelaySeconds, asks every
+periodSeconds, and kills the container after failureThreshold failures in a row. A startupProbe must succeed before the
+kubelet asks at all. Which programs answer only after loading is data: model_servers.yaml. Without a readinessProbe
+requests come before the server is ready. Without a budget a drain stops all servers at once.
 
-Servers with devices that fail: requests that come before they are ready, and drains that stop all at once.
+Source: k8s.io/kubernetes v1.36 pkg/kubelet/prober/worker.go doProbe.
 """
 
 from __future__ import annotations

@@ -1,25 +1,16 @@
-"""How often a JobSet starts again after a failure.
+"""Advice on what a Job, a JobSet, a Volcano Job or a RayJob does when one of its pods fails.
 
-Source: kubernetes-sigs/jobset@08dfbdfd.
+Processes that train together cannot go on without one of them, unless their launcher is elastic. Volcano creates a lost
+pod again and leaves the others running, unless a policy says otherwise. A JobSet without restarts fails with the first
+of its Jobs. Ray replaces lost workers, and a lost head only by another cluster. podFailurePolicy, restart policy and
+limits of a Job go together; the API server refuses some combinations. It refuses the Jobs of a JobSet when they are
+created, long after it stored the JobSet.
 
-What becomes of the other pods of a training when one is lost: a gang that waits, or a JobSet that ends.
-
-Processes that train together cannot go on without one of them unless their launcher is elastic. Volcano makes a lost
-pod again and leaves the others as they are, unless a policy says otherwise: volcano-sh/volcano@ed72c7c815a9
-pkg/controllers/job/job_controller_util.go applyPolicies. A JobSet without restarts fails with the first of its Jobs:
-kubernetes-sigs/jobset@08dfbdfd pkg/controllers/failure_policy.go executeFailurePolicy. Ray makes up for lost workers
-itself, and for its head only by another cluster: ray-project/kuberay@feeaf72f ray-operator/controllers/ray
+Source: k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go validatePodFailurePolicy and
+pkg/apis/batch/v1/defaults.go; kubernetes-sigs/jobset@08dfbdfd pkg/controllers/failure_policy.go executeFailurePolicy,
+and pkg/webhooks/jobset_webhook.go Default, which makes the restart policy OnFailure; volcano-sh/volcano@ed72c7c815a9
+pkg/controllers/job/job_controller_util.go applyPolicies; ray-project/kuberay@feeaf72f ray-operator/controllers/ray
 checkBackoffLimitAndUpdateStatusIfNeeded.
-
-The action FailIndex of a failure policy.
-
-Source: k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go.
-
-What a Job does about a failed pod: podFailurePolicy, restart policy and limits, which go together.
-
-Source: k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go validatePodFailurePolicy, and
-pkg/apis/batch/v1/defaults.go; for a JobSet kubernetes-sigs/jobset pkg/webhooks/jobset_webhook.go Default, which makes
-the restart policy OnFailure. The Jobs of a JobSet are refused when they are created, long after it was stored.
 """
 
 from __future__ import annotations

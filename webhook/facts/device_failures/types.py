@@ -1,7 +1,4 @@
-"""The groups of rules of this package, and what the rules of a group have in common.
-
-The kinds whose failures are advised on, with the fields that this advice reads.
-"""
+"""The group of rules of this package, and the kinds that its advice reads, with the fields that it reads."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""The messages about invalid values of claims, classes and configurations, for all groups of rules.
+"""The messages about invalid values and rejected selectors in claims, classes and configurations.
 
-The breaches are those of webhook/schema/values.py and of the checks of this package.
-
-The messages about selectors that the API server rejects, in claims and in classes.
+All groups of rules use them. The breaches come from webhook/schema/values.py and from the checks of this package.
 """
 
 from __future__ import annotations

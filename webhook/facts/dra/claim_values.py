@@ -1,12 +1,10 @@
-"""Checks parameters for drivers: they must be an object, and the JSON as it was sent must not be too long.
+"""Checks the values of a claim, a template or the claims of a pod group.
 
-Source: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go validateRawExtension.
+claims.yaml declares the shape. This module checks what depends on several parts: names of requests in constraints and
+configurations, tolerations, and parameters for drivers. Parameters are an object; the JSON as it was sent has a maximum
+length. resource_claims.py has the rules about these breaches.
 
-Checks the values of a claim, a template or the claims of a pod group.
-
-By their shape (claims.yaml), and between their parts: names of requests in constraints and configurations, tolerations,
-and parameters for drivers. resource_claims.py has the rules about them. Source: k8s.io/kubernetes v1.36.1
-pkg/apis/resource/validation/validation.go.
+Source: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go, validateRawExtension for parameters.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Looks up device classes in the cluster, and explains why one does not exist.
+"""Checks that the DeviceClasses exist that claims and extended resources of containers ask for.
 
-Checks the DeviceClasses that claims and extended resources of containers ask for.
-
-Drivers bring device classes: those that are published are taken for there.
+A class that a driver publishes counts as existing. Each class is looked up once.
 """
 
 from __future__ import annotations

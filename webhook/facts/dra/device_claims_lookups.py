@@ -1,15 +1,11 @@
-"""Checks the admin access that claims of a pod ask for in their templates.
+"""Checks the objects that claims of a pod refer to, admin access in their templates, and GPUs requested twice.
+
+An object counts as absent only where it is known to be absent: in the view of a whole cluster. Otherwise the rule is
+reported as not checked. A ComputeDomain creates its template, so that template counts as existing. A container that
+asks for a vendor's GPUs by a claim and as an extended resource gets both. NICs and ComputeDomain channels beside a GPU
+are the right way to write multi-node jobs.
 
 Source: k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go AuthorizedForAdmin.
-
-Checks that the objects exist that claims of pods refer to: claims, templates, requests, and their classes.
-
-An object counts as absent only where it is known to be: in a whole cluster.
-Otherwise a rule that needs it was not checked. A ComputeDomain brings its template, which is taken for there.
-
-Finds containers that ask for the same vendor's GPUs twice: by a claim and as an extended resource.
-
-NICs and ComputeDomain channels with a GPU are how multi-node jobs are meant to be written.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The CEL structures of the fact `dra`.
-
-The value of the fact `dra` in expressions; structures.py documents its fields.
-
-The fact `dra`: the devices that claims ask for.
-"""
+"""The fact `dra`: the devices that claims ask for, its CEL structures, and its value as JSON."""
 
 from __future__ import annotations
 

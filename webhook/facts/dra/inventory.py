@@ -1,17 +1,14 @@
-"""Counts how many of the devices that a request selects one node can give, when nothing is allocated yet.
+"""Which devices of the cluster a claim, a template or a class selects, and how many of them one node can give.
 
-All devices of a claim must be within reach of one node. A device whose taint is not tolerated, or whose capacity is too
-small, is not given, and those that share counters only as far as the counters go. Always a bound from above: devices
-that several nodes may reach count for every node, and of what several counters limit, each is looked at alone. Source:
-k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/allocator_experimental.go allocateDevice,
-checkAvailableCounters.
+Every device of every ResourceSlice is tried as the scheduler tries it: first the class, then the request. An error ends
+the allocation. What is allocated at present plays no part. Only a whole cluster shows all devices. A view without
+ResourceSlices knows none; a class that the view lacks is not judged. The number for one node is an upper bound. All
+devices of a claim must be within reach of one node. A device with a taint that is not tolerated, or with too small a
+capacity, does not count. A device that several nodes may reach counts for each node. Each shared counter is looked at
+alone.
 
-Finds the devices of the cluster that the selectors of a claim, a template or a class select.
-
-Asks every device of every ResourceSlice as the scheduler does, class first, then the request; what is allocated plays
-no part. Only a whole cluster shows all devices; a view without ResourceSlices knows none, and nothing is said of a
-class that it lacks. Rules: k8s.io/dynamic-resource-allocation v0.36.1
-structured/internal/experimental/allocator_experimental.go isSelectable, selectorsMatch: an error ends the allocation.
+Source: k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/allocator_experimental.go
+allocateDevice, checkAvailableCounters, isSelectable, selectorsMatch.
 """
 
 from __future__ import annotations

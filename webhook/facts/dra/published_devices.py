@@ -1,21 +1,14 @@
-"""The devices that ResourceSlices publish, by pool, each pool in its newest generation.
+"""The devices that ResourceSlices publish: their pools, taints, capacities and models.
 
-A pool is complete when all of its slices are there; the scheduler allocates from no other. Source:
-k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/pools_experimental.go GatherPools.
+A pool is read in its newest generation. It is complete when all of its slices are there; the scheduler allocates from
+no other pool. Taints come from drivers and from DeviceTaintRules. Drivers publish the model of a device as an
+attribute: `productName` for NVIDIA and AMD, `model` for Intel and the example driver of Kubernetes. A request for
+several devices may get any model on a node with several.
 
-The taints of devices: those that a driver publishes, and those that DeviceTaintRules add.
-
-Source: k8s.io/dynamic-resource-allocation v0.36.1 resourceslice/tracker/tracker.go applyPatches.
-
-Computes how much of a capacity of a device one request uses.
-
-Source: k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/consumable_capacity.go
-calculateConsumedCapacity, violatesPolicy; kubernetes-sigs/kueue@ff69552e pkg/dra/capacity.go does the same.
-
-Finds nodes with devices of different models, any of which a request for several may get.
-
-Drivers publish the model of a device as an attribute: `productName` those of NVIDIA (deviceinfo.go of
-kubernetes-sigs/dra-driver-nvidia-gpu@95932046) and AMD, `model` that of Intel and the example driver of Kubernetes.
+Source: k8s.io/dynamic-resource-allocation v0.36.1 structured/internal/experimental/pools_experimental.go GatherPools,
+structured/internal/experimental/consumable_capacity.go calculateConsumedCapacity and violatesPolicy, and
+resourceslice/tracker/tracker.go applyPatches; kubernetes-sigs/kueue@ff69552e pkg/dra/capacity.go, which computes
+capacities alike; kubernetes-sigs/dra-driver-nvidia-gpu@95932046 deviceinfo.go for `productName`.
 """
 
 from __future__ import annotations

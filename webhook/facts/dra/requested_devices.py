@@ -1,9 +1,8 @@
 """The devices that claims and claim templates of the cluster ask for, with what is known about their classes.
 
-Worked out once for a claim and a request: pods of one request often share their claims. Of ordinary ones it is worked
-out once for all requests, until the cluster has another object in the place of the claim or of a class.
-
-Narrows a claim to the requests that a container names.
+Computed once for a claim and a request, because pods of one request often share their claims. The contents of ordinary
+claims are cached for all requests, until the cluster has another object in place of the claim or of a class. A
+container may name some requests of a claim; then the claim is narrowed to those.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""Kubernetes' rules for claims and templates: resource-claims.
+"""Kubernetes' rules for claims and templates, and for the claims of a PodGroup or a Workload: resource-claims.
 
-The API server refuses these too where it serves the version; a manifest that is checked before there is a cluster, or
-for another release, has nobody else. tests/data/dra/verdicts.tsv holds the rules to kube-apiserver 1.36.1. Source:
-k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go.
+The API server refuses these objects too, where it serves the version. The rules are for manifests that are checked
+before there is a cluster, or for another release. tests/data/dra/verdicts.tsv compares them with kube-apiserver 1.36.1.
 
-Checks the claims of a PodGroup or a Workload: resource-claims.
-
-Source: k8s.io/kubernetes v1.36.1 pkg/apis/scheduling/v1alpha2/zz_generated.validations.go.
+Source: k8s.io/kubernetes v1.36.1 pkg/apis/resource/validation/validation.go and
+pkg/apis/scheduling/v1alpha2/zz_generated.validations.go.
 """
 
 from __future__ import annotations

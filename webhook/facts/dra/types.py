@@ -1,14 +1,10 @@
-"""The groups of rules of this package.
+"""The groups of rules of this package, and the kinds of resource.k8s.io and others that name claims, with their fields.
 
-The kinds of resource.k8s.io, and others that name claims, with the fields that are read.
+v1beta1 and v1alpha3 write an exact request next to its name, v1beta2 and v1 under `exactly`:
+`DeviceRequest.flat_request` reads the old form. The fields are those of v1, which look-ups ask for. Each version of
+resource.k8s.io has the releases of Kubernetes that serve it.
 
-v1beta1 and v1alpha3 write what a request asks for exactly next to its name, v1beta2 and v1 under `exactly`:
-`DeviceRequest.flat_request` reads the old form. The fields are those of v1, which look-ups ask for. Source:
-k8s.io/api v0.36.1 resource.
-
-The releases of Kubernetes that serve each version of resource.k8s.io.
-
-Source: k8s.io/api v0.36.1 resource/*/zz_generated.prerelease-lifecycle.go.
+Source: k8s.io/api v0.36.1 resource and resource/*/zz_generated.prerelease-lifecycle.go.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""`gpu` as a resource of a ResourceQuota or a LimitRange, which counts nothing: pods have the vendor's resource.
+"""ResourceQuotas and LimitRanges that devices exceed, or that count nothing because they name the resource `gpu`.
 
-Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go ValidateResourceQuotaResourceName and
-validateLimitRangeResourceName: a name without a domain must be one of Kubernetes' own.
+Pods have the vendor's resource, so a quota for `gpu` counts nothing; a name without a domain must be one of Kubernetes'
+own. A pod that exceeds a quota is refused when its controller creates it. At that time the workload itself was accepted
+and a queue may have admitted it. The check compares with the whole quota, not with what is left of it. A quota with
+scopes may be about other pods, so it is not compared.
 
-Finds workloads whose devices the ResourceQuotas of the namespace never allow at the same time.
-
-A pod that exceeds a quota is refused when its controller creates it, after the workload itself was accepted, and after
-a queue has admitted it: k8s.io/kubernetes v1.36 pkg/quota/v1/evaluator/core/pods.go. Only what a quota allows in all is
-compared, not what is left of it, and a quota with scopes may be about other pods.
+Source: k8s.io/kubernetes v1.36 pkg/quota/v1/evaluator/core/pods.go, and pkg/apis/core/validation/validation.go
+ValidateResourceQuotaResourceName and validateLimitRangeResourceName.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""Finds pods that run on Windows, where no vendor of GPUs has a device plugin.
+"""Finds GPU requests that Kubernetes accepts and that are probably not intended.
 
-Source: https://kubernetes.io/docs/concepts/windows/user-guide/, which binds pods by their os, by the label
-kubernetes.io/os or by a RuntimeClass.
+A container without a GPU request may still see GPUs of NVIDIA; the device plugins of AMD and Intel give it nothing.
+Pods on Windows get no GPU, because no vendor has a device plugin for it. Their os, the label kubernetes.io/os or a
+RuntimeClass binds them to Windows.
 
-Finds GPU requests that Kubernetes accepts and that are probably not intended.
-
-Which GPUs a container sees that requests none: NVIDIA/k8s-device-plugin README. The device plugins of AMD and Intel
-give such a container nothing.
+Source: NVIDIA/k8s-device-plugin README; https://kubernetes.io/docs/concepts/windows/user-guide/.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
-"""Reads the devices that one container requests as extended resources.
+"""The devices that containers request as extended resources, for checks and for the fact `gpu`.
 
-Checks and the fact `gpu` are made from them. Amounts are read and paths rendered when they are asked for: most
-containers break no rule.
+Amounts are read and paths rendered when they are needed, because most containers break no rule. Amounts of device
+memory or cores are separate and never added up as devices. A pod asks for the sum of its containers and sidecars, or
+for one init container with the sidecars before it, whichever is more. Device claims are the fact `dra`.
 
-Computes the devices that the containers of an object request as extended resources.
-
-Amounts of device memory or cores are kept apart and never added up as devices. What a pod asks of the scheduler follows
-k8s.io/component-helpers resource.PodRequests: the sum of containers and sidecars, or one init container with the
-sidecars before it, whichever is more. Device claims are the fact `dra`.
+Source: k8s.io/component-helpers resource.PodRequests.
 """
 
 from __future__ import annotations

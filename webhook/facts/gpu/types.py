@@ -1,7 +1,4 @@
-"""The groups of rules of this package.
-
-The kinds that checks of devices look up or check, with the fields that they read.
-"""
+"""The groups of rules of this package, and the kinds that checks of devices read, with the fields that they read."""
 
 from __future__ import annotations
 

@@ -1,15 +1,10 @@
-"""What JobSet's webhook refuses of a JobSet spec but for the length of its name.
+"""The checks of JobSets: one that is sent, the one of a runtime, and the one that Trainer makes of a TrainJob.
 
-Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go ValidateCreate. What a PersistentVolumeClaim that
-exists says is not looked up.
+job_set.py and its neighbours have the rules. Trainer reports a refused JobSet in an event alone. That JobSet has no
+place in the TrainJob. So a problem that the runtime has by itself is reported where the TrainJob names the runtime,
+another problem at the patches. Existing PersistentVolumeClaims are not looked up.
 
-What JobSet refuses of the JobSet that Trainer makes of a TrainJob, which Trainer tells in an event alone.
-
-The JobSet stands nowhere in the TrainJob: a problem that the runtime has by itself is told where the TrainJob names it,
-another where it has its patches. Sources: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go;
-kubeflow/trainer#2735 for names.
-
-The checks of JobSets: one that is sent, the one of a runtime, and the one that Trainer makes of a TrainJob.
+Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go ValidateCreate; kubeflow/trainer#2735 for names.
 """
 
 from __future__ import annotations

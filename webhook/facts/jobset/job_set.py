@@ -1,16 +1,10 @@
-"""The groups of rules of this package, and what the rules of a group have in common.
+"""What JobSet's webhook refuses: network, replicated jobs, success and startup policies, alpha features.
 
-The replicated jobs of a JobSet by their names, and what is said of a name that none of them has.
+RestartJob and InPlaceRestart are alpha and off, unless a site turns them on. Names that are too long are in
+names_and_keys.py, other policies in job_set_policies.py.
 
-What JobSet's webhook refuses of a JobSet: its network, replicated jobs, success and startup policies.
-
-Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go ValidateCreate, and config/components/crd. Long
-names are name_length.py's.
-
-Features of JobSet that only some sites have turned on.
-
-Source: kubernetes-sigs/jobset@08dfbdfd pkg/features: RestartJob and InPlaceRestart are alpha and off, unless a site
-turns them on.
+Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go ValidateCreate, config/components/crd and
+pkg/features.
 """
 
 from __future__ import annotations

@@ -1,15 +1,9 @@
-"""What JobSet's webhook refuses of the coordinator of a JobSet.
+"""What JobSet's webhook refuses of the coordinator, the failure policy and the volumeClaimPolicies of a JobSet.
 
-Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go validateCoordinator.
+JobSet makes PersistentVolumeClaims for all its pods from volumeClaimPolicies.
 
-What JobSet's webhook refuses of the failure policy of a JobSet.
-
-Sources: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go validateFailurePolicy, and the
-rules of its CustomResourceDefinition.
-
-What JobSet's webhook refuses of volumeClaimPolicies, of which it makes PersistentVolumeClaims for all its pods.
-
-Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go validateVolumeClaimPolicies.
+Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go validateCoordinator, validateFailurePolicy and
+validateVolumeClaimPolicies, and the rules of its CustomResourceDefinition.
 """
 
 from __future__ import annotations

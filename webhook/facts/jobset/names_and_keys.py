@@ -1,12 +1,12 @@
-"""How long a JobSet's name may be: the names of its jobs, pods and claims, and its coordinator's label, begin with it.
+"""The longest name that a JobSet may have, and labels and annotations of JobSet that JobSet does not read.
 
-kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go: `<name>-<job>-<replica>`, and where pods are indexed and
-counted `<name>-<job>-<replica>-<pod>-abcde`, are DNS labels; `<name>-<job>-<replica>-<pod>.<subdomain>` is a label's
-value; pkg/controllers/volume_claim_policy.go: a claim is `<template>-<name>`, of 63 characters too.
+The names of jobs, pods and claims and the label of the coordinator begin with the JobSet's name.
+`<name>-<job>-<replica>` is a DNS label, and `<name>-<job>-<replica>-<pod>-abcde` too where pods are indexed and
+counted. `<name>-<job>-<replica>-<pod>.<subdomain>` is a label's value. A claim is `<template>-<name>`, of 63 characters
+too. A misspelled key changes nothing, and JobSet does not report it.
 
-Keys of JobSet that no JobSet reads: a misspelt one changes nothing, and nobody says so.
-
-Source: kubernetes-sigs/jobset@08dfbdfd api/jobset/v1alpha2/jobset_types.go and pkg/constants/constants.go.
+Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go, pkg/controllers/volume_claim_policy.go,
+api/jobset/v1alpha2/jobset_types.go and pkg/constants/constants.go.
 """
 
 from __future__ import annotations

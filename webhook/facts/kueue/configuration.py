@@ -1,17 +1,11 @@
-"""The Configuration of Kueue with the fields that facts and checks need.
+"""The Configuration of Kueue: the kinds and namespaces that it manages, how it counts resources, and its feature gates.
 
-Source: kubernetes-sigs/kueue@ff69552e apis/config/v1beta2.
+Kueue reads a Configuration when it starts. Its releases keep it in ConfigMap `kueue-manager-config` of `kueue-system`.
+A param may hold the same text: for other names, or where that ConfigMap may not be read. Without both, the defaults of
+the release apply. The manager may also be started with flags, which the cluster does not show. So a gate that is off by
+default may be on although no Configuration says so.
 
-Reads the Configuration of Kueue: the kinds and namespaces that it manages, and how it counts resources.
-
-Kueue reads a Configuration when it starts, of which its releases keep a ConfigMap `kueue-manager-config` in
-`kueue-system`; a param may hold the same text, for other names or where nobody may read that. Without either the
-defaults of the release stand. Source: kubernetes-sigs/kueue@ff69552e apis/config/v1beta2 and config/components/manager.
-
-Feature gates of Kueue: their defaults in a release, and their values in its Configuration.
-
-Source: kubernetes-sigs/kueue@ff69552e pkg/features/kube_features.go. The manager may also be started with flags, which
-nobody sees here: a gate that is off by default may be on though no Configuration says so.
+Source: kubernetes-sigs/kueue@ff69552e apis/config/v1beta2, config/components/manager and pkg/features/kube_features.go.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Predicts whether Kueue can ever admit a job: checks LocalQueue, ClusterQueue, flavors and quota in this order.
+"""The fact `kueue`: the queue of a job, the quota that it needs, and whether Kueue can ever admit it.
 
-What a job is told is the first thing that stands in its way, with what Kueue will write into its Workload, if it writes
-anything. Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler, pkg/cache/scheduler/clusterqueue.go and
-pkg/workload; observed with the same commit against kube-apiserver v1.36.2. Every answer is about the present
-configuration; what cannot be looked up leaves the question open.
+Checks LocalQueue, ClusterQueue, flavors and quota in this order. The first obstacle is the answer, with the text that
+Kueue will write into the Workload, if it writes any. Every answer is about the present configuration. An object that
+cannot be looked up leaves the question open.
 
-The fact `kueue`: the queue of a job, the quota that it needs, and whether it can ever be admitted.
+Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler, pkg/cache/scheduler/clusterqueue.go and pkg/workload; observed
+with the same commit against kube-apiserver v1.36.2.
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
-"""The nodes of a cluster as Kueue sees them: labels, taints, and the resources for pods.
+"""Whether a flavor fits the pods of a pod set, with Kueue's reason, and whether any node has the labels of a flavor.
 
-Read once for each state of a node: a view gives the same object until it changes.
-
-Decides whether a flavor fits the pods of a pod set, and gives Kueue's reason if it does not.
+Nodes are read as Kueue reads them: labels, taints, and the resources for pods. They are read once for each state of a
+node, because a view gives the same object until it changes. Of node selectors and required node affinity only the keys
+of the flavor's labels count. A flavor without labels fits every selector. Kueue also assigns a flavor with labels that
+no node has, and the pods then wait. That is checked where a view has Nodes and none of a pool that grows: GKE, AKS, EKS
+and Karpenter label the nodes of theirs.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/flavorassigner.go checkFlavorForPodSets and
-flavorSelector. Of node selectors and required node affinity only the keys of the flavor's labels count: a flavor
-without labels fits every selector.
-
-Finds flavors whose labels no node has: Kueue assigns them to a job, whose pods then wait for nodes.
-
-Asked where a view has Nodes, none of them of a pool that grows: GKE, AKS, EKS and Karpenter label the nodes of theirs.
+flavorSelector.
 """
 
 from __future__ import annotations

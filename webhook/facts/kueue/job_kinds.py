@@ -1,18 +1,9 @@
-"""Rules of Kueue's webhook for the labels and annotations of a Pod.
+"""Rules of Kueue's webhooks for single kinds: Pod, Job, RayCluster, RayJob, RayService and SparkApplication.
 
-Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs; functions are named like those there.
+Those of a Pod are about its labels and annotations. Those of a Job are about partial admission, and about completions
+that equal parallelism. Functions are named like those upstream.
 
-Rules of Kueue's webhook for a Job: partial admission, and completions that equal parallelism.
-
-Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs; functions are named like those there.
-
-Rules of Kueue's webhooks for RayClusters, RayJobs and RayServices.
-
-Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs; functions are named like those there.
-
-Rules of Kueue's webhook for a SparkApplication.
-
-Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs; functions are named like those there.
+Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""Checks that the pods of a StatefulSet or LeaderWorkerSet with a queue keep the shape that Kueue counted.
+"""Rules of Kueue's webhooks for kinds that serve: Deployment, StatefulSet and LeaderWorkerSet.
 
-Source: kubernetes-sigs/kueue@ff69552e pkg/util/pod/pod.go SpecShape and pkg/controller/jobframework/validation.go
-ValidateImmutablePodGroupPodSpec.
+Kueue counts their pods once and cannot suspend them. So the number and the shape of the pods stay the same while the
+object names a queue.
 
-Rules of Kueue's webhooks for serving kinds: Deployment, StatefulSet, LeaderWorkerSet.
-
-Kueue counts their pods once, and cannot suspend them: what it counts stays as it is while a queue is named. Source:
-kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/{deployment,statefulset,leaderworkerset}.
+Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/{deployment,statefulset,leaderworkerset}, pkg/util/pod/pod.go
+SpecShape and pkg/controller/jobframework/validation.go ValidateImmutablePodGroupPodSpec.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The kinds of jobs that Kueue has rules for, with the fields that are read.
+"""The kinds of jobs that Kueue has rules for, with the fields that are read, and their pod templates with typed fields.
 
-What every kind has stands in webhook/typed/objects.py. No schema here declares the kind of Spark or the
-LeaderWorkerSet: their fields are those that Kueue's webhooks read, kubernetes-sigs/kueue@ff69552e pkg/controller/jobs.
+Fields that every kind has are in webhook/typed/objects.py. No schema here declares the kind of Spark or the
+LeaderWorkerSet; their fields are those that Kueue's webhooks read. A pod set knows the path of its template.
 
-The pod templates of an object with typed fields; their pod sets know their paths in the object.
+Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Decides whether Kueue manages an object, and by which LocalQueue.
+"""Whether Kueue manages an object, and by which LocalQueue, ClusterQueue and cohorts.
 
-Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework (defaults.go, utils.go) and pkg/controller/jobs. What
-Kueue does not manage starts at once, without a queue and without quota.
+An object that Kueue does not manage starts at once, without a queue and without quota.
 
-The place of a job: its LocalQueue, the ClusterQueue of that, and the cohorts above it.
+Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework (defaults.go, utils.go) and pkg/controller/jobs.
 """
 
 from __future__ import annotations

@@ -1,16 +1,11 @@
-"""The problem of devices that a job's claims select and that drivers have not published yet.
+"""How much quota the device claims of a pod need, and why Kueue can never count some of them.
 
-Source: kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go, counters.go and capacity.go.
+Quota counts devices under the names that `deviceClassMappings` of Kueue's Configuration give their classes. Extended
+resources of device classes are converted to these names where they are requested. A resource in limits alone keeps its
+own name. Drivers may not have published the devices of a claim yet.
 
-Counts the quota that the claims of a pod need.
-
-Source: kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go. Quota counts devices under the names that
-`deviceClassMappings` of Kueue's Configuration give their classes.
-
-Converts extended resources of device classes to the resource names of quota.
-
-Source: kubernetes-sigs/kueue@ff69552e pkg/dra/extended_resources.go. An extended resource counts so only where it is
-requested: one in limits alone keeps its own name.
+Source: kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go, pkg/dra/counters.go, pkg/dra/capacity.go and
+pkg/dra/extended_resources.go.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""Checks the Pods of one group in files, of which Kueue creates one Workload or none.
+"""Pods of one group that differ, and jobs with too many pod sets: Kueue creates no Workload for them.
 
-A live view holds no Pods, and those of a group are sent one after the other: nothing is said there. Source:
-kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go validatePodGroupMetadata, which counts the
-pods and compares all with the first.
+The Pods of a group are compared in files alone. A live view holds no Pods, and those of a group are sent one after the
+other. Kueue counts the pods and compares all with the first. A Workload has a pod set for each pod template of a job.
 
-Limits the number of pod sets of a Workload, which has one for each pod template of a job.
-
-Source: the rules of kubernetes-sigs/kueue@ff69552e config/components/crd/bases.
+Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go validatePodGroupMetadata, and the rules
+of config/components/crd/bases.
 """
 
 from __future__ import annotations

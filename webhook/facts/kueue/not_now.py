@@ -1,21 +1,13 @@
-"""Finds the reasons why a ClusterQueue is inactive: objects that it names do not exist, or conflict.
+"""Why a job waits now: a queue that is missing, stopped or inactive, used quota, or a missing priority class.
 
-Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/clusterqueue.go updateQueueStatus and inactiveReason. The
-Workload says only that its queue is inactive; the cause is a condition of the ClusterQueue.
+A ClusterQueue is inactive where objects that it names do not exist, or conflict. The Workload says only that its queue
+is inactive; a condition of the ClusterQueue has the cause. Kueue reports a cycle of cohorts in its log alone.
+Priorities of other jobs are not compared: quota that preemption may free counts as free. Without the priority class
+that a job names, Kueue creates no Workload.
 
-Finds the reasons why a job waits regardless of quota: a queue that is missing, stopped or inactive.
-
-Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/clusterqueue.go, pkg/scheduler and
-pkg/controller/jobframework/reconciler.go. A cycle of cohorts is told nowhere but in a log.
-
-Checks whether the quota that a job needs is free now, and whether preemption could free it.
-
-Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go available, pkg/scheduler/preemption. Which
-jobs are of lower priority is left open: what preemption may free is free.
-
-Checks that the priority classes exist without which Kueue creates no Workload for a job.
-
-Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/reconciler.go.
+Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/clusterqueue.go updateQueueStatus and inactiveReason,
+pkg/cache/scheduler/resource_node.go available, pkg/scheduler, pkg/scheduler/preemption and
+pkg/controller/jobframework/reconciler.go.
 """
 
 from __future__ import annotations

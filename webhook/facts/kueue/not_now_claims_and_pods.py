@@ -1,10 +1,10 @@
-"""Checks device claims that Kueue cannot count, which it reports only in a condition of the Workload.
+"""Device claims and groups of Pods that are incomplete, so that their Workload waits.
 
-Source: kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go; the reasons are Misconfigured and Inadmissible.
+Kueue reports a claim that it cannot count only in a condition of the Workload; the reasons are Misconfigured and
+Inadmissible. Kueue waits for all Pods of a group; whether all are there is checked in files.
 
-Checks that files have all Pods of a group, because Kueue waits for all of them.
-
-Source: kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go validatePodGroupMetadata.
+Source: kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go and pkg/controller/jobs/pod/pod_controller.go
+validatePodGroupMetadata.
 """
 
 from __future__ import annotations

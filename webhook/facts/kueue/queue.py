@@ -1,20 +1,12 @@
-"""Rules of Kueue for ClusterQueues and LocalQueues: policies, preemption, selectors and names.
+"""Rules of Kueue for ClusterQueues and LocalQueues, and for the annotation of a Workload that adds to its priority.
 
-Sources: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go and cohort_webhook.go, after whose
-functions these are named, and the rules of config/components/crd/bases.
+About names, selectors, preemption, admission checks and policies. Functions are named like those of Kueue's webhooks.
+Kueue validates flavors that a Workload tries concurrently only with the feature gate ConcurrentAdmission, which is off
+by default. Without it only a change of the policy is refused.
 
-Rules of Kueue's webhook for a ClusterQueue whose Workloads try several flavors at a time.
-
-Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateConcurrentAdmissionPolicy. Only with
-the feature gate ConcurrentAdmission, which is off by default, is anything but a change of the policy refused.
-
-Rules for the annotation of a Workload that adds to its priority.
-
-Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go ValidateWorkload.
-
-Rules for the admission checks of a ClusterQueue.
-
-Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateAdmissionChecks.
+Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateConcurrentAdmissionPolicy and
+validateAdmissionChecks, pkg/webhooks/workload_webhook.go ValidateWorkload, cohort_webhook.go, and the rules of
+config/components/crd/bases.
 """
 
 from __future__ import annotations

@@ -1,18 +1,9 @@
-"""Problems of lists in queue objects that have more or fewer entries than Kueue allows.
+"""Rules of Kueue for the resource groups of a ClusterQueue or a Cohort: resources, flavors, their order and number.
 
-Source: the rules of kubernetes-sigs/kueue@ff69552e config/components/crd/bases.
+Advice on the portable name `gpu` follows webhook/facts/gpu/portable.py: no pod requests `gpu` once it is translated, so
+quota for it counts nothing.
 
-Advice on quota for the portable name `gpu`, which no pod asks for once it is translated.
-
-Source: webhook/facts/gpu/portable.py.
-
-Rules for the resources that a group of a ClusterQueue or a Cohort covers.
-
-Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateResourceGroups.
-
-Rules of Kueue for the resource groups of a ClusterQueue or a Cohort: resources, flavors, and their order.
-
-Sources: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateResourceGroups, cohort_webhook.go
+Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateResourceGroups, cohort_webhook.go,
 and the bounds of config/components/crd/bases.
 """
 

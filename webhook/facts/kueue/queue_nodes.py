@@ -1,10 +1,6 @@
-"""Rules of Kueue for the levels of a Topology, and for the labels of a flavor with a topology.
+"""Rules of Kueue for ResourceFlavors, for the levels of a Topology, and for labels of a flavor with a topology.
 
-Source: the rules of kubernetes-sigs/kueue@ff69552e config/components/crd/bases.
-
-Rules of Kueue for ResourceFlavors.
-
-Sources: kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go and the rules of
+Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go and the rules of
 config/components/crd/bases.
 """
 

@@ -1,16 +1,9 @@
-"""Rules about cohorts: cycles of parents, and limits without a cohort.
+"""Rules of Kueue for amounts of a ClusterQueue or a Cohort: quotas, borrowing, lending, fair sharing, and cohorts.
 
-Sources: kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy and pkg/cache/scheduler; a cycle was observed to leave the
-ClusterQueue active and every job waiting.
+A cycle of cohorts leaves the ClusterQueue active and every job waiting. This was observed.
 
-Rules of Kueue for the amounts of a ClusterQueue or a Cohort: quotas, and limits of borrowing and lending.
-
-Sources: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateFlavorQuotas and validateLimit, and
-cohort_webhook.go.
-
-Rules for the fair sharing weight of a ClusterQueue or a Cohort.
-
-Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateFairSharing.
+Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateFlavorQuotas, validateLimit and
+validateFairSharing, cohort_webhook.go, pkg/cache/hierarchy and pkg/cache/scheduler.
 """
 
 from __future__ import annotations

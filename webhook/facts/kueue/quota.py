@@ -1,15 +1,13 @@
-"""Computes how much of a flavor's resource a ClusterQueue can ever have, and how much is free, in a tree of cohorts.
+"""How much quota a ClusterQueue can ever have, and how much of it is free, in a tree of cohorts.
 
-A ClusterQueue keeps what its lending limit leaves, gives the rest to its cohort, and borrows from there up to its
-borrowing limit; a cohort does the same with its parent. Source: kubernetes-sigs/kueue@ff69552e
-pkg/cache/scheduler/resource_node.go potentialAvailable, available and updateCohortResourceNode. Amounts are whole
-numbers: thousandths of cpu, units of every other resource. Trees are walked without recursion, for they may be deep.
+A ClusterQueue keeps what its lending limit leaves, gives the rest to its cohort, and borrows up to its borrowing limit.
+A cohort does the same with its parent. Amounts are whole numbers: thousandths of cpu, units of every other resource.
+Trees may be deep, so no walk is recursive. Workloads with reserved quota are what is used. Kueue sums the same
+Workloads up in the status of each ClusterQueue. The status is read where a view has no Workloads, or not all of them. A
+live view has none, because they are many and change with every job.
 
-Counts what Workloads with reserved quota use of each ClusterQueue, and which Workloads wait.
-
-Source: kubernetes-sigs/kueue@ff69552e pkg/workload/workload.go totalRequestsFromAdmission, HasQuotaReservation and
-IsActive. Kueue sums the same Workloads up in the status of each ClusterQueue, which is read where a view has none, or
-not all of them: a live one holds none, for they are many and change with every job.
+Source: kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go potentialAvailable, available and
+updateCohortResourceNode; pkg/workload/workload.go totalRequestsFromAdmission, HasQuotaReservation and IsActive.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""ClusterQueues and Cohorts as plain values that outlive a request: groups, quotas, admission settings.
+"""Reads ClusterQueues and Cohorts as plain values, and builds the trees of quota from them.
 
-A view gives the same object until it changes, and what is read of an object is kept under that object.
+A view gives the same object, and the same sequence of objects, until one changes. So values are kept under their
+object, and trees under the sequence. A cohort that an object names exists, even without a Cohort. Stopped and inactive
+ClusterQueues still lend.
 
-Builds the trees of quota from the ClusterQueues and cohorts of a cluster, once for each state of the cluster.
-
-A view gives the same sequence of objects until one of them changes: what is made of it is kept under that sequence. A
-cohort that is named exists, whether there is a Cohort or not (kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy).
-Stopped and inactive ClusterQueues still lend.
+Source: kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy.
 """
 
 from __future__ import annotations

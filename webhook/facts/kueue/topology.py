@@ -1,14 +1,11 @@
-"""Reads what a pod set asks of a topology, and decides whether a flavor's topology fits.
+"""What a pod set requests of a topology, whether a flavor fits, and whether its nodes could ever hold the pods.
 
-Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/tas_flavorassigner.go. Which nodes could hold the
-pods is a matter of topology_nodes.py.
+Kueue adds up what the nodes of each lowest domain have. It places the pod sets of a Workload one after the other, each
+on what those before leave; a group of them in one domain. Other pods on the nodes are not looked at. A shortage of
+several pod sets is reported only where it is certain in any order. Either they need more of a resource than all nodes
+have that any of them may use. Or there are more pods than these nodes could hold if each were as small as the smallest.
 
-Computes whether the nodes of a topology could ever hold the pods of one or several pod sets, if nothing else ran.
-
-Kueue adds up what the nodes of each lowest domain have, and places the pod sets of a Workload one after the other, each
-on what those before leave; a group of them in one domain. What is told of several is certain whatever their order: they
-need more of a resource than all nodes that any of them may use have, or there are more pods than these could hold if
-each were as small as the smallest. Other pods on the nodes are not looked at. Source: kubernetes-sigs/kueue@ff69552e
+Source: kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner/tas_flavorassigner.go,
 pkg/cache/scheduler/tas_topology_tree.go addNode and tas_flavor_snapshot.go FindTopologyAssignmentsForFlavor.
 """
 

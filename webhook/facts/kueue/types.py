@@ -1,11 +1,8 @@
-"""The kinds of Kueue, with the fields that checks read, and those of Kubernetes that it reads.
+"""The kinds of Kueue, and kinds of Kubernetes that Kueue reads, with the fields that checks read.
 
-v1beta1 and v1beta2 differ in few fields: a ClusterQueue names its cohort in `cohort` or in `cohortName`. Source:
-kubernetes-sigs/kueue@ff69552e apis/kueue and config/components/crd/bases.
+v1beta1 and v1beta2 differ in few fields: a ClusterQueue names its cohort in `cohort` or in `cohortName`.
 
-The Workload of Kueue and its priority class, with the fields that checks read.
-
-Source: kubernetes-sigs/kueue@ff69552e apis/kueue, of v1beta1 and v1beta2.
+Source: kubernetes-sigs/kueue@ff69552e apis/kueue and config/components/crd/bases.
 """
 
 from __future__ import annotations

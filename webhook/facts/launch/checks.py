@@ -1,9 +1,7 @@
-"""What the command of a TrainJob starts, merged with its runtime, and where the command stands.
+"""The checks of commands that start training processes: processes, nodes, ranks and variables, in every kind with pods.
 
-The checks of what launchers start: processes, nodes, ranks and variables, in each kind that makes pods.
-
-Jobs of the Training Operator and TrainJobs have rules of their own about numbers that their operators set; here they
-are asked what those leave open.
+The command of a TrainJob is the one merged with its runtime. Jobs of the Training Operator and TrainJobs have rules of
+their own for numbers that their operators set. Here only the other numbers of these kinds are checked.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""The kinds that checks of launchers read beside pod templates, with the fields that they read.
+"""The containers of an object that start training processes, with the number of their GPUs and pods.
 
-The groups of rules of this package, and what the rules of a group have in common.
-
-The containers of an object that start training processes, with the GPUs and pods that they do it on.
-
-One for each container that stays, of each pod set. A TrainJob's are those of its trainer, merged with the runtime.
+There is one for each container that keeps running, of each pod set. The containers of a TrainJob are those of its
+trainer, merged with the runtime. Also has the group of rules of this package, and the kinds that it reads beside pod
+templates.
 """
 
 from __future__ import annotations

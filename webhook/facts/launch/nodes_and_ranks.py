@@ -1,16 +1,10 @@
-"""Where the nodes of a training meet: torchrun waits at 127.0.0.1 unless it is told of another address.
+"""How many nodes a launcher waits for, where they meet, and which rank each pod has.
 
-Source: pytorch/pytorch@010929fd torch/distributed/run.py get_rdzv_endpoint.
+torchrun accepts a number of nodes or a range. It meets at 127.0.0.1 unless an option or a variable gives another
+address. With static rendezvous, its default, --node_rank is the number of the pod. accelerate and deepspeed call these
+options otherwise.
 
-Ranks that several pods have: in the commands of their launchers, and in their variables.
-
-torchrun with static rendezvous, its default, takes --node_rank for the number of the pod: pytorch/pytorch@010929fd
-torch/distributed/run.py.
-
-How many nodes a launcher waits for, and how many pods an object makes of them.
-
-torchrun takes a number or a range: pytorch/pytorch@010929fd torch/distributed/run.py parse_min_max_nnodes; with static
-rendezvous, its default, --node_rank says which of the nodes a pod is. accelerate and deepspeed call both otherwise.
+Source: pytorch/pytorch@010929fd torch/distributed/run.py parse_min_max_nnodes and get_rdzv_endpoint.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""Variables by which the pods of a training find each other: those that a controller sets itself, and fixed ones.
+"""Variables by which the pods of a training find each other, and the controllers that overwrite them.
 
-Sources: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework pytorch.go and tensorflow.go
-OnPodCreate, which append theirs, of which the last counts; kubernetes-sigs/lws@060ab4da pkg/utils/pod/pod_utils.go
-addEnvVarsIfNotExists, which puts its own first and leaves out others of their names.
+Volcano's plugins pytorch and tensorflow append their variables, and the last one counts. pytorch does nothing without a
+master, tensorflow nothing for a single pod. A LeaderWorkerSet puts its own variables first and leaves out others with
+their names.
 
-Who sets variables in the containers of an object besides its author: plugins of Volcano, and LeaderWorkerSet.
-
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework OnPodCreate of pytorch, which
-does nothing without a master, and of tensorflow, which does nothing for a single pod.
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework pytorch.go and tensorflow.go
+OnPodCreate; kubernetes-sigs/lws@060ab4da pkg/utils/pod/pod_utils.go addEnvVarsIfNotExists.
 """
 
 from __future__ import annotations

@@ -1,23 +1,17 @@
-"""How many processes a launcher starts on the GPUs of its container, in the pods of any kind.
+"""How many processes a launcher starts on the GPUs of its container, the devices of a trainer or the slots of mpirun.
 
-torchrun starts one process unless it is told otherwise, by --nproc_per_node or PET_NPROC_PER_NODE:
-pytorch/pytorch@010929fd torch/distributed/run.py determine_local_world_size. PyTorchJobs and TrainJobs are told by
-their operators, and have rules of their own.
+torchrun starts one process unless --nproc_per_node or PET_NPROC_PER_NODE says otherwise. Operators set the number for
+PyTorchJobs and TrainJobs, which have rules of their own. NeMo, BioNeMo and others read options of PyTorch Lightning's
+Trainer as Hydra does (`trainer.num_nodes=2`). LightningCLI reads `--trainer.num_nodes=2`. Scripts use short names,
+which count only beside another option of the Trainer: `--num_nodes` may be nodes of a graph. Open MPI gives a host of
+--host one slot each time that it is named, and starts no more ranks than slots. Volcano names each worker once in
+MPI_HOST. Trainer writes a hostfile with as many slots for each node as processes.
 
-What the arguments of a training script say of nodes and devices: those of PyTorch Lightning's Trainer.
-
-NeMo, BioNeMo and others take them as Hydra does (`trainer.num_nodes=2`), LightningCLI as options
-(`--trainer.num_nodes=2`), and scripts by their short names, which count beside another option of the Trainer alone:
-`--num_nodes` may be nodes of a graph. Lightning-AI/pytorch-lightning 2.5 fabric/utilities/device_parser.py
-refuses more devices than there are, and pytorch/strategies/ddp.py counts nodes times devices.
-
-Ranks that mpirun asks for in a job of Volcano or a TrainJob, and the slots that it is given there.
-
-Sources: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework/mpi/mpi.go sets MPI_HOST to
-the workers, each once, as plugins/svc/svc.go sets VC_<task>_HOSTS to the pods of a task; kubeflow/trainer@8c0f5059bd51
-pkg/runtime/framework/plugins/mpi/mpi.go writes a hostfile with as many slots for each node as processes. Open MPI gives
-a host of --host one slot each time that it is named, and starts no more ranks than slots: open-mpi/ompi@006be92d
-orte/util/dash_host/dash_host.c.
+Source: pytorch/pytorch@010929fd torch/distributed/run.py determine_local_world_size; Lightning-AI/pytorch-lightning 2.5
+fabric/utilities/device_parser.py, which refuses more devices than there are, and pytorch/strategies/ddp.py, which
+counts nodes times devices; volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework/mpi/mpi.go
+and plugins/svc/svc.go, which sets VC_<task>_HOSTS to the pods of a task; kubeflow/trainer@8c0f5059bd51
+pkg/runtime/framework/plugins/mpi/mpi.go; open-mpi/ompi@006be92d orte/util/dash_host/dash_host.c.
 """
 
 from __future__ import annotations

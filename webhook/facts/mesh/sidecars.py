@@ -1,12 +1,9 @@
-"""The groups of rules of this package, and what the rules of a group have in common.
+"""Jobs that never complete, because their pods get the sidecar of Istio as an ordinary container that keeps running.
 
-Jobs whose pods get the sidecar of Istio as an ordinary container: it keeps running, and the job never completes.
+A native sidecar ends with the pod. The param of the policy says whether Istio adds native sidecars. The bindings of the
+policy select the namespaces, like the selectors of Istio's own webhooks.
 
-As a native sidecar it ends with the pod; whether Istio adds it so is what a site says, in the param of the policy.
-Which pods get one: istio/istio@00af2c5549d5 pkg/kube/inject/inject.go injectRequired. Which namespaces ask for it is
-for the bindings of the policy to say, as for the selectors of Istio's own webhooks.
-
-The checks of sidecars that outlive a job.
+Source: istio/istio@00af2c5549d5 pkg/kube/inject/inject.go injectRequired.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The pod sets of an object, including those that a TrainJob gets from its runtime.
+"""The pod sets of an object, and the fact `podSets`: each pod template, its number of pods, and what an update does.
 
-The workload table knows the templates that stand in an object. A TrainJob, itself or inside an object, has none: its
-pods are those of its runtime, merged, which may not be there.
-
-The fact `podSets`: every pod template of an object, how many pods it makes, and what an update does to them.
+The workload table knows the templates in an object. A TrainJob has none, alone or inside another object: its pods are
+those of its runtime, merged. The runtime may be missing.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
-"""Validates labels and annotations of a pod, and its node selector.
+"""Validates what decides where a pod runs: its labels and annotations, node selector, affinity and tolerations.
 
-Source: k8s.io/apimachinery v0.36 pkg/apis/meta/v1/validation/validation.go; functions are named like those there.
+Functions are named like those upstream.
 
-The affinity of a pod to nodes and to other pods.
-
-Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go; functions are named like those there.
-
-The tolerations of a pod.
-
-Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go ValidateTolerations.
+Source: k8s.io/apimachinery v0.36 pkg/apis/meta/v1/validation/validation.go; k8s.io/kubernetes v1.36
+pkg/apis/core/validation/validation.go, ValidateTolerations among others.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What a job on spot nodes keeps when a node is taken back: another attempt, a smaller world, the time to end.
+"""What a job on spot nodes keeps when a node is taken back, and whether its PriorityClasses exist and have an effect.
 
-PriorityClasses of workloads with devices: whether they are there, and whether Kueue heeds what they say.
+A job may keep another attempt, a smaller number of workers, or the time to end. Kueue reads the value of a
+PriorityClass and not its preemptionPolicy.
 
-Kueue takes the value of a PriorityClass and not its preemptionPolicy: kubernetes-sigs/kueue@ff69552e
-pkg/util/priority/priority.go GetPriorityFromPriorityClass.
+Source: kubernetes-sigs/kueue@ff69552e pkg/util/priority/priority.go GetPriorityFromPriorityClass.
 """
 
 from __future__ import annotations

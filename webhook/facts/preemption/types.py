@@ -1,7 +1,4 @@
-"""The groups of rules of this package, and what the rules of a group have in common.
-
-The kinds that advice on preemption reads, with the fields that it reads.
-"""
+"""The group of rules of this package, and the kinds that advice on preemption reads, with the fields that it reads."""
 
 from __future__ import annotations
 

@@ -1,20 +1,14 @@
-"""The groups of rules of this package, and what the rules of a group have in common.
+"""What KubeRay's operator refuses of a RayCluster, a RayJob or a RayService, and how many GPUs Ray may use.
 
-What KubeRay's operator refuses of a RayCluster, a RayJob or a RayService after it was stored, in an event alone.
+The operator refuses an object after it was stored, in an event alone. Names of RayJobs and RayServices are shorter by
+the six characters that KubeRay adds for their cluster. Rules that depend on feature gates of the operator, or on fault
+tolerance, are left out. KubeRay passes rayStartParams to `ray start`, and sets num-gpus from the limits of the first
+container where it is not set. Fewer GPUs than the container has, 0 above all, keep tasks off a node. As of 1.5 a
+group's own `resources` replace rayStartParams.
 
-Source: ray-project/kuberay v1.4.2 ray-operator/controllers/ray/utils/validation.go and constant.go. Names of RayJobs
-and RayServices are shorter by the six characters that KubeRay adds for their cluster. What hangs on feature gates of
-the operator, and on fault tolerance, is left out.
-
-What Ray is told of the GPUs of a group of its cluster.
-
-KubeRay passes rayStartParams on to `ray start` and sets num-gpus from the limits of the first container of the group
-where it is not there: ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go
-addWellKnownAcceleratorResources, utils/resources.go IsGPUResourceKey. Fewer than the container has, 0 above all, is how
-tasks are kept off a node. What a group's own `resources` say, as of 1.5, takes the place of rayStartParams:
-updateRayStartParamsResources.
-
-The checks of Ray's kinds.
+Source: ray-project/kuberay v1.4.2 ray-operator/controllers/ray/utils/validation.go and constant.go;
+ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go addWellKnownAcceleratorResources and
+updateRayStartParamsResources, utils/resources.go IsGPUResourceKey.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""A Pool of OpenSandbox: what its pods are made from, sizes that can be reached, and BatchSandboxes that use the Pool.
+"""What a BatchSandbox, a SandboxClaim or a warm pool refers to, and the sizes and template of a Pool of OpenSandbox.
 
 A BatchSandbox with poolRef `*` gets the Pool that its template asks for: by images, requests and node selector, as
-OpenSandbox's default profile has it. Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/internal/controller/
-pool_controller.go and poolassign.
+OpenSandbox's default profile says. A SandboxClaim names a template (v1alpha1) or a warm pool (v1beta1). A
+SandboxWarmPool names a template.
 
-What objects of OpenSandbox and agent-sandbox refer to: Pools, templates and warm pools.
-
-A SandboxClaim names a template (v1alpha1) or a warm pool (v1beta1), a SandboxWarmPool a template
-(kubernetes-sigs/agent-sandbox@2fd412d5 extensions/controllers).
+Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/internal/controller/pool_controller.go and poolassign;
+kubernetes-sigs/agent-sandbox@2fd412d5 extensions/controllers.
 """
 
 from __future__ import annotations

@@ -1,20 +1,15 @@
-"""What the controller of BatchSandboxes fails on, and what it leaves out without a word.
+"""What the controller of BatchSandboxes rejects or ignores, claims of a Sandbox's containers, and Windows sandboxes.
 
-Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/internal/controller/batchsandbox_controller.go and
-strategy/{pool,task_scheduling}_strategy_default.go. Every level may be null: the controller writes fields without
-omitempty.
-
-Claims of the containers of a Sandbox or SandboxTemplate: their CRDs key them by name.
-
-Kubernetes itself goes by name and request (k8s.io/kubernetes v1.36 validateResourceClaimNames), so a container of a Pod
-may name a claim twice, and one of a Sandbox may not. Source: kubernetes-sigs/agent-sandbox@2fd412d5 k8s/crds,
-x-kubernetes-list-map-keys.
-
-Windows in a sandbox: a Linux pod in which QEMU runs it, known by its volume.
-
-Source: opensandbox-group/OpenSandbox@3bb6fad3 server/opensandbox_server/services/k8s/windows_profile.py and
-windows_common.py: 2 CPUs and 4 GB for Windows, with 2 GiB more for QEMU, and 64 GB of disk. RAM_SIZE, CPU_CORES and
+Every level of a BatchSandbox may be null: the controller writes fields without omitempty. The CRDs of Sandbox and
+SandboxTemplate key the claims of a container by name. Kubernetes keys them by name and request. So a container of a Pod
+may name a claim twice, and one of a Sandbox may not. A Windows sandbox is a Linux pod in which QEMU runs Windows; its
+volume shows it. It needs 2 CPUs and 4 GB for Windows, 2 GiB more for QEMU, and 64 GB of disk. RAM_SIZE, CPU_CORES and
 DISK_SIZE are variables of dockur/windows.
+
+Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/internal/controller/batchsandbox_controller.go,
+strategy/{pool,task_scheduling}_strategy_default.go, server/opensandbox_server/services/k8s/windows_profile.py and
+windows_common.py; kubernetes-sigs/agent-sandbox@2fd412d5 k8s/crds, x-kubernetes-list-map-keys; k8s.io/kubernetes v1.36
+validateResourceClaimNames.
 """
 
 from __future__ import annotations

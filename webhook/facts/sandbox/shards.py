@@ -1,14 +1,11 @@
-"""Makes the pod of a shard as the controller of a BatchSandbox does: merges a patch into the template, and decodes the
-outcome over the template.
+"""The pods of a BatchSandbox's patched shards, as its controller makes them, and what is wrong with their patches.
 
-Source: as of shards.py. What is walked is charged; knows nothing of what may be wrong with a patch.
+Pod i is the template with shardPatches[i] merged into it, a strategic merge patch of a Pod. The controller decodes the
+result over the pod without the patch. So a field that the patch removes stays. An item of a list that moves takes
+missing fields from the item that was at its new place before. Everything that is walked is charged. Knows no cluster.
 
-The pods of a BatchSandbox's patched shards, as its controller makes them, and what is wrong with their patches.
-
-Pod i is the template with shardPatches[i] merged into it, a strategic merge patch of a Pod, and decoded over the pod
-without it. So a field that the patch takes away stays, and an item of a list that moves takes over what its new place
-had and it has not. Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/internal/controller/
-batchsandbox_controller.go scaleBatchSandbox, and Go's encoding/json. Knows no cluster.
+Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/internal/controller/batchsandbox_controller.go
+scaleBatchSandbox, and Go's encoding/json.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The groups of rules of this package, and what the rules of a group have in common.
+"""The groups of rules of this package, and the kinds of OpenSandbox and agent-sandbox, with the fields that are read.
 
-The kinds of OpenSandbox and agent-sandbox, with the fields that checks read.
+A pod template in them is a pod template like any other, and the Pod policies check it.
 
-What stands in a pod template itself is a pod template as any other, and the Pod policies look at it. Sources:
-opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/config/crd/bases, kubernetes-sigs/agent-sandbox@2fd412d5 k8s/crds.
+Source: opensandbox-group/OpenSandbox@3bb6fad3 kubernetes/config/crd/bases, kubernetes-sigs/agent-sandbox@2fd412d5
+k8s/crds.
 """
 
 from __future__ import annotations

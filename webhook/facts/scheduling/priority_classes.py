@@ -1,9 +1,9 @@
-"""The PriorityClasses that an object's pods name, looked up.
+"""The fact `priorities`: the PriorityClasses that an object's pods name, looked up in the cluster.
 
-The plugin Priority of the API server refuses a pod whose class is not there (k8s.io/kubernetes v1.36
-plugin/pkg/admission/priority), long after the object that makes the pod was accepted. Two classes are always there.
+The plugin Priority of the API server refuses a pod without its class, long after the object that makes the pod was
+accepted. Two classes always exist.
 
-The fact `priorities`: the priority classes that pods name.
+Source: k8s.io/kubernetes v1.36 plugin/pkg/admission/priority.
 """
 
 from __future__ import annotations

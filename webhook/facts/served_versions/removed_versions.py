@@ -1,12 +1,8 @@
-"""The groups of rules of this package, and what the rules of a group have in common.
+"""The check of objects in a version that no release serves any more; removed_versions.yaml lists these versions.
 
-The check of versions that are served no more. Which they are is data, removed_versions.yaml.
-
-An API server refuses such an object before it calls anybody, so that audit, replay and test alone ask: the policy is
-not registered. A cluster may still run an old release, which is why this is a warning. Files that define the version
-themselves, as those of the operator that serves it do, are let be.
-
-The check of versions that no release serves any more.
+An API server refuses such objects before it calls a webhook, so the policy is not registered. Only audit, replay and
+test evaluate it. A cluster may still run an old release, so this is a warning. Files that define the version
+themselves, as those of an operator do, are not reported.
 """
 
 from __future__ import annotations

@@ -1,16 +1,8 @@
-"""The groups of rules of this package, and what the rules of a group have in common.
+"""The checks of values that have another type than their field, or that the CustomResourceDefinition refuses.
 
-Values of another type than their field has, which no API server and no controller can decode.
-
-Everything else that is said of an object or a template takes it for decoded, so that these are the only checks that
-are asked where it is not.
-
-Values of the right type that the CustomResourceDefinition of their kind refuses all the same.
-
-What is declared of Trainer's kinds is in values.yaml, of Volcano's in volcano.yaml. A schema is asked after mutating
-webhooks, so Volcano's kinds are judged as its own webhook leaves them.
-
-The checks of values that are not of the types of their fields.
+No API server and no controller can decode a value of the wrong type. All other checks assume a decoded object, so only
+these run on an object that cannot be decoded. values.yaml declares Trainer's kinds, volcano.yaml Volcano's. An API
+server validates the schema after mutating webhooks, so Volcano's kinds are checked as its own webhook leaves them.
 """
 
 from __future__ import annotations

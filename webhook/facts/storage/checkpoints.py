@@ -1,13 +1,12 @@
-"""Checkpoints of jobs that are lost with a pod: on an emptyDir, in the container itself, or on the disk of one node.
+"""Checkpoints that are lost with a pod, and folders of one volume that several pods share by mistake.
 
-What is a checkpoint, names and options say: a path or a volume named so, or an option such as --checkpoint-dir. A
-volume that another container mounts too may be copied elsewhere by it.
-https://kubernetes.io/docs/concepts/storage/volumes/#emptydir
+Checkpoints on an emptyDir, in the container itself or on the disk of one node are lost. Names and options show what is
+a checkpoint: a path or a volume, or an option such as --checkpoint-dir. A volume that another container mounts too may
+be copied elsewhere by that container. The kubelet expands variables in subPathExpr alone. Where this variable is not
+set, the container does not start.
 
-Folders of one volume that several pods are meant to have each for itself, and share.
-
-The kubelet expands variables in subPathExpr alone, and a container whose variable is not set does not start:
-https://kubernetes.io/docs/concepts/storage/volumes/#using-subpath-expanded-environment
+Source: https://kubernetes.io/docs/concepts/storage/volumes/#emptydir and
+https://kubernetes.io/docs/concepts/storage/volumes/#using-subpath-expanded-environment.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The groups of rules of this package, and what the rules of a group have in common.
-
-The kinds of storage that checks look up, with the fields that they read.
-"""
+"""The group of rules of this package, and the kinds of storage that checks look up, with the fields that they read."""
 
 from __future__ import annotations
 

@@ -1,23 +1,12 @@
-"""Volumes that are on the disk of one node.
+"""PersistentVolumeClaims of an object: whether they exist, and whether all of its pods can mount and write them.
 
-https://kubernetes.io/docs/concepts/storage/volumes/#local
+ReadWriteOnce and ReadWriteOncePod limit how many nodes and pods may mount a claim. A volume on the disk of one node is
+on that node alone. A ReadOnlyMany claim cannot be written. A claim that waits for a volume needs its StorageClass. A
+claim or a class counts as absent only in the view of a whole cluster; otherwise it is not known.
 
-Volumes that pods cannot write to: claims that are ReadOnlyMany, and checkpoints on a read-only volume.
-
-https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes
-
-How many nodes and pods may mount a claim: ReadWriteOnce and ReadWriteOncePod.
-
-https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes
-
-StorageClasses of claims that wait for a volume.
-
-https://kubernetes.io/docs/concepts/storage/storage-classes/
-
-PersistentVolumeClaims of an object: whether they are there, and whether all of its pods can mount them as they do.
-
-How many nodes and pods may mount a volume: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes.
-A claim counts as absent only in the view of a whole cluster; otherwise nobody knows.
+Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes,
+https://kubernetes.io/docs/concepts/storage/storage-classes/ and
+https://kubernetes.io/docs/concepts/storage/volumes/#local.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""Merges a TrainJob with its runtime, as each release of Kubeflow Trainer does it.
+"""A TrainJob merged with its runtime, as each release of Kubeflow Trainer does it.
 
-Patches (overlays.py) are merged by 2.2 and older into the jobs of their names, by 2.3 into the whole JobSet, so that an
-unknown name is appended; before that Trainer's webhook refuses it. The jobs keep the order of the runtime. What comes
-of spec.trainer and the plugins is job_set_builder.py's. Sources: kubeflow/trainer@8c0f5059bd51
-pkg/runtime/core/trainingruntime.go mergeRuntimePatches; branches release-2.0 to release-2.3.
+Merged once for each object of a request. Without the runtime it is what the TrainJob itself has, and the runtime is
+missing. Releases up to 2.2 merge patches (overlays.py) into the jobs with their names; Trainer's webhook refuses an
+unknown name. Release 2.3 merges them into the whole JobSet, so that an unknown name is appended. The jobs keep the
+order of the runtime. job_set_builder.py applies spec.trainer and the plugins, nodes_and_processes.py counts. Has no
+rule about mistakes.
 
-A TrainJob merged with its runtime, as Kubeflow Trainer will run it; merged once for each object of a request.
-
-Without the runtime it is what the TrainJob itself carries, and the runtime is missing. Rules of merging are in
-runtime_merge.py, those of counting in processes.py. Knows no rule about what is wrong.
+Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go mergeRuntimePatches; branches release-2.0 to
+release-2.3.
 """
 
 from __future__ import annotations

@@ -1,17 +1,13 @@
-"""Computes how many pods each replicated job of a TrainJob gets: Trainer sets parallelism and completions of all.
+"""How many pods each replicated job of a TrainJob gets, and how many processes Trainer starts per node, and why.
 
-kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go newRuntimeInfo counts a job as its template's
-parallelism, and the one labelled as the trainer as mlPolicy.numNodes; pkg/runtime/framework/plugins then put
-spec.trainer.numNodes into the trainer's job, or for mpi into the job named `node`; jobset/jobset.go syncParallelCount
-writes the counts. So mlPolicy.numNodes of an mpi runtime is the number of its launchers.
+Trainer counts a job as its template's parallelism, and the job with the label of the trainer as mlPolicy.numNodes. The
+plugins then put spec.trainer.numNodes into the trainer's job, or for mpi into the job named `node`. So
+mlPolicy.numNodes of an mpi runtime is the number of its launchers. Trainer sets parallelism and completions of all
+jobs. Trainer counts extended resources with `gpu` in their names. It never looks at device claims.
 
-Computes how many processes Kubeflow Trainer starts per node, and gives the reason.
-
-kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins: torch/torch.go, mpi/mpi.go, xgboost/xgboost.go,
-flux/flux.go, jax/jax.go, plainml; release-2.0 for what 2.0 made of resourcesPerNode. Trainer counts extended
-resources whose name contains `gpu`; it never looks at device claims.
-
-The result of merging a runtime with the patches of a TrainJob.
+Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go newRuntimeInfo; pkg/runtime/framework/plugins:
+torch/torch.go, mpi/mpi.go, xgboost/xgboost.go, flux/flux.go, jax/jax.go, plainml, and jobset/jobset.go
+syncParallelCount; release-2.0 for its use of resourcesPerNode.
 """
 
 from __future__ import annotations

@@ -1,22 +1,13 @@
-"""Adds entries to lists of a pod as Trainer does: one with the same key is replaced in its place, others are appended.
+"""How Trainer's plugins change the pods of a TrainJob: variables, ports, volumes, mounts and commands.
 
-Source: kubeflow/trainer@8c0f5059bd51 pkg/apply/apply.go. Lists are never changed; a new one is made.
+An added entry of a list replaces the entry with the same key in its place; other entries are appended. Lists are never
+changed; a new list is made. The torch plugin completes a `tune run` command with the first node, the recipe, its
+configuration and paths. Adapters exist since 2.1. The flux plugin adds an installer, the volumes that it fills, and its
+entrypoint. It crashes without spec.trainer. The alpha feature TrainJobStatus is left out.
 
-The command that Trainer builds from `tune run`: the first node, the recipe and its configuration, and paths.
-
-Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/{torch,torchtune}.go and pkg/constants;
-adapters exist since 2.1.
-
-Changes of the pods of a TrainJob by Trainer's plugins: variables, ports, volumes and mounts, and commands.
-
-Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/{torch/torch,jax/jax,xgboost/xgboost,mpi/mpi,
-coscheduling/coscheduling,volcano/volcano}.go EnforceMLPolicy and EnforcePodGroupPolicy, pkg/constants; flux is
-flux_pods.py's. What the alpha feature TrainJobStatus adds is left out.
-
-The changes of pods by the flux plugin of Trainer: an installer, the volumes that it fills, and its entrypoint.
-
-Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/flux/flux.go EnforceMLPolicy and pkg/constants. It
-needs a spec.trainer, and crashes without one.
+Source: kubeflow/trainer@8c0f5059bd51 pkg/apply/apply.go, pkg/constants and pkg/runtime/framework/plugins:
+{torch/torch,torch/torchtune,jax/jax,xgboost/xgboost,mpi/mpi,flux/flux,coscheduling/coscheduling,volcano/volcano}.go
+EnforceMLPolicy and EnforcePodGroupPolicy.
 """
 
 from __future__ import annotations

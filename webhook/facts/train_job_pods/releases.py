@@ -1,12 +1,10 @@
-"""Releases of Kubeflow Trainer with changes. Four forms of patches share one API version; merging differs too.
+"""The installed release of Kubeflow Trainer, and the releases that changed something.
 
-Sources: kubeflow/trainer branches release-2.0 to release-2.3; master 8c0f5059bd51 for what comes after 2.3.
+ConfigMap `trainer` of claimgate-system names the release for all policies about TrainJobs: it is their param. The param
+of another policy may name a release for that policy. Where neither names one, the image of Trainer's Deployment does.
+Four forms of patches share one API version, and releases merge them differently.
 
-The installed release of Kubeflow Trainer, which all policies about TrainJobs depend on.
-
-ConfigMap `trainer` of claimgate-system says it once for all of them: the param of the policies about Trainer. What the
-param of another policy says of Trainer itself counts for that policy. Where neither names a release, it is that of
-Trainer's Deployment.
+Source: kubeflow/trainer branches release-2.0 to release-2.3; master 8c0f5059bd51 for later changes.
 """
 
 from __future__ import annotations

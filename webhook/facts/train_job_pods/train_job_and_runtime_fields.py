@@ -1,10 +1,7 @@
-"""Finds fields of a TrainJob or a runtime that the installed Kubeflow Trainer does not have.
+"""Which fields of a TrainJob or a runtime the installed Kubeflow Trainer has, and which of them an update changes.
 
-The fields of each release stand in train_job_and_runtime_fields.yaml.
-
-Knows Trainer's own API only, not the pod and JobSet templates inside it. A null is as good as absent.
-
-Compares the spec of a TrainJob or a runtime before and after an update.
+train_job_and_runtime_fields.yaml lists the fields of each release. They are those of Trainer's own API, not of the pod
+and JobSet templates inside it. A null counts as absent.
 """
 
 from __future__ import annotations

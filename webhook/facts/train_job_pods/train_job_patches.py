@@ -1,19 +1,10 @@
-"""Problems of the patches of a TrainJob that name jobs, containers and variables of its runtime.
+"""Patches and resourcesPerNode of a TrainJob that do not fit its runtime, or that remove something from its pods.
 
-Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go mergeRuntimePatches and
-pkg/runtime/framework/plugins/jobset/jobset.go Validate; branches release-2.0 to release-2.3.
+A patch may name jobs, containers or variables that the runtime does not have. Tolerations of a patch replace those of
+the runtime. resourcesPerNode may have no effect, or drop claims.
 
-Where resourcesPerNode of a TrainJob has no effect.
-
-Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/jobset/builder.go.
-
-Claims that resourcesPerNode of a TrainJob takes away from its pods.
-
-Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/jobset/builder.go.
-
-Tolerations of the runtime that a patch of a TrainJob replaces.
-
-Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go mergeRuntimePatches.
+Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go mergeRuntimePatches and
+pkg/runtime/framework/plugins/jobset/{jobset,builder}.go; branches release-2.0 to release-2.3.
 """
 
 from __future__ import annotations

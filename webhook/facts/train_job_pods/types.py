@@ -1,13 +1,8 @@
-"""The objects that facts about TrainJobs look up in the cluster.
+"""The groups of rules about TrainJobs and runtimes, their kinds with the fields that are read, and what is looked up.
 
-The groups of rules of this package.
+A field that a release does not have is dropped before (train_job_and_runtime_fields.py).
 
-The kinds of Kubeflow Trainer, with the fields that checks read: TrainJobs and the runtimes that they name.
-
-What a release does not have is dropped before (fields.py). Source: kubeflow/trainer pkg/apis/trainer/v1alpha1, branches
-release-2.0 to release-2.3, and 8c0f5059bd51.
-
-The groups of rules of this package.
+Source: kubeflow/trainer pkg/apis/trainer/v1alpha1, branches release-2.0 to release-2.3, and 8c0f5059bd51.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Checks the pods that a TrainJob gets from its runtime by the API server's rules: claims, volumes and images.
+"""The checks of Kubeflow Trainer's kinds, and of the pods that a TrainJob gets from its runtime.
 
-Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation. The pods stand nowhere in the TrainJob: a problem of the
-pods of the runtime itself is told where the TrainJob names the runtime, another where it has its patches.
+The pods of a TrainJob are validated by the API server's rules for claims, volumes and images. They are not in the
+TrainJob. So a problem that the runtime has by itself is reported where the TrainJob names the runtime, another problem
+at the patches.
 
-The checks of Kubeflow Trainer's kinds.
+Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation.
 """
 
 from __future__ import annotations

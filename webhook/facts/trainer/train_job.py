@@ -1,31 +1,12 @@
-"""Rules of the API server and Trainer's webhook for a TrainJob that do not depend on its runtime.
+"""Rules of the API server and Trainer's webhook for a TrainJob by itself, and for the runtime and images that it names.
 
-Sources: kubeflow/trainer@8c0f5059bd51 manifests/base/crds, pkg/webhooks/trainjob_webhook.go and
-pkg/runtime/framework/plugins/jobset/jobset.go, and branches release-2.0 to release-2.3. Fields of device claims are
-claims_validation.py's, patches patch_validation.py's.
+About its name, manager, sources, variables and patches; whether the runtime exists; arguments that the runtime adds to
+its command; images; and fields that the installed release does not have. Claims are in train_job_claims.py. Patches
+that do not fit the runtime are in train_job_pods/train_job_patches.py.
 
-The controller that manages a TrainJob.
-
-Source: kubeflow/trainer@8c0f5059bd51 manifests/base/crds.
-
-The images of the containers of a TrainJob with its runtime.
-
-Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation.
-
-The runtime that a TrainJob names: its kind, and whether it exists.
-
-Source: kubeflow/trainer@8c0f5059bd51 pkg/webhooks and pkg/runtime/core.
-
-Arguments of the runtime that follow the command of a TrainJob.
-
-Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/jobset/builder.go.
-
-Trainer's rules for the patches of a TrainJob that do not depend on its runtime.
-
-Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/jobset/jobset.go Validate, manifests/base/crds;
-k8s.io/apimachinery pkg/util/validation IsDomainPrefixedPath for managers.
-
-Rules about fields of a TrainJob that the installed Kubeflow Trainer does not have.
+Source: kubeflow/trainer@8c0f5059bd51 manifests/base/crds, pkg/webhooks/trainjob_webhook.go, pkg/runtime/core and
+pkg/runtime/framework/plugins/jobset/{jobset,builder}.go, and branches release-2.0 to release-2.3; k8s.io/kubernetes
+v1.36 pkg/apis/core/validation for images; k8s.io/apimachinery pkg/util/validation IsDomainPrefixedPath for managers.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""Counts the GPUs of a TrainJob's training container, with and without the patches of the runtime.
+"""Device claims and GPUs of the nodes of a TrainJob: resourceClaimsPerNode, claims in runtimePatches, and their rules.
 
-The device claims of the node of a TrainJob, resolved.
+Claims are resolved, and GPUs counted with and without the patches. Trainer accepts claims only with its feature gate
+on, and the param `dynamicResourceAllocation` of a policy says whether the gate is on.
 
-Device claims of TrainJobs: resourceClaimsPerNode, and claims in runtimePatches.
-
-Source: KEP-2782@3c8b998afa6b, kubeflow/trainer#3540. Trainer takes them only with its feature gate on, which the param
-`dynamicResourceAllocation` says.
+Source: KEP-2782@3c8b998afa6b, kubeflow/trainer#3540.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
-"""Rules for gang scheduling of a TrainJob: its scheduler, the number of pods, the queue and classes.
+"""Rules for gang scheduling of a TrainJob: its scheduler, the number of pods, the queue and the priority classes.
 
-A PodGroup has one member for each pod of one replica of each replicated job. Sources: kubeflow/trainer@8c0f5059bd51
-pkg/runtime/framework/plugins/{volcano/volcano,coscheduling/coscheduling}.go. Of TrainJobs without Volcano, a class that
-is not there is refused when the pods are made, by the plugin Priority of the API server.
+A PodGroup has one member for each pod of one replica of each replicated job. Without Volcano the plugin Priority of the
+API server refuses a missing class, when the pods are created.
 
-The queue of Volcano and the priority class that a TrainJob and its runtime name.
-
-Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/volcano/volcano.go. Of TrainJobs without Volcano, a
-class that is not there is refused when the pods are made, by the plugin Priority of the API server.
+Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/{volcano/volcano,coscheduling/coscheduling}.go.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""Compares the processes that the launcher of a TrainJob starts with those that Trainer sets.
+"""Rules for the launcher of a TrainJob: the processes that it starts, and what MPI workers get of spec.trainer.
 
-A launcher's own option wins over the variables PET_* that Trainer sets: pytorch/pytorch@010929fd
-torch/distributed/argparse_util.py env takes them as defaults alone; accelerate and deepspeed do not read them. The
-container is the merged one, so that a command of the runtime or of a patch counts too.
+A launcher's own option overrides the variables PET_* that Trainer sets: torchrun reads them as defaults alone, and
+accelerate and deepspeed do not read them. The container is the merged one, so a command of the runtime or of a patch
+counts too. The launcher of an MPI runtime may also be a node. Workers get only a part of spec.trainer.
 
-Rules for MPI runtimes whose launcher is also a node, and whose workers get only a part of spec.trainer.
-
-Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/mpi.
+Source: pytorch/pytorch@010929fd torch/distributed/argparse_util.py env; kubeflow/trainer@8c0f5059bd51
+pkg/runtime/framework/plugins/mpi.
 """
 
 from __future__ import annotations

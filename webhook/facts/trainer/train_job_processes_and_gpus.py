@@ -1,11 +1,9 @@
-"""Rules for the number of nodes of a TrainJob.
+"""Rules for nodes, processes and GPUs of a TrainJob on its runtime: lost GPUs, and numbers that do not fit together.
 
-Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins.
+train_job_pods/nodes_and_processes.py counts, and has the sources of the numbers.
 
-Rules for GPUs and processes of a TrainJob on its runtime: lost GPUs, and numbers that do not fit together.
-
-Sources: those of train_job_pods/processes.py; kubeflow/trainer#3974 and #3551 for GPUs that resourcesPerNode leaves
-out; NVIDIA/aicr#2280 for jobs that train on CPUs though they are made for GPUs.
+Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins; kubeflow/trainer#3974 and #3551 for GPUs that
+resourcesPerNode leaves out; NVIDIA/aicr#2280 for jobs for GPUs that train on CPUs.
 """
 
 from __future__ import annotations

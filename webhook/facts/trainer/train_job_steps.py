@@ -1,12 +1,10 @@
-"""Rules about the steps of a TrainJob's runtime, which spec.initializer and spec.trainer need.
+"""Rules for the steps of a TrainJob's runtime that spec.initializer and spec.trainer need, and for volumes of its pods.
 
-Sources: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/jobset/{jobset,builder}.go, and branches
-release-2.0 to release-2.3. The jobs are those of the runtime with the patches merged.
+The jobs are those of the runtime with the patches merged. The pods are not in the TrainJob. So a problem that the
+runtime has by itself is reported where the TrainJob names the runtime, another problem at the patches.
 
-The API server's rules for volumes of the pods that a TrainJob gets from its runtime.
-
-Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation. The pods stand nowhere in the TrainJob: a problem of the
-runtime's own pods is told where the TrainJob names it, another where it has its patches.
+Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/jobset/{jobset,builder}.go, and branches release-2.0
+to release-2.3; k8s.io/kubernetes v1.36 pkg/apis/core/validation for volumes.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
-"""Rules of the API server and Trainer's webhook for a runtime by itself.
+"""Rules of the API server and Trainer's webhook for a runtime: plugins, volumes, fields that do not change or exist.
 
-Sources: kubeflow/trainer@8c0f5059bd51 pkg/webhooks/trainingruntime_webhook.go, manifests/base/crds, and branches
-release-2.0 to release-2.3. What plugins refuse is runtime_plugins.py's.
+The mlPolicy is in training_runtime_ml_policy.py, steps are in training_runtime_steps.py.
 
-Fields of a runtime that do not change.
-
-Source: kubeflow/trainer@8c0f5059bd51 manifests/base/crds.
-
-Rules about fields of a runtime that the installed Kubeflow Trainer does not have.
+Source: kubeflow/trainer@8c0f5059bd51 pkg/webhooks/trainingruntime_webhook.go, manifests/base/crds, and branches
+release-2.0 to release-2.3.
 """
 
 from __future__ import annotations

@@ -1,26 +1,10 @@
-"""torch.elasticPolicy and numNodes of a runtime, which exclude each other.
+"""Rules for the mlPolicy of a runtime: one plugin, valid numbers, and what the plugins torch and flux refuse.
 
-Source: kubeflow/trainer release-2.1 manifests/base/crds.
+torch.elasticPolicy and numNodes exclude each other. torch.envInjection gives variables to more containers than `node`.
+A torch runtime leaves the address of its first node, and some variables, to the plugin.
 
-numProcPerNode of a runtime.
-
-Source: kubeflow/trainer@8c0f5059bd51 manifests/base/crds, and branches of earlier releases.
-
-The variables that torch.envInjection of a runtime gives to more containers than `node`.
-
-Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torch.go and manifests/base/crds.
-
-Rules for the mlPolicy of a runtime: one plugin, and valid numbers.
-
-Source: kubeflow/trainer@8c0f5059bd51 manifests/base/crds, and branches of earlier releases.
-
-What the flux plugin refuses of a runtime.
-
-Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/flux/flux.go.
-
-How torch runtimes find their first node, and variables that they leave to the plugin torch.
-
-Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torch.go.
+Source: kubeflow/trainer@8c0f5059bd51 manifests/base/crds and pkg/runtime/framework/plugins/{flux/flux,torch/torch}.go,
+and branches of earlier releases; kubeflow/trainer release-2.1 manifests/base/crds for elasticPolicy.
 """
 
 from __future__ import annotations

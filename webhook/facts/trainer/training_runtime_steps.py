@@ -1,18 +1,10 @@
-"""The names of the replicated jobs of a runtime.
+"""Rules for the replicated jobs of a runtime: names, steps, the volume of initializers, and gangs that never start.
 
-Source: https://github.com/kubeflow/trainer/pull/4394.
+A job with the label of a step has one replica and a container with a certain name.
 
-Rules for the steps of a runtime: labelled jobs with one replica and a container of a certain name.
-
-Source: kubeflow/trainer@8c0f5059bd51 pkg/webhooks/trainingruntime_webhook.go; #3714 for the mount of initializers.
-
-The volume that the container of an initializer mounts.
-
-Source: https://github.com/kubeflow/trainer/pull/3714.
-
-Finds gangs of a runtime whose pods never start together.
-
-Source: kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/{volcano,coscheduling}.
+Source: kubeflow/trainer@8c0f5059bd51 pkg/webhooks/trainingruntime_webhook.go and
+pkg/runtime/framework/plugins/{volcano,coscheduling}; https://github.com/kubeflow/trainer/pull/4394 for names;
+https://github.com/kubeflow/trainer/pull/3714 for the mount of initializers.
 """
 
 from __future__ import annotations

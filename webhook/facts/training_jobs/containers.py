@@ -1,17 +1,11 @@
-"""What the Training Operator and the MPI Operator refuse of the containers of a role.
+"""Rules for the containers of a role: what the operators refuse, variables that they overwrite, and shared memory.
 
-Source: kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/webhooks.
+Each operator appends its variables after those of the container. Shared memory matters in pods with several GPUs.
 
-Variables of a role that its operator overwrites.
-
-Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/controller.v1/common/pod.go createNewPod, and
+Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/webhooks, pkg/controller.v1/common/pod.go createNewPod and
 pkg/controller.v1/{pytorch/envvar.go,pytorch/master.go,xgboost/xgboost.go,tensorflow/tfjob_controller.go,
-paddlepaddle/envvar.go,jax/envvar.go}, which append their variables after those of the container;
-kubeflow/mpi-operator@caa3c47fc42e pkg/controller newLauncherPodTemplate.
-
-Shared memory of pods with several GPUs.
-
-Source: https://github.com/NVIDIA/nccl/issues/525.
+paddlepaddle/envvar.go,jax/envvar.go}; kubeflow/mpi-operator@caa3c47fc42e pkg/controller newLauncherPodTemplate;
+https://github.com/NVIDIA/nccl/issues/525 for shared memory.
 """
 
 from __future__ import annotations

@@ -1,16 +1,9 @@
-"""What nprocPerNode of a PyTorchJob may be.
+"""How many processes a PyTorchJob starts, on how many GPUs and nodes, and how many pods torchrun waits for.
 
-Source: pytorch/pytorch 010929fd torch/distributed/run.py.
-
-The nodes that torchrun waits for.
-
-Source: pytorch/pytorch 010929fd torch/distributed/run.py parse_min_max_nnodes.
-
-How many processes a PyTorchJob starts, on how many GPUs and nodes, and what its pods wait for.
+WORLD_SIZE is pods times processes as soon as nprocPerNode is a number. It is set only where there is a master.
 
 Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/controller.v1/pytorch/envvar.go; pytorch/pytorch@010929fd
-torch/distributed/run.py determine_local_world_size. WORLD_SIZE is pods times processes as soon as nprocPerNode is a
-number, and set only where there is a master.
+torch/distributed/run.py determine_local_world_size and parse_min_max_nnodes.
 """
 
 from __future__ import annotations

@@ -1,20 +1,11 @@
-"""What the operators refuse of the roles of a job, partly long after it was stored.
+"""Rules for the roles of a job: which roles a kind has, and how many replicas each may have.
 
-Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/webhooks/*/*_webhook.go validateReplicaSpecs and
-pkg/apis/kubeflow.org/v1; kubeflow/mpi-operator@caa3c47fc42e pkg/apis/kubeflow/validation/validation.go
-validateMPIReplicaSpecs. A container without name or image is refused by the API server, when the pod is made.
+The operators refuse a job partly long after it was stored. The API server refuses a container without name or image
+when the pod is created.
 
-The chief of a TFJob.
-
-Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/controller.v1/tensorflow.
-
-How many replicas the master and the workers of a job have.
-
-Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/webhooks.
-
-The parameter servers of a TFJob.
-
-Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/controller.v1/tensorflow.
+Source: kubeflow/trainer@3a3a1da8d528 (release-1.9) pkg/webhooks/*/*_webhook.go validateReplicaSpecs,
+pkg/apis/kubeflow.org/v1 and pkg/controller.v1/tensorflow for chief and parameter servers;
+kubeflow/mpi-operator@caa3c47fc42e pkg/apis/kubeflow/validation/validation.go validateMPIReplicaSpecs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The groups of rules of this package, and what the rules of a group have in common.
-
-The kinds of the Training Operator and the MPI Operator, with the fields that a role is read from.
-"""
+"""The groups of rules of this package, and the kinds of the Training Operator and the MPI Operator."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""Reads schedules of CronJobs as robfig/cron v3 does, and time zones as Go does. Knows no object.
+"""Rules of Volcano's webhook for a CronJob, and schedules that never run.
 
-Source: github.com/robfig/cron v3.0.1 parser.go ParseStandard, getField, getRange, parseDescriptor.
+Schedules are read as robfig/cron v3 reads them, time zones as Go reads them. The webhook does not validate the Job of
+the template; checks.py does, and warns.
 
-Rules of Volcano's webhook for a CronJob, and schedules that never run.
-
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/cronjobs/validate/admit_cronjob.go. The Job of its
-template is not validated there: checks.py does it, and warns.
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/cronjobs/validate/admit_cronjob.go;
+github.com/robfig/cron v3.0.1 parser.go ParseStandard, getField, getRange, parseDescriptor.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
-"""Rules of Volcano's webhook and schema for a HyperNode, and HyperNodes that contain themselves.
+"""Rules of Volcano for HyperNodes, and network topologies that no HyperNode can satisfy.
 
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/hypernodes/validate, and the rules of the CustomResource-
-Definition about selectors. Regular expressions are Go's, RE2.
+Regular expressions of selectors are Go's, RE2. With mode hard a gang is placed within one HyperNode of at most the
+highest tier that it allows. A tier by name is looked up first. A name that no HyperNode has limits nothing. The same
+mistakes occur in Jobs, in partitions of their tasks, in PodGroups and in their subgroups.
 
-Rules for network topologies: HyperNodes must exist within which a gang, or a part of it, can be placed.
-
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/network-topology-aware isEligibleHyperNode: with mode hard
-a gang is placed within one HyperNode of at most the highest tier that it allows. A tier by name is looked up first
-(pkg/scheduler/framework/session.go adjustNetworkTopologySpec), and one that no HyperNode has limits nothing. The same
-is wrong in Jobs, in partitions of their tasks, in PodGroups and in their subgroups.
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/hypernodes/validate, the rules of the
+CustomResourceDefinition about selectors, pkg/scheduler/plugins/network-topology-aware isEligibleHyperNode and
+pkg/scheduler/framework/session.go adjustNetworkTopologySpec.
 """
 
 from __future__ import annotations

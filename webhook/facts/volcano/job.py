@@ -1,11 +1,9 @@
-"""Rules for the tasks of a Job: their names, numbers of pods and partitions, and the size of the gang.
+"""Rules for the tasks of a Job: their names, numbers of pods, partitions and NUMA policy, and the size of the gang.
 
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go; functions are named like
-those there.
+A task with a NUMA policy needs whole CPUs. Functions are named like those upstream.
 
-Rules for CPUs of the containers of a task with a NUMA policy.
-
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go validateTaskTopoPolicy.
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go, validateTaskTopoPolicy among
+others.
 """
 
 from __future__ import annotations

@@ -1,16 +1,10 @@
-"""Compares the gang of a Job with the number of nodes that its launchers wait for.
+"""Compares the commands of a Job's tasks with its gang, and with what its plugins set up: host files, SSH keys, ranks.
 
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/gang/gang.go.
+svc names its variables and files after the tasks, with `_` for `-`. pytorch gives every pod of the master rank 0. ray
+finds containers by name, and replaces their commands with `ray start`.
 
-Compares the commands of a Job's tasks with what its plugins set up: host files, SSH keys, ranks.
-
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins: OnPodCreate of each sets variables and files, and
-svc names its variables and files after the tasks, with `_` for `-`.
-
-Rules for tasks that a plugin sets up differently from how they are written: single pods, and containers of Ray.
-
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework: pytorch gives every pod of
-the master rank 0, and ray looks for containers by name and puts `ray start` in the place of their commands.
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/gang/gang.go and pkg/controllers/job/plugins, OnPodCreate
+of each, distributed-framework among them.
 """
 
 from __future__ import annotations

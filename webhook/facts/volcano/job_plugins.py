@@ -1,20 +1,10 @@
-"""What the plugins of a Volcano Job set up for the commands of its tasks.
+"""Rules for the plugins of a Job: names, arguments, the tasks that they look for, and the variables that they set.
 
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins: svc names its variables and files after the tasks,
-with `_` for `-`.
+The controller logs an argument that a plugin cannot read, and keeps the defaults from there on. The webhook refuses an
+mpi plugin without its master. svc names its variables and files after the tasks, with `_` for `-`.
 
-Rules for the plugins of a Job: their names, their arguments, and the tasks that they look for by name.
-
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins. An argument that a plugin cannot read is logged by
-the controller, and the defaults stay from there on; of mpi, the webhook asks for the master.
-
-Finds variables in the commands of a Job that none of its plugins sets.
-
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins: OnPodCreate of each sets variables.
-
-The master that the plugin mpi of a Job looks for.
-
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go validateJobCreate.
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins, OnPodCreate of each, and
+pkg/webhooks/admission/jobs/validate/admit_job.go validateJobCreate.
 """
 
 from __future__ import annotations

@@ -1,23 +1,14 @@
-"""Rules for the scheduler and the priority of a Job.
+"""Rules for how a Job is scheduled: its scheduler, priority, queue and network topology, and pods that never end.
 
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job createJobPod.
+Its queue must exist, be open, have no queues below it, and be able to give what the gang needs. referenced_queue.py
+looks queues up, hyper_node.py compares tiers. Volcano leaves restartPolicy unset, so a pod without one gets Always.
+That pod never succeeds and never fails, so no policy for these events applies. A pod that serves others, such as a
+worker with sshd, sets Always itself. A pod without a restartPolicy is reported only where its command starts a
+training.
 
-Finds pods of a Job that never end, because Kubernetes restarts their containers by default.
-
-Volcano leaves restartPolicy as it is, so a pod without one gets Always (k8s.io/kubernetes v1.36 pkg/apis/core/v1/
-defaults.go SetDefaults_PodSpec). It never succeeds and never fails, and no policy about that applies. A pod that is
-meant to serve others, such as a worker with sshd, says so by Always; of one without a policy nobody knows what it is
-for, unless its command starts a training.
-
-Rules for the queue of a Job: it must exist, be open, have no queues below it, and be able to give what the gang
-needs.
-
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go validateJobCreate. How a queue
-is looked up is in `referenced_queue`.
-
-Rules for the tiers of HyperNodes within which the pods of a Job, or of a partition, may be placed.
-
-How they are looked up and compared is in network_topology.py.
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job createJobPod and
+pkg/webhooks/admission/jobs/validate/admit_job.go validateJobCreate; k8s.io/kubernetes v1.36
+pkg/apis/core/v1/defaults.go SetDefaults_PodSpec.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
-"""Rules of Volcano's webhook for the pod template of a task that an API server does not have, or applies later.
+"""Rules of Volcano's webhook for the pod template of a task and the volumes of a Job, and volumes that reach no pod.
 
-It asks Kubernetes' own validation with nearly all options off (volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/
-jobs/validate/admit_job.go validateTaskTemplate, k8s.io/kubernetes v1.36 pkg/apis/core/validation ValidatePodTemplate).
-What Kubernetes refuses of every template is webhook/facts/pods; here is what only a finished pod must have, and what
-the options that are off would allow.
+The webhook calls Kubernetes' own validation with nearly all options off. webhook/facts/pods has what Kubernetes refuses
+of every template. Here are the fields that only a finished pod must have, and values that the missing options would
+allow.
 
-Rules of Volcano's webhook for the volumes of a Job, and volumes that never reach a pod.
-
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/util.go validateIO,
-pkg/controllers/job/job_controller_actions.go createPVC and job_controller_util.go createJobPod.
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/jobs/validate/admit_job.go validateTaskTemplate and
+pkg/webhooks/admission/jobs/validate/util.go validateIO, pkg/controllers/job/job_controller_actions.go createPVC and
+job_controller_util.go createJobPod; k8s.io/kubernetes v1.36 pkg/apis/core/validation ValidatePodTemplate.
 """
 
 from __future__ import annotations

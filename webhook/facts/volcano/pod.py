@@ -1,18 +1,12 @@
-"""Rules for the queue that a pod, or a workload of another project, names for its PodGroup.
+"""Rules for Pods that Volcano schedules, and for the queue that a pod or a workload of another project names.
 
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/podgroup.
+Pods may be placed without their gang, or never. The Helm chart leaves the webhook for Pods off. Volcano makes a
+PodGroup for a Pod that names none. Until then no component checks the queue's name. The webhook refuses a PodGroup with
+a missing or closed queue, and the pods wait. It accepts a queue with children.
 
-Checks the queue that a pod, or an object of another project, names for its PodGroup.
-
-Nobody looks at the name before that: Volcano's webhook refuses a PodGroup whose queue is missing or closed, and the
-pods wait. It takes one whose queue has children. Sources: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/podgroup and
-pkg/webhooks/admission/podgroups; the batch schedulers of ray-project/kuberay, kubernetes-sigs/lws and
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/podgroup, pkg/webhooks/admission/podgroups and
+pkg/webhooks/admission/pods/validate/admit_pod.go; the batch schedulers of ray-project/kuberay, kubernetes-sigs/lws and
 kubeflow/spark-operator; kubeflow/trainer release-1.9 pkg/controller.v1/common.
-
-Rules of Volcano's webhook for Pods that it schedules, and Pods that are placed without their gang or never.
-
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/pods/validate/admit_pod.go, which the Helm chart leaves
-off; pkg/controllers/podgroup makes a PodGroup for a Pod that names none.
 """
 
 from __future__ import annotations

@@ -1,20 +1,10 @@
-"""Rules for the queue of a PodGroup: it must exist, be open, have no queues below it, and be able to give enough.
+"""Rules for a PodGroup: its size, queue and network topology, gangs that are never placed, and Pods that name it.
 
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/podgroups/validate. A PodGroup is taken into a queue that
-is not a leaf.
+Its queue must exist, be open, have no queues below it, and be able to give enough. The webhook validates a PodGroup
+when it is created. Unlike a Job it is accepted in a queue that has others below it. hyper_node.py compares tiers. The
+PodGroup that a Pod names must exist, in the annotation that the scheduler reads.
 
-Rules for the tiers of HyperNodes within which a PodGroup, or a subgroup of it, may be placed.
-
-How they are looked up and compared is in network_topology.py.
-
-Rules of Volcano's webhook for a PodGroup, and gangs that are never placed.
-
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/podgroups/validate. A PodGroup is validated when it is
-created; unlike a Job it is taken into a queue that has others below it.
-
-Rules for the PodGroup that a Pod names: it must exist, and the annotation must be the scheduler's.
-
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler.
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/podgroups/validate and pkg/scheduler.
 """
 
 from __future__ import annotations

@@ -1,29 +1,13 @@
-"""Rules for a Queue by itself: its amounts, its depth, and the root queue.
+"""Rules for a Queue: its amounts, its parent and depth, the annotations for the plugin drf, and its deletion.
+
+The parent must exist, may have children, and must not be below the queue. On UPDATE the webhook does not see that a
+queue becomes its own ancestor. Afterwards it loops for ever when one of these queues changes. The annotations are the
+path in the hierarchy, and weights. The API server drops the status of a new queue. The webhook refuses to delete the
+root, and a queue with children. That pods lose their queue it refuses only with a flag that is off by default.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go
-validateResourceQuantityOfQueue and validateQueueDepth.
-
-Limits the depth of queues.
-
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go validateQueueDepth.
-
-Rules for the parent of a Queue: it must exist, may have children, and must not be below the queue.
-
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go
-validateHierarchicalQueue. On UPDATE the webhook does not see that a queue becomes
-its own ancestor; afterwards it loops for ever when one of them changes.
-
-Rules for the two annotations of a Queue for the plugin drf: its path in the hierarchy, and weights.
-
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go
-validateHierarchicalAttributes.
-
-The status of a Queue, which the API server drops when the queue is created.
-
-Rules for the deletion of queues: the root, those with children, and those with pods.
-
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go validateQueueDeleting;
-that pods lose their queue is refused only with a flag that is off by default.
+validateResourceQuantityOfQueue, validateQueueDepth, validateHierarchicalQueue, validateHierarchicalAttributes and
+validateQueueDeleting.
 """
 
 from __future__ import annotations

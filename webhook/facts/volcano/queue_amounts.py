@@ -1,19 +1,9 @@
-"""Compares what the queues below one queue have together with what that queue has.
+"""Compares the capability, the deserved amounts and the guarantee of a queue with those of its parents and siblings.
+
+Together the queues below a queue may not have more than that queue.
 
 Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go
 validateHierarchicalQueueResources.
-
-Compares the capability of a queue with those of the queues above and below it.
-
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go.
-
-Compares what a queue deserves with its capability and with what its siblings deserve.
-
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go.
-
-Compares the guarantee of a queue with what it deserves and with its siblings' guarantees.
-
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/queues/validate/validate_queue.go.
 """
 
 from __future__ import annotations

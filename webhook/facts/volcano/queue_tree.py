@@ -1,13 +1,11 @@
-"""The queues of the cluster as a tree, with their parents and children.
+"""The queues of the cluster as a tree with their amounts, and why a queue accepts no jobs.
 
-Volcano makes the queues `root` and `default` itself. Only a view that has `root` with its state, or that is the whole
-cluster, knows which queues there are and which states they have; files of manifests hold some of them, `root` too where
-somebody sets its amounts, and no state.
+Volcano creates the queues `root` and `default` itself. A view knows all queues and their states only if it has `root`
+with its state, or if it is the whole cluster. Files of manifests hold some queues, without state; they have `root` too
+where a site sets its amounts. A queue has at most its capability, and at most that of every queue above it. Without a
+capability it has what the cluster has.
 
-Lists Volcano's queues as a tree with their amounts, and says why a queue takes no jobs.
-
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/capacity: a queue has at most its capability, and at most
-that of every queue above it; without one it has what the cluster has.
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins/capacity.
 """
 
 from __future__ import annotations

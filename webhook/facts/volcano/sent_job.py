@@ -1,8 +1,7 @@
 """The Volcano Job that the webhook validates: as sent, or from the template of a CronJob or a JobTemplate.
 
-Knows where its spec stands and what that defaults to, and no rule.
-
-Compares two values of a type of an API as Go compares decoded values. Knows no rule.
+Knows the place of its spec, its defaults, and which fields an update changes, compared as Go compares decoded values.
+Has no rule.
 """
 
 from __future__ import annotations

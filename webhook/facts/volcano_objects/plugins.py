@@ -1,10 +1,8 @@
-"""Parses arguments as Go's package flag does, which plugins of Volcano use and which go on after a mistake.
+"""The known plugins of a Job: their options, and the tasks that they look for by name.
 
-Source: Go 1.25 src/flag/flag.go parseOne. Knows no plugin.
+Arguments are parsed as Go's package flag does. Plugins go on after a mistake.
 
-The known plugins of a Job: their options, and the tasks that they look for by name.
-
-Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins.
+Source: volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins; Go 1.25 src/flag/flag.go parseOne.
 """
 
 from __future__ import annotations

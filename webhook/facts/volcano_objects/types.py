@@ -1,10 +1,9 @@
-"""The kinds of Volcano, and the objects that checks look up in the cluster. Knows no rule.
+"""The kinds of Volcano with the fields that checks read, and the objects that checks look up in the cluster.
 
-Source: volcano-sh/volcano@ed72c7c815a9, volcano-sh/apis@536f121.
+Has no rule.
 
-The kinds of Volcano, with the fields that checks read.
-
-Source: volcano-sh/volcano@ed72c7c815a9 installer/helm/chart/volcano/crd/bases and charts/jobflow/crd/bases.
+Source: volcano-sh/volcano@ed72c7c815a9 installer/helm/chart/volcano/crd/bases and charts/jobflow/crd/bases;
+volcano-sh/apis@536f121.
 """
 
 from __future__ import annotations
