@@ -33,44 +33,6 @@ from webhook.text.wording import counted
 
 NOT_APPLIED: Final = "not-applied"
 """The key, after the name of a mutating policy, of the annotation about a change that was not applied."""
-_QUIET: Final = frozenset((ValidationAction.ADVICE, ValidationAction.AUDIT))
-
-
-def limit_actions(decisions: Iterable[Decision], most: EnforcementAction) -> tuple[Decision, ...]:
-    """Return the decisions, none with a stricter action than `most`.
-
-    A denial becomes a warning, and both become audit annotations. A mutation that failed denies under failurePolicy
-    Fail whatever its binding says: it is told as a warning, or not at all.
-    """
-    return tuple(decisions) if most == "deny" else tuple(_limit_action(each, most) for each in decisions)
-
-
-def _limit_action(decision: Decision, most: EnforcementAction) -> Decision:
-    warns = most == "warn"
-    if decision.kind == "mutating" and decision.action == "deny":
-        return replace(decision, action="admit", is_told=warns)
-    actions = decision.actions
-    if warns and ValidationAction.DENY in actions:
-        actions = tuple(dict.fromkeys(ValidationAction.WARN if a is ValidationAction.DENY else a for a in actions))
-    elif not warns and not _QUIET.issuperset(actions):
-        actions = (ValidationAction.AUDIT,)
-    is_told = decision.is_told and warns
-    if actions == decision.actions and is_told == decision.is_told:
-        return decision
-    return replace(decision, actions=actions, is_told=is_told)
-
-
-def without_patch(verdict: Verdict) -> Verdict:
-    """Return the verdict without its patch, and with an annotation for each policy that would have changed
-    something.
-    """
-    annotations = dict(verdict.audit_annotations)
-    for decision in verdict.decisions:
-        if decision.kind == "mutating" and decision.evaluation == "admit":
-            annotations[f"{decision.policy}/{NOT_APPLIED}"] = "the object would have been changed"
-    return replace(verdict, audit_annotations=annotations)
-
-
 FAILURE_KEY = "validation.policy.admission.k8s.io/validation_failure"
 MAX_WARNING = 256
 """Characters of one warning once they are many (k8s.io/apiserver v0.36 pkg/endpoints/filters/warning.go)."""
@@ -80,17 +42,16 @@ MAX_MESSAGE = 8192
 """Characters of a denial's text. The API server and kubectl pass on whatever comes; a controller copies the text into
 conditions, whose message takes 32,768 (metav1.Condition), of four bytes each at worst. Some hundred lines: no reader
 gets further, and the longest single message that Kubernetes lets a policy make, 5 KiB, fits."""
-_LONGEST_FIELD = 1024
-"""Characters of the path of a cause: what holds the name of a label or an annotation, with its domain, is shorter."""
 MAX_ANNOTATION = 10 * 1024
 """Characters of one audit annotation, all its values joined: what the API server leaves of one value
 (maxAuditAnnotationValueLength, k8s.io/apiserver v0.36 pkg/admission/plugin/policy/validating/validator.go)."""
-
+_QUIET: Final = frozenset((ValidationAction.ADVICE, ValidationAction.AUDIT))
+_LONGEST_FIELD = 1024
+"""Characters of the path of a cause: what holds the name of a label or an annotation, with its domain, is shorter."""
 _BAD_REQUEST = 400
 _BESIDES = " ({count} of them found in the object as far as it could be changed)"
 _SUFFIX = 512  # room for the rule, whose name has up to 253 characters, and for "; and 1000000 more"
 _MORE = 32  # room for "and 1000000 more warnings"
-
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160), 8232, 8233), " ")
 _SURROGATES = dict.fromkeys(range(55296, 57344), "�")
 
@@ -359,3 +320,38 @@ def _json_as_go_writes(value: JSON) -> str:
     for character in "<>&\u2028\u2029":
         encoded = encoded.replace(character, f"\\u{ord(character):04x}")
     return encoded
+
+
+def limit_actions(decisions: Iterable[Decision], most: EnforcementAction) -> tuple[Decision, ...]:
+    """Return the decisions, none with a stricter action than `most`.
+
+    A denial becomes a warning, and both become audit annotations. A mutation that failed denies under failurePolicy
+    Fail whatever its binding says: it is told as a warning, or not at all.
+    """
+    return tuple(decisions) if most == "deny" else tuple(_limit_action(each, most) for each in decisions)
+
+
+def _limit_action(decision: Decision, most: EnforcementAction) -> Decision:
+    warns = most == "warn"
+    if decision.kind == "mutating" and decision.action == "deny":
+        return replace(decision, action="admit", is_told=warns)
+    actions = decision.actions
+    if warns and ValidationAction.DENY in actions:
+        actions = tuple(dict.fromkeys(ValidationAction.WARN if a is ValidationAction.DENY else a for a in actions))
+    elif not warns and not _QUIET.issuperset(actions):
+        actions = (ValidationAction.AUDIT,)
+    is_told = decision.is_told and warns
+    if actions == decision.actions and is_told == decision.is_told:
+        return decision
+    return replace(decision, actions=actions, is_told=is_told)
+
+
+def without_patch(verdict: Verdict) -> Verdict:
+    """Return the verdict without its patch, and with an annotation for each policy that would have changed
+    something.
+    """
+    annotations = dict(verdict.audit_annotations)
+    for decision in verdict.decisions:
+        if decision.kind == "mutating" and decision.evaluation == "admit":
+            annotations[f"{decision.policy}/{NOT_APPLIED}"] = "the object would have been changed"
+    return replace(verdict, audit_annotations=annotations)

@@ -27,6 +27,13 @@ from webhook.rules.decisions import DenialDetails, DenialStatus, Verdict
 from webhook.rules.rule import page_address
 from webhook.yamltext.unread import Unread
 
+MAX_KEY: Final = 63
+"""Characters in the name part of a qualified name (apimachinery pkg/util/validation, IsQualifiedName)."""
+_HEAD: Final = f'{{"apiVersion":"{wire.API_VERSION}","kind":"{wire.KIND}","response":'.encode()
+_SUFFIX: Final = 8
+"""How many characters are kept for a number behind equal names; names that differ only there share the numbers."""
+_FOREIGN: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
 
 def json_of_unread_part(part: Any) -> msgspec.Raw:
     """Return the JSON of a part that was not read, for an encoder of msgspec."""
@@ -36,12 +43,6 @@ def json_of_unread_part(part: Any) -> msgspec.Raw:
 
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=json_of_unread_part)
-_HEAD: Final = f'{{"apiVersion":"{wire.API_VERSION}","kind":"{wire.KIND}","response":'.encode()
-MAX_KEY: Final = 63
-"""Characters in the name part of a qualified name (apimachinery pkg/util/validation, IsQualifiedName)."""
-_SUFFIX: Final = 8
-"""How many characters are kept for a number behind equal names; names that differ only there share the numbers."""
-_FOREIGN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def encode_response(uid: str, verdict: Verdict, phase: Phase, operation: Operation = Operation.CREATE) -> bytes:

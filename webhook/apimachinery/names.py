@@ -16,21 +16,24 @@ from typing import Final
 DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 """An RFC 1123 label, of whatever length: a part of a longer name may be one."""
 DNS_SUBDOMAIN: Final = re.compile(rf"{DNS_LABEL.pattern}(\.{DNS_LABEL.pattern})*")
-_SUBDOMAIN_SIGNS: Final = re.compile(r"[-.a-z0-9]+")
-_ENDS_OF_NO_LABEL: Final = ("..", ".-", "-.")
 DNS_1035_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 """An RFC 1035 label, of whatever length."""
-_KEY: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-_LABEL_VALUE: Final = re.compile(rf"({_KEY.pattern})?")
-_KEY_TEXT: Final = (
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
-)
 LONGEST_LABEL: Final = 63
 LONGEST_SUBDOMAIN: Final = 253
 USE_SUBDOMAIN: Final = "use lower-case letters, digits, dashes and dots, with a letter or digit at both ends"
 """The advice of messages of ours about a name of most objects, and the same about a label's key and its value."""
 USE_KEY: Final = "use letters, digits, dashes, dots and underscores, after a domain and a slash or alone"
 USE_VALUE: Final = "use at most 63 letters, digits, dashes, dots and underscores"
+_SUBDOMAIN_SIGNS: Final = re.compile(r"[-.a-z0-9]+")
+_ENDS_OF_NO_LABEL: Final = ("..", ".-", "-.")
+_KEY: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_LABEL_VALUE: Final = re.compile(rf"({_KEY.pattern})?")
+_KEY_TEXT: Final = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+)
+_CAPITAL: Final = re.compile("[A-Z]")
+_UNKNOWN: Final = "it is not a valid name"
+_SPACES: Final = {" ": "a space", "\t": "a tab", "\n": "a line break", "`": "a backtick"}
 
 
 def dns1123_label_errors(text: str, unit: str = "bytes") -> list[str]:
@@ -128,11 +131,6 @@ def _length_errors(text: str, limit: int, unit: str = "bytes") -> list[str]:
 def _sentence_about_pattern(text: str, pattern: re.Pattern[str], *examples: str) -> str:
     shown = " or ".join(f"'{example}', " for example in examples)
     return f"{text} (e.g. {shown}regex used for validation is '{pattern.pattern}')"
-
-
-_CAPITAL: Final = re.compile("[A-Z]")
-_UNKNOWN: Final = "it is not a valid name"
-_SPACES: Final = {" ": "a space", "\t": "a tab", "\n": "a line break", "`": "a backtick"}
 
 
 def label_fault(name: str, *, begins_with_letter: bool = False) -> str:

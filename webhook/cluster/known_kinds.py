@@ -46,18 +46,6 @@ _KINDS: Final[Mapping[str, str]] = {
 }
 CLUSTER_SCOPED: Final = frozenset((group, kind) for group, kinds in _KINDS.items() for kind in kinds.split())
 """The groups and names of these kinds."""
-
-
-def is_cluster_scoped(kind: GroupVersionKind) -> bool:
-    """Return whether objects of a kind are known to have no namespace."""
-    return (kind.group, kind.kind) in CLUSTER_SCOPED
-
-
-def is_built_in(kind: GroupVersionKind) -> bool:
-    """Return whether a kind belongs to Kubernetes itself, so that the cluster has no definition of it."""
-    return "." not in kind.group or kind.group.endswith(".k8s.io")
-
-
 _NAMESPACED: Final[Mapping[str, str]] = {
     "": "Binding ConfigMap Endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate ReplicationController "
     "ResourceQuota Secret Service ServiceAccount",
@@ -82,3 +70,13 @@ KNOWN: Final = CLUSTER_SCOPED | {(group, kind) for group, kinds in _NAMESPACED.i
 """The groups and names of these kinds."""
 COMPLETE: Final = frozenset(("", "apps", "batch", "networking.k8s.io", "policy", "rbac.authorization.k8s.io"))
 """Groups of which every kind is known, so that any other name is a mistake."""
+
+
+def is_cluster_scoped(kind: GroupVersionKind) -> bool:
+    """Return whether objects of a kind are known to have no namespace."""
+    return (kind.group, kind.kind) in CLUSTER_SCOPED
+
+
+def is_built_in(kind: GroupVersionKind) -> bool:
+    """Return whether a kind belongs to Kubernetes itself, so that the cluster has no definition of it."""
+    return "." not in kind.group or kind.group.endswith(".k8s.io")

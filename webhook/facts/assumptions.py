@@ -22,6 +22,12 @@ from webhook.typed.cluster_objects import Deployment
 KUEUE: Final[Release] = (0, 19)
 TRAINER: Final[Release] = (2, 3)
 """The releases that are assumed where no param says otherwise."""
+_RESOURCES: Final = ("resource.", "vendor.")
+_CONFIGURATION: Final = "controller_manager_config.yaml"
+_WORDS: Final = frozenset(
+    ("kubernetes", "trainer", "kueue", _CONFIGURATION, "dynamicResourceAllocation", "featureGates", "resource")
+)
+_EXAMPLES: Final = {"kubernetes": releases.DEFAULT, "trainer": TRAINER, "kueue": KUEUE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +89,10 @@ def read_assumptions(param: JSON, name: str = "its parameter") -> ClusterAssumpt
 _READ: Final[TwoGenerationCache[tuple[tuple[tuple[str, str], ...], str], ClusterAssumptions | None]] = (
     TwoGenerationCache(1 << 20)
 )
+
+
 _EQUAL: Final[TwoGenerationCache[ClusterAssumptions, ClusterAssumptions | None]] = TwoGenerationCache(1 << 20)
 """The same value for equal ones, so that facts are computed once for all policies that assume the same."""
-_RESOURCES: Final = ("resource.", "vendor.")
-_CONFIGURATION: Final = "controller_manager_config.yaml"
-_WORDS: Final = frozenset(
-    ("kubernetes", "trainer", "kueue", _CONFIGURATION, "dynamicResourceAllocation", "featureGates", "resource")
-)
 
 
 _DEFAULTS: Final = ClusterAssumptions()
@@ -115,9 +118,6 @@ def _enabled_feature_gates(gates: str) -> Iterator[str]:
         name, _, value = each.strip().partition("=")
         if name and value in ("", "true"):
             yield name
-
-
-_EXAMPLES: Final = {"kubernetes": releases.DEFAULT, "trainer": TRAINER, "kueue": KUEUE}
 
 
 def _read_release(of: str, texts: Mapping[str, str], name: str) -> Release | None:

@@ -27,38 +27,15 @@ from webhook.errors import fault_locations
 from webhook.logs.writer import LogWriter
 from webhook.text.terminal import escape_json_text, one_line
 
-_WORD: Final = re.compile(r"[^\s\"'=\[\]{}\\]+")
-_AS_JSON: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=str).encode
-_LEVEL: Final = 7
-"""Characters of the longest level, `warning`: messages stand below each other."""
-
-
-def log_line_as_text(fields: Mapping[str, Any]) -> str:
-    """Return one line without a line break.
-
-    Args:
-        fields: `time`, `level` and `message` first, then the others.
-    """
-    head = f"{fields['time']} {fields['level']:<{_LEVEL}} {one_line(str(fields['message']))}"
-    named = (
-        f"{name}={_field_value_as_text(value)}"
-        for name, value in fields.items()
-        if name not in ("time", "level", "message")
-    )
-    return " ".join((head, *named))
-
-
-def _field_value_as_text(value: Any) -> str:
-    if isinstance(value, str) and _WORD.fullmatch(value) and value.isprintable():
-        return one_line(value)
-    return escape_json_text(_AS_JSON(value))
-
-
 Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 Format: TypeAlias = Literal["json", "text"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 LIBRARY_LINES_PER_S: Final = 5
+_WORD: Final = re.compile(r"[^\s\"'=\[\]{}\\]+")
+_AS_JSON: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=str).encode
+_LEVEL: Final = 7
+"""Characters of the longest level, `warning`: messages stand below each other."""
 _RANK: Final = {level: rank for rank, level in enumerate(LEVELS)}
 _ENCODE: Final = msgspec.json.Encoder(enc_hook=str).encode
 _ENCODE_ANYTHING: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=str).encode
@@ -186,3 +163,24 @@ class _LibraryLogHandler(logging.Handler):
         if record.exc_info and record.exc_info[1]:
             fields["traceback"] = "".join(traceback.format_exception(record.exc_info[1]))
         self.log.write(level, record.getMessage(), fields)
+
+
+def log_line_as_text(fields: Mapping[str, Any]) -> str:
+    """Return one line without a line break.
+
+    Args:
+        fields: `time`, `level` and `message` first, then the others.
+    """
+    head = f"{fields['time']} {fields['level']:<{_LEVEL}} {one_line(str(fields['message']))}"
+    named = (
+        f"{name}={_field_value_as_text(value)}"
+        for name, value in fields.items()
+        if name not in ("time", "level", "message")
+    )
+    return " ".join((head, *named))
+
+
+def _field_value_as_text(value: Any) -> str:
+    if isinstance(value, str) and _WORD.fullmatch(value) and value.isprintable():
+        return one_line(value)
+    return escape_json_text(_AS_JSON(value))

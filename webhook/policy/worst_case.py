@@ -23,6 +23,7 @@ from webhook.policy.compiled import Policy
 LONGEST_EXPRESSION: Final = 400
 """The most characters of one expression: four lines, which can be read without going back to the first."""
 MOST_VARIABLES: Final = 12
+REQUEST_SIZE = 3 * 1024 * 1024
 
 
 def reasons_for_poor_readability(policy: Policy) -> Iterator[str]:
@@ -32,9 +33,6 @@ def reasons_for_poor_readability(policy: Policy) -> Iterator[str]:
         yield f"an expression of {longest:,} characters, more than {LONGEST_EXPRESSION}"
     if len(policy.variables) > MOST_VARIABLES:
         yield f"{len(policy.variables)} variables, more than {MOST_VARIABLES}"
-
-
-REQUEST_SIZE = 3 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,16 @@ Outcome: TypeAlias = Literal[
     "error",
 ]
 """How the evaluation of a policy ended."""
+SEVERITIES: Final = ("critical", "high", "medium", "low", "info")
+"""The severities of policies, the worst first; "" stands for none."""
+REASON_CODES: Mapping[str, int] = {
+    # k8s.io/apiserver pkg/admission/plugin/policy/validating/plugin.go, reasonToCode; BadRequest is this project's own
+    "Unauthorized": 401,
+    "Forbidden": 403,
+    "Invalid": 422,
+    "RequestEntityTooLarge": 413,
+    "BadRequest": 400,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,23 +89,9 @@ class ValidationAction(StrEnum):
     ADVICE = "Advice"
 
 
-SEVERITIES: Final = ("critical", "high", "medium", "low", "info")
-"""The severities of policies, the worst first; "" stands for none."""
-
-
 def severity_rank(severity: str) -> int:
     """Return the position of a severity in SEVERITIES; unknown ones come last."""
     return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
-
-
-REASON_CODES: Mapping[str, int] = {
-    # k8s.io/apiserver pkg/admission/plugin/policy/validating/plugin.go, reasonToCode; BadRequest is this project's own
-    "Unauthorized": 401,
-    "Forbidden": 403,
-    "Invalid": 422,
-    "RequestEntityTooLarge": 413,
-    "BadRequest": 400,
-}
 
 
 @dataclass(slots=True, kw_only=True)  # not frozen, which makes it twice as slow to make

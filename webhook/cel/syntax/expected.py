@@ -22,6 +22,12 @@ _STARTS: Final = (
 )
 _AFTER: Final = {"start": END, "list": "{']', ','}", "map": "{'}', ','}"}
 """The tokens that may follow an operand, by the shape of the frame; for other shapes, the closing bracket."""
+_OPERATORS = frozenset(
+    {
+        "_?_:_", "_[_]", "_[?_]", "@in", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "_+_", "_-_", "_*_", "_/_",
+        "_%_",
+    }
+)  # fmt: skip
 
 
 def operand_expected_error(frame: BracketFrame, text: str, follows: str, *, is_optional: bool) -> str:
@@ -56,14 +62,6 @@ def unexpected_token_error(frame: BracketFrame, kind: str, text: str, *, is_extr
 
 def _token_fault_word(*, is_extraneous: bool) -> str:
     return "extraneous" if is_extraneous else "mismatched"
-
-
-_OPERATORS = frozenset(
-    {
-        "_?_:_", "_[_]", "_[?_]", "@in", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "_+_", "_-_", "_*_", "_/_",
-        "_%_",
-    }
-)  # fmt: skip
 
 
 def is_deeper_than(node: Node, limit: int) -> bool:

@@ -34,7 +34,12 @@ MPI: Final = ("mpirun", "horovodrun")
 """Launchers that start their processes on the hosts that they are given."""
 OWN_HOSTS: Final = "/etc/mpi/hostfile"
 """Where both operators mount the hostfile of a job: configMountPath of their controllers."""
-
+OPTIONS: Final = {
+    "torchrun": ("--nnodes", "--node_rank"),
+    "accelerate": ("--num_machines", "--machine_rank"),
+    "deepspeed": ("--num_nodes", "--node_rank"),
+}
+"""The options of each launcher for the number of nodes, and for which of them a pod is."""
 _KUBELET: Final = re.compile(r"\$\$|\$\(([A-Za-z_.-][A-Za-z0-9_.-]*)\)")
 _RESERVED: Final = re.compile(r"WORLD_SIZE|RANK|MASTER_(ADDR|PORT)|PET_[A-Z_]+")
 """Variables that the Training Operator appends to a container's own, so that its values count."""
@@ -45,6 +50,11 @@ _TOLD: Final = re.compile(r"--?hostfile[ =]/etc/mpi/hostfile\b")
 _HOSTFILES: Final = frozenset(("hostfile", "machinefile", "default-hostfile", "rankfile", "rf"))
 _HOSTS: Final = re.compile(r"(?i)hostfile|_mca_|hydra")
 """What a script says when it changes which hosts or slots mpirun has."""
+_LAUNCH_BYTES: Final = 2 << 10
+_LONGEST_KEPT: Final = 16 * 1024
+"""Characters of a command line that is kept: users choose them, and long ones are rare."""
+_Env: TypeAlias = tuple[tuple[str, str | None], ...]
+_NODES: Final = re.compile(r"([0-9]{1,9})(?::([0-9]{1,9}))?", re.ASCII)
 
 
 class LaunchedProgram(NamedTuple):
@@ -83,12 +93,6 @@ class LaunchedProgram(NamedTuple):
 
 
 _NOTHING: Final = LaunchedProgram(by="")
-_LAUNCH_BYTES: Final = 2 << 10
-_LONGEST_KEPT: Final = 16 * 1024
-"""Characters of a command line that is kept: users choose them, and long ones are rare."""
-
-
-_Env: TypeAlias = tuple[tuple[str, str | None], ...]
 
 
 class _CommandLine(NamedTuple):
@@ -320,15 +324,6 @@ def _joined_values(values: Mapping[str, list[str]]) -> dict[str, str]:
 
 def _whole_number(words: str) -> int | None:
     return int(words) if re.fullmatch(r"[0-9]{1,9}", words) else None
-
-
-OPTIONS: Final = {
-    "torchrun": ("--nnodes", "--node_rank"),
-    "accelerate": ("--num_machines", "--machine_rank"),
-    "deepspeed": ("--num_nodes", "--node_rank"),
-}
-"""The options of each launcher for the number of nodes, and for which of them a pod is."""
-_NODES: Final = re.compile(r"([0-9]{1,9})(?::([0-9]{1,9}))?", re.ASCII)
 
 
 def node_count_range_of_launch(launch: LaunchedProgram) -> tuple[int, int] | None:

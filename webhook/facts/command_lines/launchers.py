@@ -20,6 +20,12 @@ from webhook.yamltext import yamlfile
 
 FILE = Path(__file__).with_name("launchers.yaml")
 _COUNTS = {"flags": 0, "values": 1, "pairs": 2}
+_SHELL: Final = re.compile(r"(ba|da|a|z|k|mk)?sh")
+_SNAKE: Final = re.compile(r"python[0-9.]*")
+_PYTHON_VALUES: Final = frozenset(("-X", "-W", "--check-hash-based-pycs"))
+_DEEPEST: Final = 5
+_LONGEST: Final = 128 * 1024
+"""Linux MAX_ARG_STRLEN: no program is given a longer argument."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +84,6 @@ def _launcher_of_row(row: JSON) -> LauncherRow:
         prefixes=tuple((option[:-1], count) for option, count in takes if option.endswith("*")),
         meanings={option: meaning for meaning, options in row["means"].items() for option in options},
     )
-
-
-_SHELL: Final = re.compile(r"(ba|da|a|z|k|mk)?sh")
-_SNAKE: Final = re.compile(r"python[0-9.]*")
-_PYTHON_VALUES: Final = frozenset(("-X", "-W", "--check-hash-based-pycs"))
-_DEEPEST: Final = 5
-_LONGEST: Final = 128 * 1024
-"""Linux MAX_ARG_STRLEN: no program is given a longer argument."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,8 +53,26 @@ LIVENESS_WITHOUT_STARTUP: Final = DEVICE_FAILURES.rule(
     severity="low",
     fails="start",
 )
-
+READINESS_PROBE: Final = DEVICE_FAILURES.rule(
+    "device-failures/readiness-probe",
+    title="A server with devices has a readinessProbe.",
+    why=(
+        "Without one, and without a startupProbe, a Service sends requests as soon as the container runs, minutes "
+        "before a large model is loaded, and also when its device has failed."
+    ),
+    source="https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/",
+    severity="low",
+)
+DISRUPTION_BUDGET: Final = DEVICE_FAILURES.rule(
+    "device-failures/disruption-budget",
+    title="Servers with devices have a PodDisruptionBudget.",
+    why="Upgrades of nodes drain them without one, and new pods take minutes to load their models.",
+    source="https://kubernetes.io/docs/tasks/run-application/configure-pdb/",
+    severity="low",
+)
 FILE: Final = Path(__file__).with_name("model_servers.yaml")
+SERVICES: Final = frozenset((("ray.io", "RayService"), ("serving.kserve.io", "InferenceService")))
+"""Kinds whose controllers add labels and probes to the pods that answer requests."""
 _LONG_S: Final = 120
 """15 GB, a model of 7 billion parameters of 2 bytes each, at 125 MB/s: a gigabit network, or an ordinary cloud disk."""
 _LARGE_LONG_S: Final = 240
@@ -69,6 +87,25 @@ _LARGE: Final = 30.0
 _LOCAL: Final = re.compile(r"--model(-path|-id)?[= ]+/|\bserve +/")
 """A model that is on a volume already, which most disks read in half the time that a network takes."""
 _SIZE: Final = re.compile(r"(?i)(?<![a-z0-9.])([0-9]{1,4}(?:\.[0-9]{1,3})?)([bm])(?![a-z0-9])")
+_SEVERAL: Final = 2
+_FOR_PEOPLE: Final = frozenset((22, 8888))
+"""The ports of SSH and of Jupyter."""
+_NOTEBOOK: Final = re.compile("jupyter|notebook|code-server|rstudio")
+_SERVES_MODEL: Final = re.compile(
+    "(?i)model|llm|infer|serving|triton|predict|embed|rerank|generat|chat|diffusion|whisper|llama|mistral|qwen|gemma"
+    "|deepseek|gpt|bert|torchserve|tensorrt|hugging|\\bhf[-_]|sglang|lmdeploy|comfyui|\\bnim\\b|\\btgi\\b|\\btei\\b"
+)
+"""What the name, image, command or environment of a server of models has somewhere."""
+_OF_TRAINING: Final = re.compile("(?i)train|output|test")
+"""What the name of a variable has that says nothing of a model that is served."""
+_PRETENDS: Final = re.compile(r"(?i)emulat|simulat|\bsim\b|\bmock|\bfake")
+"""What the name, namespace, label, image or command of a program has somewhere that only acts as a server of models."""
+_WAITS: Final = re.compile(r"(\btail -f /dev/null|\bsleep (infinity|inf|[0-9.]+[smhd]?))[\s\"';]*$")
+"""What a command ends with in whose container a person works later; one that starts a server before has an `&`."""
+_OF_SEVERAL: Final = re.compile(r"\bray start\b|--(headless|nnodes|node[-_]rank|dist[-_]init[-_]addr)\b")
+"""What a command has that starts one node of a server of several nodes: only the first of its pods takes requests."""
+_OF_FURTHER_NODE: Final = re.compile(r"(?i)\A(?:\w{1,30}_)?(?:node_rank|node_index|headless)=(?!0?$|false$|no$).+\Z")
+"""A variable with its value that says the same of one pod: `NODE_RANK=1`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,25 +198,6 @@ def _billions_of_parameters(text: str, container: Container) -> Iterator[float]:
         yield float(number) / (1000 if unit in "mM" else 1)
 
 
-READINESS_PROBE: Final = DEVICE_FAILURES.rule(
-    "device-failures/readiness-probe",
-    title="A server with devices has a readinessProbe.",
-    why=(
-        "Without one, and without a startupProbe, a Service sends requests as soon as the container runs, minutes "
-        "before a large model is loaded, and also when its device has failed."
-    ),
-    source="https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/",
-    severity="low",
-)
-DISRUPTION_BUDGET: Final = DEVICE_FAILURES.rule(
-    "device-failures/disruption-budget",
-    title="Servers with devices have a PodDisruptionBudget.",
-    why="Upgrades of nodes drain them without one, and new pods take minutes to load their models.",
-    source="https://kubernetes.io/docs/tasks/run-application/configure-pdb/",
-    severity="low",
-)
-
-
 def _label_that_selects(budget: JSON) -> Sequence[str]:
     """Return one label that the pods of a budget have, "" where its selector asks for none, or for more than labels."""
     selector = PodDisruptionBudget.of(budget).spec.selector
@@ -191,29 +209,9 @@ def _asks_for_labels(selector: LabelSelector) -> bool:
 
 
 _BY_LABEL: Final = Index("a label that it selects", _label_that_selects)
-LOOKUPS: Final = (interest_in_fields(PodDisruptionBudget.gvk, "spec.selector", indexes=(_BY_LABEL,)),)
-SERVICES: Final = frozenset((("ray.io", "RayService"), ("serving.kserve.io", "InferenceService")))
-"""Kinds whose controllers add labels and probes to the pods that answer requests."""
-_SEVERAL: Final = 2
-_FOR_PEOPLE: Final = frozenset((22, 8888))
-"""The ports of SSH and of Jupyter."""
-_NOTEBOOK: Final = re.compile("jupyter|notebook|code-server|rstudio")
-_SERVES_MODEL: Final = re.compile(
-    "(?i)model|llm|infer|serving|triton|predict|embed|rerank|generat|chat|diffusion|whisper|llama|mistral|qwen|gemma"
-    "|deepseek|gpt|bert|torchserve|tensorrt|hugging|\\bhf[-_]|sglang|lmdeploy|comfyui|\\bnim\\b|\\btgi\\b|\\btei\\b"
-)
-"""What the name, image, command or environment of a server of models has somewhere."""
-_OF_TRAINING: Final = re.compile("(?i)train|output|test")
-"""What the name of a variable has that says nothing of a model that is served."""
-_PRETENDS: Final = re.compile(r"(?i)emulat|simulat|\bsim\b|\bmock|\bfake")
-"""What the name, namespace, label, image or command of a program has somewhere that only acts as a server of models."""
-_WAITS: Final = re.compile(r"(\btail -f /dev/null|\bsleep (infinity|inf|[0-9.]+[smhd]?))[\s\"';]*$")
-"""What a command ends with in whose container a person works later; one that starts a server before has an `&`."""
-_OF_SEVERAL: Final = re.compile(r"\bray start\b|--(headless|nnodes|node[-_]rank|dist[-_]init[-_]addr)\b")
-"""What a command has that starts one node of a server of several nodes: only the first of its pods takes requests."""
 
-_OF_FURTHER_NODE: Final = re.compile(r"(?i)\A(?:\w{1,30}_)?(?:node_rank|node_index|headless)=(?!0?$|false$|no$).+\Z")
-"""A variable with its value that says the same of one pod: `NODE_RANK=1`."""
+
+LOOKUPS: Final = (interest_in_fields(PodDisruptionBudget.gvk, "spec.selector", indexes=(_BY_LABEL,)),)
 
 
 def advise_serving_readiness_and_disruption(subject: Subject) -> Iterator[Problem]:

@@ -44,20 +44,6 @@ JOB_SET_RESTARTS: Final = DEVICE_FAILURES.rule(
     source="kubernetes-sigs/jobset@08dfbdfd pkg/controllers/failure_policy.go",
     function="executeFailurePolicy",
 )
-
-
-def advise_job_set_restarts(subject: Subject) -> Iterator[Problem]:
-    """Warn of a JobSet that fails for good after its first failure."""
-    spec = subject.typed(JobSet).spec
-    policy = spec.failure_policy
-    if policy.max_restarts or any("Restart" in rule.action for rule in policy.rules):
-        return
-    path = policy.path("maxRestarts") if policy else spec.path("failurePolicy")
-    is_written = policy.max_restarts is not None
-    message = f"is {'0' if is_written else 'not set'}, so the first Job that fails ends the JobSet and all of its pods"
-    yield JOB_SET_RESTARTS.problem(path, message, "set spec.failurePolicy.maxRestarts, such as to 3")
-
-
 GANG_POLICY: Final = DEVICE_FAILURES.rule(
     "device-failures/gang-policy",
     title="A Job of Volcano whose pods train together restarts as a whole.",
@@ -78,10 +64,66 @@ RAY_JOB_RETRIES: Final = DEVICE_FAILURES.rule(
     source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/rayjob_controller.go",
     function="checkBackoffLimitAndUpdateStatusIfNeeded",
 )
-
+FAIL_INDEX: Final = DEVICE_FAILURES.rule(
+    "device-failures/fail-index",
+    title="FailIndex is used with backoffLimitPerIndex.",
+    why="The API server refuses a Job that fails single indexes but has no limit for each of them.",
+    refused_by="the API server, when the Job is created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
+    function="validatePodFailurePolicyRule",
+    fails="controller",
+)
+RESTART_POLICY: Final = DEVICE_FAILURES.rule(
+    "device-failures/restart-policy",
+    title="A Job with a podFailurePolicy never restarts its containers in place.",
+    why=(
+        "The API server refuses such a Job; of a JobSet, which restarts containers unless told otherwise, no pod is "
+        "made."
+    ),
+    refused_by="the API server, when the Job is created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
+    function="validateJobSpec",
+    fails="controller",
+)
+POD_FAILURE_POLICY: Final = DEVICE_FAILURES.rule(
+    "device-failures/pod-failure-policy",
+    title="A training of several pods, or without retries, tells evictions from failures of its program.",
+    why=(
+        "Without a podFailurePolicy a drained node counts as a failure of the program, and a replacement is made "
+        "while the terminating pod still holds its devices."
+    ),
+    source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy",
+)
+EVICTIONS_COUNT: Final = DEVICE_FAILURES.rule(
+    "device-failures/evictions-count",
+    title="A Job of several pods, or without retries, tells evictions from failures of its program.",
+    why=(
+        "Without a podFailurePolicy a drained node counts as a failure of the program. Tests and benchmarks are "
+        "started again by hand."
+    ),
+    source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy",
+    level="advice",
+)
 _JOB_SET: Final = ("jobset.x-k8s.io", "JobSet")
 _RAY_JOB: Final = ("ray.io", "RayJob")
 _SEVERAL: Final = 2
+_JOB: Final = ("batch", "Job")
+_CRON_JOB: Final = ("batch", "CronJob")
+_SAYS_TRAINING: Final = re.compile(r"(?i)(?<![a-z])(pre)?train(ing|er)?(?![a-z])|fine[-_]?tun|\baccelerate launch\b")
+_BACKOFF_LIMIT: Final = 6
+"""pkg/apis/batch/v1/defaults.go SetDefaults_Job, without backoffLimitPerIndex."""
+
+
+def advise_job_set_restarts(subject: Subject) -> Iterator[Problem]:
+    """Warn of a JobSet that fails for good after its first failure."""
+    spec = subject.typed(JobSet).spec
+    policy = spec.failure_policy
+    if policy.max_restarts or any("Restart" in rule.action for rule in policy.rules):
+        return
+    path = policy.path("maxRestarts") if policy else spec.path("failurePolicy")
+    is_written = policy.max_restarts is not None
+    message = f"is {'0' if is_written else 'not set'}, so the first Job that fails ends the JobSet and all of its pods"
+    yield JOB_SET_RESTARTS.problem(path, message, "set spec.failurePolicy.maxRestarts, such as to 3")
 
 
 def advise_gang_restarts(subject: Subject) -> Iterator[Problem]:
@@ -155,17 +197,6 @@ def _check_ray_job_retries(subject: Subject) -> Iterator[Problem]:
         yield RAY_JOB_RETRIES.problem(spec.path("backoffLimit"), message, fix)
 
 
-FAIL_INDEX: Final = DEVICE_FAILURES.rule(
-    "device-failures/fail-index",
-    title="FailIndex is used with backoffLimitPerIndex.",
-    why="The API server refuses a Job that fails single indexes but has no limit for each of them.",
-    refused_by="the API server, when the Job is created",
-    source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
-    function="validatePodFailurePolicyRule",
-    fails="controller",
-)
-
-
 def validate_fail_index(job: JobSpec) -> Iterator[Problem]:
     """Require backoffLimitPerIndex where a rule has the action FailIndex."""
     for rule in job.pod_failure_policy.rules:
@@ -173,46 +204,6 @@ def validate_fail_index(job: JobSpec) -> Iterator[Problem]:
             message = "needs backoffLimitPerIndex, without which the API server refuses the Job"
             fix = "set backoffLimitPerIndex, or use FailJob"
             yield FAIL_INDEX.problem(rule.path("action"), message, fix, "FailIndex")
-
-
-RESTART_POLICY: Final = DEVICE_FAILURES.rule(
-    "device-failures/restart-policy",
-    title="A Job with a podFailurePolicy never restarts its containers in place.",
-    why=(
-        "The API server refuses such a Job; of a JobSet, which restarts containers unless told otherwise, no pod is "
-        "made."
-    ),
-    refused_by="the API server, when the Job is created",
-    source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
-    function="validateJobSpec",
-    fails="controller",
-)
-POD_FAILURE_POLICY: Final = DEVICE_FAILURES.rule(
-    "device-failures/pod-failure-policy",
-    title="A training of several pods, or without retries, tells evictions from failures of its program.",
-    why=(
-        "Without a podFailurePolicy a drained node counts as a failure of the program, and a replacement is made "
-        "while the terminating pod still holds its devices."
-    ),
-    source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy",
-)
-EVICTIONS_COUNT: Final = DEVICE_FAILURES.rule(
-    "device-failures/evictions-count",
-    title="A Job of several pods, or without retries, tells evictions from failures of its program.",
-    why=(
-        "Without a podFailurePolicy a drained node counts as a failure of the program. Tests and benchmarks are "
-        "started again by hand."
-    ),
-    source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy",
-    level="advice",
-)
-
-_JOB: Final = ("batch", "Job")
-_CRON_JOB: Final = ("batch", "CronJob")
-
-_SAYS_TRAINING: Final = re.compile(r"(?i)(?<![a-z])(pre)?train(ing|er)?(?![a-z])|fine[-_]?tun|\baccelerate launch\b")
-_BACKOFF_LIMIT: Final = 6
-"""pkg/apis/batch/v1/defaults.go SetDefaults_Job, without backoffLimitPerIndex."""
 
 
 def advise_job_policies(subject: Subject) -> Iterator[Problem]:

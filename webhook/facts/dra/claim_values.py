@@ -34,37 +34,9 @@ from webhook.typed.pods import Toleration
 from webhook.yamltext.placeholders import is_placeholder
 from webhook.yamltext.unread import Unread
 
+FILE: Final = Path(__file__).with_name("claims.yaml")
 _LARGEST: Final = 10 * 1024
 """k8s.io/api v0.36.1 resource/v1 types.go OpaqueParametersMaxLength, in bytes."""
-
-
-def parameter_breaches(configurations: Iterable[OpaqueConfiguration]) -> Iterator[Breach]:
-    """Yield the breaches of the parameters in some configurations."""
-    for opaque in configurations:
-        if opaque:
-            yield from _breaches_of_parameters(opaque)
-
-
-def _breaches_of_parameters(opaque: OpaqueConfiguration) -> Iterator[Breach]:
-    at, parameters = opaque.path("parameters"), opaque.parameters
-    if parameters is None:
-        yield Breach(what="missing", at=at, expected="an object that the driver understands")
-        return
-    length = _length_of_json(parameters)
-    if length > _LARGEST:
-        yield Breach(what="tooLong", at=at, given=length, expected=str(_LARGEST))
-    elif not isinstance(parameters, dict):
-        yield Breach(what="parameters", at=at, given=parameters)
-
-
-def _length_of_json(parameters: JSON) -> int:
-    """Return the bytes of parameters as compact JSON, with those of their parts that were not read."""
-    unread: list[Unread] = []
-    text = json.dumps(parameters, ensure_ascii=False, separators=(",", ":"), default=unread.append)
-    return len(text.encode()) + sum(len(part.text.encode()) - len("null") for part in unread)
-
-
-FILE: Final = Path(__file__).with_name("claims.yaml")
 
 
 def is_version_declared(version: str) -> bool:
@@ -149,3 +121,29 @@ class _RequestNames:
 def _names_of_request(request: DeviceRequestOfClaim) -> Iterator[str]:
     yield request.name
     yield from (f"{request.name}/{choice.name}" for choice in request.choices)
+
+
+def parameter_breaches(configurations: Iterable[OpaqueConfiguration]) -> Iterator[Breach]:
+    """Yield the breaches of the parameters in some configurations."""
+    for opaque in configurations:
+        if opaque:
+            yield from _breaches_of_parameters(opaque)
+
+
+def _breaches_of_parameters(opaque: OpaqueConfiguration) -> Iterator[Breach]:
+    at, parameters = opaque.path("parameters"), opaque.parameters
+    if parameters is None:
+        yield Breach(what="missing", at=at, expected="an object that the driver understands")
+        return
+    length = _length_of_json(parameters)
+    if length > _LARGEST:
+        yield Breach(what="tooLong", at=at, given=length, expected=str(_LARGEST))
+    elif not isinstance(parameters, dict):
+        yield Breach(what="parameters", at=at, given=parameters)
+
+
+def _length_of_json(parameters: JSON) -> int:
+    """Return the bytes of parameters as compact JSON, with those of their parts that were not read."""
+    unread: list[Unread] = []
+    text = json.dumps(parameters, ensure_ascii=False, separators=(",", ":"), default=unread.append)
+    return len(text.encode()) + sum(len(part.text.encode()) - len("null") for part in unread)

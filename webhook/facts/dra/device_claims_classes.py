@@ -21,7 +21,39 @@ from webhook.typed.fields import Amount
 from webhook.typed.pod_parts import CLASS_PREFIX
 from webhook.typed.pods import Pod, Resources
 
+CLASS_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
+    "device-claims/class-exists",
+    title="The DeviceClass that a claim or a resource asks for exists.",
+    why="No device is of a class that does not exist, so that the pods stay Pending.",
+    source="k8s.io/dynamic-resource-allocation v0.36.1 structured",
+    fails="pending",
+)
+CLASS_INSTALLED: Final = DEVICE_CLAIMS_ADVICE.rule(
+    "device-claims/class-installed",
+    title="The DeviceClass that a claim asks for is one that its driver installs.",
+    why=(
+        "Examples of a driver name classes that its chart does not bring, or brought once. Unless somebody "
+        "creates the class, no device is of it and the pods stay Pending."
+    ),
+    source="kubernetes-sigs/dra-driver-nvidia-gpu demo/specs/quickstart/v1/imex-test1.yaml",
+    fails="pending",
+)
+CLASS_AMOUNT: Final = DEVICE_CLAIMS_ADVICE.rule(
+    "device-claims/class-amount",
+    title="Devices of a class are asked for in whole numbers.",
+    why=(
+        "Kubernetes does not check resources that name a DeviceClass, so that the scheduler finds no device for a part."
+    ),
+    source="KEP-5004",
+    fails="pending",
+)
+
+"""The prefix of an extended resource that names a DeviceClass (KEP-5004)."""
 CLASS: Final = DeviceClass.gvk
+_NOT_INSTALLED: Final = {
+    "imex.nvidia.com": "create a ComputeDomain, and name its ResourceClaimTemplate in the pods instead"
+}
+"""Classes that examples of a driver use and its chart does not install, with the fix: NVIDIA's, since 25.3."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,41 +119,6 @@ class DeviceClasses:
             return DeviceClassState(is_found=True, extended_resource=device_class.spec.extended_resource_name)
         near = self._view.nearest(name, self.names())
         return DeviceClassState(is_absent=self._view.is_whole(CLASS), nearest=near)
-
-
-CLASS_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
-    "device-claims/class-exists",
-    title="The DeviceClass that a claim or a resource asks for exists.",
-    why="No device is of a class that does not exist, so that the pods stay Pending.",
-    source="k8s.io/dynamic-resource-allocation v0.36.1 structured",
-    fails="pending",
-)
-CLASS_INSTALLED: Final = DEVICE_CLAIMS_ADVICE.rule(
-    "device-claims/class-installed",
-    title="The DeviceClass that a claim asks for is one that its driver installs.",
-    why=(
-        "Examples of a driver name classes that its chart does not bring, or brought once. Unless somebody "
-        "creates the class, no device is of it and the pods stay Pending."
-    ),
-    source="kubernetes-sigs/dra-driver-nvidia-gpu demo/specs/quickstart/v1/imex-test1.yaml",
-    fails="pending",
-)
-CLASS_AMOUNT: Final = DEVICE_CLAIMS_ADVICE.rule(
-    "device-claims/class-amount",
-    title="Devices of a class are asked for in whole numbers.",
-    why=(
-        "Kubernetes does not check resources that name a DeviceClass, so that the scheduler finds no device for a part."
-    ),
-    source="KEP-5004",
-    fails="pending",
-)
-
-"""The prefix of an extended resource that names a DeviceClass (KEP-5004)."""
-
-_NOT_INSTALLED: Final = {
-    "imex.nvidia.com": "create a ComputeDomain, and name its ResourceClaimTemplate in the pods instead"
-}
-"""Classes that examples of a driver use and its chart does not install, with the fix: NVIDIA's, since 25.3."""
 
 
 def validate_class_exists(

@@ -33,6 +33,26 @@ ADMIN_ACCESS: Final = DEVICE_CLAIMS_ADVICE.rule(
     function="AuthorizedForAdmin",
     fails="controller",
 )
+CLAIM_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
+    "device-claims/claim-exists",
+    title="The ResourceClaim or ResourceClaimTemplate that a pod names exists.",
+    why="The pods stay Pending until it is created in their namespace.",
+    source="k8s.io/dynamic-resource-allocation v0.36.1 resourceclaim/claim.go",
+    fails="pending",
+    issues=("https://github.com/opendatahub-io/architecture-decision-records/pull/158",),
+)
+REQUEST_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
+    "device-claims/request-exists",
+    title="The request that a container names is one of its claim.",
+    why="The container starts without a device.",
+    source="k8s.io/api v0.36.1 core/v1 types.go ResourceClaim",
+)
+GPU_ASKED_TWICE: Final = DEVICE_CLAIMS_ADVICE.rule(
+    "device-claims/gpu-asked-twice",
+    title="A container asks for a GPU by a claim or as a resource, not both.",
+    why="It is given two GPUs of the same kind, of which one probably stays idle.",
+    issues=("https://github.com/kubeflow/trainer/pull/3540",),
+)
 
 
 def validate_admin_access(claim: PodClaim, subject: Subject) -> Iterator[Problem]:
@@ -48,22 +68,6 @@ def validate_admin_access(claim: PodClaim, subject: Subject) -> Iterator[Problem
         asks = f"{view.name_with_file(TEMPLATE, claim.reference, view.namespace)} asks for admin access"
         message = f"{asks}, but this namespace lacks {label}, so no claim is created, and the pods stay Pending"
         yield ADMIN_ACCESS.problem(claim.at, message, "use a namespace with that label")
-
-
-CLAIM_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
-    "device-claims/claim-exists",
-    title="The ResourceClaim or ResourceClaimTemplate that a pod names exists.",
-    why="The pods stay Pending until it is created in their namespace.",
-    source="k8s.io/dynamic-resource-allocation v0.36.1 resourceclaim/claim.go",
-    fails="pending",
-    issues=("https://github.com/opendatahub-io/architecture-decision-records/pull/158",),
-)
-REQUEST_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
-    "device-claims/request-exists",
-    title="The request that a container names is one of its claim.",
-    why="The container starts without a device.",
-    source="k8s.io/api v0.36.1 core/v1 types.go ResourceClaim",
-)
 
 
 def validate_claims(subject: Subject) -> Iterator[Problem]:
@@ -123,14 +127,6 @@ def _check_request_exists(reference: ClaimReference, claim: PodClaim, subject: S
             yield REQUEST_EXISTS.problem(path, message, fix, reference.request)
     elif claim.referenced_kind and not claim.absence.is_absent and subject.namespace:
         yield REQUEST_EXISTS.problem(path, missing=_missing_objects(claim, subject))
-
-
-GPU_ASKED_TWICE: Final = DEVICE_CLAIMS_ADVICE.rule(
-    "device-claims/gpu-asked-twice",
-    title="A container asks for a GPU by a claim or as a resource, not both.",
-    why="It is given two GPUs of the same kind, of which one probably stays idle.",
-    issues=("https://github.com/kubeflow/trainer/pull/3540",),
-)
 
 
 class _GpuResources(NamedTuple):

@@ -45,6 +45,10 @@ from webhook.facts.view import ClusterView
 from webhook.typed.collections import Items
 from webhook.typed.fields import Amount
 
+LOOKUPS: Final = (published_devices.SLICES, published_devices.TAINT_RULES, interest_in_fields(CLASS, "spec.selectors"))
+_MOST = 20_000  # evaluations: about half a second, and more devices than a claim is written for without a look
+_SHOWN: Final = 3
+
 
 @dataclass(slots=True, kw_only=True)
 class AllocatableDevices:
@@ -64,74 +68,6 @@ class AllocatableDevices:
     taint: str = ""
     small: int = 0
     is_counted: bool = False
-
-
-def devices_remaining_for_request(
-    selected: Items[PooledDevice], capacities: Mapping[str, Amount], tolerations: Sequence[JSON], rules: TaintRules
-) -> AllocatableDevices:
-    """Return the devices that remain for a request with some capacities and tolerations."""
-    left, fit = AllocatableDevices(), []
-    for device in selected:
-        if taint := untolerated_taint(device, tolerations, rules):
-            left.tainted += 1
-            left.taint = left.taint or taint
-        elif capacities and not _has_requested_capacities(device, capacities):
-            left.small += 1
-        else:
-            fit.append(device)
-    left.devices = selected.of(fit)
-    by_node = Counter[str]()
-    for (node, *_), sharing in _devices_by_shared_counters(left.devices).items():
-        within = _count_devices_within_counters(selected.of(sharing))
-        left.is_counted |= within < len(sharing)
-        by_node[node] += within
-    anywhere = by_node.pop("", 0)
-    left.most = anywhere + max(by_node.values(), default=0)
-    return left
-
-
-def _has_requested_capacities(device: PooledDevice, asks: Mapping[str, Amount]) -> bool:
-    """Return whether an unused device has the capacities that a request needs (CmpRequestOverCapacity)."""
-    capacities = device.fields.capacity
-    for name, amount in asks.items():
-        if name not in capacities:
-            return False
-        needs, has = (
-            consumed_capacity(capacities[name], rounded_up_units(amount)),
-            rounded_up_units(capacities[name].value),
-        )
-        if needs is None or (has is not None and needs > has):
-            return False
-    return True
-
-
-def _devices_by_shared_counters(devices: Sequence[PooledDevice]) -> Mapping[tuple[str, int, str], list[PooledDevice]]:
-    """Return the devices grouped by node, pool and the first set of counters that they use."""
-    listed: dict[tuple[str, int, str], list[PooledDevice]] = {}
-    for device in devices:
-        listed.setdefault((device.node, id(device.pool), next(iter(device.consumed_counters()), "")), []).append(device)
-    return listed
-
-
-def _count_devices_within_counters(devices: Items[PooledDevice]) -> int:
-    """Return how many devices of one pool fit into its shared counters; devices with unknown counters always fit."""
-    taken: dict[tuple[str, str], list[int]] = {}
-    for device in devices:
-        for name, counters in device.consumed_counters().items():
-            for counter, amount in counters.items():
-                taken.setdefault((name, counter), []).append(amount)
-    most, shared = len(devices), devices[0].pool.counters() if taken else {}
-    for name, counter in devices.of([*taken]):
-        amounts = taken[name, counter]
-        if (has := shared.get(name, {}).get(counter)) is not None:
-            fit = sum(total <= has for total in accumulate(sorted(amounts)))
-            most = min(most, len(devices) - len(amounts) + fit)
-    return most
-
-
-LOOKUPS: Final = (published_devices.SLICES, published_devices.TAINT_RULES, interest_in_fields(CLASS, "spec.selectors"))
-_MOST = 20_000  # evaluations: about half a second, and more devices than a claim is written for without a look
-_SHOWN: Final = 3
 
 
 class SelectorFailure(NamedTuple):
@@ -295,3 +231,66 @@ def _devices_with_json(view: ClusterView) -> Iterator[tuple[PooledDevice, JSON]]
                 yield device, {"device": device_as_cel_value(pool.driver, device.fields.json)}
             except EvaluationError:
                 continue
+
+
+def devices_remaining_for_request(
+    selected: Items[PooledDevice], capacities: Mapping[str, Amount], tolerations: Sequence[JSON], rules: TaintRules
+) -> AllocatableDevices:
+    """Return the devices that remain for a request with some capacities and tolerations."""
+    left, fit = AllocatableDevices(), []
+    for device in selected:
+        if taint := untolerated_taint(device, tolerations, rules):
+            left.tainted += 1
+            left.taint = left.taint or taint
+        elif capacities and not _has_requested_capacities(device, capacities):
+            left.small += 1
+        else:
+            fit.append(device)
+    left.devices = selected.of(fit)
+    by_node = Counter[str]()
+    for (node, *_), sharing in _devices_by_shared_counters(left.devices).items():
+        within = _count_devices_within_counters(selected.of(sharing))
+        left.is_counted |= within < len(sharing)
+        by_node[node] += within
+    anywhere = by_node.pop("", 0)
+    left.most = anywhere + max(by_node.values(), default=0)
+    return left
+
+
+def _has_requested_capacities(device: PooledDevice, asks: Mapping[str, Amount]) -> bool:
+    """Return whether an unused device has the capacities that a request needs (CmpRequestOverCapacity)."""
+    capacities = device.fields.capacity
+    for name, amount in asks.items():
+        if name not in capacities:
+            return False
+        needs, has = (
+            consumed_capacity(capacities[name], rounded_up_units(amount)),
+            rounded_up_units(capacities[name].value),
+        )
+        if needs is None or (has is not None and needs > has):
+            return False
+    return True
+
+
+def _devices_by_shared_counters(devices: Sequence[PooledDevice]) -> Mapping[tuple[str, int, str], list[PooledDevice]]:
+    """Return the devices grouped by node, pool and the first set of counters that they use."""
+    listed: dict[tuple[str, int, str], list[PooledDevice]] = {}
+    for device in devices:
+        listed.setdefault((device.node, id(device.pool), next(iter(device.consumed_counters()), "")), []).append(device)
+    return listed
+
+
+def _count_devices_within_counters(devices: Items[PooledDevice]) -> int:
+    """Return how many devices of one pool fit into its shared counters; devices with unknown counters always fit."""
+    taken: dict[tuple[str, str], list[int]] = {}
+    for device in devices:
+        for name, counters in device.consumed_counters().items():
+            for counter, amount in counters.items():
+                taken.setdefault((name, counter), []).append(amount)
+    most, shared = len(devices), devices[0].pool.counters() if taken else {}
+    for name, counter in devices.of([*taken]):
+        amounts = taken[name, counter]
+        if (has := shared.get(name, {}).get(counter)) is not None:
+            fit = sum(total <= has for total in accumulate(sorted(amounts)))
+            most = min(most, len(devices) - len(amounts) + fit)
+    return most

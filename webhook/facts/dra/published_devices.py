@@ -41,6 +41,11 @@ SLICES: Final = interest_in_fields(
 )
 DeviceID: TypeAlias = tuple[str, str, str]
 """The driver, the pool and the name of a device."""
+TAINT_RULES: Final = interest_in_fields(DeviceTaintRule.gvk, "spec")
+TaintRules: TypeAlias = Mapping[tuple[str, str, str], Sequence[JSON]]
+"""Taints by driver, pool and name of the devices that have them; "" stands for any."""
+_PARTS: Final = frozenset(("driver", "pool", "device"))
+_MODEL: Final = ("productName", "model")
 
 
 @dataclass(slots=True)
@@ -116,12 +121,6 @@ def read_pools(view: ClusterView) -> list[DevicePool]:
     return [*newest.values()]
 
 
-TAINT_RULES: Final = interest_in_fields(DeviceTaintRule.gvk, "spec")
-_PARTS: Final = frozenset(("driver", "pool", "device"))
-TaintRules: TypeAlias = Mapping[tuple[str, str, str], Sequence[JSON]]
-"""Taints by driver, pool and name of the devices that have them; "" stands for any."""
-
-
 def read_taint_rules(view: ClusterView) -> TaintRules:
     """Return the taints that DeviceTaintRules add; v1alpha3 rules that select by class or expression are left out."""
     taints: dict[tuple[str, str, str], list[JSON]] = {}
@@ -172,9 +171,6 @@ def rounded_up_units(amount: JSON) -> int | None:
     """Return a quantity in whole units, rounded up; None if it is not set."""
     read = quantity.read_quantity_or_none(amount)
     return None if read is None else read.value()
-
-
-_MODEL: Final = ("productName", "model")
 
 
 @dataclass(frozen=True, slots=True)

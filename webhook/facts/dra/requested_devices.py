@@ -18,6 +18,12 @@ from webhook.facts.dra.types import ClaimSpec, ResourceClaim, ResourceClaimTempl
 from webhook.facts.view import ClusterView
 from webhook.text.caches import IdentityKey, TwoGenerationCache, json_bytes
 
+_MOST_KEPT: Final = 4
+_CONTENTS_BYTES: Final = 8 << 10
+_SHORT: Final = frozenset(("name", "exactly", "deviceClassName", "allocationMode", "count", "adminAccess"))
+"""Fields of a request that cannot hold a long text."""
+_EXCLUSIVE: Final = frozenset(("device", "slice"))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimContents:
@@ -109,12 +115,6 @@ def _is_short_enough_to_cache(spec: ClaimSpec) -> bool:
     )
 
 
-_MOST_KEPT: Final = 4
-_CONTENTS_BYTES: Final = 8 << 10
-_SHORT: Final = frozenset(("name", "exactly", "deviceClassName", "allocationMode", "count", "adminAccess"))
-"""Fields of a request that cannot hold a long text."""
-
-
 def _contents_of_requests(
     spec: ClaimSpec, asked: Sequence[DeviceRequestOfClaim], classes: DeviceClasses
 ) -> ClaimContents:
@@ -137,9 +137,6 @@ def _asks_for_exclusive_devices(asked: Sequence[DeviceRequestOfClaim]) -> bool:
     return bool(choices) and all(
         choice.device.kind in _EXCLUSIVE and not choice.has_admin_access and not choice.capacities for choice in choices
     )
-
-
-_EXCLUSIVE: Final = frozenset(("device", "slice"))
 
 
 def count_devices_of_requests(asked: Sequence[DeviceRequestOfClaim]) -> int | None:

@@ -198,6 +198,12 @@ SELECTOR_FEATURE_GATE: Final = RESOURCE_CLAIMS.rule(
     level="warn",
     severity="low",
 )
+GROUP_SOURCE: Final = RESOURCE_CLAIMS.rule(
+    "resource-claims/group-source",
+    title="A claim of a pod group has one source.",
+    why="It is either one claim for all, or made from a template.",
+    source="k8s.io/kubernetes v1.36.1 pkg/apis/scheduling/v1alpha2/zz_generated.validations.go",
+)
 
 
 def validate_resource_claim(subject: Subject) -> Iterator[Problem]:
@@ -372,14 +378,6 @@ def _check_selector(selector: JudgedSelector) -> Iterator[Problem]:
         yield SELECTOR.problem(selector.at, *describe_refusal(selector))
     elif selector.judged.gated:
         yield SELECTOR_FEATURE_GATE.problem(selector.at, *describe_feature_gate(selector))
-
-
-GROUP_SOURCE: Final = RESOURCE_CLAIMS.rule(
-    "resource-claims/group-source",
-    title="A claim of a pod group has one source.",
-    why="It is either one claim for all, or made from a template.",
-    source="k8s.io/kubernetes v1.36.1 pkg/apis/scheduling/v1alpha2/zz_generated.validations.go",
-)
 
 
 def validate_pod_group(subject: Subject) -> Iterator[Problem]:

@@ -63,9 +63,21 @@ NVIDIA_DEVICE_CONFIG: Final = RuleGroup(
     fails="start",
 )
 """Parameters that claims and classes hand to NVIDIA's DRA driver. Kubernetes passes them on unread."""
-
 GROUP: Final = "resource.k8s.io"
 SCHEDULING: Final = "scheduling.k8s.io"
+POINTERS: Final = ("selectors", "adminAccess", "tolerations", "capacity")
+"""Fields of an exact request that count as set when they are present, as in the API server."""
+_SERVED: Final[Mapping[str, tuple[int, int]]] = {
+    "v1": (34, 99),
+    "v1beta2": (33, 39),
+    "v1beta1": (32, 38),
+    "v1alpha3": (31, 34),
+    "v1alpha2": (27, 31),
+    "v1alpha1": (26, 27),
+}
+"""The first minor release of Kubernetes 1 that serves a version, and the first one that does not serve it any more."""
+_DEPRECATED: Final[Mapping[str, int]] = {"v1beta1": 35, "v1beta2": 36}
+"""The first minor release in which a version is deprecated."""
 
 
 class CelSelector(Typed):
@@ -118,10 +130,6 @@ class ExactDeviceRequest(Typed):
         """
         named = self.device_class_name or self.allocation_mode or self.count
         return bool(named) or any(self.json.get(field) is not None for field in POINTERS)
-
-
-POINTERS: Final = ("selectors", "adminAccess", "tolerations", "capacity")
-"""Fields of an exact request that count as set when they are present, as in the API server."""
 
 
 class DeviceRequest(Typed):
@@ -296,19 +304,6 @@ class ComputeDomain(Object):
 
     gvk = GroupVersionKind("resource.nvidia.com", "v1beta1", "ComputeDomain")
     spec = Part(ComputeDomainSpec)
-
-
-_SERVED: Final[Mapping[str, tuple[int, int]]] = {
-    "v1": (34, 99),
-    "v1beta2": (33, 39),
-    "v1beta1": (32, 38),
-    "v1alpha3": (31, 34),
-    "v1alpha2": (27, 31),
-    "v1alpha1": (26, 27),
-}
-"""The first minor release of Kubernetes 1 that serves a version, and the first one that does not serve it any more."""
-_DEPRECATED: Final[Mapping[str, int]] = {"v1beta1": 35, "v1beta2": 36}
-"""The first minor release in which a version is deprecated."""
 
 
 @dataclass(frozen=True, slots=True)

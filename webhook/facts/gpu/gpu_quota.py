@@ -35,7 +35,17 @@ RESOURCE_NAME: Final = GPU_QUOTA.rule(
     ),
     function="ValidateResourceQuotaResourceName",
 )
-
+DEVICES: Final = NAMESPACE_QUOTA.rule(
+    "namespace-quota/devices",
+    title="A workload requests no more devices at once than the ResourceQuotas of its namespace allow.",
+    why=(
+        "The workload is accepted, and a queue may admit it. Pods above the quota are refused, so those that train "
+        "together wait for the missing ones."
+    ),
+    function="PodUsageFunc",
+    issues=("https://github.com/kubernetes-sigs/kueue/issues/1403",),
+)
+QUOTA_LOOKUPS: Final = (interest_in_fields(ResourceQuota.gvk, "spec.hard", "spec.scopes", "spec.scopeSelector"),)
 _NAME: Final = "gpu"
 _OF_QUOTAS: Final = (_NAME, f"requests.{_NAME}", f"limits.{_NAME}")
 
@@ -65,20 +75,6 @@ def check_portable_gpu_in_limit_range(subject: Subject) -> Iterator[Problem]:
 def _resource_name_problem(path: FieldPath, name: str, example: str) -> Problem:
     message = "is not a resource of Kubernetes, so the API server refuses the object and no GPU is counted"
     return RESOURCE_NAME.problem(path, message, f"name the resource of a vendor, such as {example}", shown=f"`{name}`")
-
-
-DEVICES: Final = NAMESPACE_QUOTA.rule(
-    "namespace-quota/devices",
-    title="A workload requests no more devices at once than the ResourceQuotas of its namespace allow.",
-    why=(
-        "The workload is accepted, and a queue may admit it. Pods above the quota are refused, so those that train "
-        "together wait for the missing ones."
-    ),
-    function="PodUsageFunc",
-    issues=("https://github.com/kubernetes-sigs/kueue/issues/1403",),
-)
-
-QUOTA_LOOKUPS: Final = (interest_in_fields(ResourceQuota.gvk, "spec.hard", "spec.scopes", "spec.scopeSelector"),)
 
 
 def validate_namespace_quota(subject: Subject) -> Iterator[Problem]:

@@ -34,39 +34,6 @@ from webhook.rules.problem import Problem
 from webhook.typed.pod_parts import DEVICES, RUNTIME_CLASS, VISIBLE_DEVICES
 from webhook.typed.pods import Container, Pod, PodSpec, SelectorRequirement
 
-LOOKUPS: Final = (interest_in_fields(RuntimeClass.gvk, "scheduling.nodeSelector"),)
-_OS: Final = "kubernetes.io/os"
-_BINDING: Final = frozenset(("os", "nodeSelector", "affinity", "runtimeClassName"))
-"""Fields that may bind a pod to Windows."""
-
-
-def has_no_windows_field(pod: PodSpec) -> bool:
-    """Return whether a pod has none of the fields that may bind it to Windows, as nearly every pod."""
-    return _BINDING.isdisjoint(pod.json)
-
-
-def path_of_windows_field(pod: PodSpec, view: ClusterView) -> FieldPath:
-    """Return the path of the field that binds a pod to Windows, () if none does; note a missing RuntimeClass in the
-    view.
-    """
-    if pod.os.name == "windows":
-        return pod.os.path("name")
-    if pod.node_selector.get(_OS) == "windows":
-        return pod.path("nodeSelector", _OS)
-    terms = pod.required_node_terms()
-    if terms and all(any(map(_requires_windows, term.match_expressions)) for term in terms):
-        return pod.affinity.node_affinity.required.path("nodeSelectorTerms")
-    name = pod.runtime_class_name
-    runtime_class = view.find(RuntimeClass, name, namespaced=False) if name else RuntimeClass.of(None)
-    if runtime_class.scheduling.node_selector.get(_OS) == "windows":
-        return pod.path("runtimeClassName")
-    return ()
-
-
-def _requires_windows(requirement: SelectorRequirement) -> bool:
-    return requirement.key == _OS and requirement.operator == "In" and requirement.values == ["windows"]
-
-
 EVERY_GPU_VISIBLE: Final = GPU_REQUESTS.rule(
     "gpu-requests/every-gpu-visible",
     title="A container that uses GPUs requests them.",
@@ -128,7 +95,10 @@ WINDOWS: Final = GPU_REQUESTS.rule(
     why="The device plugins of GPU vendors run only on Linux, so no Windows node has their resources.",
     source="https://kubernetes.io/docs/concepts/windows/intro/",
 )
-
+LOOKUPS: Final = (interest_in_fields(RuntimeClass.gvk, "scheduling.nodeSelector"),)
+_OS: Final = "kubernetes.io/os"
+_BINDING: Final = frozenset(("os", "nodeSelector", "affinity", "runtimeClassName"))
+"""Fields that may bind a pod to Windows."""
 _SIGNS_OF_GPUS: Final = frozenset((DEVICES, VISIBLE_DEVICES, RUNTIME_CLASS))
 """Parts of a pod; without them, a pod sees GPUs only because of its images."""
 _OTHER_VENDORS: Final = re.compile("rocm|amdgpu|intel")
@@ -354,3 +324,30 @@ def check_devices_on_windows(subject: Subject) -> Iterator[Problem]:
 def _first_counted_device_name(container: DeviceContainer) -> str:
     counted = (each for each in container.requested if each.device.kind in COUNTED and each.whole_amount)
     return next((requested.name for requested in counted), "")
+
+
+def has_no_windows_field(pod: PodSpec) -> bool:
+    """Return whether a pod has none of the fields that may bind it to Windows, as nearly every pod."""
+    return _BINDING.isdisjoint(pod.json)
+
+
+def path_of_windows_field(pod: PodSpec, view: ClusterView) -> FieldPath:
+    """Return the path of the field that binds a pod to Windows, () if none does; note a missing RuntimeClass in the
+    view.
+    """
+    if pod.os.name == "windows":
+        return pod.os.path("name")
+    if pod.node_selector.get(_OS) == "windows":
+        return pod.path("nodeSelector", _OS)
+    terms = pod.required_node_terms()
+    if terms and all(any(map(_requires_windows, term.match_expressions)) for term in terms):
+        return pod.affinity.node_affinity.required.path("nodeSelectorTerms")
+    name = pod.runtime_class_name
+    runtime_class = view.find(RuntimeClass, name, namespaced=False) if name else RuntimeClass.of(None)
+    if runtime_class.scheduling.node_selector.get(_OS) == "windows":
+        return pod.path("runtimeClassName")
+    return ()
+
+
+def _requires_windows(requirement: SelectorRequirement) -> bool:
+    return requirement.key == _OS and requirement.operator == "In" and requirement.values == ["windows"]

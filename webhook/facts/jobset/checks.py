@@ -43,23 +43,19 @@ from webhook.typed.collections import Entries, Items
 from webhook.typed.job_sets import JobSet, JobSetSpec
 
 
-def validate_create(job_set: JobSetSpec, *, is_counted: bool = True) -> Iterator[Problem]:
-    """Yield everything that JobSet's webhook refuses of a JobSet spec but for the length of its name.
-
-    Args:
-        job_set: the spec, wherever it stands.
-        is_counted: whether the pods of the replicated jobs are final; those of a runtime are not.
-    """
-    yield from validate_network_subdomain(job_set)
-    yield from validate_success_policy(job_set)
-    yield from job_set_policies.validate_failure_policy(job_set)
-    yield from validate_startup_policy(job_set)
-    yield from job_set_policies.validate_coordinator(job_set, is_counted=is_counted)
-    yield from job_set_policies.validate_volume_claim_policies(job_set)
-    yield from validate_replicated_jobs(job_set, is_counted=is_counted)
+def check_job_set(subject: Subject) -> Iterator[Problem]:
+    """Yield what JobSet refuses of a JobSet."""
+    sent = subject.typed(JobSet)
+    yield from validate_name_length(sent.metadata, (strictest_name_limit(sent.spec),))
+    yield from validate_create(sent.spec)
+    yield from advise_unknown_keys(sent.metadata, sent.spec, subject.cluster_view())
 
 
-"""What is told of the runtime alone."""
+def check_job_set_of_runtime(subject: Subject) -> Iterator[Problem]:
+    """Yield what JobSet refuses of the JobSet of every TrainJob of a runtime, whose pods a TrainJob counts."""
+    template = subject.typed(TrainingRuntime).spec.template
+    yield from validate_create(template.spec, is_counted=False)
+    yield from advise_unknown_keys(template.metadata, template.spec, subject.cluster_view())
 
 
 def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
@@ -113,19 +109,23 @@ def _relocate_problems_to_train_job(problems: Items[Problem], job: MergedTrainJo
         yield replace(problem, path=job.path_for_runtime_problem(is_own=is_own), found="", message=message, fix=fix)
 
 
-def check_job_set(subject: Subject) -> Iterator[Problem]:
-    """Yield what JobSet refuses of a JobSet."""
-    sent = subject.typed(JobSet)
-    yield from validate_name_length(sent.metadata, (strictest_name_limit(sent.spec),))
-    yield from validate_create(sent.spec)
-    yield from advise_unknown_keys(sent.metadata, sent.spec, subject.cluster_view())
+def validate_create(job_set: JobSetSpec, *, is_counted: bool = True) -> Iterator[Problem]:
+    """Yield everything that JobSet's webhook refuses of a JobSet spec but for the length of its name.
+
+    Args:
+        job_set: the spec, wherever it stands.
+        is_counted: whether the pods of the replicated jobs are final; those of a runtime are not.
+    """
+    yield from validate_network_subdomain(job_set)
+    yield from validate_success_policy(job_set)
+    yield from job_set_policies.validate_failure_policy(job_set)
+    yield from validate_startup_policy(job_set)
+    yield from job_set_policies.validate_coordinator(job_set, is_counted=is_counted)
+    yield from job_set_policies.validate_volume_claim_policies(job_set)
+    yield from validate_replicated_jobs(job_set, is_counted=is_counted)
 
 
-def check_job_set_of_runtime(subject: Subject) -> Iterator[Problem]:
-    """Yield what JobSet refuses of the JobSet of every TrainJob of a runtime, whose pods a TrainJob counts."""
-    template = subject.typed(TrainingRuntime).spec.template
-    yield from validate_create(template.spec, is_counted=False)
-    yield from advise_unknown_keys(template.metadata, template.spec, subject.cluster_view())
+"""What is told of the runtime alone."""
 
 
 CHECKS: Final = (

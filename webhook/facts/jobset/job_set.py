@@ -37,24 +37,6 @@ JOB_SET: Final = RuleGroup(
 )
 """What JobSet's webhook refuses: of JobSets, of the JobSet that a runtime of Kubeflow Trainer holds, and of the one
 that Trainer makes of a TrainJob."""
-
-_MOST_NAMED: Final = 3
-
-
-def jobs_by_name(job_set: JobSetSpec) -> Mapping[str, ReplicatedJob]:
-    """Return the first replicated job of every name."""
-    jobs: dict[str, ReplicatedJob] = {}
-    for job in job_set.replicated_jobs:
-        jobs.setdefault(job.name, job)
-    return jobs
-
-
-def fix_for_unknown_job(job_set: JobSetSpec) -> str:
-    """Say what to do about a name that no replicated job has."""
-    names = [f"`{job.name}`" for job in job_set.replicated_jobs[:_MOST_NAMED] if job.name]
-    return f"name a replicated job, such as {either(names)}" if names else "add a replicated job of this name"
-
-
 DNS_LABEL: Final = JOB_SET.rule(
     "job-set/dns-label",
     title="Names of replicated jobs, groups and the subdomain are DNS labels.",
@@ -112,11 +94,6 @@ JOB_SET_LABEL: Final = JOB_SET.rule(
     source="k8s.io/apimachinery v0.36 pkg/apis/meta/v1/validation/validation.go",
     function="ValidateLabels",
 )
-
-_LETTERS: Final = "use at most 63 lower-case letters, digits and dashes"
-LABEL: Final = "use at most 63 letters, digits, dashes, dots and underscores"
-_MOST_PODS: Final = 2**31 - 1
-_MOST_INDEXED: Final = 100_000
 STARTUP_ORDER: Final = JOB_SET.rule(
     "job-set/startup-order",
     title="startupPolicy InOrder and dependsOn exclude each other.",
@@ -135,7 +112,20 @@ RESTARTED_REPLICAS: Final = JOB_SET.rule(
     why="JobSet counts the restarts of each of them in its status.",
     function="validateFailurePolicy",
 )
+ALPHA_FEATURE: Final = JOB_SET.rule(
+    "job-set/alpha-feature",
+    title="Restarts of single jobs and in place are alpha features of JobSet.",
+    why="Their feature gates are off by default, and JobSet then refuses the JobSet.",
+    source="kubernetes-sigs/jobset@08dfbdfd pkg/features/features.go",
+    level="warn",
+)
+LABEL: Final = "use at most 63 letters, digits, dashes, dots and underscores"
+_MOST_NAMED: Final = 3
+_LETTERS: Final = "use at most 63 lower-case letters, digits and dashes"
+_MOST_PODS: Final = 2**31 - 1
+_MOST_INDEXED: Final = 100_000
 _MOST_RESTARTED: Final = 1024
+_GATED: Final = ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
 
 
 def validate_network_subdomain(job_set: JobSetSpec) -> Iterator[Problem]:
@@ -279,16 +269,6 @@ def validate_replica_limit_for_restarts(job_set: JobSetSpec, action: str) -> Ite
             yield RESTARTED_REPLICAS.problem(job.path("replicas"), message, fix, job.replicas)
 
 
-ALPHA_FEATURE: Final = JOB_SET.rule(
-    "job-set/alpha-feature",
-    title="Restarts of single jobs and in place are alpha features of JobSet.",
-    why="Their feature gates are off by default, and JobSet then refuses the JobSet.",
-    source="kubernetes-sigs/jobset@08dfbdfd pkg/features/features.go",
-    level="warn",
-)
-_GATED: Final = ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
-
-
 def validate_alpha_features(policy: FailurePolicy, job_set: JobSetSpec) -> Iterator[Problem]:
     """Report features that only some sites have turned on, and what one of them is limited to."""
     if policy.restart_strategy == "InPlaceRestart":
@@ -304,3 +284,17 @@ def _alpha_feature_problem(path: FieldPath, name: str, gate: str, instead: str) 
     message = f"is refused by JobSet unless its alpha feature gate {gate} is on, which is off by default"
     fix = f"use {instead}, or ask the administrator to turn on feature gate {gate} of JobSet"
     return ALPHA_FEATURE.problem(path, message, fix, name)
+
+
+def jobs_by_name(job_set: JobSetSpec) -> Mapping[str, ReplicatedJob]:
+    """Return the first replicated job of every name."""
+    jobs: dict[str, ReplicatedJob] = {}
+    for job in job_set.replicated_jobs:
+        jobs.setdefault(job.name, job)
+    return jobs
+
+
+def fix_for_unknown_job(job_set: JobSetSpec) -> str:
+    """Say what to do about a name that no replicated job has."""
+    names = [f"`{job.name}`" for job in job_set.replicated_jobs[:_MOST_NAMED] if job.name]
+    return f"name a replicated job, such as {either(names)}" if names else "add a replicated job of this name"

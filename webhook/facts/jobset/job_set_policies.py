@@ -45,7 +45,59 @@ COORDINATOR_INDEX: Final = JOB_SET.rule(
     why="There is no pod with a higher index.",
     function="validateCoordinator",
 )
+FAILURE_RULE_NAME: Final = JOB_SET.rule(
+    "job-set/failure-rule-name",
+    title="The name of a rule of the failure policy has letters, digits, underscores, commas and colons.",
+    why="The name is written into the status of the JobSet.",
+    function="validateFailurePolicy",
+)
+FAILURE_RULE_TWICE: Final = JOB_SET.rule(
+    "job-set/failure-rule-twice",
+    title="Each rule of the failure policy has a name of its own.",
+    why="A rule without a name is called failurePolicyRule and its index.",
+    function="validateFailurePolicy",
+)
+FAILURE_REASON: Final = JOB_SET.rule(
+    "job-set/failure-reason",
+    title="A rule of the failure policy names reasons why a Job fails.",
+    why="A rule with another reason never applies.",
+    function="validateFailurePolicy",
+)
+CLAIM_NAMESPACE: Final = JOB_SET.rule(
+    "job-set/claim-namespace",
+    title="Templates of volumeClaimPolicies have no namespace.",
+    why="The claims are made in the namespace of the JobSet.",
+    function="validateVolumeClaimPolicies",
+)
+CLAIM_TEMPLATE_TWICE: Final = JOB_SET.rule(
+    "job-set/claim-template-twice",
+    title="Each template of volumeClaimPolicies has a name of its own.",
+    why="The name is that of a volume in the pods, and part of the name of the claim.",
+    function="validateVolumeClaimPolicies",
+)
+CLAIM_TEMPLATE_NAME: Final = JOB_SET.rule(
+    "job-set/claim-template-name",
+    title="The name of a template of volumeClaimPolicies is a DNS name.",
+    why="The PersistentVolumeClaim is named after it.",
+    function="validateVolumeClaimPolicies",
+)
+VOLUME_CONFLICT: Final = JOB_SET.rule(
+    "job-set/volume-conflict",
+    title="No pod has a volume with the name of a template of volumeClaimPolicies.",
+    why="JobSet adds a volume of that name to each pod that mounts it.",
+    function="validateVolumeClaimPolicies",
+)
+UNMOUNTED_CLAIM: Final = JOB_SET.rule(
+    "job-set/unmounted-claim",
+    title="A container mounts the volume of each template of volumeClaimPolicies.",
+    why="A claim that nothing mounts would be made in vain.",
+    function="validateVolumeClaimPolicies",
+)
 _INDEXED: Final = "set completionMode Indexed"
+_RULE: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,126}[A-Za-z0-9_])?")
+_REASONS: Final = (
+    *("BackoffLimitExceeded", "DeadlineExceeded", "FailedIndexes", "MaxFailedIndexesExceeded", "PodFailurePolicy"),
+)
 
 
 def validate_coordinator(job_set: JobSetSpec, *, is_counted: bool) -> Iterator[Problem]:
@@ -90,31 +142,6 @@ def _check_coordinator_index(coordinator: Coordinator, job: ReplicatedJob) -> It
             yield COORDINATOR_INDEX.problem(coordinator.path(field), message, fix, index)
 
 
-FAILURE_RULE_NAME: Final = JOB_SET.rule(
-    "job-set/failure-rule-name",
-    title="The name of a rule of the failure policy has letters, digits, underscores, commas and colons.",
-    why="The name is written into the status of the JobSet.",
-    function="validateFailurePolicy",
-)
-FAILURE_RULE_TWICE: Final = JOB_SET.rule(
-    "job-set/failure-rule-twice",
-    title="Each rule of the failure policy has a name of its own.",
-    why="A rule without a name is called failurePolicyRule and its index.",
-    function="validateFailurePolicy",
-)
-FAILURE_REASON: Final = JOB_SET.rule(
-    "job-set/failure-reason",
-    title="A rule of the failure policy names reasons why a Job fails.",
-    why="A rule with another reason never applies.",
-    function="validateFailurePolicy",
-)
-
-_RULE: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,126}[A-Za-z0-9_])?")
-_REASONS: Final = (
-    *("BackoffLimitExceeded", "DeadlineExceeded", "FailedIndexes", "MaxFailedIndexesExceeded", "PodFailurePolicy"),
-)
-
-
 def validate_failure_policy(job_set: JobSetSpec) -> Iterator[Problem]:
     """Require rules of the failure policy to have names, targets and reasons that JobSet knows."""
     policy = job_set.failure_policy
@@ -145,38 +172,6 @@ def _check_failure_reason(rule: FailureRule) -> Iterator[Problem]:
             message = "must be a reason that Kubernetes gives for a failed Job"
             fix = f"use one of {', '.join(_REASONS)}"
             yield FAILURE_REASON.problem(rule.path("onJobFailureReasons", index), message, fix, reason)
-
-
-CLAIM_NAMESPACE: Final = JOB_SET.rule(
-    "job-set/claim-namespace",
-    title="Templates of volumeClaimPolicies have no namespace.",
-    why="The claims are made in the namespace of the JobSet.",
-    function="validateVolumeClaimPolicies",
-)
-CLAIM_TEMPLATE_TWICE: Final = JOB_SET.rule(
-    "job-set/claim-template-twice",
-    title="Each template of volumeClaimPolicies has a name of its own.",
-    why="The name is that of a volume in the pods, and part of the name of the claim.",
-    function="validateVolumeClaimPolicies",
-)
-CLAIM_TEMPLATE_NAME: Final = JOB_SET.rule(
-    "job-set/claim-template-name",
-    title="The name of a template of volumeClaimPolicies is a DNS name.",
-    why="The PersistentVolumeClaim is named after it.",
-    function="validateVolumeClaimPolicies",
-)
-VOLUME_CONFLICT: Final = JOB_SET.rule(
-    "job-set/volume-conflict",
-    title="No pod has a volume with the name of a template of volumeClaimPolicies.",
-    why="JobSet adds a volume of that name to each pod that mounts it.",
-    function="validateVolumeClaimPolicies",
-)
-UNMOUNTED_CLAIM: Final = JOB_SET.rule(
-    "job-set/unmounted-claim",
-    title="A container mounts the volume of each template of volumeClaimPolicies.",
-    why="A claim that nothing mounts would be made in vain.",
-    function="validateVolumeClaimPolicies",
-)
 
 
 def claim_template_names(job_set: JobSetSpec) -> frozenset[str]:

@@ -37,7 +37,18 @@ NAME_LENGTH: Final = JOB_SET.rule(
         "https://github.com/kubernetes/kubernetes/issues/63171",
     ),
 )
-
+UNKNOWN_KEY: Final = JOB_SET.rule(
+    "job-set/unknown-key",
+    title="An annotation or label with a domain of JobSet is one that JobSet knows.",
+    why=(
+        "Exclusive placement is asked for by annotations. A misspelt one is stored and ignored, and the jobs share "
+        "their racks with others."
+    ),
+    refused_by="nobody; the key has no effect",
+    source="kubernetes-sigs/jobset@08dfbdfd api/jobset/v1alpha2/jobset_types.go",
+    level="warn",
+    fails="silent",
+)
 MOST: Final = 63
 Limit: TypeAlias = tuple[int, str, str]
 """The most characters, what is named after the JobSet (a key of _NAMED), and of which part of it."""
@@ -48,6 +59,17 @@ _NAMED: Final = {
     "pod": "the pods of replicated job `{}` are named after the JobSet",
     "job": "the jobs of replicated job `{}` are named after the JobSet",
 }
+_ALPHA: Final = "alpha.jobset.sigs.k8s.io/"
+_STABLE: Final = "jobset.sigs.k8s.io/"
+_KEYS: Final = (
+    *(f"{_ALPHA}{name}" for name in ("exclusive-topology", "node-selector", "namespaced-job", "no-schedule")),
+    *(f"{_STABLE}{name}" for name in ("jobset-name", "jobset-uid", "coordinator", "priority")),
+    *(f"{_STABLE}{name}" for name in ("replicatedjob-name", "replicatedjob-replicas", "global-replicas")),
+    *(f"{_STABLE}{name}" for name in ("job-index", "job-global-index", "job-key", "job-group-index")),
+    *(f"{_STABLE}{name}" for name in ("group-name", "group-replicas", "restart-attempt", "job-restart-attempt")),
+    *(f"{_STABLE}{name}" for name in ("in-place-restart-attempt", "disable-in-place-restart")),
+)
+"""The keys that JobSet reads or sets."""
 
 
 def validate_name_length(metadata: Metadata, limits: Iterable[Limit]) -> Iterator[Problem]:
@@ -98,32 +120,6 @@ def length_of_name(metadata: Metadata) -> int:
     """
     prefix = metadata.generate_name
     return len(metadata.name) or (min(len(prefix), MOST - 5) + 5 if prefix else 0)
-
-
-UNKNOWN_KEY: Final = JOB_SET.rule(
-    "job-set/unknown-key",
-    title="An annotation or label with a domain of JobSet is one that JobSet knows.",
-    why=(
-        "Exclusive placement is asked for by annotations. A misspelt one is stored and ignored, and the jobs share "
-        "their racks with others."
-    ),
-    refused_by="nobody; the key has no effect",
-    source="kubernetes-sigs/jobset@08dfbdfd api/jobset/v1alpha2/jobset_types.go",
-    level="warn",
-    fails="silent",
-)
-
-_ALPHA: Final = "alpha.jobset.sigs.k8s.io/"
-_STABLE: Final = "jobset.sigs.k8s.io/"
-_KEYS: Final = (
-    *(f"{_ALPHA}{name}" for name in ("exclusive-topology", "node-selector", "namespaced-job", "no-schedule")),
-    *(f"{_STABLE}{name}" for name in ("jobset-name", "jobset-uid", "coordinator", "priority")),
-    *(f"{_STABLE}{name}" for name in ("replicatedjob-name", "replicatedjob-replicas", "global-replicas")),
-    *(f"{_STABLE}{name}" for name in ("job-index", "job-global-index", "job-key", "job-group-index")),
-    *(f"{_STABLE}{name}" for name in ("group-name", "group-replicas", "restart-attempt", "job-restart-attempt")),
-    *(f"{_STABLE}{name}" for name in ("in-place-restart-attempt", "disable-in-place-restart")),
-)
-"""The keys that JobSet reads or sets."""
 
 
 def advise_unknown_keys(metadata: Metadata, job_set: JobSetSpec, view: ClusterView) -> Iterator[Problem]:

@@ -31,6 +31,76 @@ from webhook.typed.objects import ConfigMap
 from webhook.typed.view import Typed
 from webhook.yamltext import yamlfile
 
+FILE: Final = "controller_manager_config.yaml"
+"""The key of the ConfigMap, and of a param, that holds the text."""
+KINDS: Final[Mapping[tuple[str, str], str]] = {
+    ("batch", "Job"): "batch/job",
+    ("", "Pod"): "pod",
+    ("apps", "Deployment"): "deployment",
+    ("apps", "StatefulSet"): "statefulset",
+    ("jobset.x-k8s.io", "JobSet"): "jobset.x-k8s.io/jobset",
+    ("kubeflow.org", "MPIJob"): "kubeflow.org/mpijob",
+    TRAIN_JOB: "trainer.kubeflow.org/trainjob",
+    ("ray.io", "RayJob"): "ray.io/rayjob",
+    ("ray.io", "RayCluster"): "ray.io/raycluster",
+    ("ray.io", "RayService"): "ray.io/rayservice",
+    ("workload.codeflare.dev", "AppWrapper"): "workload.codeflare.dev/appwrapper",
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): "leaderworkerset.x-k8s.io/leaderworkerset",
+    ("kubeflow.org", "PyTorchJob"): "kubeflow.org/pytorchjob",
+    ("kubeflow.org", "TFJob"): "kubeflow.org/tfjob",
+    ("kubeflow.org", "XGBoostJob"): "kubeflow.org/xgboostjob",
+    ("kubeflow.org", "PaddleJob"): "kubeflow.org/paddlejob",
+    ("kubeflow.org", "JAXJob"): "kubeflow.org/jaxjob",
+    ("sparkoperator.k8s.io", "SparkApplication"): "sparkoperator.k8s.io/sparkapplication",
+}
+"""The kinds that Kueue can manage, and their names in its Configuration."""
+MISSING_CONFIGURATION: Final = MissingObject(
+    kind="ConfigMap", name=CONFIGURATION.name, namespace=CONFIGURATION.namespace
+)
+"""The missing object that is reported if no Configuration is known."""
+UNSEEN_CONFIGURATION: Final = MissingObject(
+    kind="Kueue's Configuration", name="", why="is in another folder: name its file with --context"
+)
+"""The missing object that is reported if other folders have Configurations."""
+ADMISSION_GATED_BY: Final = "AdmissionGatedBy"
+ELASTIC_JOBS: Final = "ElasticJobsViaWorkloadSlices"
+CONCURRENT_ADMISSION: Final = "ConcurrentAdmission"
+DEVICE_CLAIMS: Final = "KueueDRAIntegration"
+NO_CLAIMS_WITHOUT: Final = "KueueDRARejectWorkloadsWhenDRADisabled"
+EXTENDED_CLAIMS: Final = "KueueDRAIntegrationExtendedResource"
+NON_NEGATIVE: Final = "WorkloadValidateResourcesAreNonNegative"
+GROUP_SIZE: Final = "LWSImmutableGroupSize"
+LAYERS: Final = "TASMultiLayerTopology"
+PRIORITY_BOOST: Final = "PriorityBoost"
+TOPOLOGY: Final = "TopologyAwareScheduling"
+ANNOTATED_WORKLOAD: Final = "WorkloadIdentifierAnnotations"
+SELECTOR_RESPECTED: Final = "ManagedJobsNamespaceSelectorAlwaysRespected"
+_CONFIGURATION: Final = GroupVersionKind("config.kueue.x-k8s.io", "v1beta2", "Configuration")
+_TRAINING: Final = ("pytorchjob", "tfjob", "xgboostjob", "paddlejob", "jaxjob")
+_ALPHA: Final = ("sparkapplication",)
+_CHARACTER_S: Final = 1e-5
+"""Seconds that YAML needs for a character; parsing cannot be interrupted."""
+_CHARACTER_BYTES: Final = 10
+_NAMESPACES: Final = {
+    "matchExpressions": [{"key": NAME_LABEL, "operator": "NotIn", "values": ["kube-system", "kueue-system"]}]
+}
+_ON_SINCE: Final[Mapping[str, Release]] = {
+    ADMISSION_GATED_BY: (0, 19),
+    ELASTIC_JOBS: (0, 18),
+    DEVICE_CLAIMS: (0, 18),
+    NO_CLAIMS_WITHOUT: (0, 18),
+    EXTENDED_CLAIMS: (0, 19),
+    NON_NEGATIVE: (0, 19),  # 0.19.2
+    GROUP_SIZE: (0, 19),  # 0.19.2
+    LAYERS: (0, 19),
+    TOPOLOGY: (0, 14),
+    ANNOTATED_WORKLOAD: (0, 18),
+    SELECTOR_RESPECTED: (0, 15),
+}
+"""The first release in which a gate is on by default; other gates are off in all releases."""
+_FORMER: Final = {DEVICE_CLAIMS: "DynamicResourceAllocation"}
+"""The names of gates before 0.18."""
+
 
 class Integrations(Typed):
     """The kinds that Kueue manages."""
@@ -99,42 +169,6 @@ class WrittenConfiguration(Typed):
     integrations = Part(Integrations)
     resources = Part(ResourceSettings)
     feature_gates = Truths()
-
-
-FILE: Final = "controller_manager_config.yaml"
-"""The key of the ConfigMap, and of a param, that holds the text."""
-KINDS: Final[Mapping[tuple[str, str], str]] = {
-    ("batch", "Job"): "batch/job",
-    ("", "Pod"): "pod",
-    ("apps", "Deployment"): "deployment",
-    ("apps", "StatefulSet"): "statefulset",
-    ("jobset.x-k8s.io", "JobSet"): "jobset.x-k8s.io/jobset",
-    ("kubeflow.org", "MPIJob"): "kubeflow.org/mpijob",
-    TRAIN_JOB: "trainer.kubeflow.org/trainjob",
-    ("ray.io", "RayJob"): "ray.io/rayjob",
-    ("ray.io", "RayCluster"): "ray.io/raycluster",
-    ("ray.io", "RayService"): "ray.io/rayservice",
-    ("workload.codeflare.dev", "AppWrapper"): "workload.codeflare.dev/appwrapper",
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): "leaderworkerset.x-k8s.io/leaderworkerset",
-    ("kubeflow.org", "PyTorchJob"): "kubeflow.org/pytorchjob",
-    ("kubeflow.org", "TFJob"): "kubeflow.org/tfjob",
-    ("kubeflow.org", "XGBoostJob"): "kubeflow.org/xgboostjob",
-    ("kubeflow.org", "PaddleJob"): "kubeflow.org/paddlejob",
-    ("kubeflow.org", "JAXJob"): "kubeflow.org/jaxjob",
-    ("sparkoperator.k8s.io", "SparkApplication"): "sparkoperator.k8s.io/sparkapplication",
-}
-"""The kinds that Kueue can manage, and their names in its Configuration."""
-_CONFIGURATION: Final = GroupVersionKind("config.kueue.x-k8s.io", "v1beta2", "Configuration")
-MISSING_CONFIGURATION: Final = MissingObject(
-    kind="ConfigMap", name=CONFIGURATION.name, namespace=CONFIGURATION.namespace
-)
-"""The missing object that is reported if no Configuration is known."""
-UNSEEN_CONFIGURATION: Final = MissingObject(
-    kind="Kueue's Configuration", name="", why="is in another folder: name its file with --context"
-)
-"""The missing object that is reported if other folders have Configurations."""
-_TRAINING: Final = ("pytorchjob", "tfjob", "xgboostjob", "paddlejob", "jaxjob")
-_ALPHA: Final = ("sparkapplication",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,9 +269,6 @@ def _configuration_of_file(subject: Subject) -> str:
     return yamlfile.dump(listed[0]) if len(listed) == 1 else ""
 
 
-_CHARACTER_S: Final = 1e-5
-"""Seconds that YAML needs for a character; parsing cannot be interrupted."""
-_CHARACTER_BYTES: Final = 10
 _READ: Final[TwoGenerationCache[tuple[str, Release], KueueConfiguration | None]] = TwoGenerationCache(4 << 20)
 
 
@@ -262,11 +293,6 @@ def default_integrations(release: Release = KUEUE) -> frozenset[str]:
     """Return the names of the kinds that a release manages by default."""
     off = (*_ALPHA, *(_TRAINING if release >= TRAINING_OFF else ()))
     return frozenset(name for name in KINDS.values() if name.rpartition("/")[2] not in off)
-
-
-_NAMESPACES: Final = {
-    "matchExpressions": [{"key": NAME_LABEL, "operator": "NotIn", "values": ["kube-system", "kueue-system"]}]
-}
 
 
 def _load_configuration(text: str) -> WrittenConfiguration:
@@ -311,38 +337,6 @@ def _amounts_of_transformation(written: ResourceTransformation) -> tuple[str, Re
     amounts = {name: quantity.read_quantity_or_none(value) for name, value in written.outputs.items()}
     outputs = {name: amount.milli_value() for name, amount in amounts.items() if amount is not None}
     return written.input, ResourceTransformationAmounts(outputs, written.strategy != "Replace", written.multiply_by)
-
-
-ADMISSION_GATED_BY: Final = "AdmissionGatedBy"
-ELASTIC_JOBS: Final = "ElasticJobsViaWorkloadSlices"
-CONCURRENT_ADMISSION: Final = "ConcurrentAdmission"
-DEVICE_CLAIMS: Final = "KueueDRAIntegration"
-NO_CLAIMS_WITHOUT: Final = "KueueDRARejectWorkloadsWhenDRADisabled"
-EXTENDED_CLAIMS: Final = "KueueDRAIntegrationExtendedResource"
-NON_NEGATIVE: Final = "WorkloadValidateResourcesAreNonNegative"
-GROUP_SIZE: Final = "LWSImmutableGroupSize"
-LAYERS: Final = "TASMultiLayerTopology"
-PRIORITY_BOOST: Final = "PriorityBoost"
-TOPOLOGY: Final = "TopologyAwareScheduling"
-ANNOTATED_WORKLOAD: Final = "WorkloadIdentifierAnnotations"
-SELECTOR_RESPECTED: Final = "ManagedJobsNamespaceSelectorAlwaysRespected"
-
-_ON_SINCE: Final[Mapping[str, Release]] = {
-    ADMISSION_GATED_BY: (0, 19),
-    ELASTIC_JOBS: (0, 18),
-    DEVICE_CLAIMS: (0, 18),
-    NO_CLAIMS_WITHOUT: (0, 18),
-    EXTENDED_CLAIMS: (0, 19),
-    NON_NEGATIVE: (0, 19),  # 0.19.2
-    GROUP_SIZE: (0, 19),  # 0.19.2
-    LAYERS: (0, 19),
-    TOPOLOGY: (0, 14),
-    ANNOTATED_WORKLOAD: (0, 18),
-    SELECTOR_RESPECTED: (0, 15),
-}
-"""The first release in which a gate is on by default; other gates are off in all releases."""
-_FORMER: Final = {DEVICE_CLAIMS: "DynamicResourceAllocation"}
-"""The names of gates before 0.18."""
 
 
 def is_gate_on(gate: str, subject: Subject) -> bool:

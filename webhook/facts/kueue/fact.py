@@ -29,6 +29,40 @@ from webhook.rules.problem import Problem
 
 Verdict: TypeAlias = Literal["", "possible", "never", "not-now", "unmanaged", "unknown"]
 """The prediction for a job; "" for an object that Kueue does not manage."""
+QUEUED_PODS: Final = declare_structure(
+    "QueuedPodSet",
+    name=(STRING, "name of the pod set"),
+    count=(DYN, "its pods; null where nobody can know"),
+    least=(INT, "pods that it starts with at least, which are counted"),
+    requests=(map_of(STRING, STRING), "what these count for together, as quantities by the names of quota"),
+)
+KUEUE: Final = declare_structure(
+    "Kueue",
+    managed=(BOOL, "whether Kueue manages the object"),
+    queue=(STRING, 'its LocalQueue, or ""'),
+    clusterQueue=(STRING, 'the ClusterQueue of that, "" where it is not known'),
+    cohort=(STRING, 'the cohort of that, or ""'),
+    verdict=(
+        STRING,
+        (
+            "`possible`, `never` (only a change of the job or the queue helps), `not-now`, `unknown` (something could"
+            ' not be looked up), or "" for an object that Kueue does not manage'
+        ),
+    ),
+    podSets=(list_of(QUEUED_PODS.type), "the pod sets of its Workload"),
+)
+_STEPS = (
+    not_now.validate_priority_classes,
+    not_now.validate_local_queue,
+    not_now.validate_cluster_queue,
+    never_pod_groups.validate_pod_matches_group,
+    not_now_claims_and_pods.validate_claims,
+    never_pod_groups.validate_pod_set_count,
+    never.validate_namespace_is_selected,
+    never.validate_limit_ranges,
+    placement.validate_flavors_and_quota,
+    not_now_claims_and_pods.validate_pod_group_is_complete,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,43 +111,6 @@ def _problems_of_first_step(subject: Subject, how: KueueManagement, place: Queue
     noted = (*subject.once(build_workload).missing, *place.view.all_missing_objects())
     if noted:
         yield exceeds_max_quota_problem(place.at, missing=noted)
-
-
-_STEPS = (
-    not_now.validate_priority_classes,
-    not_now.validate_local_queue,
-    not_now.validate_cluster_queue,
-    never_pod_groups.validate_pod_matches_group,
-    not_now_claims_and_pods.validate_claims,
-    never_pod_groups.validate_pod_set_count,
-    never.validate_namespace_is_selected,
-    never.validate_limit_ranges,
-    placement.validate_flavors_and_quota,
-    not_now_claims_and_pods.validate_pod_group_is_complete,
-)
-
-QUEUED_PODS: Final = declare_structure(
-    "QueuedPodSet",
-    name=(STRING, "name of the pod set"),
-    count=(DYN, "its pods; null where nobody can know"),
-    least=(INT, "pods that it starts with at least, which are counted"),
-    requests=(map_of(STRING, STRING), "what these count for together, as quantities by the names of quota"),
-)
-KUEUE: Final = declare_structure(
-    "Kueue",
-    managed=(BOOL, "whether Kueue manages the object"),
-    queue=(STRING, 'its LocalQueue, or ""'),
-    clusterQueue=(STRING, 'the ClusterQueue of that, "" where it is not known'),
-    cohort=(STRING, 'the cohort of that, or ""'),
-    verdict=(
-        STRING,
-        (
-            "`possible`, `never` (only a change of the job or the queue helps), `not-now`, `unknown` (something could"
-            ' not be looked up), or "" for an object that Kueue does not manage'
-        ),
-    ),
-    podSets=(list_of(QUEUED_PODS.type), "the pod sets of its Workload"),
-)
 
 
 def _compute_kueue_fact(subject: Subject) -> FactResult:

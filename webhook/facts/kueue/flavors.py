@@ -31,9 +31,14 @@ from webhook.typed.cluster_objects import Node
 from webhook.typed.collections import Items
 from webhook.typed.pods import NodeSelectorTerm, PodTemplate, SelectorRequirement, Taint
 
+TAINTED: Final = "its nodes have the taint"
+UNMATCHED: Final = "its node labels do not match the"
+"""The beginnings of the reasons why a flavor does not fit."""
 _KEPT_OBJECTS: Final = 8192
 _KEPT_STATES: Final = 4
 """How many states of the cluster are cached: an audit has one, a server also the one before while it changes."""
+_KEPT: Final = 512
+"""How many flavors with their nodes are cached."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -77,11 +82,6 @@ def _read_node_capacity(key: IdentityKey) -> NodeCapacity:
 
 def _is_node_ready(node: Node) -> bool:
     return all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")
-
-
-TAINTED: Final = "its nodes have the taint"
-UNMATCHED: Final = "its node labels do not match the"
-"""The beginnings of the reasons why a flavor does not fit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -173,10 +173,6 @@ def label_of_other_flavors(flavor: FlavorFields, template: PodTemplate, others: 
         if key in others and key not in flavor.labels:
             return key
     return ""
-
-
-_KEPT: Final = 512
-"""How many flavors with their nodes are cached."""
 
 
 def labels_without_nodes(flavors: Sequence[FlavorFields], queue: QueueFields, view: ClusterView) -> str:

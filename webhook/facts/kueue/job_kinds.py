@@ -47,7 +47,55 @@ KUEUE_JOB_POD_GROUP: Final = KUEUE_JOB.rule(
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_webhook.go",
     function="validatePodGroupMetadata",
 )
-
+KUEUE_JOB_MIN_PARALLELISM: Final = KUEUE_JOB.rule(
+    "kueue-job/min-parallelism",
+    title="The least parallelism of a Job is above 0 and below its pods.",
+    why="Kueue admits the Job with fewer pods, and at least with so many.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/job/job_webhook.go",
+    function="validatePartialAdmissionCreate",
+    refused_on_updates="",
+)
+KUEUE_JOB_EQUAL_COMPLETIONS: Final = KUEUE_JOB.rule(
+    "kueue-job/equal-completions",
+    title="A Job whose completions follow its parallelism is Indexed and has as many of both.",
+    why="Kueue changes both together when it admits the Job with fewer pods.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/job/job_webhook.go",
+    function="validateSyncCompletionCreate",
+)
+RAY_CLUSTER: Final = KUEUE_JOB.rule(
+    "kueue-job/ray-cluster",
+    title="A RayJob that Kueue manages has a cluster of its own.",
+    why="Kueue counts the pods of this cluster.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/rayjob/rayjob_webhook.go",
+    function="validateCreate",
+)
+RAY_SHUTDOWN: Final = KUEUE_JOB.rule(
+    "kueue-job/ray-shutdown",
+    title="A RayJob that Kueue manages shuts its cluster down when it ends.",
+    why="A cluster that stays keeps its quota.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/rayjob/rayjob_webhook.go",
+    function="validateCreate",
+)
+RAY_AUTOSCALING: Final = KUEUE_JOB.rule(
+    "kueue-job/ray-autoscaling",
+    title="A Ray cluster that Kueue manages scales by itself only as an elastic job.",
+    why="Kueue counts the pods of other jobs once.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/raycluster/raycluster_webhook.go",
+    function="validateCreate",
+)
+RAY_GROUPS: Final = KUEUE_JOB.rule(
+    "kueue-job/ray-groups",
+    title="A Ray cluster has no more groups than a Workload has pod sets, and none is called head.",
+    why="Each group becomes a pod set, and so does the head.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/raycluster/raycluster_webhook.go",
+    function="validateCreate",
+)
+SPARK_MODE: Final = KUEUE_JOB.rule(
+    "kueue-job/spark-mode",
+    title="A SparkApplication that Kueue manages runs in cluster mode with a fixed number of executors.",
+    why="Kueue counts the pods of the application once.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/sparkapplication",
+)
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 
 
@@ -83,23 +131,6 @@ def _validate_pod_group(metadata: Metadata) -> Iterator[Problem]:
 
 def _is_positive_count(given: str) -> bool:
     return is_placeholder(given) or (_NUMBER.fullmatch(given) is not None and int(given) > 0)
-
-
-KUEUE_JOB_MIN_PARALLELISM: Final = KUEUE_JOB.rule(
-    "kueue-job/min-parallelism",
-    title="The least parallelism of a Job is above 0 and below its pods.",
-    why="Kueue admits the Job with fewer pods, and at least with so many.",
-    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/job/job_webhook.go",
-    function="validatePartialAdmissionCreate",
-    refused_on_updates="",
-)
-KUEUE_JOB_EQUAL_COMPLETIONS: Final = KUEUE_JOB.rule(
-    "kueue-job/equal-completions",
-    title="A Job whose completions follow its parallelism is Indexed and has as many of both.",
-    why="Kueue changes both together when it admits the Job with fewer pods.",
-    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/job/job_webhook.go",
-    function="validateSyncCompletionCreate",
-)
 
 
 def validate_partial_admission(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
@@ -150,36 +181,6 @@ def _validate_equal_completions(spec: JobSpec, metadata: Metadata) -> Iterator[P
         yield KUEUE_JOB_EQUAL_COMPLETIONS.problem(spec.path("completions"), message, fix, spec.completions)
 
 
-RAY_CLUSTER: Final = KUEUE_JOB.rule(
-    "kueue-job/ray-cluster",
-    title="A RayJob that Kueue manages has a cluster of its own.",
-    why="Kueue counts the pods of this cluster.",
-    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/rayjob/rayjob_webhook.go",
-    function="validateCreate",
-)
-RAY_SHUTDOWN: Final = KUEUE_JOB.rule(
-    "kueue-job/ray-shutdown",
-    title="A RayJob that Kueue manages shuts its cluster down when it ends.",
-    why="A cluster that stays keeps its quota.",
-    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/rayjob/rayjob_webhook.go",
-    function="validateCreate",
-)
-RAY_AUTOSCALING: Final = KUEUE_JOB.rule(
-    "kueue-job/ray-autoscaling",
-    title="A Ray cluster that Kueue manages scales by itself only as an elastic job.",
-    why="Kueue counts the pods of other jobs once.",
-    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/raycluster/raycluster_webhook.go",
-    function="validateCreate",
-)
-RAY_GROUPS: Final = KUEUE_JOB.rule(
-    "kueue-job/ray-groups",
-    title="A Ray cluster has no more groups than a Workload has pod sets, and none is called head.",
-    why="Each group becomes a pod set, and so does the head.",
-    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/raycluster/raycluster_webhook.go",
-    function="validateCreate",
-)
-
-
 def validate_ray(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
     """Yield the problems that the webhooks of RayCluster, RayJob and RayService would report of a managed object."""
     if not (how.queue or subject.once(read_kueue_configuration).manages_all):
@@ -224,14 +225,6 @@ def _validate_ray_cluster(cluster: RayClusterSpec, subject: Subject) -> Iterator
         if group.group_name == "head":
             message, fix = "is the name of the head group", "rename the worker group"
             yield RAY_GROUPS.problem(group.path("groupName"), message, fix, shown="`head`")
-
-
-SPARK_MODE: Final = KUEUE_JOB.rule(
-    "kueue-job/spark-mode",
-    title="A SparkApplication that Kueue manages runs in cluster mode with a fixed number of executors.",
-    why="Kueue counts the pods of the application once.",
-    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/sparkapplication",
-)
 
 
 def validate_spark(subject: Subject, how: KueueManagement) -> Iterator[Problem]:

@@ -38,76 +38,6 @@ POD_SHAPE: Final = KUEUE_JOB.rule(
     why="Kueue counts the pods once and admits them so; other pods would run without quota.",
     function="ValidateImmutablePodGroupPodSpec",
 )
-_SHAPE: Final = (
-    *("nodeSelector", "affinity", "tolerations", "runtimeClassName", "priority", "topologySpreadConstraints"),
-    "resourceClaims",
-)
-"""The fields of a pod's shape, in addition to its amounts and the ports of its containers."""
-
-
-def validate_leader_template_change(old: PodTemplate, new: PodTemplate) -> Iterator[Problem]:
-    """Yield the problems of the leaders' template of a LeaderWorkerSet, which must not be added or removed."""
-    if old and new:
-        yield from validate_unchanged_pod_shape(old, new)
-    elif old or new:
-        yield _pod_shape_problem(new.at, is_template=True)
-
-
-def validate_unchanged_pod_shape(before: PodTemplate, after: PodTemplate) -> Iterator[Problem]:
-    """Yield the problems that ValidateImmutablePodGroupPodSpec would report."""
-    old, new = before.spec, after.spec
-    if not new.differs(old):
-        return
-    for name, containers, others in (
-        ("containers", old.containers, new.containers),
-        ("initContainers", old.init_containers, new.init_containers),
-    ):
-        if len(containers) != len(others):
-            yield _pod_shape_problem(new.path(name))
-            continue
-        for container, other in zip(containers, others, strict=True):
-            yield from _validate_container(container, other)
-    yield from _validate_pod(old, new)
-
-
-def _validate_container(old: Container, new: Container) -> Iterator[Problem]:
-    if _value_or_none_if_empty(old.json.get("ports")) != _value_or_none_if_empty(new.json.get("ports")):
-        yield _pod_shape_problem(new.path("ports"))
-    if _amounts_as_quantities(old.resources.requests) != _amounts_as_quantities(new.resources.requests):
-        yield _pod_shape_problem(new.resources.path("requests"))
-
-
-def _validate_pod(old: PodSpec, new: PodSpec) -> Iterator[Problem]:
-    for name in _SHAPE:
-        if _value_or_none_if_empty(old.json.get(name)) != _value_or_none_if_empty(new.json.get(name)):
-            yield _pod_shape_problem(new.path(name))
-    if _amounts_as_quantities(old.overhead) != _amounts_as_quantities(new.overhead):
-        yield _pod_shape_problem(new.path("overhead"))
-    if _amounts_as_quantities(old.resources.requests) != _amounts_as_quantities(new.resources.requests):
-        yield _pod_shape_problem(new.resources.path("requests"))
-
-
-def _pod_shape_problem(path: FieldPath, *, is_template: bool = False) -> Problem:
-    """Return the problem of a field that changed, or of a leaders' template that was added or removed."""
-    message = "cannot change because Kueue admitted the pods with the old value"
-    fix = "restore the old value, or create another object"
-    if is_template:
-        message = "cannot be added or removed because Kueue counted the pods of each group"
-        fix = "undo the change, or create another LeaderWorkerSet"
-    return POD_SHAPE.problem(path, message, fix)
-
-
-def _amounts_as_quantities(given: Mapping[str, Amount]) -> Mapping[str, JSON]:
-    """Return amounts as quantities, so that equal amounts compare equal however they are written."""
-    read = ((name, value, quantity.read_quantity_or_none(value)) for name, value in given.items())
-    return {name: value if amount is None else amount for name, value, amount in read}
-
-
-def _value_or_none_if_empty(value: JSON) -> JSON:
-    """Return the value, or None if it is empty, because empty counts as not set."""
-    return None if value in (None, "", [], {}) else value
-
-
 SCALE: Final = KUEUE_JOB.rule(
     "kueue-job/scale",
     title="A StatefulSet with a queue has all of its replicas or none.",
@@ -129,7 +59,11 @@ GROUP_REPLICAS: Final = KUEUE_JOB.rule(
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/leaderworkerset/leaderworkerset_webhook.go",
     function="validateReplicasField",
 )
-
+_SHAPE: Final = (
+    *("nodeSelector", "affinity", "tolerations", "runtimeClassName", "priority", "topologySpreadConstraints"),
+    "resourceClaims",
+)
+"""The fields of a pod's shape, in addition to its amounts and the ports of its containers."""
 _DEPLOYMENT, _STATEFUL_SET, _LEADER_WORKER_SET = SERVING
 _MOST_REPLICAS: Final = 1_000_000
 _STOP: Final = "scale the object to 0 first"
@@ -201,3 +135,66 @@ def _validate_scale_change(before: StatefulSet, after: StatefulSet) -> Iterator[
     elif new and not old and after.status.replicas > 0:
         message = f"{change(old, new)} while the pods from before are still there"
         yield SCALE.problem(after.spec.path("replicas"), message, "wait until status.replicas is 0")
+
+
+def validate_leader_template_change(old: PodTemplate, new: PodTemplate) -> Iterator[Problem]:
+    """Yield the problems of the leaders' template of a LeaderWorkerSet, which must not be added or removed."""
+    if old and new:
+        yield from validate_unchanged_pod_shape(old, new)
+    elif old or new:
+        yield _pod_shape_problem(new.at, is_template=True)
+
+
+def validate_unchanged_pod_shape(before: PodTemplate, after: PodTemplate) -> Iterator[Problem]:
+    """Yield the problems that ValidateImmutablePodGroupPodSpec would report."""
+    old, new = before.spec, after.spec
+    if not new.differs(old):
+        return
+    for name, containers, others in (
+        ("containers", old.containers, new.containers),
+        ("initContainers", old.init_containers, new.init_containers),
+    ):
+        if len(containers) != len(others):
+            yield _pod_shape_problem(new.path(name))
+            continue
+        for container, other in zip(containers, others, strict=True):
+            yield from _validate_container(container, other)
+    yield from _validate_pod(old, new)
+
+
+def _validate_container(old: Container, new: Container) -> Iterator[Problem]:
+    if _value_or_none_if_empty(old.json.get("ports")) != _value_or_none_if_empty(new.json.get("ports")):
+        yield _pod_shape_problem(new.path("ports"))
+    if _amounts_as_quantities(old.resources.requests) != _amounts_as_quantities(new.resources.requests):
+        yield _pod_shape_problem(new.resources.path("requests"))
+
+
+def _validate_pod(old: PodSpec, new: PodSpec) -> Iterator[Problem]:
+    for name in _SHAPE:
+        if _value_or_none_if_empty(old.json.get(name)) != _value_or_none_if_empty(new.json.get(name)):
+            yield _pod_shape_problem(new.path(name))
+    if _amounts_as_quantities(old.overhead) != _amounts_as_quantities(new.overhead):
+        yield _pod_shape_problem(new.path("overhead"))
+    if _amounts_as_quantities(old.resources.requests) != _amounts_as_quantities(new.resources.requests):
+        yield _pod_shape_problem(new.resources.path("requests"))
+
+
+def _pod_shape_problem(path: FieldPath, *, is_template: bool = False) -> Problem:
+    """Return the problem of a field that changed, or of a leaders' template that was added or removed."""
+    message = "cannot change because Kueue admitted the pods with the old value"
+    fix = "restore the old value, or create another object"
+    if is_template:
+        message = "cannot be added or removed because Kueue counted the pods of each group"
+        fix = "undo the change, or create another LeaderWorkerSet"
+    return POD_SHAPE.problem(path, message, fix)
+
+
+def _amounts_as_quantities(given: Mapping[str, Amount]) -> Mapping[str, JSON]:
+    """Return amounts as quantities, so that equal amounts compare equal however they are written."""
+    read = ((name, value, quantity.read_quantity_or_none(value)) for name, value in given.items())
+    return {name: value if amount is None else amount for name, value, amount in read}
+
+
+def _value_or_none_if_empty(value: JSON) -> JSON:
+    """Return the value, or None if it is empty, because empty counts as not set."""
+    return None if value in (None, "", [], {}) else value

@@ -42,6 +42,7 @@ SYSTEM: Final = ("kube-system", "kueue-system")
 SERVING: Final = ("deployment", "statefulset", "leaderworkerset.x-k8s.io/leaderworkerset")
 """The integrations of serving kinds, which cannot be suspended and have webhooks of their own."""
 _RAY_JOB: Final = "ray.io/rayjob"
+_AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,9 +171,6 @@ def _has_default_queue(subject: Subject) -> bool:
 def local_queue_names(subject: Subject) -> list[str]:
     """Return the names of the LocalQueues of the namespace."""
     return [queue.name for queue in subject.cluster_view().list_typed(LocalQueue, subject.namespace)]
-
-
-_AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,14 +41,6 @@ DEVICES_MISSING: Final = KUEUE_NOT_NOW.rule(
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go, pkg/dra/counters.go, pkg/dra/capacity.go",
     function="validateCELSelectorsAgainstDevices",
 )
-
-
-def devices_missing_problem(path: FieldPath, message: str) -> Problem:
-    """Return the problem of a claim for more devices than there are."""
-    fix = "in the template, ask for fewer or other devices, or wait until the driver publishes more devices"
-    return DEVICES_MISSING.problem(path, message, fix)
-
-
 DIRECT_CLAIM: Final = KUEUE_NEVER.rule(
     "kueue-never/direct-claim",
     title="Pods of a queue get their devices by ResourceClaimTemplates.",
@@ -84,7 +76,12 @@ UNMAPPED_CLASS: Final = KUEUE_NEVER.rule(
     function="countDevicesPerClass",
     issues=("https://github.com/kubernetes-sigs/kueue/pull/13727",),
 )
-
+EXTENDED_SOURCES: Final = KUEUE_NEVER.rule(
+    "kueue-never/extended-sources",
+    title="An extended resource is of a device class whose devices quota counts one by one.",
+    why="A request for an extended resource says nothing of counters and capacities, which a claim does.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/dra/extended_resources.go",
+)
 Locate: TypeAlias = Callable[[FieldPath], FieldPath]
 
 
@@ -236,14 +233,6 @@ def _requested_devices(request: DeviceRequestOfClaim) -> RequestedDevices:
     )
 
 
-EXTENDED_SOURCES: Final = KUEUE_NEVER.rule(
-    "kueue-never/extended-sources",
-    title="An extended resource is of a device class whose devices quota counts one by one.",
-    why="A request for an extended resource says nothing of counters and capacities, which a claim does.",
-    source="kubernetes-sigs/kueue@ff69552e pkg/dra/extended_resources.go",
-)
-
-
 def count_extended_resources(
     template: PodTemplate,
     locate: Locate,
@@ -290,3 +279,9 @@ def _classes_with_extended_resource(classes: Iterable[JSON]) -> Iterator[tuple[s
         device_class = DeviceClass.of(obj)
         if resource := device_class.spec.extended_resource_name:
             yield device_class.metadata.creation_timestamp, device_class.name, resource
+
+
+def devices_missing_problem(path: FieldPath, message: str) -> Problem:
+    """Return the problem of a claim for more devices than there are."""
+    fix = "in the template, ask for fewer or other devices, or wait until the driver publishes more devices"
+    return DEVICES_MISSING.problem(path, message, fix)

@@ -38,11 +38,27 @@ POD_GROUP_DIFFERS: Final = KUEUE_NEVER.rule(
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go",
     function="validatePodGroupMetadata",
 )
-
-_QUEUE: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
+POD_SET_COUNT: Final = KUEUE_NEVER.rule(
+    "kueue-never/pod-set-count",
+    title="A job has no more pod sets than a Workload can have.",
+    why="The API server refuses the Workload, and only the log of Kueue tells.",
+    source="kubernetes-sigs/kueue#12818, config/components/crd/bases/kueue.x-k8s.io_workloads.yaml",
+    issues=(
+        "https://github.com/kubernetes-sigs/jobset/issues/597",
+        "https://github.com/kubernetes-sigs/kueue/issues/12818",
+        "https://github.com/kubernetes-sigs/kueue/pull/12819",
+        "https://github.com/kubernetes-sigs/kueue/issues/11379",
+    ),
+)
 GROUP_COUNT: Final[FieldPath] = ("metadata", "annotations", POD_GROUP_COUNT)
+_QUEUE: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
 _KEPT: Final = 16
 """How many namespaces' groups are cached; an audit asks for those of one after another."""
+_REPEATED: Final = {
+    ("jobset.x-k8s.io", "JobSet"): "replicatedJobs",
+    ("workload.codeflare.dev", "AppWrapper"): "components",
+}
+"""The repeated part of each kind that has a pod template."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,25 +111,6 @@ def _first_pods_of_groups(pods: IdentityKey) -> Mapping[str, _FirstPodOfGroup]:
                 group, _FirstPodOfGroup(pod.name, queue_name_of_object(pod), pod.annotations.get(POD_GROUP_COUNT, ""))
             )
     return firsts
-
-
-POD_SET_COUNT: Final = KUEUE_NEVER.rule(
-    "kueue-never/pod-set-count",
-    title="A job has no more pod sets than a Workload can have.",
-    why="The API server refuses the Workload, and only the log of Kueue tells.",
-    source="kubernetes-sigs/kueue#12818, config/components/crd/bases/kueue.x-k8s.io_workloads.yaml",
-    issues=(
-        "https://github.com/kubernetes-sigs/jobset/issues/597",
-        "https://github.com/kubernetes-sigs/kueue/issues/12818",
-        "https://github.com/kubernetes-sigs/kueue/pull/12819",
-        "https://github.com/kubernetes-sigs/kueue/issues/11379",
-    ),
-)
-_REPEATED: Final = {
-    ("jobset.x-k8s.io", "JobSet"): "replicatedJobs",
-    ("workload.codeflare.dev", "AppWrapper"): "components",
-}
-"""The repeated part of each kind that has a pod template."""
 
 
 def validate_pod_set_count(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001

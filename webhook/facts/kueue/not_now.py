@@ -54,44 +54,6 @@ INACTIVE: Final = KUEUE_NOT_NOW.rule(
     function="inactiveReason",
     issues=("https://github.com/headlamp-k8s/plugins/issues/1191",),
 )
-WAIT: Final = "wait, ask the owner of the queue, or use another queue"
-
-
-def inactive_queue_problem(place: QueuePlace, queue: QueueFields, cause: InactivityCause) -> Problem:
-    """Return the problem of a job whose ClusterQueue is inactive for a cause."""
-    named = place.view.name_with_file(ClusterQueue.gvk, queue.name)
-    message = f"leads to {named}, which is inactive because {cause.text}"
-    fix = f"create {cause.missing}, correct its name, or use another queue" if cause.missing else WAIT
-    return INACTIVE.problem(place.at, f"{message} (Kueue: ClusterQueue {queue.name} is inactive)", fix)
-
-
-def causes_of_inactivity(queue: QueueFields, view: ClusterView) -> Iterator[InactivityCause]:
-    """Yield the reasons why a ClusterQueue is inactive."""
-    for group in queue.groups:
-        yield from _describe_absent_flavors(group, view)
-    yield from why_checks_keep_queue_inactive(queue, view)
-    for group in queue.groups:
-        yield from _describe_absent_topologies(group, queue, view)
-    if queue.inactive:
-        yield InactivityCause(f"its status says {queue.inactive}")
-
-
-def _describe_absent_flavors(group: QuotaGroup, view: ClusterView) -> Iterator[InactivityCause]:
-    for name in Items(group.flavors, view.deadline):
-        if view.lacks(ResourceFlavor.gvk, name):
-            flavor = f"ResourceFlavor `{name}`"
-            yield InactivityCause(f"its {flavor} does not exist (FlavorNotFound)", flavor)
-
-
-def _describe_absent_topologies(group: QuotaGroup, queue: QueueFields, view: ClusterView) -> Iterator[InactivityCause]:
-    flavors = view.copy_without_missing_objects()
-    for name in Items(group.flavors, view.deadline):
-        topology = flavors.find(ResourceFlavor, name, namespaced=False).spec.topology_name
-        if topology and not may_run_in_other_cluster(queue, view) and view.lacks(Topology.gvk, topology):
-            missing = f"Topology `{topology}`"
-            yield InactivityCause(f"{missing} of its flavor `{name}` does not exist (TopologyNotFound)", missing)
-
-
 QUEUE_REQUIRED: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/queue-required",
     title="A job names a queue where Kueue manages every job.",
@@ -128,9 +90,39 @@ COHORT_CYCLE: Final = KUEUE_NOT_NOW.rule(
     why="The ClusterQueue stays active, and its jobs wait without a reason.",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy",
 )
-
+WAITING_FOR_QUOTA: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/waiting-for-quota",
+    title="The quota that a job asks for is free.",
+    why="Other jobs have it, and the preemption settings of the queue cannot take it back.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go",
+    function="available",
+)
+QUEUE_ORDER: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/queue-order",
+    title="No job waits before another one in a queue with StrictFIFO.",
+    why="A job at the head that cannot be admitted blocks all that come after it.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/queue",
+    issues=(
+        "https://github.com/kubernetes-sigs/kueue/issues/4809",
+        "https://github.com/kubernetes-sigs/kueue/issues/8309",
+    ),
+)
+PRIORITY_CLASS: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/priority-class",
+    title="The priority classes of a job exist.",
+    why="Without them Kueue creates no Workload.",
+    source="kubernetes-sigs/kueue#3439, kubernetes-sigs/kueue#15171",
+    issues=(
+        "https://github.com/kubernetes-sigs/kueue/issues/3439",
+        "https://github.com/kubernetes-sigs/kueue/pull/14125",
+        "https://github.com/kubernetes-sigs/kueue/issues/15171",
+        "https://github.com/kubernetes-sigs/kueue/pull/15175",
+    ),
+)
+WAIT: Final = "wait, ask the owner of the queue, or use another queue"
 _MOST_NAMED: Final = 5
 """How many cohorts of a cycle a message names after the first."""
+_CREATE: Final = "create the class, or correct the name"
 
 
 def check_queue_required(subject: Subject) -> Iterator[Problem]:
@@ -203,25 +195,6 @@ def _cohort_cycle_problem(place: QueuePlace, queue: QueueFields) -> Problem:
     )
     fix = f"use another queue, or ask the owner of Cohort `{first}` to correct its spec.parentName"
     return COHORT_CYCLE.problem(place.at, message, fix)
-
-
-WAITING_FOR_QUOTA: Final = KUEUE_NOT_NOW.rule(
-    "kueue-not-now/waiting-for-quota",
-    title="The quota that a job asks for is free.",
-    why="Other jobs have it, and the preemption settings of the queue cannot take it back.",
-    source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go",
-    function="available",
-)
-QUEUE_ORDER: Final = KUEUE_NOT_NOW.rule(
-    "kueue-not-now/queue-order",
-    title="No job waits before another one in a queue with StrictFIFO.",
-    why="A job at the head that cannot be admitted blocks all that come after it.",
-    source="kubernetes-sigs/kueue@ff69552e pkg/cache/queue",
-    issues=(
-        "https://github.com/kubernetes-sigs/kueue/issues/4809",
-        "https://github.com/kubernetes-sigs/kueue/issues/8309",
-    ),
-)
 
 
 def advise_waiting_for_quota(fitting: JobInClusterQueue, wanted: Sequence[PodSetQuotaRequest]) -> Iterator[Problem]:
@@ -301,22 +274,6 @@ def _may_preemption_free_enough(fitting: JobInClusterQueue, wanted: Sequence[Pod
     return (queue.preempts_own or queue.reclaims) and not pod_sets_not_fitting_together(wanted, freeable_amount)
 
 
-PRIORITY_CLASS: Final = KUEUE_NOT_NOW.rule(
-    "kueue-not-now/priority-class",
-    title="The priority classes of a job exist.",
-    why="Without them Kueue creates no Workload.",
-    source="kubernetes-sigs/kueue#3439, kubernetes-sigs/kueue#15171",
-    issues=(
-        "https://github.com/kubernetes-sigs/kueue/issues/3439",
-        "https://github.com/kubernetes-sigs/kueue/pull/14125",
-        "https://github.com/kubernetes-sigs/kueue/issues/15171",
-        "https://github.com/kubernetes-sigs/kueue/pull/15175",
-    ),
-)
-
-_CREATE: Final = "create the class, or correct the name"
-
-
 def validate_priority_classes(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
     """Yield a missing WorkloadPriorityClass of the job, or a missing PriorityClass of its pods."""
     metadata = subject.metadata
@@ -333,3 +290,38 @@ def validate_priority_classes(subject: Subject, how: KueueManagement, place: Que
 def _priority_class_problem(path: FieldPath | str, kind: str, name: str, fix: str) -> Problem:
     message = f"names a {kind} that does not exist, so the job waits because Kueue creates no Workload for it"
     return PRIORITY_CLASS.problem(path, message, fix, name)
+
+
+def inactive_queue_problem(place: QueuePlace, queue: QueueFields, cause: InactivityCause) -> Problem:
+    """Return the problem of a job whose ClusterQueue is inactive for a cause."""
+    named = place.view.name_with_file(ClusterQueue.gvk, queue.name)
+    message = f"leads to {named}, which is inactive because {cause.text}"
+    fix = f"create {cause.missing}, correct its name, or use another queue" if cause.missing else WAIT
+    return INACTIVE.problem(place.at, f"{message} (Kueue: ClusterQueue {queue.name} is inactive)", fix)
+
+
+def causes_of_inactivity(queue: QueueFields, view: ClusterView) -> Iterator[InactivityCause]:
+    """Yield the reasons why a ClusterQueue is inactive."""
+    for group in queue.groups:
+        yield from _describe_absent_flavors(group, view)
+    yield from why_checks_keep_queue_inactive(queue, view)
+    for group in queue.groups:
+        yield from _describe_absent_topologies(group, queue, view)
+    if queue.inactive:
+        yield InactivityCause(f"its status says {queue.inactive}")
+
+
+def _describe_absent_flavors(group: QuotaGroup, view: ClusterView) -> Iterator[InactivityCause]:
+    for name in Items(group.flavors, view.deadline):
+        if view.lacks(ResourceFlavor.gvk, name):
+            flavor = f"ResourceFlavor `{name}`"
+            yield InactivityCause(f"its {flavor} does not exist (FlavorNotFound)", flavor)
+
+
+def _describe_absent_topologies(group: QuotaGroup, queue: QueueFields, view: ClusterView) -> Iterator[InactivityCause]:
+    flavors = view.copy_without_missing_objects()
+    for name in Items(group.flavors, view.deadline):
+        topology = flavors.find(ResourceFlavor, name, namespaced=False).spec.topology_name
+        if topology and not may_run_in_other_cluster(queue, view) and view.lacks(Topology.gvk, topology):
+            missing = f"Topology `{topology}`"
+            yield InactivityCause(f"{missing} of its flavor `{name}` does not exist (TopologyNotFound)", missing)

@@ -33,6 +33,13 @@ CLAIM_TEMPLATE_MISSING: Final = KUEUE_NOT_NOW.rule(
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go",
     issues=("https://github.com/opendatahub-io/architecture-decision-records/pull/158",),
 )
+POD_GROUP_INCOMPLETE: Final = KUEUE_NOT_NOW.rule(
+    "kueue-not-now/pod-group-incomplete",
+    title="All pods of a group exist.",
+    why="Kueue makes no Workload before, so that the pods that exist wait, unless the group has fast admission.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go",
+    function="validatePodGroupMetadata",
+)
 
 
 def validate_claims(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001
@@ -59,15 +66,6 @@ def _claim_template_missing_problem(path: FieldPath, name: str) -> Problem:
     message = f"uses ResourceClaimTemplate `{name}`, which does not exist, so Kueue cannot count its devices"
     fix = "create the template in this namespace, or correct the name"
     return CLAIM_TEMPLATE_MISSING.problem(path, message, fix)
-
-
-POD_GROUP_INCOMPLETE: Final = KUEUE_NOT_NOW.rule(
-    "kueue-not-now/pod-group-incomplete",
-    title="All pods of a group exist.",
-    why="Kueue makes no Workload before, so that the pods that exist wait, unless the group has fast admission.",
-    source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_controller.go",
-    function="validatePodGroupMetadata",
-)
 
 
 def validate_pod_group_is_complete(subject: Subject, how: KueueManagement, place: QueuePlace) -> Iterator[Problem]:  # noqa: ARG001

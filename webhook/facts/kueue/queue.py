@@ -96,8 +96,6 @@ NO_NAMESPACE: Final = KUEUE_QUEUE_ADVICE.rule(
     why="Without a selector it takes jobs of none; an empty selector means all.",
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go",
 )
-
-_SEARCHES: Final = "TryNextFlavor"
 CLUSTER_QUEUE_NAME: Final = KUEUE_QUEUE.rule(
     "kueue-queue/cluster-queue-name",
     title="A LocalQueue names a ClusterQueue by a name that one can have.",
@@ -118,6 +116,39 @@ NAMESPACE_NOT_SELECTED: Final = KUEUE_QUEUE_ADVICE.rule(
     why="Jobs of other namespaces are never admitted.",
     source="kubernetes-sigs/kueue@ff69552e pkg/scheduler/scheduler.go",
 )
+KUEUE_QUEUE_CONCURRENT_ADMISSION: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/concurrent-admission",
+    title=(
+        "A ClusterQueue that tries several flavors at a time has one group of at most 16 flavors, and no strict order."
+    ),
+    why=(
+        "Every Workload gets a variant for each flavor. Kueue asks for it where its feature gate ConcurrentAdmission "
+        "is on, which is off by default, so that its Configuration has to say so."
+    ),
+    function="validateConcurrentAdmissionPolicy",
+)
+KUEUE_QUEUE_PRIORITY_BOOST: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/priority-boost",
+    title="The priority boost of a Workload is a whole number.",
+    why=(
+        "Kueue adds it to the priority, where its feature gate PriorityBoost is on. That is asked of its "
+        "Configuration because the gate is off by default."
+    ),
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go",
+    function="ValidateWorkload",
+)
+CHECK_FLAVOR: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/check-flavor",
+    title="An admission check is for flavors of its ClusterQueue.",
+    why="It would never apply to another flavor.",
+    function="validateAdmissionChecks",
+)
+_SEARCHES: Final = "TryNextFlavor"
+_POLICY: Final = "concurrentAdmissionPolicy"
+_PREFERRED: Final = "TryPreferredFlavors"
+_MOST_FLAVORS: Final = 16
+_BOOST: Final = re.compile(r"[+-]?[0-9]{1,20}")
+_BOOSTS: Final = range(-(2**31), 2**31)
 
 
 def validate_enum_fields(subject: Subject) -> Iterator[Problem]:
@@ -244,23 +275,6 @@ def _check_namespace_not_selected(queue: QueueFields, path: FieldPath, subject: 
         yield NAMESPACE_NOT_SELECTED.problem(path, message, fix, queue.name)
 
 
-KUEUE_QUEUE_CONCURRENT_ADMISSION: Final = KUEUE_QUEUE.rule(
-    "kueue-queue/concurrent-admission",
-    title=(
-        "A ClusterQueue that tries several flavors at a time has one group of at most 16 flavors, and no strict order."
-    ),
-    why=(
-        "Every Workload gets a variant for each flavor. Kueue asks for it where its feature gate ConcurrentAdmission "
-        "is on, which is off by default, so that its Configuration has to say so."
-    ),
-    function="validateConcurrentAdmissionPolicy",
-)
-
-_POLICY: Final = "concurrentAdmissionPolicy"
-_PREFERRED: Final = "TryPreferredFlavors"
-_MOST_FLAVORS: Final = 16
-
-
 def validate_concurrent_admission(subject: Subject) -> Iterator[Problem]:
     """Yield the problems that validateConcurrentAdmissionPolicy would report, and changes of the policy."""
     queue, old = subject.typed(ClusterQueue), subject.typed_old(ClusterQueue)
@@ -317,20 +331,6 @@ def _concurrent_admission_problem(path: FieldPath, message: str, fix: str, shown
     return KUEUE_QUEUE_CONCURRENT_ADMISSION.problem(path, message, fix, shown=shown)
 
 
-KUEUE_QUEUE_PRIORITY_BOOST: Final = KUEUE_QUEUE.rule(
-    "kueue-queue/priority-boost",
-    title="The priority boost of a Workload is a whole number.",
-    why=(
-        "Kueue adds it to the priority, where its feature gate PriorityBoost is on. That is asked of its "
-        "Configuration because the gate is off by default."
-    ),
-    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go",
-    function="ValidateWorkload",
-)
-_BOOST: Final = re.compile(r"[+-]?[0-9]{1,20}")
-_BOOSTS: Final = range(-(2**31), 2**31)
-
-
 def validate_priority_boost(subject: Subject) -> Iterator[Problem]:
     """Yield the problem of an annotation that is not a signed number, if its feature gate is on."""
     metadata = subject.typed(Workload).metadata
@@ -345,14 +345,6 @@ def validate_priority_boost(subject: Subject) -> Iterator[Problem]:
         )
     elif missing:
         yield KUEUE_QUEUE_PRIORITY_BOOST.problem(path, missing=missing)
-
-
-CHECK_FLAVOR: Final = KUEUE_QUEUE.rule(
-    "kueue-queue/check-flavor",
-    title="An admission check is for flavors of its ClusterQueue.",
-    why="It would never apply to another flavor.",
-    function="validateAdmissionChecks",
-)
 
 
 def validate_admission_checks(subject: Subject) -> Iterator[Problem]:

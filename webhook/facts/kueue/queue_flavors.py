@@ -43,23 +43,6 @@ TOO_MANY: Final = KUEUE_QUEUE.rule(
     why="The CustomResourceDefinition and the webhook bound them.",
     function="validateResourceGroups",
 )
-
-
-def too_many_entries_problem(path: FieldPath, message: str, fix: str, shown: str) -> Problem:
-    """Return the problem of a list with more entries than allowed, or with too few."""
-    return TOO_MANY.problem(path, message, fix, shown=shown)
-
-
-def fault_of_count(count: int, most: int) -> str:
-    """Return the fault in the length of a list that must not be empty; "" if there is none."""
-    return "" if 1 <= count <= most else f"are given, but 1 to {most} are allowed"
-
-
-def fix_for_count(count: int, most: int, noun: str) -> str:
-    """Return the fix for a list that has too many entries, or none."""
-    return f"remove {counted(count - most, noun)}" if count else f"add a {noun}"
-
-
 RAW_GPU: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/raw-gpu",
     title="Quota for GPUs is for the resource of a vendor.",
@@ -68,17 +51,6 @@ RAW_GPU: Final = KUEUE_QUEUE_ADVICE.rule(
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     fails="silent",
 )
-_RAW: Final = "gpu"
-
-
-def advise_raw_gpu(group: ResourceGroup) -> Iterator[Problem]:
-    """Yield the problem of quota for `gpu`, because pods ask for the resource of a vendor."""
-    if _RAW in group.covered_resources:
-        message = "has quota for `gpu`, but pods ask for GPUs by the resource of a vendor"
-        fix = "cover nvidia.com/gpu or the resource of another vendor"
-        yield RAW_GPU.problem(group.path("coveredResources"), message, fix)
-
-
 RESOURCE_NAME: Final = KUEUE_QUEUE.rule(
     "kueue-queue/resource-name",
     title="A covered resource is the name of a resource.",
@@ -97,28 +69,6 @@ NO_RESOURCES: Final = KUEUE_QUEUE_ADVICE.rule(
     why="Without one it admits not even a job without requests.",
     source="kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner",
 )
-
-
-def validate_covered_resources(group: ResourceGroup, before: set[str]) -> Iterator[Problem]:
-    """Yield invalid names of covered resources, and resources that two groups cover."""
-    for index, name in enumerate(group.covered_resources):
-        path = group.path("coveredResources", index)
-        if qualified_name_errors(name) and not is_placeholder(name):
-            message = f"cannot be the name of a resource because {qualified_name_fault(name)}"
-            yield RESOURCE_NAME.problem(path, message, USE_KEY, name)
-        if name in before:
-            message = "is covered twice, but a resource can have quota in only one place"
-            yield COVERED_TWICE.problem(path, message, f"remove one `{name}`", name)
-        before.add(name)
-
-
-def advise_no_resources(spec: ClusterQueueSpec) -> Iterator[Problem]:
-    """Yield the problem of a ClusterQueue that covers no resources."""
-    if not spec.resource_groups:
-        fix = "add a group with coveredResources and flavors"
-        yield NO_RESOURCES.problem(spec.path("resourceGroups"), "is empty, so no job is admitted", fix)
-
-
 FLAVOR_NAME: Final = KUEUE_QUEUE.rule(
     "kueue-queue/flavor-name",
     title="A flavor is named as a ResourceFlavor can be.",
@@ -144,12 +94,6 @@ FLAVOR_MISSING: Final = KUEUE_QUEUE_ADVICE.rule(
     refused_by="nobody; the queue is inactive",
     issues=("https://github.com/headlamp-k8s/plugins/issues/1191",),
 )
-
-_MOST: Final = 256
-"""The most flavors, and the most covered resources, of all resource groups together."""
-_MOST_PAIRS: Final = 512
-_MOST_GROUPS: Final = 16
-_MOST_IN_GROUP: Final = 64
 FLAVOR_UNUSED: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/flavor-unused",
     title="A flavor is used by a ClusterQueue or a Cohort.",
@@ -159,6 +103,12 @@ FLAVOR_UNUSED: Final = KUEUE_QUEUE_ADVICE.rule(
     level="advice",
     fails="silent",
 )
+_RAW: Final = "gpu"
+_MOST: Final = 256
+"""The most flavors, and the most covered resources, of all resource groups together."""
+_MOST_PAIRS: Final = 512
+_MOST_GROUPS: Final = 16
+_MOST_IN_GROUP: Final = 64
 
 
 def validate_resource_groups(subject: Subject) -> Iterator[Problem]:
@@ -254,3 +204,46 @@ def advise_unused_flavor(subject: Subject) -> Iterator[Problem]:
         message = "the flavor is used by no ClusterQueue and no Cohort, so no pods ever get it"
         fix = "add the flavor to spec.resourceGroups of a ClusterQueue, or delete the flavor"
         yield FLAVOR_UNUSED.problem("", message, fix)
+
+
+def too_many_entries_problem(path: FieldPath, message: str, fix: str, shown: str) -> Problem:
+    """Return the problem of a list with more entries than allowed, or with too few."""
+    return TOO_MANY.problem(path, message, fix, shown=shown)
+
+
+def fault_of_count(count: int, most: int) -> str:
+    """Return the fault in the length of a list that must not be empty; "" if there is none."""
+    return "" if 1 <= count <= most else f"are given, but 1 to {most} are allowed"
+
+
+def fix_for_count(count: int, most: int, noun: str) -> str:
+    """Return the fix for a list that has too many entries, or none."""
+    return f"remove {counted(count - most, noun)}" if count else f"add a {noun}"
+
+
+def advise_raw_gpu(group: ResourceGroup) -> Iterator[Problem]:
+    """Yield the problem of quota for `gpu`, because pods ask for the resource of a vendor."""
+    if _RAW in group.covered_resources:
+        message = "has quota for `gpu`, but pods ask for GPUs by the resource of a vendor"
+        fix = "cover nvidia.com/gpu or the resource of another vendor"
+        yield RAW_GPU.problem(group.path("coveredResources"), message, fix)
+
+
+def validate_covered_resources(group: ResourceGroup, before: set[str]) -> Iterator[Problem]:
+    """Yield invalid names of covered resources, and resources that two groups cover."""
+    for index, name in enumerate(group.covered_resources):
+        path = group.path("coveredResources", index)
+        if qualified_name_errors(name) and not is_placeholder(name):
+            message = f"cannot be the name of a resource because {qualified_name_fault(name)}"
+            yield RESOURCE_NAME.problem(path, message, USE_KEY, name)
+        if name in before:
+            message = "is covered twice, but a resource can have quota in only one place"
+            yield COVERED_TWICE.problem(path, message, f"remove one `{name}`", name)
+        before.add(name)
+
+
+def advise_no_resources(spec: ClusterQueueSpec) -> Iterator[Problem]:
+    """Yield the problem of a ClusterQueue that covers no resources."""
+    if not spec.resource_groups:
+        fix = "add a group with coveredResources and flavors"
+        yield NO_RESOURCES.problem(spec.path("resourceGroups"), "is empty, so no job is admitted", fix)

@@ -37,8 +37,6 @@ TOPOLOGY_LEVELS: Final = KUEUE_QUEUE.rule(
     source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
     refused_on_updates="",
 )
-
-_MOST_LEVELS: Final = 16
 TOPOLOGY_LABEL: Final = KUEUE_QUEUE.rule(
     "kueue-queue/topology-label",
     title="A flavor with a topology has a node label.",
@@ -46,6 +44,31 @@ TOPOLOGY_LABEL: Final = KUEUE_QUEUE.rule(
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
     refused_on_updates="",
 )
+NODE_LABEL: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/node-label",
+    title="Labels of a flavor are labels that nodes can have.",
+    why="Pods that get the flavor select nodes by them.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
+    function="ValidateResourceFlavor",
+)
+NODE_TAINT: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/node-taint",
+    title="Taints of a flavor are taints that nodes can have, each key and effect once.",
+    why="Pods that get the flavor have to tolerate them.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
+    function="validateNodeTaints",
+)
+TOLERATION: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/toleration",
+    title="Tolerations of a flavor are tolerations that pods can have.",
+    why="Pods that get the flavor get them.",
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
+    function="ValidateResourceFlavor",
+)
+_MOST_LEVELS: Final = 16
+_MOST_OF_FLAVOR: Final = 8
+"""The most node labels, the most taints and the most tolerations of a flavor."""
+_ONE_OF: Final = "set one of these"
 
 
 def validate_topology(subject: Subject) -> Iterator[Problem]:
@@ -87,33 +110,6 @@ def validate_node_labels_for_topology(spec: ResourceFlavorSpec) -> Iterator[Prob
         message = "must have a label because topologyName is set, and Kueue finds the nodes of the topology by a label"
         fix = "add a label that the nodes of the topology have"
         yield TOPOLOGY_LABEL.problem(spec.path("nodeLabels"), message, fix)
-
-
-NODE_LABEL: Final = KUEUE_QUEUE.rule(
-    "kueue-queue/node-label",
-    title="Labels of a flavor are labels that nodes can have.",
-    why="Pods that get the flavor select nodes by them.",
-    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
-    function="ValidateResourceFlavor",
-)
-NODE_TAINT: Final = KUEUE_QUEUE.rule(
-    "kueue-queue/node-taint",
-    title="Taints of a flavor are taints that nodes can have, each key and effect once.",
-    why="Pods that get the flavor have to tolerate them.",
-    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
-    function="validateNodeTaints",
-)
-TOLERATION: Final = KUEUE_QUEUE.rule(
-    "kueue-queue/toleration",
-    title="Tolerations of a flavor are tolerations that pods can have.",
-    why="Pods that get the flavor get them.",
-    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
-    function="ValidateResourceFlavor",
-)
-
-_MOST_OF_FLAVOR: Final = 8
-"""The most node labels, the most taints and the most tolerations of a flavor."""
-_ONE_OF: Final = "set one of these"
 
 
 def validate_resource_flavor(subject: Subject) -> Iterator[Problem]:

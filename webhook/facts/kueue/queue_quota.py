@@ -34,6 +34,40 @@ LIMIT_WITHOUT_COHORT: Final = KUEUE_QUEUE.rule(
     why="Without a cohort there is nobody to borrow from or lend to.",
     function="validateLimit",
 )
+QUOTA_AMOUNT: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/quota-amount",
+    title="Quotas are quantities that are not negative, and every resource has a nominal one.",
+    why="Kueue calculates with them.",
+    function="validateResourceQuota",
+)
+LENDING_ABOVE_NOMINAL: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/lending-above-nominal",
+    title="A ClusterQueue lends no more than its nominal quota.",
+    why="It has no more.",
+    function="validateLendingLimit",
+)
+NOTHING_TO_BORROW: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/nothing-to-borrow",
+    title="A borrowing limit is for what another member of the cohort has.",
+    why="Without a lender nothing can be borrowed, whatever the limit.",
+    refused_by="nobody; nothing can be borrowed",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go",
+    fails="silent",
+)
+FAIR_SHARING: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/fair-sharing",
+    title="A weight is 0 or more, and not tinier than Kueue can calculate with.",
+    why="Shares are divided by it.",
+    function="validateFairSharing",
+)
+FAIR_SHARING_ZERO: Final = KUEUE_QUEUE_ADVICE.rule(
+    "kueue-queue/fair-sharing-zero",
+    title="A queue that borrows has a weight above 0.",
+    why="With fair sharing, a weight of 0 means that others borrow first.",
+    refused_by="nobody; others come first",
+    source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/fair_sharing.go",
+    fails="silent",
+)
 
 
 def advise_cohort_cycle(subject: Subject) -> Iterator[Problem]:
@@ -82,28 +116,6 @@ def validate_limit_without_cohort(quota: ResourceQuota, field: str) -> Iterator[
             message = f"must not be set without {field} because there is no cohort to {verb}"
             fix = f"set spec.{field}, or remove the limit"
             yield LIMIT_WITHOUT_COHORT.problem(quota.path(name), message, fix, limit)
-
-
-QUOTA_AMOUNT: Final = KUEUE_QUEUE.rule(
-    "kueue-queue/quota-amount",
-    title="Quotas are quantities that are not negative, and every resource has a nominal one.",
-    why="Kueue calculates with them.",
-    function="validateResourceQuota",
-)
-LENDING_ABOVE_NOMINAL: Final = KUEUE_QUEUE.rule(
-    "kueue-queue/lending-above-nominal",
-    title="A ClusterQueue lends no more than its nominal quota.",
-    why="It has no more.",
-    function="validateLendingLimit",
-)
-NOTHING_TO_BORROW: Final = KUEUE_QUEUE_ADVICE.rule(
-    "kueue-queue/nothing-to-borrow",
-    title="A borrowing limit is for what another member of the cohort has.",
-    why="Without a lender nothing can be borrowed, whatever the limit.",
-    refused_by="nobody; nothing can be borrowed",
-    source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go",
-    fails="silent",
-)
 
 
 def validate_quotas(subject: Subject) -> Iterator[Problem]:
@@ -163,22 +175,6 @@ def advise_useless_borrowing_limits(subject: Subject) -> Iterator[Problem]:
             )
             fix = f"remove the borrowingLimit of {resource} from flavor `{flavor}`"
             yield NOTHING_TO_BORROW.problem("spec.resourceGroups", message, fix)
-
-
-FAIR_SHARING: Final = KUEUE_QUEUE.rule(
-    "kueue-queue/fair-sharing",
-    title="A weight is 0 or more, and not tinier than Kueue can calculate with.",
-    why="Shares are divided by it.",
-    function="validateFairSharing",
-)
-FAIR_SHARING_ZERO: Final = KUEUE_QUEUE_ADVICE.rule(
-    "kueue-queue/fair-sharing-zero",
-    title="A queue that borrows has a weight above 0.",
-    why="With fair sharing, a weight of 0 means that others borrow first.",
-    refused_by="nobody; others come first",
-    source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/fair_sharing.go",
-    fails="silent",
-)
 
 
 def validate_fair_sharing(subject: Subject) -> Iterator[Problem]:

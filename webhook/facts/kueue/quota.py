@@ -27,6 +27,9 @@ from webhook.typed.objects import Object
 
 FlavorResource: TypeAlias = tuple[str, str]
 """The names of a flavor and of a resource."""
+Owner: TypeAlias = tuple[str, str, str, str]
+"""Namespace, group, kind and name of the object that owns a Workload."""
+_KEPT_STATES: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,11 +188,6 @@ def nodes_parents_first(root: QuotaNode) -> Iterator[QuotaNode]:
         node = waiting.pop()
         yield node
         waiting.extend(reversed(node.children))
-
-
-Owner: TypeAlias = tuple[str, str, str, str]
-"""Namespace, group, kind and name of the object that owns a Workload."""
-_KEPT_STATES: Final = 4
 
 
 @dataclass(slots=True, eq=False)

@@ -41,6 +41,10 @@ from webhook.typed.fields import Amount
 
 _KEPT_OBJECTS: Final = 8192
 _AMOUNTS: Final = ("nominalQuota", "borrowingLimit", "lendingLimit")
+_KEPT_STATES: Final = 4
+"""How many states of the cluster are cached: an audit has one, a server also the one before while it changes."""
+_READ_WORK: Final = 50
+"""What reading a ClusterQueue is charged: 0.2 ms for one with a dozen flavors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +188,6 @@ def _usage_of_status(status: ClusterQueueStatus) -> Iterator[tuple[FlavorResourc
     for flavor in status.flavors_reservation:
         for resource in flavor.resources:
             yield (flavor.name, resource.name), parse_amount_in_kueue_units(resource.name, resource.total) or 0
-
-
-_KEPT_STATES: Final = 4
-"""How many states of the cluster are cached: an audit has one, a server also the one before while it changes."""
-
-_READ_WORK: Final = 50
-"""What reading a ClusterQueue is charged: 0.2 ms for one with a dozen flavors."""
 
 
 @dataclass(slots=True, eq=False)

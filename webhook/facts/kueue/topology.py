@@ -38,6 +38,11 @@ SLICE_REQUIRED: Final = f"{GROUP}/podset-slice-required-topology"
 SLICE_SIZE: Final = f"{GROUP}/podset-slice-size"
 POD_SET_GROUP: Final = f"{GROUP}/podset-group-name"
 LAYERS: Final = f"{GROUP}/podset-slice-required-topology-constraints"
+Domain: TypeAlias = tuple[str, ...]
+"""The values of the levels of a topology, from the top; () is the whole topology."""
+PODS: Final = "pods"
+_ONE: Final = 1000
+"""One pod, in thousandths."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,13 +105,6 @@ def why_topology_does_not_fit(
 def levels_of_flavor(flavor: FlavorFields, view: ClusterView) -> tuple[str, ...]:
     """Return the node labels of a flavor's topology, from the top."""
     return tuple(view.find(Topology, flavor.topology, namespaced=False).spec.labels())
-
-
-Domain: TypeAlias = tuple[str, ...]
-"""The values of the levels of a topology, from the top; () is the whole topology."""
-PODS: Final = "pods"
-_ONE: Final = 1000
-"""One pod, in thousandths."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,16 @@ from webhook.typed.ray import RayJob
 from webhook.typed.view import Typed
 from webhook.workloads.podsets import PodSet
 
+LAUNCH: Final = RuleGroup(
+    "launch",
+    source="pytorch/pytorch 010929fd torch/distributed/run.py",
+    level="warn",
+    fails="waiting",
+)
+"""What launchers start in the pods of any kind, and what is probably not meant."""
+_NAMES: Final = re.compile(r"torch|accelerate|deepspeed|\bds\b|[$`]")
+"""What a command has to say for a launcher of processes to be in it: the name of one, or something to be filled in."""
+
 
 class PyTorchJobSpec(Typed):
     """kubeflow.org PyTorchJobSpec."""
@@ -43,15 +53,6 @@ class PyTorchJob(Object):
 
     gvk = GroupVersionKind("kubeflow.org", "v1", "PyTorchJob")
     spec = Part(PyTorchJobSpec)
-
-
-LAUNCH: Final = RuleGroup(
-    "launch",
-    source="pytorch/pytorch 010929fd torch/distributed/run.py",
-    level="warn",
-    fails="waiting",
-)
-"""What launchers start in the pods of any kind, and what is probably not meant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +80,6 @@ class LaunchedContainer:
     has_claims: bool = False
     pods: int | None
     words: Sequence[str] = ()
-
-
-_NAMES: Final = re.compile(r"torch|accelerate|deepspeed|\bds\b|[$`]")
-"""What a command has to say for a launcher of processes to be in it: the name of one, or something to be filled in."""
 
 
 def may_run_launcher(subject: Subject) -> bool:

@@ -29,8 +29,46 @@ NO_ADDRESS: Final = LAUNCH.rule(
     refused_by="nobody, the launcher waits",
     function="get_rdzv_endpoint",
 )
+SAME_NODE_RANK: Final = LAUNCH.rule(
+    "launch/same-node-rank",
+    title="Each pod of a training has a node rank of its own.",
+    why=(
+        "With static rendezvous the rank in the command decides which node a pod is. Several pods with one rank never "
+        "meet."
+    ),
+    function="run",
+)
+SAME_RANK: Final = LAUNCH.rule(
+    "launch/same-rank",
+    title="Pods of one template do not share a fixed rank or task.",
+    why="All pods of a template have the same variables, and the processes wait for the ranks that nobody has.",
+    source="https://pytorch.org/docs/stable/distributed.html#environment-variable-initialization",
+)
+MORE_NODES_THAN_PODS: Final = LAUNCH.rule(
+    "launch/more-nodes-than-pods",
+    title="A launcher waits for no more nodes than there are pods.",
+    why="The missing nodes never come, so the training never begins.",
+    refused_by="nobody, the launcher waits",
+    function="parse_min_max_nnodes",
+)
+FEWER_NODES_THAN_PODS: Final = LAUNCH.rule(
+    "launch/fewer-nodes-than-pods",
+    title="A launcher is told of all pods that start it.",
+    why="The pods beyond the number of nodes are left out, train alone, or take the place of others.",
+    function="parse_min_max_nnodes",
+    fails="silent",
+)
 _LOCAL: Final = re.compile(r"(localhost|127\.0\.0\.1|\[?::1\]?)(:[0-9]+)?")
 _ADDRESSES: Final = frozenset(("PET_MASTER_ADDR", "PET_RDZV_ENDPOINT"))
+_RANK: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
+_RANKS: Final[Mapping[str, Collection[str]]] = {
+    "RANK": ("", "python"),
+    "NODE_RANK": ("",),
+    "PET_NODE_RANK": ("torchrun",),
+}
+"""Variables that number pods, with the launchers that leave them as they are."""
+_MEETING: Final = frozenset(("MASTER_ADDR", "PET_MASTER_ADDR"))
+_TASK: Final = re.compile(r'"task"\s*:')
 
 
 def check_torchrun_rendezvous_address(member: LaunchedContainer) -> Iterator[Problem]:
@@ -46,33 +84,6 @@ def check_torchrun_rendezvous_address(member: LaunchedContainer) -> Iterator[Pro
         yield NO_ADDRESS.problem(
             member.path, message, "set --master_addr, or --rdzv_endpoint, to the address of the first pod"
         )
-
-
-SAME_NODE_RANK: Final = LAUNCH.rule(
-    "launch/same-node-rank",
-    title="Each pod of a training has a node rank of its own.",
-    why=(
-        "With static rendezvous the rank in the command decides which node a pod is. Several pods with one rank never "
-        "meet."
-    ),
-    function="run",
-)
-_RANK: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
-
-SAME_RANK: Final = LAUNCH.rule(
-    "launch/same-rank",
-    title="Pods of one template do not share a fixed rank or task.",
-    why="All pods of a template have the same variables, and the processes wait for the ranks that nobody has.",
-    source="https://pytorch.org/docs/stable/distributed.html#environment-variable-initialization",
-)
-_RANKS: Final[Mapping[str, Collection[str]]] = {
-    "RANK": ("", "python"),
-    "NODE_RANK": ("",),
-    "PET_NODE_RANK": ("torchrun",),
-}
-"""Variables that number pods, with the launchers that leave them as they are."""
-_MEETING: Final = frozenset(("MASTER_ADDR", "PET_MASTER_ADDR"))
-_TASK: Final = re.compile(r'"task"\s*:')
 
 
 def check_duplicate_node_ranks(
@@ -123,22 +134,6 @@ def check_rank_fixed_in_template(member: LaunchedContainer, owned: Collection[st
 def _has_rendezvous_address(member: LaunchedContainer) -> bool:
     """Return whether the pods are to meet at one address; alone, RANK may mean something else."""
     return not _MEETING.isdisjoint(member.env)
-
-
-MORE_NODES_THAN_PODS: Final = LAUNCH.rule(
-    "launch/more-nodes-than-pods",
-    title="A launcher waits for no more nodes than there are pods.",
-    why="The missing nodes never come, so the training never begins.",
-    refused_by="nobody, the launcher waits",
-    function="parse_min_max_nnodes",
-)
-FEWER_NODES_THAN_PODS: Final = LAUNCH.rule(
-    "launch/fewer-nodes-than-pods",
-    title="A launcher is told of all pods that start it.",
-    why="The pods beyond the number of nodes are left out, train alone, or take the place of others.",
-    function="parse_min_max_nnodes",
-    fails="silent",
-)
 
 
 def check_launcher_nodes_match_pods(

@@ -28,10 +28,10 @@ OPERATOR_VARIABLE: Final = LAUNCH.rule(
     severity="low",
     fails="silent",
 )
-
 PYTORCH: Final = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
 TENSORFLOW: Final = ("TF_CONFIG",)
 LEADER_WORKER_SET: Final = ("LWS_LEADER_ADDRESS", "LWS_GROUP_SIZE", "LWS_WORKER_INDEX")
+_WITH_SERVICE: Final = frozenset(("svc", *NEED_SERVICE))
 
 
 def check_overwritten_variables(member: LaunchedContainer, owned: Collection[str], owner: str) -> Iterator[Problem]:
@@ -40,9 +40,6 @@ def check_overwritten_variables(member: LaunchedContainer, owned: Collection[str
         if name in member.env:
             message = f"sets variable {name}, but this value is ignored because {owner} sets the variable too"
             yield OPERATOR_VARIABLE.problem(member.path, message, f"remove {name}")
-
-
-_WITH_SERVICE: Final = frozenset(("svc", *NEED_SERVICE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

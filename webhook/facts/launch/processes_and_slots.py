@@ -38,10 +38,48 @@ PROCESSES_AND_GPUS: Final = LAUNCH.rule(
     function="determine_local_world_size",
     fails="silent",
 )
-
+TRAINER_NODES: Final = LAUNCH.rule(
+    "launch/trainer-nodes",
+    title="A trainer is told of as many nodes as there are pods.",
+    why="The trainer waits for nodes that never come, or divides the data among nodes that are not there.",
+    refused_by="nobody, the trainer waits or trains on parts of the data",
+    source="Lightning-AI/pytorch-lightning 2.5 src/lightning/pytorch/strategies/ddp.py",
+    function="distributed_sampler_kwargs",
+)
+TRAINER_DEVICES: Final = LAUNCH.rule(
+    "launch/trainer-devices",
+    title="A trainer is told of as many devices as its container has.",
+    why="The trainer fails if it is told of more GPUs than it sees, and leaves some idle if it is told of fewer.",
+    refused_by="PyTorch Lightning, when the pods start",
+    source="Lightning-AI/pytorch-lightning 2.5 src/lightning/fabric/utilities/device_parser.py",
+    function="_sanitize_gpu_ids",
+    fails="start",
+)
+RANKS_AND_SLOTS: Final = LAUNCH.rule(
+    "launch/ranks-and-slots",
+    title="mpirun in a job of Volcano or a TrainJob has a slot for every rank.",
+    why=(
+        "Open MPI starts no more ranks than there are slots, and ends at once. Volcano's plugin mpi names each worker "
+        "once in MPI_HOST, which is one slot; the hostfile of a TrainJob has numProcPerNode slots for each node."
+    ),
+    refused_by="mpirun, when the master starts",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework/mpi/mpi.go",
+    function="OnPodCreate",
+    fails="start",
+)
+PER_NODE: Final = "PET_NPROC_PER_NODE"
+MORE_SLOTS: Final = "lower -np, or name more hosts or slots, as in host:4"
 _OPTIONS: Final = {"torchrun": "--nproc_per_node", "accelerate": "--num_processes", "deepspeed": "--num_gpus"}
 _COUNT: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
-PER_NODE: Final = "PET_NPROC_PER_NODE"
+_SAID: Final = re.compile(
+    r"(?:^|\s)(?:\+{0,2}trainer\.|--trainer\.|(--))(num[_-]nodes|devices)(?:=|\s+)['\"]?([0-9]{1,6})['\"]?(?=\s|$|;|\\)"
+)
+_OF_LIGHTNING: Final = re.compile(r"(?:^|\s)--(?:accelerator|strategy|devices)(?:=|\s)")
+_LONGEST: Final = 128 * 1024
+"""Characters: Linux MAX_ARG_STRLEN, as for scripts elsewhere."""
+_VARIABLE: Final = re.compile(r"\$[{(]?([A-Z][A-Z0-9_]*)[})]?")
+_HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}(:([0-9]{1,6}))?", re.ASCII)
+_MORE_REPLICAS: Final = "lower -np, raise the replicas of the task, or name hosts with slots, as in host:4"
 
 
 def check_processes_match_gpus(member: LaunchedContainer, *, is_told: bool) -> Iterator[Problem]:
@@ -71,32 +109,6 @@ def _count_processes_per_pod(member: LaunchedContainer, *, is_told: bool) -> int
         said = member.env[PER_NODE] or ""
         return int(said) if _COUNT.fullmatch(said) else None
     return None if member.has_other_env else 1
-
-
-TRAINER_NODES: Final = LAUNCH.rule(
-    "launch/trainer-nodes",
-    title="A trainer is told of as many nodes as there are pods.",
-    why="The trainer waits for nodes that never come, or divides the data among nodes that are not there.",
-    refused_by="nobody, the trainer waits or trains on parts of the data",
-    source="Lightning-AI/pytorch-lightning 2.5 src/lightning/pytorch/strategies/ddp.py",
-    function="distributed_sampler_kwargs",
-)
-TRAINER_DEVICES: Final = LAUNCH.rule(
-    "launch/trainer-devices",
-    title="A trainer is told of as many devices as its container has.",
-    why="The trainer fails if it is told of more GPUs than it sees, and leaves some idle if it is told of fewer.",
-    refused_by="PyTorch Lightning, when the pods start",
-    source="Lightning-AI/pytorch-lightning 2.5 src/lightning/fabric/utilities/device_parser.py",
-    function="_sanitize_gpu_ids",
-    fails="start",
-)
-
-_SAID: Final = re.compile(
-    r"(?:^|\s)(?:\+{0,2}trainer\.|--trainer\.|(--))(num[_-]nodes|devices)(?:=|\s+)['\"]?([0-9]{1,6})['\"]?(?=\s|$|;|\\)"
-)
-_OF_LIGHTNING: Final = re.compile(r"(?:^|\s)--(?:accelerator|strategy|devices)(?:=|\s)")
-_LONGEST: Final = 128 * 1024
-"""Characters: Linux MAX_ARG_STRLEN, as for scripts elsewhere."""
 
 
 def check_trainer_devices_and_nodes(
@@ -149,23 +161,6 @@ def _read_trainer_number_options(member: LaunchedContainer) -> dict[str, int]:
     return {name: next(iter(numbers)) for name, numbers in given.items() if len(numbers) == 1}
 
 
-RANKS_AND_SLOTS: Final = LAUNCH.rule(
-    "launch/ranks-and-slots",
-    title="mpirun in a job of Volcano or a TrainJob has a slot for every rank.",
-    why=(
-        "Open MPI starts no more ranks than there are slots, and ends at once. Volcano's plugin mpi names each worker "
-        "once in MPI_HOST, which is one slot; the hostfile of a TrainJob has numProcPerNode slots for each node."
-    ),
-    refused_by="mpirun, when the master starts",
-    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework/mpi/mpi.go",
-    function="OnPodCreate",
-    fails="start",
-)
-
-_VARIABLE: Final = re.compile(r"\$[{(]?([A-Z][A-Z0-9_]*)[})]?")
-_HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}(:([0-9]{1,6}))?", re.ASCII)
-
-
 class HostSlots(NamedTuple):
     """The slots of a list of hosts, 0 where there is none, what they are, and what to do about too few."""
 
@@ -198,10 +193,6 @@ def sentence_about_lacking_slots(launch: LaunchedProgram, deadline: Deadline) ->
         return ""
     there = f"the hosts in the command have only {counted(slots, 'slot')}"
     return f"mpirun asks for {counted(ranks, 'rank')}, but {there}, so mpirun fails"
-
-
-_MORE_REPLICAS: Final = "lower -np, raise the replicas of the task, or name hosts with slots, as in host:4"
-MORE_SLOTS: Final = "lower -np, or name more hosts or slots, as in host:4"
 
 
 def check_ranks_against_task_hosts(

@@ -29,6 +29,24 @@ from webhook.workloads.embedded import embedded_objects, holds_objects
 from webhook.workloads.podsets import PodSet, group_kind, pod_templates
 from webhook.workloads.table import Table
 
+POD_SET: Final = declare_structure(
+    "PodSet",
+    name=(STRING, "name of the pod set, as the workload table has it"),
+    path=(STRING, "where the template stands; of a TrainJob `spec.runtimeRef`, where it names the runtime"),
+    template=(DYN, "`{metadata, spec}` as it stands there"),
+    count=(DYN, "pods of one group; null where nobody can know"),
+    groups=(INT, "such groups that the object makes"),
+    pods=(DYN, "count times groups; null where nobody can know"),
+    change=(
+        STRING,
+        (
+            "what becomes of a changed PodSpec: `mutable` (the controller takes it up), `later` (pods that run keep "
+            "theirs) or `immutable` (refused); what is suspended, and may be changed, is mutable"
+        ),
+    ),
+    changed=(BOOL, "whether the update changes the PodSpec"),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class PodSets:
@@ -92,25 +110,6 @@ def _pod_sets_of_inner_train_jobs(subject: Subject) -> Iterator[PodSets]:
                 for podset in made.all
             ]
             yield PodSets(made.all.of(located), made.missing)
-
-
-POD_SET: Final = declare_structure(
-    "PodSet",
-    name=(STRING, "name of the pod set, as the workload table has it"),
-    path=(STRING, "where the template stands; of a TrainJob `spec.runtimeRef`, where it names the runtime"),
-    template=(DYN, "`{metadata, spec}` as it stands there"),
-    count=(DYN, "pods of one group; null where nobody can know"),
-    groups=(INT, "such groups that the object makes"),
-    pods=(DYN, "count times groups; null where nobody can know"),
-    change=(
-        STRING,
-        (
-            "what becomes of a changed PodSpec: `mutable` (the controller takes it up), `later` (pods that run keep "
-            "theirs) or `immutable` (refused); what is suspended, and may be changed, is mutable"
-        ),
-    ),
-    changed=(BOOL, "whether the update changes the PodSpec"),
-)
 
 
 def _compute_pods_fact(subject: Subject) -> FactResult:

@@ -51,6 +51,23 @@ LABEL: Final = POD_TEMPLATE.rule(
     source="k8s.io/apimachinery v0.36 pkg/apis/meta/v1/validation/validation.go",
     function="ValidateLabels",
 )
+AFFINITY: Final = POD_TEMPLATE.rule(
+    "pod-template/affinity",
+    title="Terms of affinity have what their kind needs.",
+    why=(
+        "A term without a topologyKey, with a weight outside of 1 to 100, or with an operator that nobody knows "
+        "compares nothing."
+    ),
+    function="validateAffinity",
+)
+TOLERATION: Final = POD_TEMPLATE.rule(
+    "pod-template/toleration",
+    title="A toleration has an operator, a value and an effect that belong together.",
+    why="The API server refuses a toleration that could match no taint.",
+    function="ValidateTolerations",
+)
+_WEIGHTS: Final = range(1, 101)
+_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
 def label_key_fault(key: str) -> str:
@@ -91,20 +108,6 @@ def validate_annotations(metadata: Metadata) -> Iterator[Problem]:
         if qualified_name_errors(key.lower()) and not is_placeholder(key):
             fault = f"cannot be the key of an annotation because {qualified_name_fault(key)}"
             yield _label_problem(metadata.path("annotations"), fault, USE_KEY, key)
-
-
-AFFINITY: Final = POD_TEMPLATE.rule(
-    "pod-template/affinity",
-    title="Terms of affinity have what their kind needs.",
-    why=(
-        "A term without a topologyKey, with a weight outside of 1 to 100, or with an operator that nobody knows "
-        "compares nothing."
-    ),
-    function="validateAffinity",
-)
-
-_WEIGHTS: Final = range(1, 101)
-_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
 def validate_affinity(affinity: Affinity) -> Iterator[Problem]:
@@ -174,14 +177,6 @@ def _check_affinity_key(key: str, path: FieldPath) -> Iterator[Problem]:
 
 def _affinity_problem(path: FieldPath, message: str, fix: str, value: JSON = None) -> Problem:
     return AFFINITY.problem(path, message, fix, value)
-
-
-TOLERATION: Final = POD_TEMPLATE.rule(
-    "pod-template/toleration",
-    title="A toleration has an operator, a value and an effect that belong together.",
-    why="The API server refuses a toleration that could match no taint.",
-    function="ValidateTolerations",
-)
 
 
 def validate_tolerations(pod: PodSpec) -> Iterator[Problem]:

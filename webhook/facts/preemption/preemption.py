@@ -46,10 +46,6 @@ GRACE_PERIOD: Final = PREEMPTION.rule(
     ),
     source="https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination",
 )
-
-_DEFAULT_GRACE_S: Final = 30
-_SLEEP: Final = re.compile(r"\bsleep\s+([0-9]{1,6})([smh]?)(?![\w.])")
-_SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600}
 NEVER_PREEMPTS: Final = PREEMPTION.rule(
     "preemption/never-preempts",
     title="A workload that is not to preempt others is in a queue that does not preempt for it.",
@@ -60,11 +56,23 @@ NEVER_PREEMPTS: Final = PREEMPTION.rule(
     source="kubernetes-sigs/kueue@ff69552e pkg/util/priority/priority.go",
     function="GetPriorityFromPriorityClass",
 )
+PREEMPTION_PRIORITY_CLASS: Final = PREEMPTION.rule(
+    "preemption/priority-class",
+    title="The PriorityClasses of a workload with devices exist.",
+    why="The API server refuses every pod of such a workload, long after the workload itself was accepted.",
+    refused_by="the API server, when the pod is created",
+    source="k8s.io/kubernetes v1.36 plugin/pkg/admission/priority/admission.go",
+    function="admitPod",
+    fails="controller",
+)
 LOOKUPS: Final = (
     interest_in_fields(PRIORITY_CLASS, "preemptionPolicy"),
     interest_in_fields(LocalQueue.gvk, "spec.clusterQueue"),
     interest_in_fields(ClusterQueue.gvk, "spec.preemption"),
 )
+_DEFAULT_GRACE_S: Final = 30
+_SLEEP: Final = re.compile(r"\bsleep\s+([0-9]{1,6})([smh]?)(?![\w.])")
+_SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600}
 _QUEUE: Final = "kueue.x-k8s.io/queue-name"
 _PRIORITY: Final = "kueue.x-k8s.io/priority-class"
 
@@ -163,17 +171,6 @@ def _does_queue_preempt(queue: ClusterQueue) -> bool:
     return any(
         policy not in ("", "Never") for policy in (preemption.within_cluster_queue, preemption.reclaim_within_cohort)
     )
-
-
-PREEMPTION_PRIORITY_CLASS: Final = PREEMPTION.rule(
-    "preemption/priority-class",
-    title="The PriorityClasses of a workload with devices exist.",
-    why="The API server refuses every pod of such a workload, long after the workload itself was accepted.",
-    refused_by="the API server, when the pod is created",
-    source="k8s.io/kubernetes v1.36 plugin/pkg/admission/priority/admission.go",
-    function="admitPod",
-    fails="controller",
-)
 
 
 def check_priority_classes_exist(subject: Subject) -> Iterator[Problem]:

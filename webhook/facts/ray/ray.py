@@ -37,7 +37,6 @@ RAY: Final = RuleGroup(
     fails="controller",
 )
 """What KubeRay's operator refuses of Ray's kinds, and what of them cannot work."""
-
 NAME: Final = RAY.rule(
     "ray/name",
     title="The name of a RayCluster, RayJob or RayService leaves room for the names of its services.",
@@ -65,9 +64,33 @@ CONTAINERS_REQUIRED: Final = RAY.rule(
     why="Ray runs in the first container of a group.",
     function="ValidateRayClusterSpec",
 )
-
+NUM_GPUS: Final = RAY.rule(
+    "ray/num-gpus",
+    title="A group of a Ray cluster tells Ray of no more GPUs than its container has.",
+    why="Ray starts as many tasks as it is told of GPUs, and those without a GPU fail.",
+    refused_by="",
+    source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go",
+    function="addWellKnownAcceleratorResources",
+    fails="start",
+)
+GPUS_WITHOUT_REQUEST: Final = RAY.rule(
+    "ray/gpus-without-request",
+    title="A group of a Ray cluster that tells Ray of GPUs has a container that requests them.",
+    why=(
+        "Ray starts tasks for the GPUs that it is told of, but Kubernetes gives the container none, and may place it "
+        "on a node without any."
+    ),
+    refused_by="",
+    source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go",
+    function="updateRayStartParamsResources",
+    fails="start",
+)
 _LONGEST: Final[Mapping[str, int]] = {"RayCluster": 53, "RayJob": 47, "RayService": 47}
 _SELECTED: Final = "ray.io/cluster"
+_COUNT: Final = re.compile("[0-9]{1,6}", re.ASCII)
+_MIG: Final = "nvidia.com/mig-"
+_VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
+_RAY: Final = group_kinds_of_types(RayCluster, RayJob, RayService, RayCronJob)
 
 
 def validate_name(subject: Subject) -> Iterator[Problem]:
@@ -129,34 +152,6 @@ def ray_cluster_spec_of(subject: Subject) -> RayClusterSpec:
             return subject.typed(RayCronJob).spec.job_template.ray_cluster_spec
 
 
-NUM_GPUS: Final = RAY.rule(
-    "ray/num-gpus",
-    title="A group of a Ray cluster tells Ray of no more GPUs than its container has.",
-    why="Ray starts as many tasks as it is told of GPUs, and those without a GPU fail.",
-    refused_by="",
-    source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go",
-    function="addWellKnownAcceleratorResources",
-    fails="start",
-)
-
-GPUS_WITHOUT_REQUEST: Final = RAY.rule(
-    "ray/gpus-without-request",
-    title="A group of a Ray cluster that tells Ray of GPUs has a container that requests them.",
-    why=(
-        "Ray starts tasks for the GPUs that it is told of, but Kubernetes gives the container none, and may place it "
-        "on a node without any."
-    ),
-    refused_by="",
-    source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go",
-    function="updateRayStartParamsResources",
-    fails="start",
-)
-
-_COUNT: Final = re.compile("[0-9]{1,6}", re.ASCII)
-_MIG: Final = "nvidia.com/mig-"
-_VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
-
-
 def validate_num_gpus(subject: Subject) -> Iterator[Problem]:
     """Report groups that tell Ray of more GPUs than their container has."""
     for group in ray_cluster_spec_of(subject).groups():
@@ -206,8 +201,6 @@ def _may_have_gpus(container: Container, group: Group) -> bool:
     by_runtime = bool(group.template.spec.runtime_class_name) or _VISIBLE in container.environment.names
     return is_named or is_open or by_runtime or bool(container.env_from)
 
-
-_RAY: Final = group_kinds_of_types(RayCluster, RayJob, RayService, RayCronJob)
 
 CHECKS: Final = (
     Check(group="ray", run=validate_name, kinds=_RAY - group_kinds_of_types(RayCronJob)),

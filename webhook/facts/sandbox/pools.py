@@ -75,8 +75,6 @@ POOL_CHOICE: Final = SANDBOX_ADVICE.rule(
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/poolassign",
     fails="pending",
 )
-_MOST_POOLS = 3
-"""Pools that a message names."""
 IGNORED_WITH_POOL: Final = SANDBOX_ADVICE.rule(
     "sandbox/ignored-with-pool",
     title="A BatchSandbox that uses a Pool has no template of its own.",
@@ -89,8 +87,31 @@ LIMITS_CHOOSE_NO_POOL: Final = SANDBOX_ADVICE.rule(
     why="The controller adds up requests to choose a Pool, and nothing copies limits there.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/poolassign/predicate_resource.go",
 )
+REFERENCE_EXISTS: Final = SANDBOX_ADVICE.rule(
+    "sandbox/reference-exists",
+    title="The Pool, template or warm pool that a sandbox names exists.",
+    why="There are no pods until somebody creates it.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/strategy/pool_strategy_default.go",
+    fails="pending",
+)
 ANY_POOL: Final = "*"
 """With this poolRef the controller chooses a Pool by what the template asks for, and forgets the template."""
+LOOKUPS = (
+    interest_in_fields(
+        Pool.gvk,
+        "metadata.labels",
+        "spec.capacitySpec.poolMax",
+        "spec.template.spec.containers.image",
+        "spec.template.spec.containers.resources.requests",
+        "spec.template.spec.nodeSelector",
+    ),
+    interest_in_fields(SandboxTemplate.gvk),
+    interest_in_fields(SandboxWarmPool.gvk),
+    NAMESPACES,
+)
+Whole = TypeVar("Whole", bound=Object)
+_MOST_POOLS = 3
+"""Pools that a message names."""
 
 
 def validate_pool_template(pool: Pool) -> Iterator[Problem]:
@@ -120,6 +141,48 @@ def warn_of_conflicting_pool_sizes(pool: Pool) -> Iterator[Problem]:
     if least > largest:
         fix = "lower bufferMin, or raise poolMax"
         yield BUFFER_ABOVE_POOL.problem(capacity.path("bufferMin"), message, fix, least)
+
+
+def validate_batch_pool(batch: BatchSandbox, view: ClusterView) -> Iterator[Problem]:
+    """Check the Pool that a BatchSandbox names, or with poolRef `*` that one fits."""
+    name = batch.spec.pool_ref
+    if name == ANY_POOL:
+        yield from check_any_pool_fits_template(batch, view)
+    elif name and not is_placeholder(name):
+        pool = view.find(Pool, name)
+        if pool:
+            yield from check_pool_size(batch, pool, f"Pool `{name}`{view.file_of_object_as_text(pool.json)}")
+        else:
+            yield from _check_reference_exists(batch.spec.path("poolRef"), Pool, name, view)
+
+
+def validate_claim_references(claim: SandboxClaim, view: ClusterView) -> Iterator[Problem]:
+    """Check the template or the warm pool that a claim names."""
+    yield from _validate_reference(claim.spec.sandbox_template_ref, SandboxTemplate, view)
+    yield from _validate_reference(claim.spec.warm_pool_ref, SandboxWarmPool, view)
+
+
+def validate_warm_pool_reference(pool: SandboxWarmPool, view: ClusterView) -> Iterator[Problem]:
+    """Check the template that a warm pool names."""
+    yield from _validate_reference(pool.spec.sandbox_template_ref, SandboxTemplate, view)
+
+
+def _validate_reference(reference: Reference, kind: type[Object], view: ClusterView) -> Iterator[Problem]:
+    name = reference.name
+    if name and not is_placeholder(name) and not view.find(kind, name):
+        yield from _check_reference_exists(reference.path("name"), kind, name, view)
+
+
+def _check_reference_exists(path: FieldPath, kind: type[Object], name: str, view: ClusterView) -> Iterator[Problem]:
+    if not view.is_whole(kind.gvk):
+        yield REFERENCE_EXISTS.problem(path, missing=view.missing_objects_by_field()[""])
+        return
+    close = view.nearest_here(name, kind.gvk)
+    message = (
+        f"names a {kind.gvk.kind} that does not exist in the namespace, so there are no pods until somebody creates it"
+    )
+    fix = did_you_mean(close, f"create the {kind.gvk.kind}, or correct the name")
+    yield REFERENCE_EXISTS.problem(path, message, fix, name)
 
 
 def check_pool_size(batch: BatchSandbox, pool: Pool, pool_name: str) -> Iterator[Problem]:
@@ -197,69 +260,3 @@ def _check_limits_without_requests(resources: Resources) -> Iterator[Problem]:
         if "/" in name and name not in resources.requests:
             message = "does not choose a Pool because spec.poolRef `*` compares only requests"
             yield LIMITS_CHOOSE_NO_POOL.problem(resources.path("limits", name), message, "set the request too")
-
-
-REFERENCE_EXISTS: Final = SANDBOX_ADVICE.rule(
-    "sandbox/reference-exists",
-    title="The Pool, template or warm pool that a sandbox names exists.",
-    why="There are no pods until somebody creates it.",
-    source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/strategy/pool_strategy_default.go",
-    fails="pending",
-)
-
-LOOKUPS = (
-    interest_in_fields(
-        Pool.gvk,
-        "metadata.labels",
-        "spec.capacitySpec.poolMax",
-        "spec.template.spec.containers.image",
-        "spec.template.spec.containers.resources.requests",
-        "spec.template.spec.nodeSelector",
-    ),
-    interest_in_fields(SandboxTemplate.gvk),
-    interest_in_fields(SandboxWarmPool.gvk),
-    NAMESPACES,
-)
-Whole = TypeVar("Whole", bound=Object)
-
-
-def validate_batch_pool(batch: BatchSandbox, view: ClusterView) -> Iterator[Problem]:
-    """Check the Pool that a BatchSandbox names, or with poolRef `*` that one fits."""
-    name = batch.spec.pool_ref
-    if name == ANY_POOL:
-        yield from check_any_pool_fits_template(batch, view)
-    elif name and not is_placeholder(name):
-        pool = view.find(Pool, name)
-        if pool:
-            yield from check_pool_size(batch, pool, f"Pool `{name}`{view.file_of_object_as_text(pool.json)}")
-        else:
-            yield from _check_reference_exists(batch.spec.path("poolRef"), Pool, name, view)
-
-
-def validate_claim_references(claim: SandboxClaim, view: ClusterView) -> Iterator[Problem]:
-    """Check the template or the warm pool that a claim names."""
-    yield from _validate_reference(claim.spec.sandbox_template_ref, SandboxTemplate, view)
-    yield from _validate_reference(claim.spec.warm_pool_ref, SandboxWarmPool, view)
-
-
-def validate_warm_pool_reference(pool: SandboxWarmPool, view: ClusterView) -> Iterator[Problem]:
-    """Check the template that a warm pool names."""
-    yield from _validate_reference(pool.spec.sandbox_template_ref, SandboxTemplate, view)
-
-
-def _validate_reference(reference: Reference, kind: type[Object], view: ClusterView) -> Iterator[Problem]:
-    name = reference.name
-    if name and not is_placeholder(name) and not view.find(kind, name):
-        yield from _check_reference_exists(reference.path("name"), kind, name, view)
-
-
-def _check_reference_exists(path: FieldPath, kind: type[Object], name: str, view: ClusterView) -> Iterator[Problem]:
-    if not view.is_whole(kind.gvk):
-        yield REFERENCE_EXISTS.problem(path, missing=view.missing_objects_by_field()[""])
-        return
-    close = view.nearest_here(name, kind.gvk)
-    message = (
-        f"names a {kind.gvk.kind} that does not exist in the namespace, so there are no pods until somebody creates it"
-    )
-    fix = did_you_mean(close, f"create the {kind.gvk.kind}, or correct the name")
-    yield REFERENCE_EXISTS.problem(path, message, fix, name)

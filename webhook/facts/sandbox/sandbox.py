@@ -41,6 +41,37 @@ TASKS_WITHOUT_TEMPLATE: Final = SANDBOX_ADVICE.rule(
         "kubernetes/internal/controller/strategy/task_scheduling_strategy_default.go"
     ),
 )
+CLAIM_NAMED_ONCE: Final = SANDBOX.rule(
+    "sandbox/claim-named-once",
+    title="A container of a Sandbox names each claim once.",
+    why="The CRD identifies the claims of a container by name, so the API server refuses the same claim twice.",
+    refused_by="the API server",
+    source="kubernetes-sigs/agent-sandbox 2fd412d5 k8s/crds",
+    fails="create",
+)
+WINDOWS_DEVICE: Final = SANDBOX_ADVICE.rule(
+    "sandbox/windows-device",
+    title="A Windows sandbox requests no device.",
+    why="Windows runs as a guest of QEMU and cannot see the device, which the pod takes from others.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 server/opensandbox_server/services/k8s/windows_profile.py",
+)
+WINDOWS_SIZE: Final = SANDBOX_ADVICE.rule(
+    "sandbox/windows-size",
+    title="A Windows sandbox has the CPUs, memory and disk that Windows needs.",
+    why="Windows does not install or start with less.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 server/opensandbox_server/services/k8s/windows_common.py",
+    fails="start",
+)
+WINDOWS_RESTART_POLICY: Final = SANDBOX_ADVICE.rule(
+    "sandbox/windows-restart-policy",
+    title="A Windows sandbox restarts its container.",
+    why="The installation of Windows ends the container several times, and goes on when it is restarted.",
+    source="opensandbox-group/OpenSandbox 3bb6fad3 server/opensandbox_server/services/k8s/windows_profile.py",
+    fails="start",
+)
+_VOLUME: Final = "opensandbox-win-kvm"
+_LIMITS: Final[Mapping[str, str]] = {"cpu": "2", "memory": "6Gi"}
+_VARIABLES: Final[Mapping[str, str]] = {"CPU_CORES": "2", "RAM_SIZE": "4G", "DISK_SIZE": "64G"}
 
 
 def check_has_template_or_pool(batch: BatchSandbox) -> Iterator[Problem]:
@@ -62,16 +93,6 @@ def advise_ignored_fields(batch: BatchSandbox) -> Iterator[Problem]:
         yield TASKS_WITHOUT_TEMPLATE.problem(spec.path("shardTaskPatches"), message, "set a taskTemplate")
 
 
-CLAIM_NAMED_ONCE: Final = SANDBOX.rule(
-    "sandbox/claim-named-once",
-    title="A container of a Sandbox names each claim once.",
-    why="The CRD identifies the claims of a container by name, so the API server refuses the same claim twice.",
-    refused_by="the API server",
-    source="kubernetes-sigs/agent-sandbox 2fd412d5 k8s/crds",
-    fails="create",
-)
-
-
 def validate_claim_names(sandbox: Sandbox) -> Iterator[Problem]:
     """Refuse a container that names one of its claims twice."""
     for container in sandbox.spec.pod_template.spec.all_containers():
@@ -88,32 +109,6 @@ def _check_claims_with_repeated_names(container: Container) -> Iterator[Problem]
             )
             fix = "remove one of the two, or declare the claim under two names in the resourceClaims of the pod"
             yield CLAIM_NAMED_ONCE.problem(claim.path("name"), message, fix, claim.name)
-
-
-WINDOWS_DEVICE: Final = SANDBOX_ADVICE.rule(
-    "sandbox/windows-device",
-    title="A Windows sandbox requests no device.",
-    why="Windows runs as a guest of QEMU and cannot see the device, which the pod takes from others.",
-    source="opensandbox-group/OpenSandbox 3bb6fad3 server/opensandbox_server/services/k8s/windows_profile.py",
-)
-WINDOWS_SIZE: Final = SANDBOX_ADVICE.rule(
-    "sandbox/windows-size",
-    title="A Windows sandbox has the CPUs, memory and disk that Windows needs.",
-    why="Windows does not install or start with less.",
-    source="opensandbox-group/OpenSandbox 3bb6fad3 server/opensandbox_server/services/k8s/windows_common.py",
-    fails="start",
-)
-WINDOWS_RESTART_POLICY: Final = SANDBOX_ADVICE.rule(
-    "sandbox/windows-restart-policy",
-    title="A Windows sandbox restarts its container.",
-    why="The installation of Windows ends the container several times, and goes on when it is restarted.",
-    source="opensandbox-group/OpenSandbox 3bb6fad3 server/opensandbox_server/services/k8s/windows_profile.py",
-    fails="start",
-)
-
-_VOLUME: Final = "opensandbox-win-kvm"
-_LIMITS: Final[Mapping[str, str]] = {"cpu": "2", "memory": "6Gi"}
-_VARIABLES: Final[Mapping[str, str]] = {"CPU_CORES": "2", "RAM_SIZE": "4G", "DISK_SIZE": "64G"}
 
 
 def advise_windows(template: PodTemplate) -> Iterator[Problem]:

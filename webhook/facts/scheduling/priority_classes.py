@@ -29,6 +29,19 @@ from webhook.yamltext.placeholders import is_placeholder
 
 LOOKUP: Final = interest_in_fields(PRIORITY_CLASS)
 ALWAYS_THERE: Final = ("system-cluster-critical", "system-node-critical")
+PRIORITY: Final = declare_structure(
+    "PodPriority",
+    podSet=(STRING, "name of the pod set"),
+    path=(STRING, "where the pods name the class"),
+    name=(STRING, "name of the class"),
+    found=(BOOL, "whether it is there"),
+    absent=(BOOL, "whether it is known not to be there"),
+    nearest=(STRING, "the class that was probably meant"),
+)
+PRIORITIES: Final = declare_structure(
+    "Priorities",
+    classes=(list_of(PRIORITY.type), "PriorityClasses that pods name; those of the system are always there"),
+)
 
 
 class PriorityClass(Object):
@@ -64,21 +77,6 @@ def _priority_classes_as_json(podsets: Iterable[PodSet], subject: Subject, view:
             "absent": not is_there and view.is_whole(PriorityClass.gvk),
             "nearest": near,
         }
-
-
-PRIORITY: Final = declare_structure(
-    "PodPriority",
-    podSet=(STRING, "name of the pod set"),
-    path=(STRING, "where the pods name the class"),
-    name=(STRING, "name of the class"),
-    found=(BOOL, "whether it is there"),
-    absent=(BOOL, "whether it is known not to be there"),
-    nearest=(STRING, "the class that was probably meant"),
-)
-PRIORITIES: Final = declare_structure(
-    "Priorities",
-    classes=(list_of(PRIORITY.type), "PriorityClasses that pods name; those of the system are always there"),
-)
 
 
 def _compute_priorities_fact(subject: Subject) -> FactResult:

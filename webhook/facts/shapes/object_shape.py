@@ -51,7 +51,6 @@ OBJECT_SHAPE: Final = RuleGroup(
     source="k8s.io/apiextensions-apiserver v0.36 pkg/apiserver/validation/validation.go",
     fails="create",
 )
-
 POD_TEMPLATE_SHAPE_WRONG_TYPE: Final = POD_TEMPLATE_SHAPE.rule(
     "pod-template-shape/wrong-type",
     title="Every value of a pod template has the type of its field.",
@@ -61,27 +60,6 @@ POD_TEMPLATE_SHAPE_WRONG_TYPE: Final = POD_TEMPLATE_SHAPE.rule(
         "The other rules about pods are not evaluated for such a template."
     ),
 )
-
-POD: Final = frozenset({("", "Pod")})
-
-
-def check_field_types_of_pod_template(subject: Subject) -> Iterator[Problem]:
-    """Report values of a Pod, or of a pod template, that are not of their type."""
-    return problems_of_wrong_types(subject, POD_TEMPLATE_SHAPE_WRONG_TYPE) if subject.mismatches else iter(())
-
-
-def problems_of_wrong_types(subject: Subject, rule: Rule) -> Iterator[Problem]:
-    """Yield a problem of `rule` for every value that has another type than its field, unless it was stored before."""
-    for each in Items(subject.mismatches, subject.deadline):
-        if not _was_same_before(each, subject.old_object):
-            yield rule.problem(each.path, each.message, each.fix)
-
-
-def _was_same_before(mismatch: Mismatch, old: JSON) -> bool:
-    """Return whether the same value stood there before: an object that is stored with it must stay usable."""
-    return old is not None and get(old, mismatch.at) == mismatch.value
-
-
 REQUIRED: Final = OBJECT_SHAPE.rule(
     "object-shape/required",
     title="A field without which the object means nothing is set.",
@@ -132,7 +110,15 @@ FRACTION: Final = OBJECT_SHAPE.rule(
     ),
     level="warn",
 )
-
+OBJECT_SHAPE_WRONG_TYPE: Final = OBJECT_SHAPE.rule(
+    "object-shape/wrong-type",
+    title="Every value of an object has the type of its field.",
+    why=(
+        "The API server refuses an object that is not of the types of its kind. In a file, nobody has checked that "
+        "yet. The other rules are not evaluated for such an object."
+    ),
+)
+POD: Final = frozenset({("", "Pod")})
 _TRAINER: Final = Path(__file__).with_name("values.yaml")
 _VOLCANO: Final = Path(__file__).with_name("volcano.yaml")
 _SINCE: Final[tuple[tuple[FieldPath, Release], ...]] = (
@@ -143,14 +129,23 @@ _SINCE: Final[tuple[tuple[FieldPath, Release], ...]] = (
     (("spec", "podGroupPolicy", "volcano"), QUEUES),
 )
 """Fields that only later releases have, so that older ones drop them with all that is in them."""
-OBJECT_SHAPE_WRONG_TYPE: Final = OBJECT_SHAPE.rule(
-    "object-shape/wrong-type",
-    title="Every value of an object has the type of its field.",
-    why=(
-        "The API server refuses an object that is not of the types of its kind. In a file, nobody has checked that "
-        "yet. The other rules are not evaluated for such an object."
-    ),
-)
+
+
+def check_field_types_of_pod_template(subject: Subject) -> Iterator[Problem]:
+    """Report values of a Pod, or of a pod template, that are not of their type."""
+    return problems_of_wrong_types(subject, POD_TEMPLATE_SHAPE_WRONG_TYPE) if subject.mismatches else iter(())
+
+
+def problems_of_wrong_types(subject: Subject, rule: Rule) -> Iterator[Problem]:
+    """Yield a problem of `rule` for every value that has another type than its field, unless it was stored before."""
+    for each in Items(subject.mismatches, subject.deadline):
+        if not _was_same_before(each, subject.old_object):
+            yield rule.problem(each.path, each.message, each.fix)
+
+
+def _was_same_before(mismatch: Mismatch, old: JSON) -> bool:
+    """Return whether the same value stood there before: an object that is stored with it must stay usable."""
+    return old is not None and get(old, mismatch.at) == mismatch.value
 
 
 def check_values_of_trainer_object(subject: Subject) -> Iterator[Problem]:

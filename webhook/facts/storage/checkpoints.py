@@ -33,11 +33,25 @@ CHECKPOINT_LOST: Final = STORAGE.rule(
     source="https://kubernetes.io/docs/concepts/storage/volumes/#emptydir",
     fails="disruption",
 )
-
+SUB_PATH: Final = STORAGE.rule(
+    "storage/sub-path",
+    title="Pods that are meant to have a folder each do not share one.",
+    why=(
+        "A subPath is the same for all pods of a template, so they overwrite each other's files; only subPathExpr "
+        "expands variables, and a container that does not set them does not start."
+    ),
+    source="https://kubernetes.io/docs/concepts/storage/volumes/#using-subpath-expanded-environment",
+    fails="silent",
+)
 _NAMED: Final = re.compile(r"(?i)checkpoint|(?<![a-z])ckpts?(?![a-z])")
 _OPTION: Final = re.compile(r"--(?:checkpoint|ckpt|save)[-_](?:dir|directory|path|folder)(?:[= ]['\"]?(/[\w./-]+))?")
 _IN_ALL_NAMES: Final = "ckp"
 """What every name of a checkpoint contains."""
+_VARIABLE: Final = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
+_RANK: Final = re.compile(r"(?i)(?:^|[/_-])(?:rank|worker|node|replica|pod)[-_]?[0-9]+(?:$|/)")
+_OF_THE_POD: Final = frozenset(("POD_NAME", "POD_NAMESPACE", "POD_UID", "POD_IP", "NODE_NAME", "HOSTNAME"))
+"""Variables that no controller sets: a container names them in its env."""
+_OF_ONE_POD: Final = frozenset(("emptyDir", "ephemeral", "configMap", "secret", "downwardAPI", "projected"))
 
 
 def is_for_checkpoints(mount: VolumeMountInObject) -> bool:
@@ -122,24 +136,6 @@ def _checkpoint_folder_of_option(container: Container) -> str:
             folder = option[1] or (following if option[0] == word else "")
             return folder if folder.startswith("/") and "$" not in folder else ""
     return ""
-
-
-SUB_PATH: Final = STORAGE.rule(
-    "storage/sub-path",
-    title="Pods that are meant to have a folder each do not share one.",
-    why=(
-        "A subPath is the same for all pods of a template, so they overwrite each other's files; only subPathExpr "
-        "expands variables, and a container that does not set them does not start."
-    ),
-    source="https://kubernetes.io/docs/concepts/storage/volumes/#using-subpath-expanded-environment",
-    fails="silent",
-)
-
-_VARIABLE: Final = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
-_RANK: Final = re.compile(r"(?i)(?:^|[/_-])(?:rank|worker|node|replica|pod)[-_]?[0-9]+(?:$|/)")
-_OF_THE_POD: Final = frozenset(("POD_NAME", "POD_NAMESPACE", "POD_UID", "POD_IP", "NODE_NAME", "HOSTNAME"))
-"""Variables that no controller sets: a container names them in its env."""
-_OF_ONE_POD: Final = frozenset(("emptyDir", "ephemeral", "configMap", "secret", "downwardAPI", "projected"))
 
 
 def advise_sub_paths(subject: Subject) -> Iterator[Problem]:

@@ -35,36 +35,6 @@ NODE_LOCAL: Final = STORAGE.rule(
     source="https://kubernetes.io/docs/concepts/storage/volumes/#local",
     fails="silent",
 )
-FILE: Final = Path(__file__).with_name("provisioners.yaml")
-
-
-def node_local_problem(path: FieldPath, claim: str = "", pods: int = 0, folder: str = "") -> Problem:
-    """Return the problem of pods that share what is on one node: a claim of a class, or a folder of checkpoints."""
-    if claim:
-        message = f"{claim} is on the disk of one node, so the {pods} pods that use it can run only on that node"
-        return NODE_LOCAL.problem(path, message, "use storage that every node can mount")
-    message = f"checkpoints in `{folder}` are on a hostPath, which is a different folder on each node"
-    fix = "use a volume that every node can mount, unless the path is on a shared file system"
-    return NODE_LOCAL.problem(path, message, fix)
-
-
-def node_local_class_of_claim(claim: VolumeClaimSpec, view: ClusterView) -> str:
-    """Return the class of a claim, if its volumes are on the disks of nodes."""
-    name = claim.storage_class_name
-    return (
-        name
-        if name and view.find(StorageClass, name, namespaced=False).provisioner in _node_local_provisioners()
-        else ""
-    )
-
-
-@cache
-def _node_local_provisioners() -> frozenset[str]:
-    """Return the provisioners of volumes that are on one node, which are read on first use."""
-    (document,) = yamlfile.read(FILE)
-    return frozenset(document.value["node"])
-
-
 READ_ONLY: Final = STORAGE.rule(
     "storage/read-only",
     title="A volume for checkpoints can be written.",
@@ -81,17 +51,6 @@ READ_ONLY_CLAIM: Final = STORAGE.rule(
     level="advice",
     fails="start",
 )
-
-
-def read_only_problem(mount: VolumeMountInObject, claim: str = "") -> Problem:
-    """Return the problem of pods that write where they cannot: to a claim, or checkpoints to a read-only volume."""
-    if claim:
-        message = f"mounts {claim} for writing, but the claim is ReadOnlyMany, so the mount or the writes may fail"
-        return READ_ONLY_CLAIM.problem(mount.path, message, "set readOnly: true on the volume and its mounts")
-    message = f"checkpoints cannot be written to `{mount.target}` because the volume is read-only"
-    return READ_ONLY.problem(mount.path, message, "remove readOnly from the volume and its mount")
-
-
 READ_WRITE_ONCE_POD: Final = STORAGE.rule(
     "storage/read-write-once-pod",
     title="Only one pod mounts a ReadWriteOncePod claim.",
@@ -105,58 +64,12 @@ READ_WRITE_ONCE: Final = STORAGE.rule(
     why="A disk is attached to one node at a time, so pods on a second node wait with a Multi-Attach error.",
     fails="start",
 )
-
-
-def validate_access_modes(
-    claim: VolumeClaimSpec, who: str, mounting: Sequence[VolumeMountInObject], view: ClusterView
-) -> Iterator[Problem]:
-    """Check that all pods that mount a claim can; a class with volumes on one node says more than the access mode."""
-    modes, path, pods = set(claim.access_modes), mounting[0].volume.path, number_of_pods_with(mounting)
-    writing = [mount for mount in mounting if not (mount.volume.is_read_only or mount.is_read_only)]
-    if modes == {"ReadOnlyMany"} and writing:
-        yield read_only_problem(writing[0], who)
-    if pods < 2:
-        return
-    node = node_local_class_of_claim(claim, view)
-    if modes == {"ReadWriteOncePod"}:
-        message = f"{who} is ReadWriteOncePod, so only 1 of the {pods} pods can start"
-        yield READ_WRITE_ONCE_POD.problem(path, message, "use a ReadWriteMany claim, or one claim for each pod")
-    elif node and "ReadWriteMany" not in modes:
-        yield node_local_problem(path, f"{who} of {view.name_with_file(StorageClass.gvk, node)}", pods)
-    elif modes == {"ReadWriteOnce"} or (modes == {"ReadWriteOnce", "ReadOnlyMany"} and writing):
-        message = f"{who} is ReadWriteOnce, so the {pods} pods that use it must all run on one node"
-        yield READ_WRITE_ONCE.problem(path, message, "use a ReadWriteMany claim, or keep all pods on one node")
-
-
 CLASS_EXISTS: Final = STORAGE.rule(
     "storage/class-exists",
     title="The StorageClasses of claims that wait for a volume exist.",
     why="Nobody makes a volume of a class that does not exist, so the pods stay Pending.",
     source="https://kubernetes.io/docs/concepts/storage/storage-classes/",
 )
-
-
-def missing_storage_class_problem(
-    who: str, wanted: str, path: FieldPath, view: ClusterView, *, is_created: bool = False
-) -> Problem:
-    """Return the problem of a StorageClass that does not exist; of a claim that is created already, the class cannot be
-    changed.
-    """
-    near = view.nearest(wanted, (known.name for known in view.list_visible(StorageClass)))
-    message = f"{who} asks for StorageClass `{wanted}`, which does not exist, so no volume is created for it"
-    fix = f"write `{near}` if that is meant" if near else "name a StorageClass that exists"
-    if is_created:
-        fix = f"create the claim again with {f'StorageClass `{near}`' if near else 'a StorageClass that exists'}"
-    return CLASS_EXISTS.problem(path, message, fix)
-
-
-def is_storage_class_absent(name: str, view: ClusterView) -> bool:
-    """Return whether the view of a whole cluster has no class of this name."""
-    if not name or is_placeholder(name) or view.find(StorageClass, name, namespaced=False):
-        return False
-    return view.is_whole(StorageClass.gvk)
-
-
 CLAIM_EXISTS: Final = STORAGE.rule(
     "storage/claim-exists",
     title="The PersistentVolumeClaims of a workload exist.",
@@ -164,7 +77,7 @@ CLAIM_EXISTS: Final = STORAGE.rule(
     source="k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins/volumebinding/volume_binding.go",
     function="PreFilter",
 )
-
+FILE: Final = Path(__file__).with_name("provisioners.yaml")
 LOOKUPS: Final = (
     interest_in_fields(PersistentVolumeClaim.gvk, "spec.accessModes", "spec.storageClassName", "status.phase"),
     interest_in_fields(StorageClass.gvk, "provisioner"),
@@ -224,3 +137,81 @@ def validate_created_claims(subject: Subject) -> Iterator[Problem]:
         if is_storage_class_absent(claim.storage_class_name, view):
             yield missing_storage_class_problem(who, claim.storage_class_name, path, view)
         yield from validate_access_modes(claim, who, mounting, view)
+
+
+def node_local_problem(path: FieldPath, claim: str = "", pods: int = 0, folder: str = "") -> Problem:
+    """Return the problem of pods that share what is on one node: a claim of a class, or a folder of checkpoints."""
+    if claim:
+        message = f"{claim} is on the disk of one node, so the {pods} pods that use it can run only on that node"
+        return NODE_LOCAL.problem(path, message, "use storage that every node can mount")
+    message = f"checkpoints in `{folder}` are on a hostPath, which is a different folder on each node"
+    fix = "use a volume that every node can mount, unless the path is on a shared file system"
+    return NODE_LOCAL.problem(path, message, fix)
+
+
+def node_local_class_of_claim(claim: VolumeClaimSpec, view: ClusterView) -> str:
+    """Return the class of a claim, if its volumes are on the disks of nodes."""
+    name = claim.storage_class_name
+    return (
+        name
+        if name and view.find(StorageClass, name, namespaced=False).provisioner in _node_local_provisioners()
+        else ""
+    )
+
+
+@cache
+def _node_local_provisioners() -> frozenset[str]:
+    """Return the provisioners of volumes that are on one node, which are read on first use."""
+    (document,) = yamlfile.read(FILE)
+    return frozenset(document.value["node"])
+
+
+def read_only_problem(mount: VolumeMountInObject, claim: str = "") -> Problem:
+    """Return the problem of pods that write where they cannot: to a claim, or checkpoints to a read-only volume."""
+    if claim:
+        message = f"mounts {claim} for writing, but the claim is ReadOnlyMany, so the mount or the writes may fail"
+        return READ_ONLY_CLAIM.problem(mount.path, message, "set readOnly: true on the volume and its mounts")
+    message = f"checkpoints cannot be written to `{mount.target}` because the volume is read-only"
+    return READ_ONLY.problem(mount.path, message, "remove readOnly from the volume and its mount")
+
+
+def validate_access_modes(
+    claim: VolumeClaimSpec, who: str, mounting: Sequence[VolumeMountInObject], view: ClusterView
+) -> Iterator[Problem]:
+    """Check that all pods that mount a claim can; a class with volumes on one node says more than the access mode."""
+    modes, path, pods = set(claim.access_modes), mounting[0].volume.path, number_of_pods_with(mounting)
+    writing = [mount for mount in mounting if not (mount.volume.is_read_only or mount.is_read_only)]
+    if modes == {"ReadOnlyMany"} and writing:
+        yield read_only_problem(writing[0], who)
+    if pods < 2:
+        return
+    node = node_local_class_of_claim(claim, view)
+    if modes == {"ReadWriteOncePod"}:
+        message = f"{who} is ReadWriteOncePod, so only 1 of the {pods} pods can start"
+        yield READ_WRITE_ONCE_POD.problem(path, message, "use a ReadWriteMany claim, or one claim for each pod")
+    elif node and "ReadWriteMany" not in modes:
+        yield node_local_problem(path, f"{who} of {view.name_with_file(StorageClass.gvk, node)}", pods)
+    elif modes == {"ReadWriteOnce"} or (modes == {"ReadWriteOnce", "ReadOnlyMany"} and writing):
+        message = f"{who} is ReadWriteOnce, so the {pods} pods that use it must all run on one node"
+        yield READ_WRITE_ONCE.problem(path, message, "use a ReadWriteMany claim, or keep all pods on one node")
+
+
+def missing_storage_class_problem(
+    who: str, wanted: str, path: FieldPath, view: ClusterView, *, is_created: bool = False
+) -> Problem:
+    """Return the problem of a StorageClass that does not exist; of a claim that is created already, the class cannot be
+    changed.
+    """
+    near = view.nearest(wanted, (known.name for known in view.list_visible(StorageClass)))
+    message = f"{who} asks for StorageClass `{wanted}`, which does not exist, so no volume is created for it"
+    fix = f"write `{near}` if that is meant" if near else "name a StorageClass that exists"
+    if is_created:
+        fix = f"create the claim again with {f'StorageClass `{near}`' if near else 'a StorageClass that exists'}"
+    return CLASS_EXISTS.problem(path, message, fix)
+
+
+def is_storage_class_absent(name: str, view: ClusterView) -> bool:
+    """Return whether the view of a whole cluster has no class of this name."""
+    if not name or is_placeholder(name) or view.find(StorageClass, name, namespaced=False):
+        return False
+    return view.is_whole(StorageClass.gvk)

@@ -63,60 +63,7 @@ from webhook.typed.pods import Container
 from webhook.typed.view import ReadingContext
 from webhook.workloads.podsets import PodSet, group_kind
 
-
-def merge_runtime(
-    job: TrainJob, layers: Items[PatchLayer], runtime: ReferencedRuntime, release: Release
-) -> MergedJobSet:
-    """Return the JobSet of a TrainJob with these patches on a runtime."""
-    template, deadline, indexes = runtime.spec.template, job.reading.deadline, strategic.ListIndexes()
-    merged = MergedJobSet(spec=template.spec.json, patched=template.spec)
-    merged.add_labels_and_annotations(template.metadata, ("spec", "runtimeRef"))
-    for layer in layers:
-        merged.add_labels_and_annotations(layer.metadata, layer.metadata.path("annotations"))
-        _merge_layer(merged, layer, runtime, release, deadline, indexes=indexes)
-    merged.spec = _jobs_in_runtime_order(merged.spec, template.spec.json)
-    if merged.spec is not template.spec.json:
-        merged.patched = JobSetSpec(merged.spec, template.spec.at, template.spec.reading)
-    build_job_set(merged, job, runtime, release)
-    return merged
-
-
-def _jobs_in_runtime_order(spec: JSON, own: JSON) -> JSON:
-    """Return the replicated jobs in the runtime's order; new ones are placed with the first."""
-    order = {job.get("name", ""): place for place, job in enumerate(own.get("replicatedJobs", []))}
-    jobs = spec.get("replicatedJobs", [])
-    return {**spec, "replicatedJobs": sorted(jobs, key=lambda job: order.get(job.get("name", ""), 0))} if jobs else spec
-
-
-def _merge_layer(
-    merged: MergedJobSet,
-    layer: PatchLayer,
-    runtime: ReferencedRuntime,
-    release: Release,
-    deadline: Deadline,
-    *,
-    indexes: strategic.ListIndexes,
-) -> None:
-    """Merge one patch; report one that cannot be merged, and leave it out."""
-    jobs = merged.spec.get("replicatedJobs", [])
-    deadline.spend(len(jobs) // 10)
-    jobs_by_name = {job.get("name", ""): job for job in jobs}
-    for overlay in layer.overlays:
-        before = jobs_by_name.get(overlay.name)
-        if before is None:
-            merged.unknown.add((overlay.name, ""))
-            merged.problems.append(unknown_patched_job_problem(overlay, jobs_by_name, runtime, release))
-        else:
-            patched = ReplicatedJob(before, (), overlay.job.reading)
-            merged.problems.extend(check_patched_containers_exist(merged, overlay, patched, runtime))
-            merged.problems.extend(check_lost_toleration(overlay, patched))
-    taken = [overlay.job.json for overlay in layer.overlays if release >= WHOLE_JOBSET or overlay.name in jobs_by_name]
-    if not taken:
-        return
-    try:
-        merged.spec = strategic.merge_patch(merged.spec, {"replicatedJobs": taken}, "JobSetSpec", deadline, indexes)
-    except strategic.UnmergeableError as error:
-        merged.problems.append(unmergeable_patch_problem(layer, runtime, error))
+_DECODED: Final[TwoGenerationCache[tuple[IdentityKey, GroupVersionKind], JSON]] = TwoGenerationCache(4 << 20)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,9 +208,6 @@ def find_runtime(reference: RuntimeRef, view: ClusterView) -> ReferencedRuntime:
     return ReferencedRuntime(kind=kind.gvk, name=name, object=runtime, origin=view.file_of_object_as_text(held))
 
 
-_DECODED: Final[TwoGenerationCache[tuple[IdentityKey, GroupVersionKind], JSON]] = TwoGenerationCache(4 << 20)
-
-
 def _decode_runtime(runtime: JSON, kind: GroupVersionKind, deadline: Deadline) -> JSON:
     """Return a decoded runtime, cached until the cluster has another object in its place."""
     key = IdentityKey(runtime), kind
@@ -287,3 +231,58 @@ def runtime_podsets(job: MergedTrainJob) -> tuple[PodSet, ...]:
         for replicated in job.replicated_jobs
         if replicated.pod_template
     )
+
+
+def merge_runtime(
+    job: TrainJob, layers: Items[PatchLayer], runtime: ReferencedRuntime, release: Release
+) -> MergedJobSet:
+    """Return the JobSet of a TrainJob with these patches on a runtime."""
+    template, deadline, indexes = runtime.spec.template, job.reading.deadline, strategic.ListIndexes()
+    merged = MergedJobSet(spec=template.spec.json, patched=template.spec)
+    merged.add_labels_and_annotations(template.metadata, ("spec", "runtimeRef"))
+    for layer in layers:
+        merged.add_labels_and_annotations(layer.metadata, layer.metadata.path("annotations"))
+        _merge_layer(merged, layer, runtime, release, deadline, indexes=indexes)
+    merged.spec = _jobs_in_runtime_order(merged.spec, template.spec.json)
+    if merged.spec is not template.spec.json:
+        merged.patched = JobSetSpec(merged.spec, template.spec.at, template.spec.reading)
+    build_job_set(merged, job, runtime, release)
+    return merged
+
+
+def _jobs_in_runtime_order(spec: JSON, own: JSON) -> JSON:
+    """Return the replicated jobs in the runtime's order; new ones are placed with the first."""
+    order = {job.get("name", ""): place for place, job in enumerate(own.get("replicatedJobs", []))}
+    jobs = spec.get("replicatedJobs", [])
+    return {**spec, "replicatedJobs": sorted(jobs, key=lambda job: order.get(job.get("name", ""), 0))} if jobs else spec
+
+
+def _merge_layer(
+    merged: MergedJobSet,
+    layer: PatchLayer,
+    runtime: ReferencedRuntime,
+    release: Release,
+    deadline: Deadline,
+    *,
+    indexes: strategic.ListIndexes,
+) -> None:
+    """Merge one patch; report one that cannot be merged, and leave it out."""
+    jobs = merged.spec.get("replicatedJobs", [])
+    deadline.spend(len(jobs) // 10)
+    jobs_by_name = {job.get("name", ""): job for job in jobs}
+    for overlay in layer.overlays:
+        before = jobs_by_name.get(overlay.name)
+        if before is None:
+            merged.unknown.add((overlay.name, ""))
+            merged.problems.append(unknown_patched_job_problem(overlay, jobs_by_name, runtime, release))
+        else:
+            patched = ReplicatedJob(before, (), overlay.job.reading)
+            merged.problems.extend(check_patched_containers_exist(merged, overlay, patched, runtime))
+            merged.problems.extend(check_lost_toleration(overlay, patched))
+    taken = [overlay.job.json for overlay in layer.overlays if release >= WHOLE_JOBSET or overlay.name in jobs_by_name]
+    if not taken:
+        return
+    try:
+        merged.spec = strategic.merge_patch(merged.spec, {"replicatedJobs": taken}, "JobSetSpec", deadline, indexes)
+    except strategic.UnmergeableError as error:
+        merged.problems.append(unmergeable_patch_problem(layer, runtime, error))

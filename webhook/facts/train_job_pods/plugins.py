@@ -24,109 +24,15 @@ from webhook.facts.train_job_pods.releases import ADAPTERS, INJECTION
 from webhook.facts.train_job_pods.types import RuntimeSpec
 from webhook.typed.pods import Resources
 
-
-def upsert_env(container: dict[str, Any], env: Sequence[JSON], then: Sequence[JSON] = ()) -> bool:
-    """Add variables, then others (UpsertEnvVars); return whether the others leave the first ones unchanged."""
-    return _upsert_entries(container, "env", env, "name", then)
-
-
-def upsert_mounts(container: dict[str, Any], *mounts: JSON) -> None:
-    """Add volume mounts, each in place of the one with its path (UpsertVolumeMounts)."""
-    _upsert_entries(container, "volumeMounts", mounts, "mountPath")
-
-
-def upsert_volumes(pod: dict[str, Any], *volumes: JSON) -> None:
-    """Add volumes, each in place of the one with its name (UpsertVolumes)."""
-    _upsert_entries(pod, "volumes", volumes, "name")
-
-
-def upsert_port(container: dict[str, Any], port: int) -> None:
-    """Add a port; it replaces the first one with its number, or without a name (UpsertPort)."""
-    made = list(container.get("ports", []))
-    same = (place for place, each in enumerate(made) if each.get("containerPort") == port or "name" not in each)
-    place = next(same, len(made))
-    made[place : place + 1] = [{"containerPort": port}]
-    container["ports"] = made
-
-
-def _upsert_entries(
-    into: dict[str, Any], field: str, added: Sequence[JSON], key: str, then: Sequence[JSON] = ()
-) -> bool:
-    """Add entries in one pass, fast if all are new, because an environment may have hundreds of variables."""
-    before: Sequence[Mapping[str, JSON]] = into.get(field, ())
-    asked, others = _keys_of_entries(added, key), _keys_of_entries(then, key)
-    names = {*asked, *others}
-    is_new = len(names) == len(asked) + len(others) and names.isdisjoint(_keys_of_entries(before, key))
-    if names:
-        into[field] = [*before, *added, *then] if is_new else _entries_with_replacements(before, [*added, *then], key)
-    return is_new or set(others).isdisjoint(asked)
-
-
-def _keys_of_entries(entries: Sequence[Mapping[str, JSON]], key: str) -> list[JSON]:
-    """Return the keys of entries, None for an entry without one."""
-    try:
-        return [each[key] for each in entries]
-    except KeyError:
-        return [each.get(key) for each in entries]
-
-
-def _entries_with_replacements(before: Sequence[Mapping[str, JSON]], added: Sequence[JSON], key: str) -> list[JSON]:
-    """Return entries with added ones: of entries with the same key, the first is replaced and the others stay."""
-    places = {each.get(key): place for place, each in reversed([*enumerate(before)])}
-    made = list(before)
-    for each in added:
-        place = places.setdefault(each.get(key), len(made))
-        made[place : place + 1] = [each]
-    return made
-
-
 ENTRYPOINT: Final = ["tune", "run"]
 MANAGED: Final = ("output_dir", "tokenizer.path", "checkpointer.checkpoint_dir", "tokenizer.merges_file")
 """Arguments that the runtime manages."""
 _FULL: Final = "full_finetune_distributed"
-
-
-def recipe_and_config(
-    model: str, args: Sequence[str], nodes: int, *, is_single: bool, release: Release
-) -> tuple[str, str]:
-    """Return the recipe and its configuration (getRecipeAndConfig); `is_single` for one device on one node."""
-    quantized = release >= ADAPTERS and is_adapter_quantized(args, release)
-    adapted = release >= ADAPTERS and any("model.lora_attn_modules" in argument for argument in args)
-    if nodes != 1:
-        return _FULL, f"{model}_full_multinode" if nodes > 1 else f"{model}_full"
-    where = "single_device" if is_single else "distributed"
-    if quantized or adapted:
-        suffix = "_qlora" if quantized else "_lora"
-        return f"lora_finetune_{where}", f"{model}{suffix}{'_single_device' if is_single else ''}"
-    return f"full_finetune_{where}", f"{model}_full{'_single_device' if is_single else ''}"
-
-
-def model_of_runtime(runtime: str) -> str:
-    """Return the model of a runtime: `llama3_2/1B` for `torchtune-llama3.2-1b`."""
-    parts = runtime.split("-")
-    return f"{parts[1].replace('.', '_')}/{parts[2].upper()}" if len(parts) == 3 else ""
-
-
-def is_adapter_quantized(args: Sequence[str], release: Release) -> bool:
-    """Return whether adapters are quantized: the argument's value counts since 2.3, its name alone before."""
-    if release < INJECTION:
-        return any("model.quantize_base" in argument for argument in args) and not any(
-            "model.use_dora" in argument for argument in args
-        )
-    return _is_argument_true(args, "model.quantize_base") and not _is_argument_true(args, "model.use_dora")
-
-
-def _is_argument_true(args: Sequence[str], name: str) -> bool:
-    pairs = (argument.partition("=") for argument in args)
-    return any(name in key and equals and value.strip().lower() == "true" for key, equals, value in pairs)
-
-
-def overridden_paths(command: Sequence[str]) -> Iterator[str]:
-    """Yield the paths that the command of the runtime sets (extractOverridesFromRuntime)."""
-    yield from (argument for argument in command if argument.split("=")[0] in MANAGED)
-
-
 _RANK: Final = {"fieldRef": {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
+_IMAGE: Final = "FLUX_VIEW_IMAGE"
+_DEFAULT_IMAGE: Final = "ghcr.io/converged-computing/flux-view-ubuntu:tag-jammy"
+_SHELL: Final = "/bin/bash"
+_CONFIG: Final = "/etc/flux-config"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,12 +216,6 @@ def _set_metadata_entry(pod_set: ReplicatedJobPods, field: str, name: str, value
     pod_set.metadata[field] = {**(pod_set.metadata.get(field) or {}), name: value}
 
 
-_IMAGE: Final = "FLUX_VIEW_IMAGE"
-_DEFAULT_IMAGE: Final = "ghcr.io/converged-computing/flux-view-ubuntu:tag-jammy"
-_SHELL: Final = "/bin/bash"
-_CONFIG: Final = "/etc/flux-config"
-
-
 def entrypoint_config_map_name(name: str) -> str:
     """Return the name of the ConfigMap with the scripts, which is also the name of its volume."""
     return f"{name}-flux-entrypoint"
@@ -381,3 +281,98 @@ def _installer_image(making: PluginInput) -> str:
     own = making.node_container.get("env", []) if making.node_container else []
     images = [each.get("value", "") for each in (*own, *making.trainer.get("env", [])) if each.get("name") == _IMAGE]
     return str(images[-1]) if images else _DEFAULT_IMAGE
+
+
+def upsert_env(container: dict[str, Any], env: Sequence[JSON], then: Sequence[JSON] = ()) -> bool:
+    """Add variables, then others (UpsertEnvVars); return whether the others leave the first ones unchanged."""
+    return _upsert_entries(container, "env", env, "name", then)
+
+
+def upsert_mounts(container: dict[str, Any], *mounts: JSON) -> None:
+    """Add volume mounts, each in place of the one with its path (UpsertVolumeMounts)."""
+    _upsert_entries(container, "volumeMounts", mounts, "mountPath")
+
+
+def upsert_volumes(pod: dict[str, Any], *volumes: JSON) -> None:
+    """Add volumes, each in place of the one with its name (UpsertVolumes)."""
+    _upsert_entries(pod, "volumes", volumes, "name")
+
+
+def upsert_port(container: dict[str, Any], port: int) -> None:
+    """Add a port; it replaces the first one with its number, or without a name (UpsertPort)."""
+    made = list(container.get("ports", []))
+    same = (place for place, each in enumerate(made) if each.get("containerPort") == port or "name" not in each)
+    place = next(same, len(made))
+    made[place : place + 1] = [{"containerPort": port}]
+    container["ports"] = made
+
+
+def _upsert_entries(
+    into: dict[str, Any], field: str, added: Sequence[JSON], key: str, then: Sequence[JSON] = ()
+) -> bool:
+    """Add entries in one pass, fast if all are new, because an environment may have hundreds of variables."""
+    before: Sequence[Mapping[str, JSON]] = into.get(field, ())
+    asked, others = _keys_of_entries(added, key), _keys_of_entries(then, key)
+    names = {*asked, *others}
+    is_new = len(names) == len(asked) + len(others) and names.isdisjoint(_keys_of_entries(before, key))
+    if names:
+        into[field] = [*before, *added, *then] if is_new else _entries_with_replacements(before, [*added, *then], key)
+    return is_new or set(others).isdisjoint(asked)
+
+
+def _keys_of_entries(entries: Sequence[Mapping[str, JSON]], key: str) -> list[JSON]:
+    """Return the keys of entries, None for an entry without one."""
+    try:
+        return [each[key] for each in entries]
+    except KeyError:
+        return [each.get(key) for each in entries]
+
+
+def _entries_with_replacements(before: Sequence[Mapping[str, JSON]], added: Sequence[JSON], key: str) -> list[JSON]:
+    """Return entries with added ones: of entries with the same key, the first is replaced and the others stay."""
+    places = {each.get(key): place for place, each in reversed([*enumerate(before)])}
+    made = list(before)
+    for each in added:
+        place = places.setdefault(each.get(key), len(made))
+        made[place : place + 1] = [each]
+    return made
+
+
+def recipe_and_config(
+    model: str, args: Sequence[str], nodes: int, *, is_single: bool, release: Release
+) -> tuple[str, str]:
+    """Return the recipe and its configuration (getRecipeAndConfig); `is_single` for one device on one node."""
+    quantized = release >= ADAPTERS and is_adapter_quantized(args, release)
+    adapted = release >= ADAPTERS and any("model.lora_attn_modules" in argument for argument in args)
+    if nodes != 1:
+        return _FULL, f"{model}_full_multinode" if nodes > 1 else f"{model}_full"
+    where = "single_device" if is_single else "distributed"
+    if quantized or adapted:
+        suffix = "_qlora" if quantized else "_lora"
+        return f"lora_finetune_{where}", f"{model}{suffix}{'_single_device' if is_single else ''}"
+    return f"full_finetune_{where}", f"{model}_full{'_single_device' if is_single else ''}"
+
+
+def model_of_runtime(runtime: str) -> str:
+    """Return the model of a runtime: `llama3_2/1B` for `torchtune-llama3.2-1b`."""
+    parts = runtime.split("-")
+    return f"{parts[1].replace('.', '_')}/{parts[2].upper()}" if len(parts) == 3 else ""
+
+
+def is_adapter_quantized(args: Sequence[str], release: Release) -> bool:
+    """Return whether adapters are quantized: the argument's value counts since 2.3, its name alone before."""
+    if release < INJECTION:
+        return any("model.quantize_base" in argument for argument in args) and not any(
+            "model.use_dora" in argument for argument in args
+        )
+    return _is_argument_true(args, "model.quantize_base") and not _is_argument_true(args, "model.use_dora")
+
+
+def _is_argument_true(args: Sequence[str], name: str) -> bool:
+    pairs = (argument.partition("=") for argument in args)
+    return any(name in key and equals and value.strip().lower() == "true" for key, equals, value in pairs)
+
+
+def overridden_paths(command: Sequence[str]) -> Iterator[str]:
+    """Yield the paths that the command of the runtime sets (extractOverridesFromRuntime)."""
+    yield from (argument for argument in command if argument.split("=")[0] in MANAGED)

@@ -57,7 +57,26 @@ PATCHED_ENV: Final = TRAIN_JOB.rule(
     why="Trainer refuses them there; spec.trainer.env and the env of the initializers set them.",
     function="Validate of plugins/jobset/jobset.go",
 )
-
+IGNORED_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/ignored-resources",
+    title="resourcesPerNode needs a runtime with mlPolicy.",
+    why="Since 2.3 Trainer leaves resourcesPerNode out where the runtime has no mlPolicy.",
+)
+LOST_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/lost-claim",
+    title="resourcesPerNode does not take claims away from the container.",
+    why=(
+        "Before 2.4 Trainer rebuilds the resources of the container without its claims. The pods get devices that no "
+        "container sees."
+    ),
+    source="https://github.com/kubeflow/trainer/pull/4027",
+)
+LOST_TOLERATION: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/lost-toleration",
+    title="A patch with tolerations repeats those of the runtime.",
+    why="Tolerations have no merge key, so a patch replaces all of them.",
+    fails="pending",
+)
 _STEPS: Final = {
     "node": "spec.trainer.env",
     "dataset-initializer": "spec.initializer.dataset.env",
@@ -111,28 +130,10 @@ def check_patched_env(overlay: JobOverlay) -> Iterator[Problem]:
             yield PATCHED_ENV.problem(container.path("env"), message, fix)
 
 
-IGNORED_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/ignored-resources",
-    title="resourcesPerNode needs a runtime with mlPolicy.",
-    why="Since 2.3 Trainer leaves resourcesPerNode out where the runtime has no mlPolicy.",
-)
-
-
 def ignored_resources_problem(asked: Resources, runtime: ReferencedRuntime, release: Release) -> Problem:
     """Return the problem of resourcesPerNode under a runtime without mlPolicy."""
     message = f"is ignored by Trainer {release_as_text(release)} because {runtime} has no mlPolicy"
     return IGNORED_RESOURCES.problem(asked.at, message, "add an mlPolicy to the runtime")
-
-
-LOST_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/lost-claim",
-    title="resourcesPerNode does not take claims away from the container.",
-    why=(
-        "Before 2.4 Trainer rebuilds the resources of the container without its claims. The pods get devices that no "
-        "container sees."
-    ),
-    source="https://github.com/kubeflow/trainer/pull/4027",
-)
 
 
 def lost_claim_problem(claim: str, asked: Resources, runtime: ReferencedRuntime, release: Release) -> Problem:
@@ -143,14 +144,6 @@ def lost_claim_problem(claim: str, asked: Resources, runtime: ReferencedRuntime,
         "container cannot use the devices of the claim"
     )
     return LOST_CLAIM.problem(asked.at, message, f"remove resourcesPerNode, and set the resources in {runtime}")
-
-
-LOST_TOLERATION: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/lost-toleration",
-    title="A patch with tolerations repeats those of the runtime.",
-    why="Tolerations have no merge key, so a patch replaces all of them.",
-    fails="pending",
-)
 
 
 def check_lost_toleration(overlay: JobOverlay, before: ReplicatedJob) -> Iterator[Problem]:

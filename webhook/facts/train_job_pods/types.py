@@ -22,20 +22,6 @@ from webhook.typed.objects import Object
 from webhook.typed.pods import PodClaim, PodTemplate, Resources, Variable
 from webhook.typed.view import Typed
 
-CLUSTER_RUNTIME: Final = GroupVersionKind(TRAINER, "v1alpha1", "ClusterTrainingRuntime")
-RUNTIME: Final = GroupVersionKind(TRAINER, "v1alpha1", "TrainingRuntime")
-INSTALLED: Final = Interest(
-    CONFIG_MAP, frozenset(("data",)), scope=ObjectScope(namespace="claimgate-system", name="trainer")
-)
-"""The param of policies/trainer, which names the installed Trainer."""
-RUNTIMES: Final = (
-    *(interest_in_fields(each, "metadata.labels", "spec") for each in (CLUSTER_RUNTIME, RUNTIME)),
-    NAMESPACES,
-    INSTALLED,
-    controllers.TRAINER.deployment_interest,
-)
-"""The runtimes, which facts about pods need."""
-
 TRAIN_JOB: Final = RuleGroup(
     "train-job",
     refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
@@ -74,7 +60,26 @@ TRAINING_RUNTIME_ADVICE: Final = RuleGroup(
     level="warn",
     fails="silent",
 )
-
+TRAIN_JOB_CHANGES: Final = RuleGroup(
+    "train-job-changes",
+    refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
+    source="kubeflow/trainer@8c0f5059bd51 manifests/base/crds and pkg/runtime/framework/plugins/jobset/jobset.go",
+    fails="create",
+    refused_on_updates="pkg/webhooks/trainjob_webhook.go ValidateUpdate, manifests/base/crds, the rules about oldSelf",
+)
+CLUSTER_RUNTIME: Final = GroupVersionKind(TRAINER, "v1alpha1", "ClusterTrainingRuntime")
+RUNTIME: Final = GroupVersionKind(TRAINER, "v1alpha1", "TrainingRuntime")
+INSTALLED: Final = Interest(
+    CONFIG_MAP, frozenset(("data",)), scope=ObjectScope(namespace="claimgate-system", name="trainer")
+)
+"""The param of policies/trainer, which names the installed Trainer."""
+RUNTIMES: Final = (
+    *(interest_in_fields(each, "metadata.labels", "spec") for each in (CLUSTER_RUNTIME, RUNTIME)),
+    NAMESPACES,
+    INSTALLED,
+    controllers.TRAINER.deployment_interest,
+)
+"""The runtimes, which facts about pods need."""
 PLUGINS: Final = ("torch", "mpi", "flux", "jax", "xgboost")
 """The machine learning policies of runtimes."""
 SUPPORT: Final = "trainer.kubeflow.org/support"
@@ -263,12 +268,3 @@ class ClusterTrainingRuntime(TrainingRuntime):
     """trainer.kubeflow.org ClusterTrainingRuntime."""
 
     gvk = CLUSTER_RUNTIME
-
-
-TRAIN_JOB_CHANGES: Final = RuleGroup(
-    "train-job-changes",
-    refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
-    source="kubeflow/trainer@8c0f5059bd51 manifests/base/crds and pkg/runtime/framework/plugins/jobset/jobset.go",
-    fails="create",
-    refused_on_updates="pkg/webhooks/trainjob_webhook.go ValidateUpdate, manifests/base/crds, the rules about oldSelf",
-)

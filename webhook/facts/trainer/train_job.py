@@ -45,9 +45,6 @@ SOURCE_SCHEME: Final = TRAIN_JOB.rule(
     source="kubeflow/trainer@8c0f5059bd51 pkg/initializers",
     fails="start",
 )
-
-_RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
-_SOURCE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.+")
 RESERVED_ENV: Final = TRAIN_JOB.rule(
     "train-job/reserved-env",
     title="spec.trainer.env has no variables that the plugin sets.",
@@ -61,6 +58,73 @@ NO_TRAINER: Final = TRAIN_JOB_ADVICE.rule(
     fails="waiting",
     issues=("https://github.com/kubeflow/trainer/pull/4082",),
 )
+MANAGED_BY: Final = TRAIN_JOB.rule(
+    "train-job/managed-by",
+    title="managedBy names Trainer's controller or MultiKueue.",
+    why="The rules of the CustomResourceDefinition take no other controller.",
+    refused_on_updates="",
+)
+IMAGE_REQUIRED: Final = TRAIN_JOB.rule(
+    "train-job/image-required",
+    title="Containers of the merged pod have an image.",
+    why="The API server refuses the pods otherwise.",
+    refused_by="the API server, when the pods are created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    fails="controller",
+)
+RUNTIME_KIND: Final = TRAIN_JOB.rule(
+    "train-job/runtime-kind",
+    title="runtimeRef names a TrainingRuntime or a ClusterTrainingRuntime.",
+    why="Trainer knows no other runtimes.",
+)
+RUNTIME_EXISTS: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/runtime-exists",
+    title="The runtime of a TrainJob exists.",
+    why="Trainer refuses a TrainJob until its runtime is there.",
+    refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
+    fails="create",
+)
+RUNTIME_ARGS: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/runtime-args",
+    title="A TrainJob that sets a command sets its args too.",
+    why="Trainer replaces command and args each by itself, so the command runs with the args of the runtime.",
+)
+PATCH_MANAGER: Final = TRAIN_JOB.rule(
+    "train-job/patch-manager",
+    title="The manager of a runtime patch begins with a domain and a slash.",
+    why="Trainer refuses other names of managers.",
+    source="https://github.com/kubeflow/trainer/issues/2782",
+    refused_on_updates="",
+)
+PATCH_MANAGER_TWICE: Final = TRAIN_JOB.rule(
+    "train-job/patch-manager-twice",
+    title="A manager has one runtime patch.",
+    why="The list is a map by manager.",
+    refused_on_updates="",
+)
+OVERRIDE_TWICE: Final = TRAIN_JOB.rule(
+    "train-job/override-twice",
+    title="A replicated job is the target of one podSpecOverride.",
+    why="Trainer 2.0 refuses a second one.",
+    source="kubeflow/trainer release-2.0 pkg/runtime/framework/plugins/jobset/jobset.go",
+)
+TRAIN_JOB_UNKNOWN_FIELD: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/unknown-field",
+    title="A TrainJob has no unknown fields.",
+    why="The API server drops a field that it does not know, unless the client asks for strict validation.",
+    refused_by="nobody; the field is dropped",
+)
+TRAIN_JOB_OTHER_RELEASE_FIELD: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/other-release-field",
+    title="A TrainJob has no fields of other releases of Trainer.",
+    why="Four shapes of TrainJob share one API version. The API server drops a field that its release does not have.",
+    refused_by="nobody; the field is dropped",
+    source="https://github.com/kubeflow/trainer/issues/3492",
+    issues=(
+        "https://github.com/kubeflow/trainer/pull/3239",
+        "https://github.com/kubeflow/trainer/pull/3235",
+    ),
+)
 RESERVED: Final[Mapping[str, frozenset[str]]] = {
     "torch": frozenset(("PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT")),
     "mpi": frozenset(
@@ -69,8 +133,15 @@ RESERVED: Final[Mapping[str, frozenset[str]]] = {
     ),
     "xgboost": frozenset(("DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_TASK_ID", "DMLC_NUM_WORKER")),
 }
-_PROCESSES: Final = "spec.trainer.numProcPerNode"
 NODES: Final = "spec.trainer.numNodes"
+OF_TRAIN_JOBS: Final = FieldRules(TRAIN_JOB_UNKNOWN_FIELD, TRAIN_JOB_OTHER_RELEASE_FIELD)
+_RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
+_SOURCE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.+")
+_PROCESSES: Final = "spec.trainer.numProcPerNode"
+_MANAGERS: Final = ("trainer.kubeflow.org/trainjob-controller", "kueue.x-k8s.io/multikueue")
+_SHOWN: Final = 80
+_AFTER_DOMAIN: Final = re.compile(r"[-A-Za-z0-9/._~%!$&'()*+,;=:]+")
+_PLAIN: Final = re.compile(r"[-A-Za-z0-9._]+")
 
 
 def validate_name(job: MergedTrainJob) -> Iterator[Problem]:
@@ -132,15 +203,6 @@ def check_trainer_set_for_several_nodes(job: MergedTrainJob) -> Iterator[Problem
         )
 
 
-MANAGED_BY: Final = TRAIN_JOB.rule(
-    "train-job/managed-by",
-    title="managedBy names Trainer's controller or MultiKueue.",
-    why="The rules of the CustomResourceDefinition take no other controller.",
-    refused_on_updates="",
-)
-_MANAGERS: Final = ("trainer.kubeflow.org/trainjob-controller", "kueue.x-k8s.io/multikueue")
-
-
 def validate_managed_by(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield the problem of a spec.managedBy that is neither of the two controllers of TrainJobs."""
     manager = job.spec.managed_by
@@ -149,35 +211,11 @@ def validate_managed_by(job: MergedTrainJob) -> Iterator[Problem]:
         yield MANAGED_BY.problem("spec.managedBy", "must be one of the two controllers of TrainJobs", fix, manager)
 
 
-IMAGE_REQUIRED: Final = TRAIN_JOB.rule(
-    "train-job/image-required",
-    title="Containers of the merged pod have an image.",
-    why="The API server refuses the pods otherwise.",
-    refused_by="the API server, when the pods are created",
-    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
-    fails="controller",
-)
-
-
 def check_image_is_set(container: Container, pods: GeneratedPods) -> Iterator[Problem]:
     """Yield containers of the merged pod without an image."""
     if not container.image:
         fix = "set spec.trainer.image" if container.name == "node" else "set the image in the runtime"
         yield IMAGE_REQUIRED.problem("", f"container `{container.name}` of {pods} has no image", fix)
-
-
-RUNTIME_KIND: Final = TRAIN_JOB.rule(
-    "train-job/runtime-kind",
-    title="runtimeRef names a TrainingRuntime or a ClusterTrainingRuntime.",
-    why="Trainer knows no other runtimes.",
-)
-RUNTIME_EXISTS: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/runtime-exists",
-    title="The runtime of a TrainJob exists.",
-    why="Trainer refuses a TrainJob until its runtime is there.",
-    refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
-    fails="create",
-)
 
 
 def validate_runtime_kind(job: MergedTrainJob) -> Iterator[Problem]:
@@ -208,14 +246,6 @@ def validate_runtime_exists(job: MergedTrainJob, subject: Subject) -> Iterator[P
         yield RUNTIME_EXISTS.problem("spec.runtimeRef.name", missing=job.missing)
 
 
-RUNTIME_ARGS: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/runtime-args",
-    title="A TrainJob that sets a command sets its args too.",
-    why="Trainer replaces command and args each by itself, so the command runs with the args of the runtime.",
-)
-_SHOWN: Final = 80
-
-
 def advise_runtime_args(job: MergedTrainJob, node: Container) -> Iterator[Problem]:
     """Yield the problem of a command without args, which runs with those of the runtime."""
     if job.trainer.command and not job.trainer.has("args") and node.args:
@@ -223,30 +253,6 @@ def advise_runtime_args(job: MergedTrainJob, node: Container) -> Iterator[Proble
         shown = args if len(args) <= _SHOWN else f"{args[:_SHOWN]} …"
         message = f"runs with the args of {job.runtime}, `{shown}`"
         yield RUNTIME_ARGS.problem("spec.trainer.command", message, "set spec.trainer.args too")
-
-
-PATCH_MANAGER: Final = TRAIN_JOB.rule(
-    "train-job/patch-manager",
-    title="The manager of a runtime patch begins with a domain and a slash.",
-    why="Trainer refuses other names of managers.",
-    source="https://github.com/kubeflow/trainer/issues/2782",
-    refused_on_updates="",
-)
-PATCH_MANAGER_TWICE: Final = TRAIN_JOB.rule(
-    "train-job/patch-manager-twice",
-    title="A manager has one runtime patch.",
-    why="The list is a map by manager.",
-    refused_on_updates="",
-)
-OVERRIDE_TWICE: Final = TRAIN_JOB.rule(
-    "train-job/override-twice",
-    title="A replicated job is the target of one podSpecOverride.",
-    why="Trainer 2.0 refuses a second one.",
-    source="kubeflow/trainer release-2.0 pkg/runtime/framework/plugins/jobset/jobset.go",
-)
-
-_AFTER_DOMAIN: Final = re.compile(r"[-A-Za-z0-9/._~%!$&'()*+,;=:]+")
-_PLAIN: Final = re.compile(r"[-A-Za-z0-9._]+")
 
 
 def validate_patch_managers(job: MergedTrainJob) -> Iterator[Problem]:
@@ -277,23 +283,3 @@ def check_patch_env_and_repeated_jobs(job: MergedTrainJob) -> Iterator[Problem]:
                 yield OVERRIDE_TWICE.problem(overlay.job.path("name"), message, "join these overrides into one", name)
             targets.setdefault(name, path_as_text(overlay.job.at))
             yield from check_patched_env(overlay)
-
-
-TRAIN_JOB_UNKNOWN_FIELD: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/unknown-field",
-    title="A TrainJob has no unknown fields.",
-    why="The API server drops a field that it does not know, unless the client asks for strict validation.",
-    refused_by="nobody; the field is dropped",
-)
-TRAIN_JOB_OTHER_RELEASE_FIELD: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/other-release-field",
-    title="A TrainJob has no fields of other releases of Trainer.",
-    why="Four shapes of TrainJob share one API version. The API server drops a field that its release does not have.",
-    refused_by="nobody; the field is dropped",
-    source="https://github.com/kubeflow/trainer/issues/3492",
-    issues=(
-        "https://github.com/kubeflow/trainer/pull/3239",
-        "https://github.com/kubeflow/trainer/pull/3235",
-    ),
-)
-OF_TRAIN_JOBS: Final = FieldRules(TRAIN_JOB_UNKNOWN_FIELD, TRAIN_JOB_OTHER_RELEASE_FIELD)

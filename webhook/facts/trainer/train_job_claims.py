@@ -34,6 +34,89 @@ from webhook.typed.pods import Container, PodClaim
 from webhook.workloads.podsets import PodSet
 from webhook.yamltext.placeholders import is_placeholder
 
+CLAIM_TEMPLATE: Final = TRAIN_JOB.rule(
+    "train-job/claim-template",
+    title="A claim of resourceClaimsPerNode names a ResourceClaimTemplate.",
+    why="Trainer takes no other source there, for each node needs devices of its own.",
+    source="https://github.com/kubeflow/trainer/pull/3540",
+    refused_on_updates="",
+)
+CLAIM_NAME: Final = TRAIN_JOB.rule(
+    "train-job/claim-name",
+    title="The name of a claim of resourceClaimsPerNode is a DNS label.",
+    why="The pods have a claim of that name.",
+    source="https://github.com/kubeflow/trainer/pull/3540",
+    refused_on_updates="",
+)
+CLAIM_TWICE: Final = TRAIN_JOB.rule(
+    "train-job/claim-twice",
+    title="Each claim of resourceClaimsPerNode has a name of its own.",
+    why="The list is a map by name.",
+    source="https://github.com/kubeflow/trainer/pull/3540",
+    refused_on_updates="",
+)
+CLAIM_COUNT: Final = TRAIN_JOB.rule(
+    "train-job/claim-count",
+    title="resourceClaimsPerNode has at most 32 claims.",
+    why="The CustomResourceDefinition takes no more.",
+    source="https://github.com/kubeflow/trainer/pull/3540",
+    refused_on_updates="",
+)
+CLAIM_FEATURE_GATE: Final = TRAIN_JOB.rule(
+    "train-job/claim-feature-gate",
+    title="Claims of TrainJobs need Trainer's feature gate for dynamic resource allocation.",
+    why="Trainer refuses the fields while the gate is off. The param dynamicResourceAllocation says that it is on.",
+    source="https://github.com/kubeflow/trainer/pull/3540",
+)
+RESOURCES_CLAIMS: Final = TRAIN_JOB.rule(
+    "train-job/resources-claims",
+    title="resourcesPerNode has no claims since 2.4.",
+    why="Trainer refuses them, for resourceClaimsPerNode names the claims of a node.",
+    source="https://github.com/kubeflow/trainer/pull/4027",
+)
+IGNORED_CLAIMS: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/ignored-claims",
+    title="resourcesPerNode has no claims before 2.4.",
+    why="Trainer copies only limits and requests, so the claims never reach a pod.",
+    refused_by="nobody; the claims are ignored",
+    source="https://github.com/kubeflow/trainer/pull/4027",
+)
+SHARED_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/shared-claim",
+    title="Nodes do not share one ResourceClaim.",
+    why="A ResourceClaim is allocated once, on one node of the cluster. A template gives each pod a claim of its own.",
+    fails="pending",
+    issues=("https://github.com/kubeflow/trainer/pull/3540",),
+)
+CLAIM_DECLARED: Final = TRAIN_JOB.rule(
+    "train-job/claim-declared",
+    title="Containers refer to claims that the merged pod declares.",
+    why="The API server refuses the pods otherwise.",
+    refused_by="the API server, when the pods are created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    fails="controller",
+    issues=("https://github.com/kubeflow/trainer/pull/4027",),
+)
+CLAIM_SOURCE: Final = TRAIN_JOB.rule(
+    "train-job/claim-source",
+    title="A claim of the merged pod has one source.",
+    why=(
+        "A patch that gives a claim of the runtime another source adds it to the first, and the API server refuses "
+        "the pods."
+    ),
+    refused_by="the API server, when the pods are created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    fails="controller",
+    issues=("https://github.com/kubeflow/trainer/pull/4027",),
+)
+UNUSED_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/unused-claim",
+    title="A container uses each claim of the pod.",
+    why="The devices of a claim are allocated for the pod, and stay idle where no container refers to it.",
+    issues=("https://github.com/kubeflow/trainer/pull/3540",),
+)
+_MOST: Final = 32
+
 
 def gpus_of_node_container(job: MergedTrainJob) -> int:
     """Return how many GPUs the container requests."""
@@ -168,91 +251,6 @@ def _node_claim(
         is_dropped=is_dropped,
         is_unused=is_unused,
     )
-
-
-CLAIM_TEMPLATE: Final = TRAIN_JOB.rule(
-    "train-job/claim-template",
-    title="A claim of resourceClaimsPerNode names a ResourceClaimTemplate.",
-    why="Trainer takes no other source there, for each node needs devices of its own.",
-    source="https://github.com/kubeflow/trainer/pull/3540",
-    refused_on_updates="",
-)
-CLAIM_NAME: Final = TRAIN_JOB.rule(
-    "train-job/claim-name",
-    title="The name of a claim of resourceClaimsPerNode is a DNS label.",
-    why="The pods have a claim of that name.",
-    source="https://github.com/kubeflow/trainer/pull/3540",
-    refused_on_updates="",
-)
-CLAIM_TWICE: Final = TRAIN_JOB.rule(
-    "train-job/claim-twice",
-    title="Each claim of resourceClaimsPerNode has a name of its own.",
-    why="The list is a map by name.",
-    source="https://github.com/kubeflow/trainer/pull/3540",
-    refused_on_updates="",
-)
-CLAIM_COUNT: Final = TRAIN_JOB.rule(
-    "train-job/claim-count",
-    title="resourceClaimsPerNode has at most 32 claims.",
-    why="The CustomResourceDefinition takes no more.",
-    source="https://github.com/kubeflow/trainer/pull/3540",
-    refused_on_updates="",
-)
-CLAIM_FEATURE_GATE: Final = TRAIN_JOB.rule(
-    "train-job/claim-feature-gate",
-    title="Claims of TrainJobs need Trainer's feature gate for dynamic resource allocation.",
-    why="Trainer refuses the fields while the gate is off. The param dynamicResourceAllocation says that it is on.",
-    source="https://github.com/kubeflow/trainer/pull/3540",
-)
-
-_MOST: Final = 32
-RESOURCES_CLAIMS: Final = TRAIN_JOB.rule(
-    "train-job/resources-claims",
-    title="resourcesPerNode has no claims since 2.4.",
-    why="Trainer refuses them, for resourceClaimsPerNode names the claims of a node.",
-    source="https://github.com/kubeflow/trainer/pull/4027",
-)
-IGNORED_CLAIMS: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/ignored-claims",
-    title="resourcesPerNode has no claims before 2.4.",
-    why="Trainer copies only limits and requests, so the claims never reach a pod.",
-    refused_by="nobody; the claims are ignored",
-    source="https://github.com/kubeflow/trainer/pull/4027",
-)
-SHARED_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/shared-claim",
-    title="Nodes do not share one ResourceClaim.",
-    why="A ResourceClaim is allocated once, on one node of the cluster. A template gives each pod a claim of its own.",
-    fails="pending",
-    issues=("https://github.com/kubeflow/trainer/pull/3540",),
-)
-CLAIM_DECLARED: Final = TRAIN_JOB.rule(
-    "train-job/claim-declared",
-    title="Containers refer to claims that the merged pod declares.",
-    why="The API server refuses the pods otherwise.",
-    refused_by="the API server, when the pods are created",
-    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
-    fails="controller",
-    issues=("https://github.com/kubeflow/trainer/pull/4027",),
-)
-CLAIM_SOURCE: Final = TRAIN_JOB.rule(
-    "train-job/claim-source",
-    title="A claim of the merged pod has one source.",
-    why=(
-        "A patch that gives a claim of the runtime another source adds it to the first, and the API server refuses "
-        "the pods."
-    ),
-    refused_by="the API server, when the pods are created",
-    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
-    fails="controller",
-    issues=("https://github.com/kubeflow/trainer/pull/4027",),
-)
-UNUSED_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/unused-claim",
-    title="A container uses each claim of the pod.",
-    why="The devices of a claim are allocated for the pod, and stay idle where no container refers to it.",
-    issues=("https://github.com/kubeflow/trainer/pull/3540",),
-)
 
 
 def validate_resource_claims_per_node(job: MergedTrainJob) -> Iterator[Problem]:

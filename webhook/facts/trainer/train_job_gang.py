@@ -45,10 +45,23 @@ GANG_DEPENDENCY: Final = TRAIN_JOB_ADVICE.rule(
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/coscheduling/coscheduling.go",
     fails="pending",
 )
-
+VOLCANO_QUEUE: Final = TRAIN_JOB.rule(
+    "train-job/volcano-queue",
+    title="The annotation for the queue of Volcano is not empty.",
+    why="The volcano plugin refuses an empty name.",
+    function="Validate of plugins/volcano/volcano.go",
+)
+PRIORITY_CLASS: Final = TRAIN_JOB.rule(
+    "train-job/priority-class",
+    title="The pods of a TrainJob name a PriorityClass that exists.",
+    why="The volcano plugin refuses the TrainJob, and the API server the pods of others.",
+    source="https://github.com/kubeflow/trainer/issues/2437",
+    fails="controller",
+)
 _NEEDS_A_POD: Final = "coscheduling"
 """spec.minMember is at least 1 in kubernetes-sigs/scheduler-plugins v0.33.5 apis/scheduling/v1alpha1/types.go, and at
 least 0 in volcano-sh/volcano@ed72c7c8 scheduling.volcano.sh_podgroups.yaml."""
+_QUEUE: Final = "scheduling.volcano.sh/queue-name"
 
 
 def validate_gang(job: MergedTrainJob) -> Iterator[Problem]:
@@ -77,22 +90,6 @@ def validate_gang(job: MergedTrainJob) -> Iterator[Problem]:
             "are created only after another replicated job has started or completed (dependsOn), so no pod ever starts"
         )
         yield GANG_DEPENDENCY.problem("spec.runtimeRef", message, f"use a runtime without {by} or without dependsOn")
-
-
-VOLCANO_QUEUE: Final = TRAIN_JOB.rule(
-    "train-job/volcano-queue",
-    title="The annotation for the queue of Volcano is not empty.",
-    why="The volcano plugin refuses an empty name.",
-    function="Validate of plugins/volcano/volcano.go",
-)
-PRIORITY_CLASS: Final = TRAIN_JOB.rule(
-    "train-job/priority-class",
-    title="The pods of a TrainJob name a PriorityClass that exists.",
-    why="The volcano plugin refuses the TrainJob, and the API server the pods of others.",
-    source="https://github.com/kubeflow/trainer/issues/2437",
-    fails="controller",
-)
-_QUEUE: Final = "scheduling.volcano.sh/queue-name"
 
 
 def validate_volcano_queue(job: MergedTrainJob) -> Iterator[Problem]:

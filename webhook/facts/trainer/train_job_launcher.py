@@ -59,7 +59,18 @@ LAUNCHER_AS_NODE: Final = TRAIN_JOB.rule(
     why="The mpi plugin refuses more than one node otherwise.",
     function="Validate of plugins/mpi/mpi.go",
 )
-
+WORKER_COMMAND: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/worker-command",
+    title="A TrainJob does not replace the command of MPI workers.",
+    why="The workers run the SSH server that the launcher connects to.",
+    fails="start",
+)
+WORKER_IMAGE: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/worker-image",
+    title="The image of a TrainJob reaches the workers of an MPI runtime since 2.4.",
+    why="Before, only the launcher gets it, and the workers keep that of the runtime.",
+    source="https://github.com/kubeflow/trainer/issues/4030",
+)
 _READ_BY: Final = ("torch", "jax", "plain", "none")
 """Plugins for which the command of a node decides how many processes start."""
 
@@ -164,20 +175,6 @@ def validate_launcher_as_node(job: MergedTrainJob) -> Iterator[Problem]:
 def is_launcher_node(job: MergedTrainJob) -> bool:
     """Return whether the launcher of an MPI runtime is also a node."""
     return job.plugin == "mpi" and job.runtime.spec.ml_policy.mpi.run_launcher_as_node
-
-
-WORKER_COMMAND: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/worker-command",
-    title="A TrainJob does not replace the command of MPI workers.",
-    why="The workers run the SSH server that the launcher connects to.",
-    fails="start",
-)
-WORKER_IMAGE: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/worker-image",
-    title="The image of a TrainJob reaches the workers of an MPI runtime since 2.4.",
-    why="Before, only the launcher gets it, and the workers keep that of the runtime.",
-    source="https://github.com/kubeflow/trainer/issues/4030",
-)
 
 
 def validate_workers(job: MergedTrainJob) -> Iterator[Problem]:

@@ -69,6 +69,55 @@ IGNORED_NODES: Final = TRAIN_JOB_ADVICE.rule(
     title="numNodes needs a runtime with a trainer step.",
     why="Trainer writes the number into the replicated job that is labelled as the trainer.",
 )
+LOST_GPUS: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/lost-gpus",
+    title="resourcesPerNode repeats the GPUs of the runtime.",
+    why=(
+        "Before 2.3 Trainer replaces the resources, so the pods lose the GPUs. Since then it counts processes without "
+        "them."
+    ),
+    source="https://github.com/kubeflow/trainer/pull/3974",
+    issues=(
+        "https://github.com/kubeflow/trainer/issues/3551",
+        "https://github.com/NVIDIA/aicr/issues/2306",
+    ),
+)
+PROCESSES_PER_GPU: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/processes-per-gpu",
+    title="numProcPerNode is the number of GPUs of a node.",
+    why="With fewer processes GPUs stay idle, with more some processes fail or share a GPU.",
+)
+AMBIGUOUS_GPUS: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/ambiguous-gpus",
+    title="One resource has `gpu` in its name, or numProcPerNode is set.",
+    why="Trainer counts the first such resource that it meets, which is another one each time.",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/runtime.go",
+    function="GetNumGPUPerNode",
+)
+NO_GPU: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/no-gpu",
+    title="A TrainJob whose pods or image are made for GPUs requests one.",
+    why="Without a GPU torch starts as many processes as CPUs and trains on them.",
+    source="https://github.com/NVIDIA/aicr/issues/2280",
+)
+PROCESSES: Final = TRAIN_JOB.rule(
+    "train-job/processes",
+    title="numProcPerNode is a number, or a word, that the release of Trainer and the plugin take.",
+    why=(
+        "Since 2.2 it is a whole number, since 2.4 at least 1. Before, torch takes auto, cpu and gpu, and mpi takes "
+        "only numbers."
+    ),
+    source="https://github.com/kubeflow/trainer/pull/3239",
+)
+NO_PROCESSES: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/no-processes",
+    title="numProcPerNode is at least 1.",
+    why="Releases before 2.4 take 0 and start no process.",
+    source="https://github.com/kubeflow/trainer/pull/3809",
+    fails="start",
+)
+_PER_NODE, _PROCESSES = "spec.trainer.resourcesPerNode", "spec.trainer.numProcPerNode"
+_GPU_IMAGE: Final = re.compile(r"(^|[-_:/.])(cuda|rocm)")
 
 
 def check_num_nodes_not_zero(job: MergedTrainJob) -> Iterator[Problem]:
@@ -107,58 +156,6 @@ def validate_ignored_nodes(job: MergedTrainJob) -> Iterator[Problem]:
     if is_num_nodes_ignored(job) and not fields_without_container(job):
         message = f"is ignored because {reason_for_missing_node_container(job, None)}"
         yield IGNORED_NODES.problem("spec.trainer.numNodes", message, "use a runtime with a trainer step")
-
-
-LOST_GPUS: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/lost-gpus",
-    title="resourcesPerNode repeats the GPUs of the runtime.",
-    why=(
-        "Before 2.3 Trainer replaces the resources, so the pods lose the GPUs. Since then it counts processes without "
-        "them."
-    ),
-    source="https://github.com/kubeflow/trainer/pull/3974",
-    issues=(
-        "https://github.com/kubeflow/trainer/issues/3551",
-        "https://github.com/NVIDIA/aicr/issues/2306",
-    ),
-)
-PROCESSES_PER_GPU: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/processes-per-gpu",
-    title="numProcPerNode is the number of GPUs of a node.",
-    why="With fewer processes GPUs stay idle, with more some processes fail or share a GPU.",
-)
-AMBIGUOUS_GPUS: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/ambiguous-gpus",
-    title="One resource has `gpu` in its name, or numProcPerNode is set.",
-    why="Trainer counts the first such resource that it meets, which is another one each time.",
-    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/runtime.go",
-    function="GetNumGPUPerNode",
-)
-NO_GPU: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/no-gpu",
-    title="A TrainJob whose pods or image are made for GPUs requests one.",
-    why="Without a GPU torch starts as many processes as CPUs and trains on them.",
-    source="https://github.com/NVIDIA/aicr/issues/2280",
-)
-
-_PER_NODE, _PROCESSES = "spec.trainer.resourcesPerNode", "spec.trainer.numProcPerNode"
-_GPU_IMAGE: Final = re.compile(r"(^|[-_:/.])(cuda|rocm)")
-PROCESSES: Final = TRAIN_JOB.rule(
-    "train-job/processes",
-    title="numProcPerNode is a number, or a word, that the release of Trainer and the plugin take.",
-    why=(
-        "Since 2.2 it is a whole number, since 2.4 at least 1. Before, torch takes auto, cpu and gpu, and mpi takes "
-        "only numbers."
-    ),
-    source="https://github.com/kubeflow/trainer/pull/3239",
-)
-NO_PROCESSES: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/no-processes",
-    title="numProcPerNode is at least 1.",
-    why="Releases before 2.4 take 0 and start no process.",
-    source="https://github.com/kubeflow/trainer/pull/3809",
-    fails="start",
-)
 
 
 def gpus_of_node(job: MergedTrainJob, claims: Sequence[NodeDeviceClaim]) -> int:

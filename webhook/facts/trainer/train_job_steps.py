@@ -51,10 +51,38 @@ TRAINER_STEP: Final = TRAIN_JOB_ADVICE.rule(
     refused_by="nobody; the fields are ignored",
     source="https://github.com/kubeflow/trainer/pull/2722",
 )
-
+VOLUME_SOURCE: Final = TRAIN_JOB.rule(
+    "train-job/volume-source",
+    title="A volume of the merged pod has one source.",
+    why=(
+        "A patch that gives a volume of the runtime another source adds it to the first, and the API server refuses "
+        "the pods."
+    ),
+    refused_by="the API server, when the pods are created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    fails="controller",
+)
+VOLUME_EXISTS: Final = TRAIN_JOB.rule(
+    "train-job/volume-exists",
+    title="Containers mount volumes that the merged pod has.",
+    why="The API server refuses the pods otherwise.",
+    refused_by="the API server, when the pods are created",
+    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
+    fails="controller",
+)
+STATUS_VOLUME: Final = TRAIN_JOB_ADVICE.rule(
+    "train-job/status-volume",
+    title="No container of another step mounts the volume by which pods report their status.",
+    why="Trainer adds it only to the pods of the trainer, and only with its alpha feature TrainJobStatus.",
+    refused_by="the API server, when the pods are created",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/trainjobstatus/trainjobstatus.go",
+    fails="controller",
+)
 _FIELDS: Final = ("image", "command", "args", "env", "resourcesPerNode")
 _SHARED: Final = ("env", "resourcesPerNode")
 """Fields that an MPI job named `node` gets if the launcher is a node."""
+_STATUS: Final = "kubeflow-trainer-token"
+"""The volume by which pods report the status of the job."""
 
 
 def validate_initializer_step(job: MergedTrainJob) -> Iterator[Problem]:
@@ -134,38 +162,6 @@ def is_num_nodes_ignored(job: MergedTrainJob) -> bool:
     """Return whether no replicated job gets the numNodes that the TrainJob sets."""
     has_worker = job.plugin == "mpi" and job_named(job.replicated_jobs, "node") is not None
     return find_trainer_job(job.replicated_jobs) is None and not has_worker and job.trainer.num_nodes is not None
-
-
-VOLUME_SOURCE: Final = TRAIN_JOB.rule(
-    "train-job/volume-source",
-    title="A volume of the merged pod has one source.",
-    why=(
-        "A patch that gives a volume of the runtime another source adds it to the first, and the API server refuses "
-        "the pods."
-    ),
-    refused_by="the API server, when the pods are created",
-    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
-    fails="controller",
-)
-VOLUME_EXISTS: Final = TRAIN_JOB.rule(
-    "train-job/volume-exists",
-    title="Containers mount volumes that the merged pod has.",
-    why="The API server refuses the pods otherwise.",
-    refused_by="the API server, when the pods are created",
-    source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
-    fails="controller",
-)
-STATUS_VOLUME: Final = TRAIN_JOB_ADVICE.rule(
-    "train-job/status-volume",
-    title="No container of another step mounts the volume by which pods report their status.",
-    why="Trainer adds it only to the pods of the trainer, and only with its alpha feature TrainJobStatus.",
-    refused_by="the API server, when the pods are created",
-    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/trainjobstatus/trainjobstatus.go",
-    fails="controller",
-)
-
-_STATUS: Final = "kubeflow-trainer-token"
-"""The volume by which pods report the status of the job."""
 
 
 def validate_volume_sources(pods: GeneratedPods) -> Iterator[Problem]:

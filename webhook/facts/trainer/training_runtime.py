@@ -34,7 +34,6 @@ from webhook.rules.problem import Problem
 from webhook.typed.job_sets import JobSetSpec
 from webhook.yamltext.placeholders import is_placeholder
 
-_SWITCH: Final = "trainer.kubeflow.org/webhook-validation"
 MPI_IMPLEMENTATION: Final = TRAINING_RUNTIME.rule(
     "training-runtime/mpi-implementation",
     title="The MPI implementation of a runtime is OpenMPI.",
@@ -53,13 +52,41 @@ LAUNCHER_COUNT: Final = TRAINING_RUNTIME_ADVICE.rule(
     title="mlPolicy.numNodes of an MPI runtime is 1.",
     why="The labelled job gets as many pods, which is the launcher.",
 )
-_TOKEN_VOLUME: Final = "kubeflow-trainer-token"  # noqa: S105 - a volume's name
-_TOKEN_MOUNT: Final = "/var/run/secrets/kubeflow/trainer"  # noqa: S105 - a path
 DEPRECATED: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/deprecated",
     title="A runtime is not labelled deprecated.",
     why="A later release of Trainer removes it.",
 )
+IMMUTABLE_FIELD: Final = TRAINING_RUNTIME.rule(
+    "training-runtime/immutable-field",
+    title="Policies of success, failure and startup, network, claims and dependencies of a runtime do not change.",
+    why="The API server refuses a change of these fields.",
+    source="https://github.com/kubeflow/trainer/pull/3157",
+    severity="low",
+    refused_on_updates="manifests/base/crds, the rules about oldSelf",
+)
+TRAINING_RUNTIME_UNKNOWN_FIELD: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/unknown-field",
+    title="A runtime has no unknown fields.",
+    why="The API server drops a field that it does not know, unless the client asks for strict validation.",
+    refused_by="nobody; the field is dropped",
+)
+TRAINING_RUNTIME_OTHER_RELEASE_FIELD: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/other-release-field",
+    title="A runtime has no fields of other releases of Trainer.",
+    why="The API server drops a field that its release does not have.",
+    refused_by="nobody; the field is dropped",
+    source="https://github.com/kubeflow/trainer/issues/3492",
+    issues=(
+        "https://github.com/kubeflow/trainer/pull/3239",
+        "https://github.com/kubeflow/trainer/pull/3235",
+    ),
+)
+OF_RUNTIMES: Final = FieldRules(TRAINING_RUNTIME_UNKNOWN_FIELD, TRAINING_RUNTIME_OTHER_RELEASE_FIELD)
+_SWITCH: Final = "trainer.kubeflow.org/webhook-validation"
+_TOKEN_VOLUME: Final = "kubeflow-trainer-token"  # noqa: S105 - a volume's name
+_TOKEN_MOUNT: Final = "/var/run/secrets/kubeflow/trainer"  # noqa: S105 - a path
+_FIXED: Final = ("failurePolicy", "network", "startupPolicy", "successPolicy", "volumeClaimPolicies")
 
 
 def is_ignored_by_trainer(subject: Subject) -> bool:
@@ -140,17 +167,6 @@ def _deprecated_problem(runtime: str = "") -> Problem:
     return DEPRECATED.problem(path, message, fix)
 
 
-IMMUTABLE_FIELD: Final = TRAINING_RUNTIME.rule(
-    "training-runtime/immutable-field",
-    title="Policies of success, failure and startup, network, claims and dependencies of a runtime do not change.",
-    why="The API server refuses a change of these fields.",
-    source="https://github.com/kubeflow/trainer/pull/3157",
-    severity="low",
-    refused_on_updates="manifests/base/crds, the rules about oldSelf",
-)
-_FIXED: Final = ("failurePolicy", "network", "startupPolicy", "successPolicy", "volumeClaimPolicies")
-
-
 def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
     """Yield changes of immutable fields (`self == oldSelf`, which allows adding and removing)."""
     now, before = (typed(TrainingRuntime).spec.template.spec for typed in (subject.typed, subject.typed_old))
@@ -164,23 +180,3 @@ def validate_immutable_fields(subject: Subject) -> Iterator[Problem]:
     for place in places:
         fix = "restore the old value, or create a new runtime"
         yield IMMUTABLE_FIELD.problem(place, "cannot change after the runtime was created", fix)
-
-
-TRAINING_RUNTIME_UNKNOWN_FIELD: Final = TRAINING_RUNTIME_ADVICE.rule(
-    "training-runtime/unknown-field",
-    title="A runtime has no unknown fields.",
-    why="The API server drops a field that it does not know, unless the client asks for strict validation.",
-    refused_by="nobody; the field is dropped",
-)
-TRAINING_RUNTIME_OTHER_RELEASE_FIELD: Final = TRAINING_RUNTIME_ADVICE.rule(
-    "training-runtime/other-release-field",
-    title="A runtime has no fields of other releases of Trainer.",
-    why="The API server drops a field that its release does not have.",
-    refused_by="nobody; the field is dropped",
-    source="https://github.com/kubeflow/trainer/issues/3492",
-    issues=(
-        "https://github.com/kubeflow/trainer/pull/3239",
-        "https://github.com/kubeflow/trainer/pull/3235",
-    ),
-)
-OF_RUNTIMES: Final = FieldRules(TRAINING_RUNTIME_UNKNOWN_FIELD, TRAINING_RUNTIME_OTHER_RELEASE_FIELD)

@@ -43,15 +43,6 @@ ELASTIC_NODES: Final = TRAINING_RUNTIME.rule(
     why="Trainer 2.0 and 2.1 refuse both together.",
     source="kubeflow/trainer release-2.1 manifests/base/crds",
 )
-
-
-def validate_elastic_nodes(policy: MLPolicy) -> Iterator[Problem]:
-    """Yield the problem of numNodes together with torch.elasticPolicy, a rule of 2.0 and 2.1."""
-    if policy.num_nodes is not None and policy.torch.elastic_policy is not None:
-        message = "must not be set together with torch.elasticPolicy"
-        yield ELASTIC_NODES.problem(policy.path("numNodes"), message, "remove one of the two")
-
-
 PROCESSES: Final = TRAINING_RUNTIME.rule(
     "training-runtime/processes",
     title="numProcPerNode of a runtime is at least 1.",
@@ -60,33 +51,6 @@ PROCESSES: Final = TRAINING_RUNTIME.rule(
         "also takes auto, cpu and gpu."
     ),
 )
-_WORDS: Final = ("auto", "cpu", "gpu")
-
-
-def validate_processes(policy: MLPolicy, release: Release) -> Iterator[Problem]:
-    """Yield a numProcPerNode below 1 of the plugins mpi and flux."""
-    for plugin, since in ((policy.mpi, REFUSES_ZERO), (policy.flux, FLUX_AND_MORE)):
-        number = plugin.num_proc_per_node
-        if release >= since and number is not None and number < 1:
-            yield _processes_problem(plugin.path("numProcPerNode"), number)
-
-
-def _processes_problem(path: FieldPath, value: JSON, *, is_word_allowed: bool = False) -> Problem:
-    """Return the problem of a number of processes; the torch plugin of 2.0 and 2.1 also accepts three words."""
-    if is_word_allowed:
-        message = "must be auto, cpu, gpu or a whole number of at least 1"
-        return PROCESSES.problem(path, message, "set one of these", value)
-    return PROCESSES.problem(path, "must be at least 1", "set 1 or more", value)
-
-
-def validate_processes_of_first_releases(policy: MLPolicy) -> Iterator[Problem]:
-    """Yield a numProcPerNode that is neither a number from 1 nor one of the three words of 2.0 and 2.1."""
-    per_node = policy.torch.num_proc_per_node
-    is_word = isinstance(per_node, str) and per_node not in _WORDS and not is_placeholder(per_node)
-    if is_word or ((number := read_whole_number(per_node)) is not None and number < 1):
-        yield _processes_problem(policy.torch.path("numProcPerNode"), per_node, is_word_allowed=True)
-
-
 INJECTED_NODE: Final = TRAINING_RUNTIME.rule(
     "training-runtime/injected-node",
     title="torch.envInjection does not name the container `node`.",
@@ -98,31 +62,6 @@ ENV_INJECTION: Final = TRAINING_RUNTIME.rule(
     why="The torch plugin refuses TrainJobs of a runtime with other targets.",
     function="validateEnvInjectionTargets",
 )
-
-
-def check_node_not_injection_target(policy: MLPolicy) -> Iterator[Problem]:
-    """Yield targets that name the container `node`, as the CustomResourceDefinition does."""
-    for target in policy.torch.env_injection.targets:
-        if "node" in target.container_names:
-            message = "must not name container `node` because it always gets the variables"
-            yield INJECTED_NODE.problem(target.path("containerNames"), message, "remove `node` from the list")
-
-
-def validate_env_injection(injection: EnvInjection, job_set: JobSetSpec) -> Iterator[Problem]:
-    """Yield targets whose jobs or containers the runtime does not have (torch.go validateEnvInjectionTargets)."""
-    jobs = jobs_by_name(job_set) if injection.targets else {}
-    containers: dict[str, set[str]] = {}
-    for target in injection.targets:
-        job = target.job_name
-        if job not in containers:
-            listed = jobs[job].pod.all_containers() if job in jobs else ()
-            containers[job] = {container.name for container in listed}
-        for name in target.container_names:
-            if name not in containers[job]:
-                message = f"must name a container of a replicated job, but job `{job}` has no container `{name}`"
-                yield ENV_INJECTION.problem(target.at, message, f"name a container of job `{job}`")
-
-
 ONE_POLICY: Final = TRAINING_RUNTIME.rule(
     "training-runtime/one-policy",
     title="A runtime has one machine learning policy.",
@@ -133,6 +72,29 @@ ML_POLICY: Final = TRAINING_RUNTIME_ADVICE.rule(
     title="A runtime has an mlPolicy.",
     why="Since 2.3 Trainer leaves resourcesPerNode of TrainJobs out without one.",
 )
+FLUX_INSTALLER: Final = TRAINING_RUNTIME.rule(
+    "training-runtime/flux-installer",
+    title="A flux runtime has no init container `flux-installer`.",
+    why="The flux plugin adds one of that name.",
+    function="Validate of plugins/flux/flux.go",
+)
+TORCH_ADDRESS: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/torch-address",
+    title="The trainer of a torch runtime is the job `node` in the default subdomain.",
+    why="Nodes look for the first one at the address <TrainJob>-node-0-0.<TrainJob>, whatever the runtime says.",
+    refused_by="nobody; the nodes wait for each other",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torch.go",
+    fails="waiting",
+)
+PLUGIN_VARIABLE: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/plugin-variable",
+    title="A torch runtime leaves the variables of torchrun to the plugin.",
+    why="The torch plugin writes PET_NNODES, PET_NODE_RANK and the like for each TrainJob, over what the runtime says.",
+    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torch.go",
+    function="EnforceMLPolicy",
+    severity="low",
+)
+_WORDS: Final = ("auto", "cpu", "gpu")
 _FIRST_PLUGINS: Final = ("torch", "mpi")
 
 
@@ -162,37 +124,11 @@ def warn_of_missing_ml_policy(runtime: RuntimeSpec, release: Release) -> Iterato
         yield ML_POLICY.problem(runtime.path("mlPolicy"), message, fix)
 
 
-FLUX_INSTALLER: Final = TRAINING_RUNTIME.rule(
-    "training-runtime/flux-installer",
-    title="A flux runtime has no init container `flux-installer`.",
-    why="The flux plugin adds one of that name.",
-    function="Validate of plugins/flux/flux.go",
-)
-
-
 def validate_flux_installer(job_set: JobSetSpec) -> Iterator[Problem]:
     """Yield an init container with the name of the one that the plugin adds (flux.go)."""
     if init_container_of(job_named(job_set.replicated_jobs, "node"), "flux-installer") is not None:
         message = "must not have an init container `flux-installer` in job `node` because Trainer adds one of this name"
         yield FLUX_INSTALLER.problem(job_set.path("replicatedJobs"), message, "give that init container another name")
-
-
-TORCH_ADDRESS: Final = TRAINING_RUNTIME_ADVICE.rule(
-    "training-runtime/torch-address",
-    title="The trainer of a torch runtime is the job `node` in the default subdomain.",
-    why="Nodes look for the first one at the address <TrainJob>-node-0-0.<TrainJob>, whatever the runtime says.",
-    refused_by="nobody; the nodes wait for each other",
-    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torch.go",
-    fails="waiting",
-)
-PLUGIN_VARIABLE: Final = TRAINING_RUNTIME_ADVICE.rule(
-    "training-runtime/plugin-variable",
-    title="A torch runtime leaves the variables of torchrun to the plugin.",
-    why="The torch plugin writes PET_NNODES, PET_NODE_RANK and the like for each TrainJob, over what the runtime says.",
-    source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torch.go",
-    function="EnforceMLPolicy",
-    severity="low",
-)
 
 
 def advise_torch_address(job_set: JobSetSpec) -> Iterator[Problem]:
@@ -218,3 +154,57 @@ def advise_plugin_variables(runtime: RuntimeSpec) -> Iterator[Problem]:
             message = "is replaced by the torch plugin, which sets it for each TrainJob with spec.trainer"
             fix = fix_for_variable_of_plugin(variable.name, "TrainJobs")
             yield PLUGIN_VARIABLE.problem(variable.path("name"), message, fix, variable.name)
+
+
+def validate_elastic_nodes(policy: MLPolicy) -> Iterator[Problem]:
+    """Yield the problem of numNodes together with torch.elasticPolicy, a rule of 2.0 and 2.1."""
+    if policy.num_nodes is not None and policy.torch.elastic_policy is not None:
+        message = "must not be set together with torch.elasticPolicy"
+        yield ELASTIC_NODES.problem(policy.path("numNodes"), message, "remove one of the two")
+
+
+def validate_processes(policy: MLPolicy, release: Release) -> Iterator[Problem]:
+    """Yield a numProcPerNode below 1 of the plugins mpi and flux."""
+    for plugin, since in ((policy.mpi, REFUSES_ZERO), (policy.flux, FLUX_AND_MORE)):
+        number = plugin.num_proc_per_node
+        if release >= since and number is not None and number < 1:
+            yield _processes_problem(plugin.path("numProcPerNode"), number)
+
+
+def _processes_problem(path: FieldPath, value: JSON, *, is_word_allowed: bool = False) -> Problem:
+    """Return the problem of a number of processes; the torch plugin of 2.0 and 2.1 also accepts three words."""
+    if is_word_allowed:
+        message = "must be auto, cpu, gpu or a whole number of at least 1"
+        return PROCESSES.problem(path, message, "set one of these", value)
+    return PROCESSES.problem(path, "must be at least 1", "set 1 or more", value)
+
+
+def validate_processes_of_first_releases(policy: MLPolicy) -> Iterator[Problem]:
+    """Yield a numProcPerNode that is neither a number from 1 nor one of the three words of 2.0 and 2.1."""
+    per_node = policy.torch.num_proc_per_node
+    is_word = isinstance(per_node, str) and per_node not in _WORDS and not is_placeholder(per_node)
+    if is_word or ((number := read_whole_number(per_node)) is not None and number < 1):
+        yield _processes_problem(policy.torch.path("numProcPerNode"), per_node, is_word_allowed=True)
+
+
+def check_node_not_injection_target(policy: MLPolicy) -> Iterator[Problem]:
+    """Yield targets that name the container `node`, as the CustomResourceDefinition does."""
+    for target in policy.torch.env_injection.targets:
+        if "node" in target.container_names:
+            message = "must not name container `node` because it always gets the variables"
+            yield INJECTED_NODE.problem(target.path("containerNames"), message, "remove `node` from the list")
+
+
+def validate_env_injection(injection: EnvInjection, job_set: JobSetSpec) -> Iterator[Problem]:
+    """Yield targets whose jobs or containers the runtime does not have (torch.go validateEnvInjectionTargets)."""
+    jobs = jobs_by_name(job_set) if injection.targets else {}
+    containers: dict[str, set[str]] = {}
+    for target in injection.targets:
+        job = target.job_name
+        if job not in containers:
+            listed = jobs[job].pod.all_containers() if job in jobs else ()
+            containers[job] = {container.name for container in listed}
+        for name in target.container_names:
+            if name not in containers[job]:
+                message = f"must name a container of a replicated job, but job `{job}` has no container `{name}`"
+                yield ENV_INJECTION.problem(target.at, message, f"name a container of job `{job}`")

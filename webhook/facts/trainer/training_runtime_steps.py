@@ -32,30 +32,6 @@ JOB_NAME_LENGTH: Final = TRAINING_RUNTIME.rule(
     why="Longer names leave too little for the names of TrainJobs.",
     source="https://github.com/kubeflow/trainer/pull/4394",
 )
-_LONGEST_NAME: Final = 20
-
-
-def validate_job_name_length(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
-    """Yield names of replicated jobs that are too long for the names of pods (kubeflow/trainer#4394)."""
-    for job in replicated_jobs_of(runtime) if release >= SHORT_NAMES else ():
-        if len(job.name) > _LONGEST_NAME:
-            message = (
-                f"has {len(job.name)} characters, but Trainer {release_as_text(release)} takes at most {_LONGEST_NAME}"
-            )
-            yield JOB_NAME_LENGTH.problem(job.path("name"), message, "use a shorter name", job.name)
-
-
-def replicated_jobs_of(runtime: RuntimeSpec) -> Items[ReplicatedJob]:
-    """Return the replicated jobs of a runtime."""
-    return runtime.template.spec.replicated_jobs
-
-
-CONTAINERS: Final = {
-    "trainer": "node",
-    "dataset-initializer": "dataset-initializer",
-    "model-initializer": "model-initializer",
-}
-"""The container that each step needs."""
 STEP_REPLICAS: Final = TRAINING_RUNTIME.rule(
     "training-runtime/step-replicas",
     title="A replicated job that is labelled as a step has one replica.",
@@ -79,6 +55,50 @@ OVERLOOKED_STEP: Final = TRAINING_RUNTIME_ADVICE.rule(
     title="A changed TrainingRuntime keeps the rules of its steps.",
     why="Trainer's webhook does not look at changes of a TrainingRuntime, but refuses it when it is created anew.",
 )
+TRAINING_RUNTIME_INITIALIZER_MOUNT: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/initializer-mount",
+    title="The container of an initializer mounts the volume `initializer`.",
+    why="Since 2.3 Trainer refuses TrainJobs that use the step without it.",
+    refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
+    source="https://github.com/kubeflow/trainer/pull/3714",
+    fails="create",
+)
+ONE_SCHEDULER: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/one-scheduler",
+    title="A runtime has one gang scheduler.",
+    why="coscheduling and volcano both make a group of the same pods.",
+    source="https://github.com/kubeflow/trainer/issues/2980",
+    fails="pending",
+)
+GANG_DEPENDENCY: Final = TRAINING_RUNTIME_ADVICE.rule(
+    "training-runtime/gang-dependency",
+    title="A runtime with a gang scheduler has no dependsOn.",
+    why="The group waits for the pods of every replicated job, of which some are made only after others are done.",
+    source="https://github.com/kubeflow/trainer/issues/2980",
+    fails="pending",
+)
+CONTAINERS: Final = {
+    "trainer": "node",
+    "dataset-initializer": "dataset-initializer",
+    "model-initializer": "model-initializer",
+}
+"""The container that each step needs."""
+_LONGEST_NAME: Final = 20
+
+
+def validate_job_name_length(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
+    """Yield names of replicated jobs that are too long for the names of pods (kubeflow/trainer#4394)."""
+    for job in replicated_jobs_of(runtime) if release >= SHORT_NAMES else ():
+        if len(job.name) > _LONGEST_NAME:
+            message = (
+                f"has {len(job.name)} characters, but Trainer {release_as_text(release)} takes at most {_LONGEST_NAME}"
+            )
+            yield JOB_NAME_LENGTH.problem(job.path("name"), message, "use a shorter name", job.name)
+
+
+def replicated_jobs_of(runtime: RuntimeSpec) -> Items[ReplicatedJob]:
+    """Return the replicated jobs of a runtime."""
+    return runtime.template.spec.replicated_jobs
 
 
 def validate_steps(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
@@ -138,16 +158,6 @@ def advise_overlooked_steps(runtime: RuntimeSpec) -> Iterator[Problem]:
             yield OVERLOOKED_STEP.problem(job.at, message, ", and ".join(fixes.values()))
 
 
-TRAINING_RUNTIME_INITIALIZER_MOUNT: Final = TRAINING_RUNTIME_ADVICE.rule(
-    "training-runtime/initializer-mount",
-    title="The container of an initializer mounts the volume `initializer`.",
-    why="Since 2.3 Trainer refuses TrainJobs that use the step without it.",
-    refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
-    source="https://github.com/kubeflow/trainer/pull/3714",
-    fails="create",
-)
-
-
 def advise_initializer_mounts(runtime: RuntimeSpec, release: Release) -> Iterator[Problem]:
     """Yield containers of initializers without the mount that TrainJobs need."""
     jobs = [job for job in replicated_jobs_of(runtime) if step_of_job(job).endswith("-initializer")]
@@ -162,22 +172,6 @@ def advise_initializer_mounts(runtime: RuntimeSpec, release: Release) -> Iterato
                 yield TRAINING_RUNTIME_INITIALIZER_MOUNT.problem(
                     container.path("volumeMounts"), message, "add the mount"
                 )
-
-
-ONE_SCHEDULER: Final = TRAINING_RUNTIME_ADVICE.rule(
-    "training-runtime/one-scheduler",
-    title="A runtime has one gang scheduler.",
-    why="coscheduling and volcano both make a group of the same pods.",
-    source="https://github.com/kubeflow/trainer/issues/2980",
-    fails="pending",
-)
-GANG_DEPENDENCY: Final = TRAINING_RUNTIME_ADVICE.rule(
-    "training-runtime/gang-dependency",
-    title="A runtime with a gang scheduler has no dependsOn.",
-    why="The group waits for the pods of every replicated job, of which some are made only after others are done.",
-    source="https://github.com/kubeflow/trainer/issues/2980",
-    fails="pending",
-)
 
 
 def advise_gangs(runtime: RuntimeSpec) -> Iterator[Problem]:

@@ -52,8 +52,31 @@ MAIN_CONTAINER: Final = TRAINING_JOB.rule(
         "https://github.com/NascentCore/3k/issues/401",
     ),
 )
+OPERATOR_VARIABLE: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/operator-variable",
+    title="A container does not set the variables of the operator.",
+    why="The operator appends its own after those of the container, and the last of a name counts.",
+    function="setPodEnv",
+    severity="low",
+)
+SHARED_MEMORY: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/shared-memory",
+    title="Several GPUs have enough shared memory.",
+    why="NCCL and data loaders need more than the 64 MiB that a container gets, and fail.",
+    source="https://github.com/NVIDIA/nccl/issues/525",
+    fails="start",
+)
 _MOST_NAMES: Final = 3
 """Containers that a message names."""
+_RENDEZVOUS: Final = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
+_OF_TORCH: Final = ("PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NODE_RANK")
+_OF_PADDLE: Final = ("PADDLE_MASTER", "PADDLE_NNODES", "PADDLE_JOB_ID")
+_OF_JAX: Final = ("COORDINATOR_ADDRESS", "COORDINATOR_PORT", "NUM_PROCESSES", "PROCESS_ID")
+_OF_LIGHT_GBM: Final = ("WORKER_PORT", "WORKER_ADDRS")
+_VARIABLES: Final[Mapping[str, str]] = {
+    "PET_NPROC_PER_NODE": "set spec.nprocPerNode instead",
+    "PET_NNODES": "set elasticPolicy or the replicas instead",
+}
 
 
 def validate_containers(role: RoleOfJob, job: TrainingJobOfKind) -> Iterator[Problem]:
@@ -82,25 +105,6 @@ def validate_names_and_images(role: RoleOfJob) -> Iterator[Problem]:
         if not name:
             message = "must be set because Kubernetes refuses a container without a name"
             yield CONTAINER_NAME_REQUIRED.problem(container.path("name"), message, "set a name")
-
-
-OPERATOR_VARIABLE: Final = TRAINING_JOB_ADVICE.rule(
-    "training-job/operator-variable",
-    title="A container does not set the variables of the operator.",
-    why="The operator appends its own after those of the container, and the last of a name counts.",
-    function="setPodEnv",
-    severity="low",
-)
-
-_RENDEZVOUS: Final = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
-_OF_TORCH: Final = ("PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NODE_RANK")
-_OF_PADDLE: Final = ("PADDLE_MASTER", "PADDLE_NNODES", "PADDLE_JOB_ID")
-_OF_JAX: Final = ("COORDINATOR_ADDRESS", "COORDINATOR_PORT", "NUM_PROCESSES", "PROCESS_ID")
-_OF_LIGHT_GBM: Final = ("WORKER_PORT", "WORKER_ADDRS")
-_VARIABLES: Final[Mapping[str, str]] = {
-    "PET_NPROC_PER_NODE": "set spec.nprocPerNode instead",
-    "PET_NNODES": "set elasticPolicy or the replicas instead",
-}
 
 
 def check_settings_that_operator_overwrites(job: TrainingJobOfKind) -> Iterator[Problem]:
@@ -138,15 +142,6 @@ def _variables_decided_by_roles(job: TrainingJobOfKind) -> Sequence[str]:
         case "JAXJob":
             return _OF_JAX
     return ()
-
-
-SHARED_MEMORY: Final = TRAINING_JOB_ADVICE.rule(
-    "training-job/shared-memory",
-    title="Several GPUs have enough shared memory.",
-    why="NCCL and data loaders need more than the 64 MiB that a container gets, and fail.",
-    source="https://github.com/NVIDIA/nccl/issues/525",
-    fails="start",
-)
 
 
 def advise_shared_memory(job: TrainingJobOfKind) -> Iterator[Problem]:

@@ -28,18 +28,6 @@ NPROC_VALUE: Final = TRAINING_JOB_ADVICE.rule(
     function="determine_local_world_size",
     fails="start",
 )
-_VALUE: Final = re.compile(r"[?]|[1-9][0-9]*|auto|cpu|gpu|xpu|hpu|npu|mps|mlu|musa")
-
-
-def advise_nproc_value(nproc: str) -> Iterator[Problem]:
-    """Warn of a number of processes that torchrun cannot read."""
-    if not _VALUE.fullmatch(nproc):
-        message = "must be a number of processes or a kind of device because torchrun fails on anything else"
-        yield NPROC_VALUE.problem(
-            ("spec", "nprocPerNode"), message, "set auto, cpu, gpu or a whole number of at least 1", nproc
-        )
-
-
 MORE_NODES_THAN_PODS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/more-nodes-than-pods",
     title="torchrun waits for no more nodes than there are pods.",
@@ -48,22 +36,6 @@ MORE_NODES_THAN_PODS: Final = TRAINING_JOB_ADVICE.rule(
     function="parse_min_max_nnodes",
     fails="waiting",
 )
-_NODES: Final = re.compile(r"([0-9]{1,9})(:[0-9]{1,9})?")
-
-
-def advise_nodes_of_torchrun(job: TrainingJobOfKind) -> Iterator[Problem]:
-    """Warn of more nodes than there are pods, those included that an autoscaler may add."""
-    pods = max_pods_of_job(job)
-    if pods is None:
-        return
-    for role in job.roles.values():
-        match = _NODES.fullmatch(role.launch.nodes)
-        if match and int(match[1]) > pods:
-            message = f"torchrun waits for {role.launch.nodes} nodes, but the job has {counted(pods, 'pod')}"
-            fix = "use --nnodes=$(PET_NNODES), or remove --nnodes"
-            yield MORE_NODES_THAN_PODS.problem(role.template_path, message, fix)
-
-
 WORLD_SIZE_AS_NODES: Final = TRAINING_JOB.rule(
     "training-job/world-size-as-nodes",
     title="WORLD_SIZE is not passed as the number of nodes once it counts processes.",
@@ -151,7 +123,8 @@ PROCESSES_TWICE: Final = TRAINING_JOB.rule(
     why="spec.elasticPolicy.nProcPerNode is the older place, and the webhook refuses both together.",
     function="ValidateCreate",
 )
-
+_VALUE: Final = re.compile(r"[?]|[1-9][0-9]*|auto|cpu|gpu|xpu|hpu|npu|mps|mlu|musa")
+_NODES: Final = re.compile(r"([0-9]{1,9})(:[0-9]{1,9})?")
 _LAUNCHERS: Final = ("torchrun", "accelerate", "deepspeed")
 _TELLS_PROCESSES: Final = re.compile(r"--?(?:n|num)?[-_]?(?:proc|gpu|device)[\w-]{0,24}[ =](?![01](?:\s|$))[0-9$]")
 """An option of a script that says how many processes it starts: `--nproc_per_node=4`, `--num-gpus 8`."""
@@ -330,3 +303,25 @@ def check_nproc_field_set_once(job: TrainingJobOfKind) -> Iterator[Problem]:
         yield PROCESSES_TWICE.problem(
             ("spec", *PROCESSES_OF_ELASTIC_POLICY), message, "remove elasticPolicy.nProcPerNode"
         )
+
+
+def advise_nproc_value(nproc: str) -> Iterator[Problem]:
+    """Warn of a number of processes that torchrun cannot read."""
+    if not _VALUE.fullmatch(nproc):
+        message = "must be a number of processes or a kind of device because torchrun fails on anything else"
+        yield NPROC_VALUE.problem(
+            ("spec", "nprocPerNode"), message, "set auto, cpu, gpu or a whole number of at least 1", nproc
+        )
+
+
+def advise_nodes_of_torchrun(job: TrainingJobOfKind) -> Iterator[Problem]:
+    """Warn of more nodes than there are pods, those included that an autoscaler may add."""
+    pods = max_pods_of_job(job)
+    if pods is None:
+        return
+    for role in job.roles.values():
+        match = _NODES.fullmatch(role.launch.nodes)
+        if match and int(match[1]) > pods:
+            message = f"torchrun waits for {role.launch.nodes} nodes, but the job has {counted(pods, 'pod')}"
+            fix = "use --nnodes=$(PET_NNODES), or remove --nnodes"
+            yield MORE_NODES_THAN_PODS.problem(role.template_path, message, fix)

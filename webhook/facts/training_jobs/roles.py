@@ -40,6 +40,43 @@ IGNORED_ROLE: Final = TRAINING_JOB_ADVICE.rule(
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/tensorflow/tfjob_controller.go",
     function="UpdateJobStatus",
 )
+ONE_CHIEF: Final = TRAINING_JOB.rule(
+    "training-job/one-chief",
+    title="A TFJob has one chief or one master.",
+    why="Both names mean the same role, and the webhook refuses a job with two.",
+    function="validateReplicaSpecs",
+)
+CHIEF_REPLICAS: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/chief-replicas",
+    title="A TFJob has one chief.",
+    why="TensorFlow takes one chief. The others of this role do what it does a second time.",
+    source="https://www.tensorflow.org/api_docs/python/tf/distribute/cluster_resolver/TFConfigClusterResolver",
+)
+ONE_MASTER: Final = TRAINING_JOB.rule(
+    "training-job/one-master",
+    title="A PyTorchJob or XGBoostJob says that it has one master.",
+    why="The webhook wants the number itself. It looks before the default is filled in.",
+    function="validateReplicaSpecs",
+)
+MASTER_REQUIRED: Final = TRAINING_JOB.rule(
+    "training-job/master-required",
+    title="An XGBoostJob has a master.",
+    why="The master coordinates the workers. The webhook refuses a job without one.",
+    function="validateReplicaSpecs",
+)
+WORKER_REPLICAS: Final = TRAINING_JOB.rule(
+    "training-job/worker-replicas",
+    title="A role of a PyTorchJob has at least one replica.",
+    why="The webhook refuses a role without replicas.",
+    function="validateReplicaSpecs",
+)
+PARAMETER_SERVER_GPUS: Final = TRAINING_JOB_ADVICE.rule(
+    "training-job/parameter-server-gpus",
+    title="Parameter servers have no GPUs.",
+    why="They hold and add up weights, and compute on no device.",
+    source="https://github.com/kubeflow/fairing/issues/504",
+)
+_WATCHED: Final = frozenset(("ps", "worker", "chief", "master", "evaluator"))
 
 
 def validate_replica_specs(job: TrainingJobOfKind) -> Iterator[Problem]:
@@ -86,22 +123,6 @@ def validate_ignored_roles(job: TrainingJobOfKind) -> Iterator[Problem]:
         yield IGNORED_ROLE.problem(role.path, message, fix, role.name)
 
 
-_WATCHED: Final = frozenset(("ps", "worker", "chief", "master", "evaluator"))
-
-ONE_CHIEF: Final = TRAINING_JOB.rule(
-    "training-job/one-chief",
-    title="A TFJob has one chief or one master.",
-    why="Both names mean the same role, and the webhook refuses a job with two.",
-    function="validateReplicaSpecs",
-)
-CHIEF_REPLICAS: Final = TRAINING_JOB_ADVICE.rule(
-    "training-job/chief-replicas",
-    title="A TFJob has one chief.",
-    why="TensorFlow takes one chief. The others of this role do what it does a second time.",
-    source="https://www.tensorflow.org/api_docs/python/tf/distribute/cluster_resolver/TFConfigClusterResolver",
-)
-
-
 def validate_chief(job: TrainingJobOfKind) -> Iterator[Problem]:
     """Yield the problem of a TFJob with several chiefs or masters, or several replicas of one."""
     if job.kind != "TFJob":
@@ -114,26 +135,6 @@ def validate_chief(job: TrainingJobOfKind) -> Iterator[Problem]:
         if role.replicas is not None and role.replicas > 1:
             message = "must be 1 because TensorFlow allows only one chief"
             yield CHIEF_REPLICAS.problem((*role.path, "replicas"), message, "set 1, and add workers", role.replicas)
-
-
-ONE_MASTER: Final = TRAINING_JOB.rule(
-    "training-job/one-master",
-    title="A PyTorchJob or XGBoostJob says that it has one master.",
-    why="The webhook wants the number itself. It looks before the default is filled in.",
-    function="validateReplicaSpecs",
-)
-MASTER_REQUIRED: Final = TRAINING_JOB.rule(
-    "training-job/master-required",
-    title="An XGBoostJob has a master.",
-    why="The master coordinates the workers. The webhook refuses a job without one.",
-    function="validateReplicaSpecs",
-)
-WORKER_REPLICAS: Final = TRAINING_JOB.rule(
-    "training-job/worker-replicas",
-    title="A role of a PyTorchJob has at least one replica.",
-    why="The webhook refuses a role without replicas.",
-    function="validateReplicaSpecs",
-)
 
 
 def validate_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
@@ -154,14 +155,6 @@ def validate_replicas(job: TrainingJobOfKind) -> Iterator[Problem]:
                 message = "must be at least 1 because the operator refuses a role without replicas"
                 fix = "set 1 or more, or remove the role"
                 yield WORKER_REPLICAS.problem((*role.path, "replicas"), message, fix, role.replicas)
-
-
-PARAMETER_SERVER_GPUS: Final = TRAINING_JOB_ADVICE.rule(
-    "training-job/parameter-server-gpus",
-    title="Parameter servers have no GPUs.",
-    why="They hold and add up weights, and compute on no device.",
-    source="https://github.com/kubeflow/fairing/issues/504",
-)
 
 
 def advise_parameter_servers(job: TrainingJobOfKind) -> Iterator[Problem]:

@@ -54,8 +54,9 @@ MEMBER_ITSELF: Final = VOLCANO_HYPER_NODE.rule(
     level="warn",
     fails="silent",
 )
-
 _SELECTORS: Final = ("exactMatch", "regexMatch", "labelMatch")
+_ABSENT = (MissingObject(kind="HyperNode", name=""),)
+_SECOND: Final = 2
 
 
 def check_hyper_node(subject: Subject) -> Iterator[Problem]:
@@ -103,10 +104,6 @@ def _error_of_pattern(pattern: str, deadline: Deadline) -> str:
     except ValueError as error:
         return str(error)
     return ""
-
-
-_ABSENT = (MissingObject(kind="HyperNode", name=""),)
-_SECOND: Final = 2
 
 
 class TopologyRules(NamedTuple):

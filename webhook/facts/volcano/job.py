@@ -103,10 +103,17 @@ IMMUTABLE: Final = VOLCANO_JOB.rule(
     function="validateJobUpdate",
     refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
 )
+WHOLE_CPUS: Final = VOLCANO_JOB.rule(
+    "volcano-job/whole-cpus",
+    title="Every container of a task with a topologyPolicy requests whole CPUs.",
+    why="Only whole CPUs are placed on NUMA nodes. The limit counts only where a container has no requests at all.",
+    function="validateTaskTopoPolicy",
+)
 _SCALED: Final = ("minAvailable", "priorityClassName")
 _TASK_SCALED: Final = ("replicas", "minAvailable")
 _DEFAULTS: Final[Mapping[str, Any]] = {"queue": "default", "maxRetry": 3}
 """The defaults of the schema, which a stored Job has."""
+_NOT_PLACED: Final = ("", "none")
 
 
 def validate_tasks(job: Job) -> Iterator[Problem]:
@@ -255,15 +262,6 @@ def _spec_without_changeable_fields(spec: JobSpec, defaults: Mapping[str, Any]) 
 
 def _without_fields(value: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: inner for name, inner in value.items() if name not in names}
-
-
-WHOLE_CPUS: Final = VOLCANO_JOB.rule(
-    "volcano-job/whole-cpus",
-    title="Every container of a task with a topologyPolicy requests whole CPUs.",
-    why="Only whole CPUs are placed on NUMA nodes. The limit counts only where a container has no requests at all.",
-    function="validateTaskTopoPolicy",
-)
-_NOT_PLACED: Final = ("", "none")
 
 
 def validate_whole_cpus(task: Task) -> Iterator[Problem]:

@@ -43,17 +43,6 @@ PARTIAL_GANG: Final = VOLCANO_JOB_ADVICE.rule(
     function="OnSessionOpen",
     fails="waiting",
 )
-
-
-def advise_partial_gang(command: ContainerCommand, setup: PluginSetup) -> Iterator[Problem]:
-    """Yield a gang that may start before there is room for all nodes that a launcher waits for."""
-    job, limits = setup.job, node_count_range_of_launch(command.launch)
-    if job.spec.has_no_placeholders and limits is not None and job.spec.min_available < limits[0] <= setup.pods:
-        message = describe_partial_gang(job.spec.min_available, command.launch.by, limits[0])
-        fix = f"set {limits[0]}, or remove minAvailable"
-        yield PARTIAL_GANG.problem(job.spec.path("minAvailable"), message, fix, job.spec.min_available)
-
-
 RANKS_AND_SLOTS: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/ranks-and-slots",
     title="mpirun has a host for every rank where a file of the plugin svc lists its hosts.",
@@ -84,7 +73,27 @@ SSH_KEYS: Final = VOLCANO_JOB_ADVICE.rule(
     function="OnPodCreate",
     fails="start",
 )
-
+RAY_CONTAINER: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/ray-container",
+    title="The plugin ray finds the containers that it starts Ray in.",
+    why=(
+        "They are called head and worker, unless its arguments name others. It leaves the commands of other "
+        "containers as they are."
+    ),
+    refused_by="nobody; Ray does not start",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework/ray/ray.go",
+    function="OnPodCreate",
+    fails="start",
+)
+RAY_COMMAND: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/ray-command",
+    title="The containers of the plugin ray have no command of their own.",
+    why="The plugin puts `ray start` in its place, so the program that it names is never run.",
+    refused_by="nobody; the command is never run",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework/ray/ray.go",
+    function="OnPodCreate",
+    severity="high",
+)
 _HOSTS: Final = re.compile(r"MPI_HOST|VC_.+_HOSTS")
 _NO_SSH: Final = re.compile(r"rsh_agent|launch-agent|ssh[ -]key|\.ssh\b|--gloo\b")
 """Matches commands that reach other pods without the plugin ssh."""
@@ -99,6 +108,17 @@ _LISTED: Final = re.compile(
 _HOST_VARIABLE: Final = re.compile(rf"{_HOST_OPTION}\$\{{?([A-Z_][A-Z0-9_]*)")
 _ASSIGNED: Final = re.compile(r"\b([A-Z_][A-Z0-9_]*)\+?=")
 _SEVERAL: Final = 2
+_RAY_IMAGE: Final = re.compile(r"(?:^|[/_-])ray(?:[-_:@]|$|/ray)")
+_RAY_START: Final = re.compile(r"\bray start\b")
+
+
+def advise_partial_gang(command: ContainerCommand, setup: PluginSetup) -> Iterator[Problem]:
+    """Yield a gang that may start before there is room for all nodes that a launcher waits for."""
+    job, limits = setup.job, node_count_range_of_launch(command.launch)
+    if job.spec.has_no_placeholders and limits is not None and job.spec.min_available < limits[0] <= setup.pods:
+        message = describe_partial_gang(job.spec.min_available, command.launch.by, limits[0])
+        fix = f"set {limits[0]}, or remove minAvailable"
+        yield PARTIAL_GANG.problem(job.spec.path("minAvailable"), message, fix, job.spec.min_available)
 
 
 def warn_of_setup_missing_for_commands(job: Job, subject: Subject) -> Iterator[Problem]:
@@ -165,32 +185,6 @@ def _may_mount_ssh_keys(command: ContainerCommand) -> bool:
     """Return whether a Secret, or another volume with unknown content, may hold keys."""
     volumes = command.task.pod_spec.volumes
     return any(source not in ("name", "emptyDir", "downwardAPI") for volume in volumes for source in volume.json)
-
-
-RAY_CONTAINER: Final = VOLCANO_JOB_ADVICE.rule(
-    "volcano-job/ray-container",
-    title="The plugin ray finds the containers that it starts Ray in.",
-    why=(
-        "They are called head and worker, unless its arguments name others. It leaves the commands of other "
-        "containers as they are."
-    ),
-    refused_by="nobody; Ray does not start",
-    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework/ray/ray.go",
-    function="OnPodCreate",
-    fails="start",
-)
-RAY_COMMAND: Final = VOLCANO_JOB_ADVICE.rule(
-    "volcano-job/ray-command",
-    title="The containers of the plugin ray have no command of their own.",
-    why="The plugin puts `ray start` in its place, so the program that it names is never run.",
-    refused_by="nobody; the command is never run",
-    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework/ray/ray.go",
-    function="OnPodCreate",
-    severity="high",
-)
-
-_RAY_IMAGE: Final = re.compile(r"(?:^|[/_-])ray(?:[-_:@]|$|/ray)")
-_RAY_START: Final = re.compile(r"\bray start\b")
 
 
 def warn_of_tasks_with_plugin_roles(job: Job) -> Iterator[Problem]:

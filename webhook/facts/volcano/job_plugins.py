@@ -25,48 +25,6 @@ from webhook.text.similar_names import nearest_name
 from webhook.text.wording import did_you_mean
 from webhook.yamltext.placeholders import is_placeholder
 
-
-@dataclass(frozen=True, slots=True)
-class PluginSetup:
-    """What the plugins of a Job set up for its commands.
-
-    Args:
-        job: the Job.
-        tasks: the names of its tasks.
-        files: the tasks by their names as svc writes them.
-        variables: the same in capital letters.
-        roles: the tasks that plugins which set variables in some tasks look for.
-        has_variables: whether svc sets variables beside its files.
-        pods: how many pods the Job has.
-        view: compares names.
-    """
-
-    job: Job
-    tasks: frozenset[str]
-    files: Mapping[str, Task]
-    variables: frozenset[str]
-    roles: Mapping[str, Mapping[str, str]]
-    has_variables: bool
-    pods: int
-    view: ClusterView
-
-
-def read_plugin_setup(job: Job, subject: Subject) -> PluginSetup:
-    """Return what the plugins of a Job set up."""
-    files = {task.name.replace("-", "_"): task for task in job.spec.tasks}
-    service = job.spec.plugin_flags["svc"].values if "svc" in job.spec.plugins else {}
-    return PluginSetup(
-        job=job,
-        tasks=frozenset(job.spec.tasks_by_name),
-        files=files,
-        variables=frozenset(map(str.upper, files)),
-        roles={name: job.spec.tasks_by_role(name) for name in ("mpi", "pytorch") if name in job.spec.plugins},
-        has_variables=is_true_in_go(service.get("inject-hosts-env", "true")),
-        pods=job.spec.pod_count,
-        view=subject.cluster_view(),
-    )
-
-
 PLUGIN: Final = VOLCANO_JOB.rule(
     "volcano-job/plugin",
     title="The plugins of a Job exist.",
@@ -117,8 +75,35 @@ PLUGIN_ROLE: Final = VOLCANO_JOB_ADVICE.rule(
     refused_by="nobody; the plugin leaves tasks out",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
 )
-
-
+PLUGIN_ONE_POD: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/plugin-one-pod",
+    title="The master, head or chief that a plugin looks for is one pod.",
+    why="Plugins set up one pod of these roles. A second one gets the rank of the first, or starts the work again.",
+    refused_by="nobody; the pods get in each other's way",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
+    function="OnPodCreate",
+)
+PLUGIN_VARIABLE: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/plugin-variable",
+    title="The variables that a command reads are set by a plugin of the Job.",
+    why=(
+        "VC_TASK_INDEX comes from the plugin env, lists of hosts from svc, MPI_HOST from mpi, MASTER_ADDR, WORLD_SIZE "
+        "and RANK from pytorch. Without it they are empty."
+    ),
+    refused_by="nobody; the variable is empty",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins",
+    function="OnPodCreate",
+    severity="high",
+    fails="start",
+)
+MPI_MASTER: Final = VOLCANO_JOB.rule(
+    "volcano-job/mpi-master",
+    title="The task of the master that the plugin mpi looks for exists.",
+    why="The plugin sets up the launcher in it. Options behind one that cannot be read are ignored.",
+    function="validateJobCreate",
+)
+Reason: TypeAlias = tuple[str, str]
+"""The reason why a variable is not set, and the fix."""
 _LARGEST_PORT: Final = 65535
 _MOST_DIGITS: Final = 9
 _HELP: Final = frozenset(("h", "help"))
@@ -134,14 +119,63 @@ _ONE_POD: Final[Mapping[str, tuple[str, str]]] = {
     "tensorflow": ("chief", "TensorFlow allows only one chief"),
 }
 """The role of each plugin that must have one pod, and the effect of more."""
-PLUGIN_ONE_POD: Final = VOLCANO_JOB_ADVICE.rule(
-    "volcano-job/plugin-one-pod",
-    title="The master, head or chief that a plugin looks for is one pod.",
-    why="Plugins set up one pod of these roles. A second one gets the rank of the first, or starts the work again.",
-    refused_by="nobody; the pods get in each other's way",
-    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
-    function="OnPodCreate",
-)
+_OF_TASK: Final = re.compile(r"VC_(.+)_(HOSTS|NUM)")
+_OWNERS: Final[Mapping[str, str]] = {
+    "VC_TASK_INDEX": "env",
+    "VK_TASK_INDEX": "env",
+    "MPI_HOST": "mpi",
+    "MASTER_ADDR": "pytorch",
+    "MASTER_PORT": "pytorch",
+    "WORLD_SIZE": "pytorch",
+    "RANK": "pytorch",
+    "TF_CONFIG": "tensorflow",
+}
+"""The plugin that sets each variable."""
+_IN_TASKS: Final[Mapping[str, tuple[str, ...]]] = {"MPI_HOST": ("master",), "RANK": ("master", "worker")}
+"""The roles of the tasks in which a plugin sets a variable, for those that it does not set in all."""
+_OF_TORCH: Final = frozenset(("torchrun", "accelerate", "deepspeed", "python"))
+"""Launchers for which a variable of the plugin pytorch has its usual meaning."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginSetup:
+    """What the plugins of a Job set up for its commands.
+
+    Args:
+        job: the Job.
+        tasks: the names of its tasks.
+        files: the tasks by their names as svc writes them.
+        variables: the same in capital letters.
+        roles: the tasks that plugins which set variables in some tasks look for.
+        has_variables: whether svc sets variables beside its files.
+        pods: how many pods the Job has.
+        view: compares names.
+    """
+
+    job: Job
+    tasks: frozenset[str]
+    files: Mapping[str, Task]
+    variables: frozenset[str]
+    roles: Mapping[str, Mapping[str, str]]
+    has_variables: bool
+    pods: int
+    view: ClusterView
+
+
+def read_plugin_setup(job: Job, subject: Subject) -> PluginSetup:
+    """Return what the plugins of a Job set up."""
+    files = {task.name.replace("-", "_"): task for task in job.spec.tasks}
+    service = job.spec.plugin_flags["svc"].values if "svc" in job.spec.plugins else {}
+    return PluginSetup(
+        job=job,
+        tasks=frozenset(job.spec.tasks_by_name),
+        files=files,
+        variables=frozenset(map(str.upper, files)),
+        roles={name: job.spec.tasks_by_role(name) for name in ("mpi", "pytorch") if name in job.spec.plugins},
+        has_variables=is_true_in_go(service.get("inject-hosts-env", "true")),
+        pods=job.spec.pod_count,
+        view=subject.cluster_view(),
+    )
 
 
 def check_plugins_exist(job: Job) -> Iterator[Problem]:
@@ -264,39 +298,6 @@ def warn_of_several_master_pods(job: Job) -> Iterator[Problem]:
             yield PLUGIN_ONE_POD.problem(task.path("replicas"), message, "set 1", task.replicas)
 
 
-PLUGIN_VARIABLE: Final = VOLCANO_JOB_ADVICE.rule(
-    "volcano-job/plugin-variable",
-    title="The variables that a command reads are set by a plugin of the Job.",
-    why=(
-        "VC_TASK_INDEX comes from the plugin env, lists of hosts from svc, MPI_HOST from mpi, MASTER_ADDR, WORLD_SIZE "
-        "and RANK from pytorch. Without it they are empty."
-    ),
-    refused_by="nobody; the variable is empty",
-    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins",
-    function="OnPodCreate",
-    severity="high",
-    fails="start",
-)
-_OF_TASK: Final = re.compile(r"VC_(.+)_(HOSTS|NUM)")
-_OWNERS: Final[Mapping[str, str]] = {
-    "VC_TASK_INDEX": "env",
-    "VK_TASK_INDEX": "env",
-    "MPI_HOST": "mpi",
-    "MASTER_ADDR": "pytorch",
-    "MASTER_PORT": "pytorch",
-    "WORLD_SIZE": "pytorch",
-    "RANK": "pytorch",
-    "TF_CONFIG": "tensorflow",
-}
-"""The plugin that sets each variable."""
-_IN_TASKS: Final[Mapping[str, tuple[str, ...]]] = {"MPI_HOST": ("master",), "RANK": ("master", "worker")}
-"""The roles of the tasks in which a plugin sets a variable, for those that it does not set in all."""
-_OF_TORCH: Final = frozenset(("torchrun", "accelerate", "deepspeed", "python"))
-"""Launchers for which a variable of the plugin pytorch has its usual meaning."""
-Reason: TypeAlias = tuple[str, str]
-"""The reason why a variable is not set, and the fix."""
-
-
 def warn_of_unset_plugin_variables(command: ContainerCommand, setup: PluginSetup) -> Iterator[Problem]:
     """Yield variables that nobody sets, grouped by the reason."""
     unset: dict[Reason, list[str]] = {}
@@ -344,14 +345,6 @@ def _explain_unset_svc_variable(match: re.Match[str], setup: PluginSetup) -> Rea
         return None
     near = setup.view.nearest(match[1], setup.variables)
     return "no task has this name", f"read VC_{near}_{match[2]}" if near else "name a task of the job"
-
-
-MPI_MASTER: Final = VOLCANO_JOB.rule(
-    "volcano-job/mpi-master",
-    title="The task of the master that the plugin mpi looks for exists.",
-    why="The plugin sets up the launcher in it. Options behind one that cannot be read are ignored.",
-    function="validateJobCreate",
-)
 
 
 def validate_mpi_master(job: Job) -> Iterator[Problem]:

@@ -47,43 +47,6 @@ VOLCANO_JOB_PRIORITY_CLASS: Final = VOLCANO_JOB_ADVICE.rule(
     source="k8s.io/kubernetes v1.36 plugin/pkg/admission/priority",
     fails="controller",
 )
-_KUBERNETES: Final = "default-scheduler"
-
-
-def warn_of_other_schedulers(job: Job) -> Iterator[Problem]:
-    """Yield pods that another scheduler places, which are not part of the gang."""
-    of_job = job.spec.scheduler_name
-    if of_job == _KUBERNETES:
-        message = (
-            "is the scheduler of Kubernetes, which starts the pods one by one, so the queue and minAvailable have no "
-            "effect"
-        )
-        yield OTHER_SCHEDULER.problem(job.spec.path("schedulerName"), message, "remove schedulerName", of_job)
-        return
-    for task in job.spec.tasks:
-        other = task.pod_spec.scheduler_name or of_job
-        if other != of_job and not is_placeholder(other + of_job):
-            message = (
-                f"takes these pods from scheduler `{of_job}` of the job, which starts the pods of the job together"
-            )
-            yield OTHER_SCHEDULER.problem(task.pod_spec.path("schedulerName"), message, "remove schedulerName", other)
-
-
-def warn_of_missing_priority_class(job: Job, subject: Subject) -> Iterator[Problem]:
-    """Yield a PriorityClass of the Job that does not exist."""
-    name = job.spec.priority_class_name
-    if not name or name in ALWAYS_THERE or is_placeholder(name):
-        return
-    view, path = subject.cluster_view(), job.spec.path("priorityClassName")
-    if view.get(PRIORITY_CLASS, name, namespaced=False) is not None:
-        return
-    if not (view.is_whole(PRIORITY_CLASS) or subject.once(read_queues).is_whole):
-        yield VOLCANO_JOB_PRIORITY_CLASS.problem(path, missing=view.missing_objects_by_field()[""])
-        return
-    message = "names a PriorityClass that does not exist, so Kubernetes refuses every pod"
-    yield VOLCANO_JOB_PRIORITY_CLASS.problem(path, message, "create the class, or correct the name", name)
-
-
 RESTART_POLICY: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/restart-policy",
     title="The pods of a Job end.",
@@ -92,59 +55,6 @@ RESTART_POLICY: Final = VOLCANO_JOB_ADVICE.rule(
     source="https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#restart-policy",
     fails="waiting",
 )
-
-_ENDING: Final = frozenset(("CompleteJob", "TerminateJob", "AbortJob"))
-_OF_THE_END: Final = frozenset(("TaskCompleted", "TaskFailed", "PodFailed"))
-"""Events of pods that have ended."""
-_FIX: Final = "set OnFailure or Never"
-
-
-def warn_of_endless_restarts(job: Job, subject: Subject) -> Iterator[Problem]:
-    """Yield pods that restart for ever, if nothing else ends the job."""
-    lasting = [task for task in job.spec.tasks if task.pod_spec.restart_policy in ("", "Always")]
-    policies = list(_policies_that_end_job(job)) if lasting else []
-    is_mixed = len(lasting) < len(job.spec.tasks)
-    ends = any(_may_policy_apply(policy, owner, is_mixed=is_mixed) for policy, owner in policies)
-    for task in lasting:
-        yield from _check_restart_policy(task, subject, ends=ends, has_policies=bool(policies))
-
-
-def _check_restart_policy(task: Task, subject: Subject, *, ends: bool, has_policies: bool) -> Iterator[Problem]:
-    policy, path = task.pod_spec.restart_policy, task.pod_spec.path("restartPolicy")
-    if policy and not has_policies:
-        message = "restarts containers that have succeeded, so the job never completes by itself"
-        yield RESTART_POLICY.problem(path, message, _FIX, policy)
-    elif not policy and not ends and _starts_training(task, subject):
-        why = "so the training starts again when it has ended, and the job never completes"
-        yield RESTART_POLICY.problem(path, f"is not set, which is Always, {why}", _FIX)
-
-
-def _policies_that_end_job(job: Job) -> Iterator[tuple[LifecyclePolicy, Task | None]]:
-    """Yield policies that end the job; those of tasks with their tasks."""
-    for policy in job.spec.policies:
-        if policy.action in _ENDING:
-            yield policy, None
-    for task in job.spec.tasks:
-        for policy in task.policies:
-            if policy.action in _ENDING:
-                yield policy, task
-
-
-def _may_policy_apply(policy: LifecyclePolicy, owner: Task | None, *, is_mixed: bool) -> bool:
-    """Return whether a policy may apply if some pods never end; `is_mixed` if others do."""
-    if frozenset(policy.distinct_events) - _OF_THE_END:
-        return True
-    return is_mixed if owner is None else owner.pod_spec.restart_policy in ("OnFailure", "Never")
-
-
-def _starts_training(task: Task, subject: Subject) -> bool:
-    """Return whether a command of the task's pods starts a training, which ends."""
-    if not task.replicas:
-        return False
-    launches = (cached_launch_of_json(container.json, subject) for container in task.pod_spec.all_containers())
-    return any(launch.by not in ("", "python", "several") for launch in launches)
-
-
 JOB_QUEUE_EXISTS: Final = VOLCANO_JOB.rule(
     "volcano-job/queue-exists",
     title="The queue of a Job exists.",
@@ -193,39 +103,6 @@ QUEUE_ANCESTOR: Final = VOLCANO_JOB_ADVICE.rule(
     why="Volcano looks only at the state of the Job's own queue, so closing a queue does not stop those below it.",
     refused_by="nobody; the job runs",
 )
-_LONGEST_LABEL: Final = 63
-QUEUES_OF_JOBS: Final = QueueRules(JOB_QUEUE_EXISTS, JOB_QUEUE_OPEN, JOB_QUEUE_LEAF, JOB_CAPABILITY, is_of_jobs=True)
-
-
-def warn_of_queue_name_or_closed_ancestor(job: Job, subject: Subject) -> Iterator[Problem]:
-    """Yield a queue whose name is not a valid label, or that has a closed queue above it."""
-    if not is_placeholder(job.spec.queue):
-        yield from _check_queue_name_fits_label(job)
-        yield from _check_closed_queue_ancestor(job, subject)
-
-
-def _check_queue_name_fits_label(job: Job) -> Iterator[Problem]:
-    if len(job.spec.queue) > _LONGEST_LABEL:
-        message = (
-            f"leads to pods that are refused because they carry the name in a label, with at most {_LONGEST_LABEL} "
-            "characters"
-        )
-        fix = "name a queue with a shorter name"
-        yield QUEUE_LABEL.problem(job.spec.path("queue"), message, fix, job.spec.queue)
-
-
-def _check_closed_queue_ancestor(job: Job, subject: Subject) -> Iterator[Problem]:
-    name, queues = job.spec.queue, subject.once(read_queues)
-    closed = next((above for above in queues.ancestors(name) if above.state not in ("", OPEN)), None)
-    if closed is not None:
-        message = (
-            f"is below queue `{closed.name}`, which is in state {closed.state}, but Volcano runs the job because it "
-            f"looks only at the state of `{name}`"
-        )
-        fix = f"close queue `{name}` too ({vcctl_command_for_queue('close', name)}) if its jobs must not run"
-        yield QUEUE_ANCESTOR.problem(job.spec.path("queue"), message, fix, name)
-
-
 JOB_TIER: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/tier",
     title="A HyperNode is of a tier that the gang allows.",
@@ -268,7 +145,123 @@ JOB_HIGHEST_TIER: Final = VOLCANO_JOB.rule(
     function="validateNetworkTopology",
     refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
 )
+QUEUES_OF_JOBS: Final = QueueRules(JOB_QUEUE_EXISTS, JOB_QUEUE_OPEN, JOB_QUEUE_LEAF, JOB_CAPABILITY, is_of_jobs=True)
 TIERS_OF_JOBS: Final = TopologyRules(JOB_HIGHEST_TIER, JOB_TIER, JOB_TIER_NAME, JOB_TIER_ORDER)
+_KUBERNETES: Final = "default-scheduler"
+_ENDING: Final = frozenset(("CompleteJob", "TerminateJob", "AbortJob"))
+_OF_THE_END: Final = frozenset(("TaskCompleted", "TaskFailed", "PodFailed"))
+"""Events of pods that have ended."""
+_FIX: Final = "set OnFailure or Never"
+_LONGEST_LABEL: Final = 63
+
+
+def warn_of_other_schedulers(job: Job) -> Iterator[Problem]:
+    """Yield pods that another scheduler places, which are not part of the gang."""
+    of_job = job.spec.scheduler_name
+    if of_job == _KUBERNETES:
+        message = (
+            "is the scheduler of Kubernetes, which starts the pods one by one, so the queue and minAvailable have no "
+            "effect"
+        )
+        yield OTHER_SCHEDULER.problem(job.spec.path("schedulerName"), message, "remove schedulerName", of_job)
+        return
+    for task in job.spec.tasks:
+        other = task.pod_spec.scheduler_name or of_job
+        if other != of_job and not is_placeholder(other + of_job):
+            message = (
+                f"takes these pods from scheduler `{of_job}` of the job, which starts the pods of the job together"
+            )
+            yield OTHER_SCHEDULER.problem(task.pod_spec.path("schedulerName"), message, "remove schedulerName", other)
+
+
+def warn_of_missing_priority_class(job: Job, subject: Subject) -> Iterator[Problem]:
+    """Yield a PriorityClass of the Job that does not exist."""
+    name = job.spec.priority_class_name
+    if not name or name in ALWAYS_THERE or is_placeholder(name):
+        return
+    view, path = subject.cluster_view(), job.spec.path("priorityClassName")
+    if view.get(PRIORITY_CLASS, name, namespaced=False) is not None:
+        return
+    if not (view.is_whole(PRIORITY_CLASS) or subject.once(read_queues).is_whole):
+        yield VOLCANO_JOB_PRIORITY_CLASS.problem(path, missing=view.missing_objects_by_field()[""])
+        return
+    message = "names a PriorityClass that does not exist, so Kubernetes refuses every pod"
+    yield VOLCANO_JOB_PRIORITY_CLASS.problem(path, message, "create the class, or correct the name", name)
+
+
+def warn_of_endless_restarts(job: Job, subject: Subject) -> Iterator[Problem]:
+    """Yield pods that restart for ever, if nothing else ends the job."""
+    lasting = [task for task in job.spec.tasks if task.pod_spec.restart_policy in ("", "Always")]
+    policies = list(_policies_that_end_job(job)) if lasting else []
+    is_mixed = len(lasting) < len(job.spec.tasks)
+    ends = any(_may_policy_apply(policy, owner, is_mixed=is_mixed) for policy, owner in policies)
+    for task in lasting:
+        yield from _check_restart_policy(task, subject, ends=ends, has_policies=bool(policies))
+
+
+def _check_restart_policy(task: Task, subject: Subject, *, ends: bool, has_policies: bool) -> Iterator[Problem]:
+    policy, path = task.pod_spec.restart_policy, task.pod_spec.path("restartPolicy")
+    if policy and not has_policies:
+        message = "restarts containers that have succeeded, so the job never completes by itself"
+        yield RESTART_POLICY.problem(path, message, _FIX, policy)
+    elif not policy and not ends and _starts_training(task, subject):
+        why = "so the training starts again when it has ended, and the job never completes"
+        yield RESTART_POLICY.problem(path, f"is not set, which is Always, {why}", _FIX)
+
+
+def _policies_that_end_job(job: Job) -> Iterator[tuple[LifecyclePolicy, Task | None]]:
+    """Yield policies that end the job; those of tasks with their tasks."""
+    for policy in job.spec.policies:
+        if policy.action in _ENDING:
+            yield policy, None
+    for task in job.spec.tasks:
+        for policy in task.policies:
+            if policy.action in _ENDING:
+                yield policy, task
+
+
+def _may_policy_apply(policy: LifecyclePolicy, owner: Task | None, *, is_mixed: bool) -> bool:
+    """Return whether a policy may apply if some pods never end; `is_mixed` if others do."""
+    if frozenset(policy.distinct_events) - _OF_THE_END:
+        return True
+    return is_mixed if owner is None else owner.pod_spec.restart_policy in ("OnFailure", "Never")
+
+
+def _starts_training(task: Task, subject: Subject) -> bool:
+    """Return whether a command of the task's pods starts a training, which ends."""
+    if not task.replicas:
+        return False
+    launches = (cached_launch_of_json(container.json, subject) for container in task.pod_spec.all_containers())
+    return any(launch.by not in ("", "python", "several") for launch in launches)
+
+
+def warn_of_queue_name_or_closed_ancestor(job: Job, subject: Subject) -> Iterator[Problem]:
+    """Yield a queue whose name is not a valid label, or that has a closed queue above it."""
+    if not is_placeholder(job.spec.queue):
+        yield from _check_queue_name_fits_label(job)
+        yield from _check_closed_queue_ancestor(job, subject)
+
+
+def _check_queue_name_fits_label(job: Job) -> Iterator[Problem]:
+    if len(job.spec.queue) > _LONGEST_LABEL:
+        message = (
+            f"leads to pods that are refused because they carry the name in a label, with at most {_LONGEST_LABEL} "
+            "characters"
+        )
+        fix = "name a queue with a shorter name"
+        yield QUEUE_LABEL.problem(job.spec.path("queue"), message, fix, job.spec.queue)
+
+
+def _check_closed_queue_ancestor(job: Job, subject: Subject) -> Iterator[Problem]:
+    name, queues = job.spec.queue, subject.once(read_queues)
+    closed = next((above for above in queues.ancestors(name) if above.state not in ("", OPEN)), None)
+    if closed is not None:
+        message = (
+            f"is below queue `{closed.name}`, which is in state {closed.state}, but Volcano runs the job because it "
+            f"looks only at the state of `{name}`"
+        )
+        fix = f"close queue `{name}` too ({vcctl_command_for_queue('close', name)}) if its jobs must not run"
+        yield QUEUE_ANCESTOR.problem(job.spec.path("queue"), message, fix, name)
 
 
 def advise_job_topology(job: Job, subject: Subject) -> Iterator[Problem]:

@@ -43,16 +43,6 @@ POD_TEMPLATE: Final = VOLCANO_JOB.rule(
     ),
     function="validateTaskTemplate",
 )
-
-_ENV_NAME: Final = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
-_ENV_NAMES: Final = re.compile(rf"{_ENV_NAME.pattern}(?:\n{_ENV_NAME.pattern})*")
-"""Matches several names, one a line."""
-_RESTARTS: Final = ("Always", "OnFailure", "Never")
-_DNS: Final = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
-_PULLS: Final = ("Always", "IfNotPresent", "Never")
-_OPERATORS: Final = ("Equal", "Exists")
-Broken = tuple[FieldPath, str, str, JSON]
-"""The path, message, fix and value of a problem."""
 TEMPLATE_REFUSED: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/template-refused",
     title="Volcano takes the Jobs that a CronJob or a JobTemplate makes.",
@@ -60,6 +50,58 @@ TEMPLATE_REFUSED: Final = VOLCANO_JOB_ADVICE.rule(
     refused_by="Volcano's webhook, when the Job is made",
     fails="controller",
 )
+MOUNT_PATH_TWICE: Final = VOLCANO_JOB.rule(
+    "volcano-job/mount-path-twice",
+    title="The volumes of a Job are mounted at different paths.",
+    why="Kubernetes refuses pods with two volumes at one path.",
+    function="validateIO",
+)
+VOLUME_SOURCE: Final = VOLCANO_JOB.rule(
+    "volcano-job/volume-source",
+    title="A volume of a Job names a claim or makes one.",
+    why="Nobody could say what is mounted.",
+    function="validateIO",
+)
+VOLUME_CLAIM_NAME: Final = VOLCANO_JOB.rule(
+    "volcano-job/volume-claim-name",
+    title="The claim of a volume has a name that claims can have.",
+    why="A claim of another name cannot exist.",
+    function="validateIO",
+)
+VOLUME_CLAIM: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/volume-claim",
+    title="A claim that a Job makes has access modes and a size.",
+    why="Kubernetes refuses the claim, and the Job stays pending.",
+    refused_by="the API server, when the claim is created",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_actions.go",
+    function="createPVC",
+    fails="controller",
+)
+CLAIM_TWICE: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/claim-twice",
+    title="A claim is mounted at one path.",
+    why="Volcano mounts a claim at the first path that names it, and leaves out the others without a word.",
+    refused_by="nobody; the volume is not mounted",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_util.go",
+    function="createJobPod",
+)
+MOUNT_PATH_IN_PODS: Final = VOLCANO_JOB_ADVICE.rule(
+    "volcano-job/mount-path-in-pods",
+    title="The volumes of a Job are mounted where its containers mount nothing.",
+    why="Volcano adds the volumes of a Job to every container, and Kubernetes refuses two mounts at one path.",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_util.go",
+    function="createJobPod",
+    fails="controller",
+)
+Broken = tuple[FieldPath, str, str, JSON]
+"""The path, message, fix and value of a problem."""
+_ENV_NAME: Final = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
+_ENV_NAMES: Final = re.compile(rf"{_ENV_NAME.pattern}(?:\n{_ENV_NAME.pattern})*")
+"""Matches several names, one a line."""
+_RESTARTS: Final = ("Always", "OnFailure", "Never")
+_DNS: Final = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
+_PULLS: Final = ("Always", "IfNotPresent", "Never")
+_OPERATORS: Final = ("Equal", "Exists")
 
 
 def validate_task_templates(job: Job) -> Iterator[Problem]:
@@ -175,51 +217,6 @@ def template_refused_problem(refused: Problem) -> Problem:
     if refused.missing:
         return TEMPLATE_REFUSED.problem(refused.path, missing=refused.missing)
     return TEMPLATE_REFUSED.problem(refused.path, message, refused.fix, shown=refused.found)
-
-
-MOUNT_PATH_TWICE: Final = VOLCANO_JOB.rule(
-    "volcano-job/mount-path-twice",
-    title="The volumes of a Job are mounted at different paths.",
-    why="Kubernetes refuses pods with two volumes at one path.",
-    function="validateIO",
-)
-VOLUME_SOURCE: Final = VOLCANO_JOB.rule(
-    "volcano-job/volume-source",
-    title="A volume of a Job names a claim or makes one.",
-    why="Nobody could say what is mounted.",
-    function="validateIO",
-)
-VOLUME_CLAIM_NAME: Final = VOLCANO_JOB.rule(
-    "volcano-job/volume-claim-name",
-    title="The claim of a volume has a name that claims can have.",
-    why="A claim of another name cannot exist.",
-    function="validateIO",
-)
-VOLUME_CLAIM: Final = VOLCANO_JOB_ADVICE.rule(
-    "volcano-job/volume-claim",
-    title="A claim that a Job makes has access modes and a size.",
-    why="Kubernetes refuses the claim, and the Job stays pending.",
-    refused_by="the API server, when the claim is created",
-    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_actions.go",
-    function="createPVC",
-    fails="controller",
-)
-CLAIM_TWICE: Final = VOLCANO_JOB_ADVICE.rule(
-    "volcano-job/claim-twice",
-    title="A claim is mounted at one path.",
-    why="Volcano mounts a claim at the first path that names it, and leaves out the others without a word.",
-    refused_by="nobody; the volume is not mounted",
-    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_util.go",
-    function="createJobPod",
-)
-MOUNT_PATH_IN_PODS: Final = VOLCANO_JOB_ADVICE.rule(
-    "volcano-job/mount-path-in-pods",
-    title="The volumes of a Job are mounted where its containers mount nothing.",
-    why="Volcano adds the volumes of a Job to every container, and Kubernetes refuses two mounts at one path.",
-    source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_util.go",
-    function="createJobPod",
-    fails="controller",
-)
 
 
 def validate_volumes(job: Job) -> Iterator[Problem]:

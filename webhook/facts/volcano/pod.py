@@ -80,14 +80,37 @@ POD_CAPABILITY: Final = VOLCANO_POD.rule(
         "https://github.com/volcano-sh/volcano/issues/1863",
     ),
 )
+BUDGET: Final = VOLCANO_POD.rule(
+    "volcano-pod/budget",
+    title="A Pod has one disruption budget of Volcano.",
+    why=(
+        "The annotations volcano.sh/jdb-min-available and jdb-max-unavailable exclude each other, and are numbers or "
+        "percentages."
+    ),
+    refused_by="Volcano's webhook for pods, where it is on",
+    function="validateAnnotation",
+    level="deny",
+    fails="create",
+)
+OTHER_SCHEDULER: Final = VOLCANO_POD.rule(
+    "volcano-pod/other-scheduler",
+    title="The pods of a PodGroup are placed by Volcano.",
+    why="Another scheduler places a pod at once, and the gang waits for the others without it.",
+    refused_by="nobody; the gang is incomplete",
+)
 OF_PODS: Final = QueueRules(POD_QUEUE_EXISTS, POD_QUEUE_OPEN, POD_QUEUE_LEAF, POD_CAPABILITY)
-
-_RAY_LABEL: Final = "volcano.sh/queue-name"
 RAY: Final = frozenset(("ray.io", kind) for kind in ("RayCluster", "RayJob"))
 LEADER_WORKER_SET: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
 TRAINING_JOBS: Final = frozenset(
     ("kubeflow.org", f"{kind}Job") for kind in ("PyTorch", "TF", "MPI", "XGBoost", "Paddle", "JAX")
 )
+_BUDGETS: Final = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
+READ: Final = frozenset((*_BUDGETS, types.GROUP_NAME, types.QUEUE_NAME, OTHER_GROUP_NAME))
+"""The annotations of a Pod that are read."""
+_RAY_LABEL: Final = "volcano.sh/queue-name"
+_CONTROLLED: Final = ("apps", "batch", "jobset.x-k8s.io")
+"""Groups of kinds for whose pods Volcano creates a PodGroup; other operators create their own."""
+_NUMBER: Final = re.compile(r"[-+]?[0-9]+")
 
 
 class BatchSchedulerOptions(Typed):
@@ -173,33 +196,6 @@ def check_queue_of_train_job(subject: Subject) -> Iterator[Problem]:
     if job.runtime.is_found and job.scheduler == types.SCHEDULER and types.QUEUE_NAME in job.merged.annotations:
         path = job.merged.annotated[types.QUEUE_NAME]
         yield from validate_queue(job.merged.annotations[types.QUEUE_NAME], path, subject, OF_PODS)
-
-
-BUDGET: Final = VOLCANO_POD.rule(
-    "volcano-pod/budget",
-    title="A Pod has one disruption budget of Volcano.",
-    why=(
-        "The annotations volcano.sh/jdb-min-available and jdb-max-unavailable exclude each other, and are numbers or "
-        "percentages."
-    ),
-    refused_by="Volcano's webhook for pods, where it is on",
-    function="validateAnnotation",
-    level="deny",
-    fails="create",
-)
-OTHER_SCHEDULER: Final = VOLCANO_POD.rule(
-    "volcano-pod/other-scheduler",
-    title="The pods of a PodGroup are placed by Volcano.",
-    why="Another scheduler places a pod at once, and the gang waits for the others without it.",
-    refused_by="nobody; the gang is incomplete",
-)
-
-_BUDGETS: Final = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
-READ: Final = frozenset((*_BUDGETS, types.GROUP_NAME, types.QUEUE_NAME, OTHER_GROUP_NAME))
-"""The annotations of a Pod that are read."""
-_CONTROLLED: Final = ("apps", "batch", "jobset.x-k8s.io")
-"""Groups of kinds for whose pods Volcano creates a PodGroup; other operators create their own."""
-_NUMBER: Final = re.compile(r"[-+]?[0-9]+")
 
 
 def check_pod(subject: Subject) -> Iterator[Problem]:

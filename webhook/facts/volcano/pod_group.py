@@ -76,9 +76,6 @@ POD_GROUP_CAPABILITY: Final = VOLCANO_POD_GROUP_ADVICE.rule(
         "https://github.com/volcano-sh/volcano/issues/1863",
     ),
 )
-QUEUES_OF_POD_GROUPS: Final = QueueRules(
-    POD_GROUP_QUEUE_EXISTS, POD_GROUP_QUEUE_OPEN, POD_GROUP_QUEUE_LEAF, POD_GROUP_CAPABILITY
-)
 QUEUE_CHANGED: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/queue-changed",
     title="A PodGroup stays in its queue.",
@@ -91,17 +88,6 @@ QUEUE_CHANGED: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     function="updatePodGroup",
     fails="silent",
 )
-
-
-def advise_queue_change(group: PodGroup, before: PodGroup) -> Iterator[Problem]:
-    """Yield the problem of a changed queue; placeholders and queues that were not set are ignored."""
-    old, new = before.spec.queue, group.spec.queue
-    if old and new and old != new and not is_placeholder(old + new):
-        message = f"must stay `{old}` because Volcano does not move a PodGroup to another queue"
-        fix = f"set `{old}`, or delete the PodGroup and create it in queue `{new}`"
-        yield QUEUE_CHANGED.problem(group.spec.path("queue"), message, fix, new)
-
-
 POD_GROUP_TIER: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/tier",
     title="A HyperNode is of a tier that the PodGroup allows.",
@@ -143,10 +129,6 @@ POD_GROUP_HIGHEST_TIER: Final = VOLCANO_POD_GROUP.rule(
     why="Two statements could contradict each other.",
     function="validateNetworkTopology",
 )
-TIERS_OF_POD_GROUPS: Final = TopologyRules(
-    POD_GROUP_HIGHEST_TIER, POD_GROUP_TIER, POD_GROUP_TIER_NAME, POD_GROUP_TIER_ORDER
-)
-
 UNKNOWN_RESOURCE: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/unknown-resource",
     title="A gang needs resources that nodes have.",
@@ -202,7 +184,41 @@ PARTIAL_GANG: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     function="OnSessionOpen",
     fails="waiting",
 )
+GROUP_ANNOTATION: Final = VOLCANO_POD.rule(
+    "volcano-pod/group-annotation",
+    title="A Pod names its PodGroup by the annotation scheduling.k8s.io/group-name.",
+    why=(
+        "Volcano also declares scheduling.volcano.sh/group-name, but its scheduler does not read it when it looks for "
+        "the gang of a pod."
+    ),
+    refused_by="nobody; the pod is not part of the gang",
+    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/job_info.go",
+    function="getJobID",
+)
+GROUP_EXISTS: Final = VOLCANO_POD.rule(
+    "volcano-pod/group-exists",
+    title="The PodGroup that a Pod names exists.",
+    why="For a Pod that names a PodGroup, Volcano makes none, and waits for the one that is named.",
+    refused_by="nobody; the pod stays pending",
+)
+QUEUES_OF_POD_GROUPS: Final = QueueRules(
+    POD_GROUP_QUEUE_EXISTS, POD_GROUP_QUEUE_OPEN, POD_GROUP_QUEUE_LEAF, POD_GROUP_CAPABILITY
+)
+TIERS_OF_POD_GROUPS: Final = TopologyRules(
+    POD_GROUP_HIGHEST_TIER, POD_GROUP_TIER, POD_GROUP_TIER_NAME, POD_GROUP_TIER_ORDER
+)
+ANNOTATIONS: Final[FieldPath] = ("metadata", "annotations")
+OTHER_GROUP_NAME: Final = "scheduling.volcano.sh/group-name"
 _MIN_MEMBER: Final = ("spec", "minMember")
+
+
+def advise_queue_change(group: PodGroup, before: PodGroup) -> Iterator[Problem]:
+    """Yield the problem of a changed queue; placeholders and queues that were not set are ignored."""
+    old, new = before.spec.queue, group.spec.queue
+    if old and new and old != new and not is_placeholder(old + new):
+        message = f"must stay `{old}` because Volcano does not move a PodGroup to another queue"
+        fix = f"set `{old}`, or delete the PodGroup and create it in queue `{new}`"
+        yield QUEUE_CHANGED.problem(group.spec.path("queue"), message, fix, new)
 
 
 def check_pod_group(subject: Subject) -> Iterator[Problem]:
@@ -329,27 +345,6 @@ def describe_partial_gang(least: int, waiting: str, nodes: int) -> str:
     """Return the effect of a gang that is smaller than the training of its pods."""
     started = f"{counted(least, 'pod')} start and hold {'its' if least == 1 else 'their'} devices"
     return f"lets {started} while {waiting} waits for {nodes} pods"
-
-
-GROUP_ANNOTATION: Final = VOLCANO_POD.rule(
-    "volcano-pod/group-annotation",
-    title="A Pod names its PodGroup by the annotation scheduling.k8s.io/group-name.",
-    why=(
-        "Volcano also declares scheduling.volcano.sh/group-name, but its scheduler does not read it when it looks for "
-        "the gang of a pod."
-    ),
-    refused_by="nobody; the pod is not part of the gang",
-    source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/job_info.go",
-    function="getJobID",
-)
-GROUP_EXISTS: Final = VOLCANO_POD.rule(
-    "volcano-pod/group-exists",
-    title="The PodGroup that a Pod names exists.",
-    why="For a Pod that names a PodGroup, Volcano makes none, and waits for the one that is named.",
-    refused_by="nobody; the pod stays pending",
-)
-ANNOTATIONS: Final[FieldPath] = ("metadata", "annotations")
-OTHER_GROUP_NAME: Final = "scheduling.volcano.sh/group-name"
 
 
 def group_absent_problem(name: str, view: ClusterView, *, is_known: bool) -> Problem:

@@ -41,7 +41,6 @@ QUANTITY: Final = VOLCANO_QUEUE.rule(
     why="Amounts are not negative, and a device is given whole.",
     function="validateResourceQuantityOfQueue",
 )
-
 VOLCANO_QUEUE_ROOT: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/root",
     title="The amounts of the root queue are not changed.",
@@ -61,41 +60,6 @@ UNKNOWN_RESOURCE: Final = VOLCANO_QUEUE.rule(
         "https://github.com/volcano-sh/volcano/pull/1331",
     ),
 )
-
-
-def validate_quantity(queue: Queue) -> Iterator[Problem]:
-    """Yield invalid amounts (validateResourceQuantityOfQueue); names are not checked."""
-    for path, written in queue.spec.amounts_with_paths():
-        for name, value in written.items():
-            text = amounts.amount_as_string(value)
-            broken = (
-                None
-                if is_placeholder(text)
-                else validate_resource_quantity_value(amounts.parse_resource_name(name), text)
-            )
-            if broken is not None:
-                yield QUANTITY.problem(
-                    (*path, name), broken.message, broken.fix, shown=amounts.amount_for_message(value)
-                )
-
-
-def changed_root_queue_problem(differing: list[str]) -> Problem:
-    """Return the problem of changed amounts of the root queue."""
-    names = " and ".join(differing)
-    message = f"must not change {names} of the root queue because the root queue stands for the whole cluster"
-    return VOLCANO_QUEUE_ROOT.problem("spec", message, f"undo the change of {names}")
-
-
-def advise_unknown_resource(queue: Queue) -> Iterator[Problem]:
-    """Yield amounts of a resource that no node has."""
-    for path, written in queue.spec.amounts_with_paths():
-        for name in written:
-            if is_unknown_resource(name) and not is_placeholder(name):
-                message = "is a resource that no node has because the name has no domain, so the amount limits nothing"
-                fix = "write a full name such as nvidia.com/gpu"
-                yield UNKNOWN_RESOURCE.problem((*path, name), message, fix, name)
-
-
 DEPTH: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/depth",
     title="Queues are at most 5 levels deep.",
@@ -103,16 +67,6 @@ DEPTH: Final = VOLCANO_QUEUE.rule(
     function="validateQueueDepth",
     refused_on_updates="",
 )
-DEEPEST: Final = 5
-"""The default of `--max-queue-depth`."""
-
-
-def too_deep_problem(parent: str, level: int) -> Problem:
-    """Return the problem of a parent that puts a queue below the last level (validateQueueDepth)."""
-    message = f"puts the queue on level {level}, but queues can have at most {DEEPEST} levels"
-    return DEPTH.problem("spec.parent", message, "choose a parent nearer to the root", parent)
-
-
 PARENT_ITSELF: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/parent-itself",
     title="A queue is not its own parent.",
@@ -155,8 +109,96 @@ PARENT_DEFAULT: Final = VOLCANO_QUEUE.rule(
     severity="high",
     fails="controller",
 )
-
+VOLCANO_QUEUE_HIERARCHY_WEIGHTS: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/hierarchy-weights",
+    title="The path of a queue has a weight above 0 for each step.",
+    why="Shares are computed of the weights.",
+    function="validateHierarchicalAttributes",
+)
+HIERARCHY_PATH: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/hierarchy-path",
+    title="The path of a queue does not lead to a step of another one's.",
+    why="A step that has queues below it is not a queue itself.",
+    function="validateHierarchicalAttributes",
+)
+HIERARCHY_WEIGHT_FINITE: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/hierarchy-weight-finite",
+    title="The weights of a path are finite numbers.",
+    why="Volcano takes NaN and Inf, and cannot compute shares of them.",
+    refused_by="nobody; shares are undefined",
+    level="warn",
+    fails="silent",
+)
+STATUS: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/status",
+    title="A new queue has no status.",
+    why="The API server drops it, so a queue is open when it is created, whatever it says.",
+    refused_by="nobody; the queue is open",
+    level="warn",
+    fails="silent",
+)
+DELETION: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/deletion",
+    title="The root, the default queue and queues with children are not deleted.",
+    why="Jobs and queues refer to them.",
+    function="validateQueueDeleting",
+    refused_on_updates="pkg/webhooks/admission/queues/validate/validate_queue.go validateQueueDeleting",
+)
+DELETION_OF_USED: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/deletion-of-used",
+    title="A queue that is deleted has no pods.",
+    why="Unless a flag of its webhook is on, Volcano lets it go, and pods that run in it lose their queue.",
+    refused_by="nobody; pods lose their queue",
+    function="validateQueueDeleting",
+    level="warn",
+    fails="disruption",
+)
+DEEPEST: Final = 5
+"""The default of `--max-queue-depth`."""
 _PARENT: Final = ("spec", "parent")
+_ANNOTATIONS: Final = ("metadata", "annotations")
+_WEIGHTS: Final = (*_ANNOTATIONS, HIERARCHY_WEIGHTS)
+_SHOWN: Final = 3
+"""How many queues a message names."""
+
+
+def validate_quantity(queue: Queue) -> Iterator[Problem]:
+    """Yield invalid amounts (validateResourceQuantityOfQueue); names are not checked."""
+    for path, written in queue.spec.amounts_with_paths():
+        for name, value in written.items():
+            text = amounts.amount_as_string(value)
+            broken = (
+                None
+                if is_placeholder(text)
+                else validate_resource_quantity_value(amounts.parse_resource_name(name), text)
+            )
+            if broken is not None:
+                yield QUANTITY.problem(
+                    (*path, name), broken.message, broken.fix, shown=amounts.amount_for_message(value)
+                )
+
+
+def changed_root_queue_problem(differing: list[str]) -> Problem:
+    """Return the problem of changed amounts of the root queue."""
+    names = " and ".join(differing)
+    message = f"must not change {names} of the root queue because the root queue stands for the whole cluster"
+    return VOLCANO_QUEUE_ROOT.problem("spec", message, f"undo the change of {names}")
+
+
+def advise_unknown_resource(queue: Queue) -> Iterator[Problem]:
+    """Yield amounts of a resource that no node has."""
+    for path, written in queue.spec.amounts_with_paths():
+        for name in written:
+            if is_unknown_resource(name) and not is_placeholder(name):
+                message = "is a resource that no node has because the name has no domain, so the amount limits nothing"
+                fix = "write a full name such as nvidia.com/gpu"
+                yield UNKNOWN_RESOURCE.problem((*path, name), message, fix, name)
+
+
+def too_deep_problem(parent: str, level: int) -> Problem:
+    """Return the problem of a parent that puts a queue below the last level (validateQueueDepth)."""
+    message = f"puts the queue on level {level}, but queues can have at most {DEEPEST} levels"
+    return DEPTH.problem("spec.parent", message, "choose a parent nearer to the root", parent)
 
 
 def validate_parent(queue: Queue, subject: Subject) -> Iterator[Problem]:
@@ -242,32 +284,6 @@ def _validate_siblings_sum(parent: Queue, children: Items[Queue], queue: Queue) 
     yield from validate_deserved_sum(parent, children, queue)
 
 
-VOLCANO_QUEUE_HIERARCHY_WEIGHTS: Final = VOLCANO_QUEUE.rule(
-    "volcano-queue/hierarchy-weights",
-    title="The path of a queue has a weight above 0 for each step.",
-    why="Shares are computed of the weights.",
-    function="validateHierarchicalAttributes",
-)
-HIERARCHY_PATH: Final = VOLCANO_QUEUE.rule(
-    "volcano-queue/hierarchy-path",
-    title="The path of a queue does not lead to a step of another one's.",
-    why="A step that has queues below it is not a queue itself.",
-    function="validateHierarchicalAttributes",
-)
-HIERARCHY_WEIGHT_FINITE: Final = VOLCANO_QUEUE.rule(
-    "volcano-queue/hierarchy-weight-finite",
-    title="The weights of a path are finite numbers.",
-    why="Volcano takes NaN and Inf, and cannot compute shares of them.",
-    refused_by="nobody; shares are undefined",
-    level="warn",
-    fails="silent",
-)
-
-
-_ANNOTATIONS: Final = ("metadata", "annotations")
-_WEIGHTS: Final = (*_ANNOTATIONS, HIERARCHY_WEIGHTS)
-
-
 def validate_hierarchical_attributes(queue: Queue, subject: Subject) -> Iterator[Problem]:
     """Yield a path without a weight for each step, or that other paths go through."""
     path, weights = _annotation_value(queue, HIERARCHY), _annotation_value(queue, HIERARCHY_WEIGHTS)
@@ -327,44 +343,12 @@ def _check_hierarchy_path_is_no_prefix(queue: Queue, path: str, subject: Subject
     yield HIERARCHY_PATH.problem((*_ANNOTATIONS, HIERARCHY), message, fix, path)
 
 
-STATUS: Final = VOLCANO_QUEUE.rule(
-    "volcano-queue/status",
-    title="A new queue has no status.",
-    why="The API server drops it, so a queue is open when it is created, whatever it says.",
-    refused_by="nobody; the queue is open",
-    level="warn",
-    fails="silent",
-)
-
-
 def warn_of_dropped_status(queue: Queue) -> Iterator[Problem]:
     """Yield the status of a new queue, which the API server drops."""
     if queue.state not in ("", OPEN):
         message = "has no effect on a new queue because the API server drops the status, so the queue opens"
         fix = f"remove status, and close the queue once it exists ({vcctl_command_for_queue('close', queue.name)})"
         yield STATUS.problem(queue.status.path("state"), message, fix, queue.state)
-
-
-DELETION: Final = VOLCANO_QUEUE.rule(
-    "volcano-queue/deletion",
-    title="The root, the default queue and queues with children are not deleted.",
-    why="Jobs and queues refer to them.",
-    function="validateQueueDeleting",
-    refused_on_updates="pkg/webhooks/admission/queues/validate/validate_queue.go validateQueueDeleting",
-)
-DELETION_OF_USED: Final = VOLCANO_QUEUE.rule(
-    "volcano-queue/deletion-of-used",
-    title="A queue that is deleted has no pods.",
-    why="Unless a flag of its webhook is on, Volcano lets it go, and pods that run in it lose their queue.",
-    refused_by="nobody; pods lose their queue",
-    function="validateQueueDeleting",
-    level="warn",
-    fails="disruption",
-)
-
-
-_SHOWN: Final = 3
-"""How many queues a message names."""
 
 
 def check_queue_deletion(subject: Subject) -> Iterator[Problem]:

@@ -20,6 +20,46 @@ from webhook.facts.volcano_objects.types import Queue
 from webhook.rules.problem import Problem
 from webhook.typed.collections import Items
 
+CAPABILITY_ANCESTOR: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/capability-ancestor",
+    title="A queue may not have more than the queues above it.",
+    why="The nearest queue above that limits a resource counts.",
+    function="validateChildAgainstAncestor",
+    refused_on_updates="",
+)
+CAPABILITY_DESCENDANT: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/capability-descendant",
+    title="A queue may not have less than the queues below it.",
+    why="They could not have what they say.",
+    function="validateChildrenConstraints",
+    refused_on_updates="",
+)
+DESERVED_SUM: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/deserved-sum",
+    title="Queues below one deserve no more than it together.",
+    why="A queue that deserves nothing has nothing to share.",
+    function="validateSiblingsSum",
+    refused_on_updates="",
+)
+DESERVED_CAPABILITY: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/deserved-capability",
+    title="A queue deserves no more than its capability.",
+    why="It could never have the rest.",
+    function="validateResourceQuantityOfQueue",
+)
+GUARANTEE_SUM: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/guarantee-sum",
+    title="Queues below one are guaranteed no more than it together.",
+    why="A queue without a guarantee has none to give.",
+    function="validateSiblingsSum",
+    refused_on_updates="",
+)
+GUARANTEE_DESERVED: Final = VOLCANO_QUEUE.rule(
+    "volcano-queue/guarantee-deserved",
+    title="What a queue is guaranteed, it deserves.",
+    why="The guarantee is a part of the share that the queue deserves.",
+    function="validateResourceQuantityOfQueue",
+)
 Amounts: TypeAlias = Mapping[str, Quantity]
 _NONE: Final = Quantity(0)
 
@@ -74,22 +114,6 @@ def is_resource_compared_by_scheduler(name: str) -> bool:
     return "/" in name or name in ("cpu", "memory", "pods", "ephemeral-storage") or name.startswith(HUGE)
 
 
-CAPABILITY_ANCESTOR: Final = VOLCANO_QUEUE.rule(
-    "volcano-queue/capability-ancestor",
-    title="A queue may not have more than the queues above it.",
-    why="The nearest queue above that limits a resource counts.",
-    function="validateChildAgainstAncestor",
-    refused_on_updates="",
-)
-CAPABILITY_DESCENDANT: Final = VOLCANO_QUEUE.rule(
-    "volcano-queue/capability-descendant",
-    title="A queue may not have less than the queues below it.",
-    why="They could not have what they say.",
-    function="validateChildrenConstraints",
-    refused_on_updates="",
-)
-
-
 def validate_capability_ancestor(queue: Queue, queues: QueueTree) -> Iterator[Problem]:
     """Yield a capability above that of the nearest limiting queue above (validateChildAgainstAncestor)."""
     for name, most in _limits_of_capability(queue):
@@ -122,21 +146,6 @@ def _limits_of_capability(queue: Queue) -> Iterator[tuple[str, Quantity]]:
     )
 
 
-DESERVED_SUM: Final = VOLCANO_QUEUE.rule(
-    "volcano-queue/deserved-sum",
-    title="Queues below one deserve no more than it together.",
-    why="A queue that deserves nothing has nothing to share.",
-    function="validateSiblingsSum",
-    refused_on_updates="",
-)
-DESERVED_CAPABILITY: Final = VOLCANO_QUEUE.rule(
-    "volcano-queue/deserved-capability",
-    title="A queue deserves no more than its capability.",
-    why="It could never have the rest.",
-    function="validateResourceQuantityOfQueue",
-)
-
-
 def validate_deserved_sum(parent: Queue, children: Items[Queue], queue: Queue) -> Iterator[Problem]:
     """Yield the problem of children that deserve more together than their queue (validateSiblingsSum)."""
     if excess := first_excess("deserved", (child.spec.deserved for child in children), parent.spec.deserved):
@@ -155,21 +164,6 @@ def validate_deserved_capability(queue: Queue) -> Iterator[Problem]:
                 "lower the amount, or raise the capability",
             )
             yield DESERVED_CAPABILITY.problem(spec.path("deserved", name), message, fix, str(share))
-
-
-GUARANTEE_SUM: Final = VOLCANO_QUEUE.rule(
-    "volcano-queue/guarantee-sum",
-    title="Queues below one are guaranteed no more than it together.",
-    why="A queue without a guarantee has none to give.",
-    function="validateSiblingsSum",
-    refused_on_updates="",
-)
-GUARANTEE_DESERVED: Final = VOLCANO_QUEUE.rule(
-    "volcano-queue/guarantee-deserved",
-    title="What a queue is guaranteed, it deserves.",
-    why="The guarantee is a part of the share that the queue deserves.",
-    function="validateResourceQuantityOfQueue",
-)
 
 
 def validate_guarantee_sum(parent: Queue, children: Items[Queue], queue: Queue) -> Iterator[Problem]:
