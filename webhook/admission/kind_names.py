@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from webhook.apimachinery.attributes import JSON
-from webhook.cluster.known_kinds import COMPLETE, KNOWN
+from webhook.cluster.known_kinds import COMPLETE_GROUPS, KNOWN_KINDS
 from webhook.text.similar_names import nearest_name
 from webhook.workloads.table import Table
 
@@ -28,20 +28,20 @@ def kind_mistake(value: JSON, table: Table) -> str:
     if not isinstance(kind, str) or not isinstance(version, str) or not kind:
         return ""
     group = version.rpartition("/")[0]
-    if (group, kind) in KNOWN or table.row(group, kind):
+    if (group, kind) in KNOWN_KINDS or table.row(group, kind):
         return ""
-    known = KNOWN | {(row.group, row.kind) for row in table.rows}
+    known = KNOWN_KINDS | {(row.group, row.kind) for row in table.rows}
     own = [name for where, name in known if where == group]
     is_core = not group and version == _CORE
     if not own:
         return ""
     refused = f"`{kind}` is not a kind of `{version}`, so the API server refuses the object"
-    sure = [name for name in own if group in COMPLETE or table.row(group, name)]
+    sure = [name for name in own if group in COMPLETE_GROUPS or table.row(group, name)]
     same = next((name for name in own if name.lower() == kind.lower()), "") or nearest_name(kind, sure)
     if same and (group or is_core):
         return f"{refused}: write `{same}`"
     groups = sorted(where for where, name in known if name == kind and where not in ("", "extensions"))
-    if group not in COMPLETE:
+    if group not in COMPLETE_GROUPS:
         return ""
     if groups:
         return f"{refused}: group `{'` or `'.join(groups)}` has that kind"

@@ -14,7 +14,7 @@ from typing import Final
 
 from webhook.apimachinery.attributes import GroupVersionKind
 
-_KINDS: Final[Mapping[str, str]] = {
+_CLUSTER_SCOPED_KINDS: Final[Mapping[str, str]] = {
     "": "ComponentStatus Namespace Node PersistentVolume",
     "admissionregistration.k8s.io": "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding "
     "MutatingWebhookConfiguration ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding "
@@ -44,9 +44,11 @@ _KINDS: Final[Mapping[str, str]] = {
     "trainer.kubeflow.org": "ClusterTrainingRuntime",
     "wgpolicyk8s.io": "ClusterPolicyReport",
 }
-CLUSTER_SCOPED: Final = frozenset((group, kind) for group, kinds in _KINDS.items() for kind in kinds.split())
+CLUSTER_SCOPED: Final = frozenset(
+    (group, kind) for group, kinds in _CLUSTER_SCOPED_KINDS.items() for kind in kinds.split()
+)
 """The groups and names of these kinds."""
-_NAMESPACED: Final[Mapping[str, str]] = {
+_NAMESPACED_KINDS: Final[Mapping[str, str]] = {
     "": "Binding ConfigMap Endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate ReplicationController "
     "ResourceQuota Secret Service ServiceAccount",
     "apps": "ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet",
@@ -66,9 +68,11 @@ _NAMESPACED: Final[Mapping[str, str]] = {
     "scheduling.k8s.io": "CompositePodGroup PodGroup Workload",
     "storage.k8s.io": "CSIStorageCapacity",
 }
-KNOWN: Final = CLUSTER_SCOPED | {(group, kind) for group, kinds in _NAMESPACED.items() for kind in kinds.split()}
+KNOWN_KINDS: Final = CLUSTER_SCOPED | {
+    (group, kind) for group, kinds in _NAMESPACED_KINDS.items() for kind in kinds.split()
+}
 """The groups and names of these kinds."""
-COMPLETE: Final = frozenset(("", "apps", "batch", "networking.k8s.io", "policy", "rbac.authorization.k8s.io"))
+COMPLETE_GROUPS: Final = frozenset(("", "apps", "batch", "networking.k8s.io", "policy", "rbac.authorization.k8s.io"))
 """Groups of which every kind is known, so that any other name is a mistake."""
 
 

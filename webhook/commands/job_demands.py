@@ -15,7 +15,7 @@ from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.errors import EvaluationError, LookupFailed
 from webhook.evaluation.typed_input import is_mistyped
-from webhook.facts.kueue.configuration import KINDS
+from webhook.facts.kueue.configuration import FRAMEWORK_OF_KIND
 from webhook.facts.kueue.overview import read_queue_overview
 from webhook.facts.resource_units import parse_amount_in_kueue_units
 from webhook.facts.subject import Subject
@@ -50,7 +50,7 @@ def add_demand(
         table: the kinds with pods.
     """
     kind = attributes.kind.group, attributes.kind.kind
-    if kind not in KINDS and kind != JOB:
+    if kind not in FRAMEWORK_OF_KIND and kind != JOB:
         return
     until = Deadline(monotonic() + _JOB_TIMEOUT_S)
     obj = outcome.patched_object if isinstance(outcome.patched_object, dict) else attributes.object

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cel.syntax.parser import parse
 from webhook.cel.syntax.tree import Call, Has, Ident, Literal, Node, Select, children
-from webhook.cluster.known_kinds import COMPLETE, KNOWN
+from webhook.cluster.known_kinds import COMPLETE_GROUPS, KNOWN_KINDS
 from webhook.patch.schema import is_builtin
 from webhook.policy.atomic_fields import sentences_about_atomic_fields
 from webhook.policy.compiled import Policy
@@ -34,12 +34,12 @@ def _mistakes_in_param_kind(policy: Policy) -> Iterator[str]:
     referenced by").
     """
     kind = policy.param_kind
-    if kind is None or kind.group not in COMPLETE or is_builtin(kind):
+    if kind is None or kind.group not in COMPLETE_GROUPS or is_builtin(kind):
         return
-    if (kind.group, kind.kind) in KNOWN:
+    if (kind.group, kind.kind) in KNOWN_KINDS:
         yield f"spec.paramKind: {kind.kind} has no version `{kind.api_version}`: write a version that is served"
         return
-    near = nearest_name(kind.kind, sorted(name for group, name in KNOWN if group == kind.group))
+    near = nearest_name(kind.kind, sorted(name for group, name in KNOWN_KINDS if group == kind.group))
     fix = f"did you mean `{near}`?" if near else "name a kind that exists"
     yield f"spec.paramKind: {kind.api_version} has no kind `{kind.kind}`: {fix}"
 

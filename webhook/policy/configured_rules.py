@@ -9,7 +9,7 @@ from typing import Final
 
 from webhook.apimachinery.attributes import CORE_GROUP
 from webhook.apimachinery.paths import FieldPath
-from webhook.cluster.known_kinds import KNOWN
+from webhook.cluster.known_kinds import KNOWN_KINDS
 from webhook.errors import InputError, Problem
 from webhook.manifests.configuration_file import ConfigurationFile
 from webhook.policy.policy_set import PolicySet
@@ -86,7 +86,7 @@ def _known_kinds(policies: PolicySet) -> frozenset[tuple[str, str]]:
     registry = policies.registry
     checked = (kind for group in registry.check_groups for check in registry.checks(group) for kind in check.kinds)
     of_rows = ((row.group, row.kind) for row in policies.table.rows)
-    return frozenset(each for each in (*KNOWN, *of_rows, *checked) if each[0] not in _SAME_UNDER_OTHER_GROUPS)
+    return frozenset(each for each in (*KNOWN_KINDS, *of_rows, *checked) if each[0] not in _SAME_UNDER_OTHER_GROUPS)
 
 
 def _rules_and_groups_in_file(file: ConfigurationFile) -> Iterator[tuple[FieldPath, str]]:

@@ -17,7 +17,7 @@ from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cel.syntax.parser import parse
 from webhook.cel.syntax.text import source_text
 from webhook.cel.syntax.tree import Call, Has, Ident, Literal, Macro, Node, Select, StructNode, children
-from webhook.cluster.known_kinds import KNOWN
+from webhook.cluster.known_kinds import KNOWN_KINDS
 from webhook.patch import schema as kubernetes
 from webhook.patch.schema import is_builtin
 from webhook.policy.compiled import Policy
@@ -70,7 +70,7 @@ def undefined_fields(policy: Policy) -> Iterator[UndefinedField]:
 
 def named_kinds(policy: Policy) -> Iterator[GroupVersionKind | None]:
     """Yield the kinds that the rules name; None stands for a kind without a known schema."""
-    known = {(group, plural_of_kind(kind)): kind for group, kind in sorted(KNOWN)}
+    known = {(group, plural_of_kind(kind)): kind for group, kind in sorted(KNOWN_KINDS)}
     for rule in policy.criteria.rules:
         for group in sorted(rule.groups or ("*",)):
             for version in sorted(rule.versions or ("*",)):

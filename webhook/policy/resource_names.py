@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.object_lists import objects_of_list
 from webhook.apimachinery.paths import FieldPath, get
-from webhook.cluster.known_kinds import KNOWN
+from webhook.cluster.known_kinds import KNOWN_KINDS
 from webhook.errors import Problem
 from webhook.workloads.plurals import plural_of_kind
 from webhook.workloads.table import Table
@@ -50,7 +50,7 @@ def _list_or_empty(value: JSON) -> Sequence[JSON]:
 
 def _plurals_by_kind(table: Table) -> Mapping[str, str]:
     """Return every known resource by its kind in lower case."""
-    known = {kind.lower(): plural_of_kind(kind) for _, kind in KNOWN}
+    known = {kind.lower(): plural_of_kind(kind) for _, kind in KNOWN_KINDS}
     return known | {row.kind.lower(): row.resource for row in table.rows}
 
 

@@ -13,7 +13,7 @@ from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import get
 from webhook.cluster import Cluster
 from webhook.errors import LookupFailed
-from webhook.facts.dra.published_devices import SLICE
+from webhook.facts.dra.published_devices import RESOURCE_SLICE
 from webhook.facts.gpu.device_pods import WORKLOADS, read_device_workload
 from webhook.facts.kinds import NODE
 from webhook.facts.pods.node_selection import first_untolerated_taint
@@ -137,7 +137,7 @@ def _requirements_not_compared(subject: Subject, nodes: Sequence[JSON], cluster:
         compared = devices.get(podset.path, {})
         names = {name: None for each in spec.running_containers() for name in _requested_names(each)}
         yield from (name for name in names if name not in compared and (name not in _COMPARED or not compared))
-        if spec.has("resourceClaims") and not _objects_of_cluster(cluster, SLICE):
+        if spec.has("resourceClaims") and not _objects_of_cluster(cluster, RESOURCE_SLICE):
             yield "claims (no ResourceSlice is known)"
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.facts.dra.inventory import devices_remaining_for_request
-from webhook.facts.dra.published_devices import SLICE, PooledDevice, read_pools
+from webhook.facts.dra.published_devices import RESOURCE_SLICE, PooledDevice, read_pools
 from webhook.facts.view import ClusterView
 from webhook.typed.collections import Items
 
@@ -50,7 +50,12 @@ def published(held: list[dict[str, Any]]) -> list[PooledDevice]:
     shared = {"driver": "d", "perDeviceNodeSelection": True}
     specs = [each | shared | {"pool": {"name": str(number)}} for number, each in enumerate(held)]
     slices = [
-        {"apiVersion": SLICE.api_version, "kind": SLICE.kind, "metadata": {"name": str(number)}, "spec": spec}
+        {
+            "apiVersion": RESOURCE_SLICE.api_version,
+            "kind": RESOURCE_SLICE.kind,
+            "metadata": {"name": str(number)},
+            "spec": spec,
+        }
         for number, spec in enumerate(specs)
     ]
     return [device for pool in read_pools(ClusterView(FilesCluster(slices), "")) for device in pool.devices()]

@@ -11,7 +11,7 @@ from tests.rows import all_rows
 from tests.yamldata import document
 from webhook.deadline import Deadline
 from webhook.facts.train_job_pods import train_job_and_runtime_fields
-from webhook.facts.trainer.train_job import OF_TRAIN_JOBS
+from webhook.facts.trainer.train_job import TRAIN_JOB_FIELD_RULES
 from webhook.rules.problem import Problem
 
 CRDS = Path(__file__).parents[2] / "data" / "crds"
@@ -24,7 +24,7 @@ FILES = {
 
 def told(obj: dict, kind: str, release: tuple[int, int]) -> Iterator[Problem]:
     return train_job_and_runtime_fields.check_fields_exist_in_release(
-        obj, kind, release, OF_TRAIN_JOBS, Deadline(), is_named=True
+        obj, kind, release, TRAIN_JOB_FIELD_RULES, Deadline(), is_named=True
     )
 
 

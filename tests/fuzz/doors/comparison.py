@@ -27,7 +27,7 @@ from webhook.commands.replay import Replay, ReplayBackend, objects_after_replay
 from webhook.deadline import Deadline
 from webhook.errors import CallError
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import check_fields_exist_in_release
-from webhook.facts.trainer.training_runtime import OF_RUNTIMES
+from webhook.facts.trainer.training_runtime import RUNTIME_FIELD_RULES
 from webhook.input import documents
 from webhook.patch.schema import is_builtin
 from webhook.policy.policy_set import PolicySet
@@ -175,7 +175,7 @@ def _loses_fields(made: Attributes) -> bool:
     `replay` says of a file what becomes of such a field; of a review, that an API server which sends it has another release.
     """
     return any(
-        any(check_fields_exist_in_release(made.object, made.kind.kind, release, OF_RUNTIMES, Deadline()))
+        any(check_fields_exist_in_release(made.object, made.kind.kind, release, RUNTIME_FIELD_RULES, Deadline()))
         for release in RELEASES
     )
 

@@ -27,7 +27,7 @@ _ADVICE: Final = (
     nccl.advise_nccl,
 )
 _CLAIMS: Final = frozenset(("resource.k8s.io", kind) for kind in ("ResourceClaim", "ResourceClaimTemplate"))
-_LOOKUPS: Final = (*probes.LOOKUPS, *pod_claims.LOOKUPS, NAMESPACES)
+_LOOKUPS: Final = (*probes.DISRUPTION_BUDGET_LOOKUPS, *pod_claims.LOOKUPS, NAMESPACES)
 
 
 def advise_device_failures(subject: Subject) -> Iterator[Problem]:

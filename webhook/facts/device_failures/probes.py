@@ -70,7 +70,7 @@ DISRUPTION_BUDGET: Final = DEVICE_FAILURES.rule(
     source="https://kubernetes.io/docs/tasks/run-application/configure-pdb/",
     severity="low",
 )
-FILE: Final = Path(__file__).with_name("model_servers.yaml")
+MODEL_SERVERS_FILE: Final = Path(__file__).with_name("model_servers.yaml")
 SERVICES: Final = frozenset((("ray.io", "RayService"), ("serving.kserve.io", "InferenceService")))
 """Kinds whose controllers add labels and probes to the pods that answer requests."""
 _LONG_S: Final = 120
@@ -123,7 +123,7 @@ class ModelServerPatterns:
 @cache
 def read_model_server_patterns() -> ModelServerPatterns:
     """Return the shipped rows, which are read on first use."""
-    (document,) = yamlfile.read(FILE)
+    (document,) = yamlfile.read(MODEL_SERVERS_FILE)
     return ModelServerPatterns(
         *(re.compile("|".join(document.value[each])) for each in ("images", "commands", "later"))
     )
@@ -211,7 +211,7 @@ def _asks_for_labels(selector: LabelSelector) -> bool:
 _BY_LABEL: Final = Index("a label that it selects", _label_that_selects)
 
 
-LOOKUPS: Final = (interest_in_fields(PodDisruptionBudget.gvk, "spec.selector", indexes=(_BY_LABEL,)),)
+DISRUPTION_BUDGET_LOOKUPS: Final = (interest_in_fields(PodDisruptionBudget.gvk, "spec.selector", indexes=(_BY_LABEL,)),)
 
 
 def advise_serving_readiness_and_disruption(subject: Subject) -> Iterator[Problem]:

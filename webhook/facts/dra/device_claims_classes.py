@@ -49,7 +49,7 @@ CLASS_AMOUNT: Final = DEVICE_CLAIMS_ADVICE.rule(
 )
 
 """The prefix of an extended resource that names a DeviceClass (KEP-5004)."""
-CLASS: Final = DeviceClass.gvk
+DEVICE_CLASS: Final = DeviceClass.gvk
 _NOT_INSTALLED: Final = {
     "imex.nvidia.com": "create a ComputeDomain, and name its ResourceClaimTemplate in the pods instead"
 }
@@ -118,7 +118,7 @@ class DeviceClasses:
         if device_class:
             return DeviceClassState(is_found=True, extended_resource=device_class.spec.extended_resource_name)
         near = self._view.nearest(name, self.names())
-        return DeviceClassState(is_absent=self._view.is_whole(CLASS), nearest=near)
+        return DeviceClassState(is_absent=self._view.is_whole(DEVICE_CLASS), nearest=near)
 
 
 def validate_class_exists(

@@ -26,7 +26,7 @@ from webhook.cluster.interest import interest_in_fields
 from webhook.deadline import Deadline
 from webhook.errors import CompileError, EvaluationError, TooLargeToCompile
 from webhook.facts.dra import published_devices
-from webhook.facts.dra.device_claims_classes import CLASS
+from webhook.facts.dra.device_claims_classes import DEVICE_CLASS
 from webhook.facts.dra.device_matching import device_as_cel_value
 from webhook.facts.dra.published_devices import (
     PooledDevice,
@@ -45,7 +45,11 @@ from webhook.facts.view import ClusterView
 from webhook.typed.collections import Items
 from webhook.typed.fields import Amount
 
-LOOKUPS: Final = (published_devices.SLICES, published_devices.TAINT_RULES, interest_in_fields(CLASS, "spec.selectors"))
+DEVICE_LOOKUPS: Final = (
+    published_devices.RESOURCE_SLICE_LOOKUP,
+    published_devices.TAINT_RULE_LOOKUP,
+    interest_in_fields(DEVICE_CLASS, "spec.selectors"),
+)
 _MOST = 20_000  # evaluations: about half a second, and more devices than a claim is written for without a look
 _SHOWN: Final = 3
 
@@ -132,7 +136,7 @@ def find_matching_devices(subject: Subject) -> DeviceInventory:
     """Return the devices that the requests of a claim or a template, or a class, select."""
     view = subject.cluster_view()
     devices = Items([*_devices_with_json(view)], view.deadline)
-    if not devices or not view.is_whole(published_devices.SLICES.gvk):
+    if not devices or not view.is_whole(published_devices.RESOURCE_SLICE_LOOKUP.gvk):
         return DeviceInventory(0, Items((), view.deadline))
     classes = {known.name: known for known in reversed(view.list_visible(DeviceClass))}
     cluster = _ClusterDevices(devices, classes, read_taint_rules(view), view.deadline)

@@ -16,8 +16,8 @@ from webhook.apimachinery.attributes import NAMESPACE
 from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields
 from webhook.facts.dra.absent_claims import DEFAULT, DOMAINS, AbsenceFinder, AbsenceOfClaim, ClaimKind
-from webhook.facts.dra.device_claims_classes import CLASS, DeviceClasses
-from webhook.facts.dra.requested_devices import NOTHING, ClaimContents, contents_of_claim
+from webhook.facts.dra.device_claims_classes import DEVICE_CLASS, DeviceClasses
+from webhook.facts.dra.requested_devices import NO_CONTENTS, ClaimContents, contents_of_claim
 from webhook.facts.dra.requests import DeviceRequestOfClaim
 from webhook.facts.dra.types import ResourceClaim, ResourceClaimTemplate
 from webhook.facts.fact import Missing
@@ -37,7 +37,7 @@ TEMPLATE: Final = ResourceClaimTemplate.gvk
 LOOKUPS: Final = (
     interest_in_fields(CLAIM, "spec.devices.requests", "spec.devices.config"),
     interest_in_fields(TEMPLATE, "spec.spec.devices.requests"),
-    interest_in_fields(CLASS, "spec.extendedResourceName"),
+    interest_in_fields(DEVICE_CLASS, "spec.extendedResourceName"),
     DOMAINS,
     NAMESPACES,
 )
@@ -73,7 +73,7 @@ class PodClaim:
     reference: str
     is_found: bool = False
     absence: AbsenceOfClaim = field(default_factory=AbsenceOfClaim)
-    contents: ClaimContents = NOTHING
+    contents: ClaimContents = NO_CONTENTS
     requests: Items[DeviceRequestOfClaim]
     users: tuple[FieldPath, ...] = ()
     is_duplicate: bool = False

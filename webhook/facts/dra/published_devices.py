@@ -34,14 +34,14 @@ from webhook.facts.pods.node_selection import first_untolerated_taint
 from webhook.facts.view import ClusterView
 from webhook.typed.collections import Entries
 
-SLICE: Final = ResourceSlice.gvk
-SLICES: Final = interest_in_fields(
-    SLICE,
+RESOURCE_SLICE: Final = ResourceSlice.gvk
+RESOURCE_SLICE_LOOKUP: Final = interest_in_fields(
+    RESOURCE_SLICE,
     *(f"spec.{name}" for name in ("driver", "pool", "nodeName", "perDeviceNodeSelection", "sharedCounters", "devices")),
 )
 DeviceID: TypeAlias = tuple[str, str, str]
 """The driver, the pool and the name of a device."""
-TAINT_RULES: Final = interest_in_fields(DeviceTaintRule.gvk, "spec")
+TAINT_RULE_LOOKUP: Final = interest_in_fields(DeviceTaintRule.gvk, "spec")
 TaintRules: TypeAlias = Mapping[tuple[str, str, str], Sequence[JSON]]
 """Taints by driver, pool and name of the devices that have them; "" stands for any."""
 _PARTS: Final = frozenset(("driver", "pool", "device"))

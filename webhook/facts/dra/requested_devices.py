@@ -51,7 +51,7 @@ class ClaimContents:
     is_exclusive: bool = False
 
 
-NOTHING: Final = ClaimContents()
+NO_CONTENTS: Final = ClaimContents()
 """The contents of a claim that does not exist."""
 
 
@@ -77,11 +77,11 @@ class _CachedContents:
     """The cached contents of one claim, with the classes that it names and that existed."""
 
     classes: Mapping[str, JSON] = field(default_factory=dict)
-    contents: ClaimContents = NOTHING
+    contents: ClaimContents = NO_CONTENTS
 
     def is_valid_for(self, classes: DeviceClasses) -> bool:
         """Return whether the classes are still the same ones and all of them exist."""
-        if self.contents is NOTHING:
+        if self.contents is NO_CONTENTS:
             return False
         named = self.contents.classes.keys() - {""}
         return len(self.classes) == len(named) and all(

@@ -7,8 +7,8 @@ from typing import Final
 from webhook.facts.check import Check
 from webhook.facts.gpu import gpu_quota, node_devices
 from webhook.facts.gpu.device_pods import WORKLOADS
-from webhook.facts.gpu.gpu_requests import LOOKUPS as WINDOWS_LOOKUPS
 from webhook.facts.gpu.gpu_requests import (
+    WINDOWS_LOOKUPS,
     check_devices_on_windows,
     check_gpu_requests,
     check_gpus_of_several_vendors,

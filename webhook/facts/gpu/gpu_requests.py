@@ -95,7 +95,7 @@ WINDOWS: Final = GPU_REQUESTS.rule(
     why="The device plugins of GPU vendors run only on Linux, so no Windows node has their resources.",
     source="https://kubernetes.io/docs/concepts/windows/intro/",
 )
-LOOKUPS: Final = (interest_in_fields(RuntimeClass.gvk, "scheduling.nodeSelector"),)
+WINDOWS_LOOKUPS: Final = (interest_in_fields(RuntimeClass.gvk, "scheduling.nodeSelector"),)
 _OS: Final = "kubernetes.io/os"
 _BINDING: Final = frozenset(("os", "nodeSelector", "affinity", "runtimeClassName"))
 """Fields that may bind a pod to Windows."""

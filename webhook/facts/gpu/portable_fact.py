@@ -11,7 +11,7 @@ from webhook.apimachinery.paths import FieldPath
 from webhook.cel.types import BOOL, STRING, list_of
 from webhook.errors import LookupFailed
 from webhook.facts.fact import Fact, FactResult, declare_structure
-from webhook.facts.gpu.gpu_requests import LOOKUPS as WINDOWS_LOOKUPS
+from webhook.facts.gpu.gpu_requests import WINDOWS_LOOKUPS
 from webhook.facts.gpu.portable import (
     NAME,
     SIDES,

@@ -25,8 +25,8 @@ from webhook.facts.jobset.job_set import (
     validate_success_policy,
 )
 from webhook.facts.jobset.names_and_keys import (
-    MOST,
-    Limit,
+    LONGEST_NAME,
+    NameLimit,
     advise_unknown_keys,
     strictest_name_limit,
     validate_name_length,
@@ -74,10 +74,10 @@ def validate_generated_job_set(subject: Subject) -> Iterator[Problem]:
         yield from _relocate_problems_to_train_job(Items(problems, subject.deadline), job)
 
 
-def _limits_of_flux_volume_name(job: MergedTrainJob) -> Iterator[Limit]:
+def _limits_of_flux_volume_name(job: MergedTrainJob) -> Iterator[NameLimit]:
     """Yield the limit of the name that flux gives a volume, which is a DNS label."""
     if job.plugin == "flux" and any(replicated.name == "node" for replicated in job.replicated_jobs):
-        yield MOST - len(entrypoint_config_map_name("")), "volume", entrypoint_config_map_name("")
+        yield LONGEST_NAME - len(entrypoint_config_map_name("")), "volume", entrypoint_config_map_name("")
 
 
 def _job_set_without_unknown_jobs(job: MergedTrainJob) -> JobSetSpec:

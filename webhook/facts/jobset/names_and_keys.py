@@ -49,8 +49,8 @@ UNKNOWN_KEY: Final = JOB_SET.rule(
     level="warn",
     fails="silent",
 )
-MOST: Final = 63
-Limit: TypeAlias = tuple[int, str, str]
+LONGEST_NAME: Final = 63
+NameLimit: TypeAlias = tuple[int, str, str]
 """The most characters, what is named after the JobSet (a key of _NAMED), and of which part of it."""
 _NAMED: Final = {
     "coordinator": "the label of coordinator `{}` contains the name",
@@ -72,45 +72,45 @@ _KEYS: Final = (
 """The keys that JobSet reads or sets."""
 
 
-def validate_name_length(metadata: Metadata, limits: Iterable[Limit]) -> Iterator[Problem]:
+def validate_name_length(metadata: Metadata, limits: Iterable[NameLimit]) -> Iterator[Problem]:
     """Check the name of an object that a JobSet has, too, against the strictest limit."""
     most, of, name = min(limits)
     field = "name" if metadata.has("name") else "generateName"
     given = metadata.name if field == "name" else metadata.generate_name
     if of and length_of_name(metadata) > most and not is_placeholder(given):
-        message = f"is too long because {_NAMED[of].format(name)}, with at most {MOST} characters in all"
+        message = f"is too long because {_NAMED[of].format(name)}, with at most {LONGEST_NAME} characters in all"
         yield NAME_LENGTH.problem(metadata.path(field), message, f"use at most {most} characters", given)
 
 
-def strictest_name_limit(job_set: JobSetSpec) -> Limit:
+def strictest_name_limit(job_set: JobSetSpec) -> NameLimit:
     """Return the most characters, and whose names limit them: `pod` or `job` and a replicated job, `claim` and a
     template.
 
     (63, "", "") where nothing is named after the JobSet.
     """
-    return min(_name_limits_of_job_set(job_set), key=lambda bound: bound[0], default=(MOST, "", ""))
+    return min(_name_limits_of_job_set(job_set), key=lambda bound: bound[0], default=(LONGEST_NAME, "", ""))
 
 
-def _name_limits_of_job_set(job_set: JobSetSpec) -> Iterator[Limit]:
+def _name_limits_of_job_set(job_set: JobSetSpec) -> Iterator[NameLimit]:
     for job in job_set.replicated_jobs:
         yield _limit_of_job(job)
     for claim in sorted(claim_template_names(job_set)):
-        yield MOST - len(f"{claim}-"), "claim", claim
+        yield LONGEST_NAME - len(f"{claim}-"), "claim", claim
     if job_set.coordinator:
         yield _limit_of_coordinator_label(job_set.coordinator, job_set.network.subdomain)
 
 
-def _limit_of_job(job: ReplicatedJob) -> Limit:
+def _limit_of_job(job: ReplicatedJob) -> NameLimit:
     highest, pods = job.replicas - 1, job.template.spec.completions
     if pods is not None and job.template.spec.is_indexed:
-        return MOST - len(f"-{job.name}-{highest}-{pods - 1}-abcde"), "pod", job.name
-    return MOST - len(f"-{job.name}-{highest}"), "job", job.name
+        return LONGEST_NAME - len(f"-{job.name}-{highest}-{pods - 1}-abcde"), "pod", job.name
+    return LONGEST_NAME - len(f"-{job.name}-{highest}"), "job", job.name
 
 
-def _limit_of_coordinator_label(coordinator: Coordinator, subdomain: str) -> Limit:
+def _limit_of_coordinator_label(coordinator: Coordinator, subdomain: str) -> NameLimit:
     """Return the limit by the coordinator's label; without a subdomain, the label's value has the name twice."""
     job = coordinator.replicated_job
-    remaining = MOST - len(f"-{job}-{coordinator.job_index}-{coordinator.pod_index}") - 1
+    remaining = LONGEST_NAME - len(f"-{job}-{coordinator.job_index}-{coordinator.pod_index}") - 1
     return (remaining - len(subdomain) if subdomain else remaining // 2), "coordinator", job
 
 
@@ -119,7 +119,7 @@ def length_of_name(metadata: Metadata) -> int:
     pkg/storage/names).
     """
     prefix = metadata.generate_name
-    return len(metadata.name) or (min(len(prefix), MOST - 5) + 5 if prefix else 0)
+    return len(metadata.name) or (min(len(prefix), LONGEST_NAME - 5) + 5 if prefix else 0)
 
 
 def advise_unknown_keys(metadata: Metadata, job_set: JobSetSpec, view: ClusterView) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhook.facts.kueue.configuration import DEVICE_CLAIMS, may_gate_be_on
+from webhook.facts.kueue.configuration import DEVICE_CLAIMS_GATE, may_gate_be_on
 from webhook.facts.kueue.fact import predict_admission
 from webhook.facts.kueue.flavors import (
     FlavorFields,
@@ -169,14 +169,14 @@ def advise_pods_without_quota_use(subject: Subject) -> Iterator[Problem]:
     if place is None or place.queue is None or not pod_sets:
         return
     claiming = next((pod_set for pod_set in pod_sets if pod_set.template.spec.resource_claims), None)
-    if claiming is not None and not may_gate_be_on(DEVICE_CLAIMS, subject):
+    if claiming is not None and not may_gate_be_on(DEVICE_CLAIMS_GATE, subject):
         yield _claims_uncounted_problem(claiming)
     else:
         yield from _check_requests_use_quota(subject, place.queue, pod_sets)
 
 
 def _claims_uncounted_problem(pod_set: PodSetRequests) -> Problem:
-    gate = f"feature gate {DEVICE_CLAIMS} is off (the default before Kueue 0.18)"
+    gate = f"feature gate {DEVICE_CLAIMS_GATE} is off (the default before Kueue 0.18)"
     message = f"do not count against the quota of the queue because Kueue's {gate}"
     fix = "request the devices as a resource that the queue covers, or ask the administrator to turn the gate on"
     return CLAIMS_UNCOUNTED.problem(pod_set.path_in_object(("spec", "resourceClaims")), message, fix)

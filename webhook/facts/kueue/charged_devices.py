@@ -15,7 +15,13 @@ from webhook.cel import CostMeter
 from webhook.deadline import Deadline
 from webhook.errors import CompileError, EvaluationError
 from webhook.facts.dra.device_matching import selector_matches_device
-from webhook.facts.dra.published_devices import SLICE, PooledDevice, consumed_capacity, read_pools, rounded_up_units
+from webhook.facts.dra.published_devices import (
+    RESOURCE_SLICE,
+    PooledDevice,
+    consumed_capacity,
+    read_pools,
+    rounded_up_units,
+)
 from webhook.facts.dra.selectors import MOST_COST
 from webhook.facts.dra.types import DeviceClass
 from webhook.facts.kueue.configuration import CountedSource
@@ -76,8 +82,8 @@ def devices_matching_request(
     device_class = view.find(DeviceClass, asked.device_class, namespaced=False)
     if not device_class:
         return None
-    if not view.is_whole(SLICE):
-        view.note_missing(MissingObject(kind=SLICE.kind, name=asked.device_class))
+    if not view.is_whole(RESOURCE_SLICE):
+        view.note_missing(MissingObject(kind=RESOURCE_SLICE.kind, name=asked.device_class))
         return None
     written = (source.selector if source else "", *device_class.expressions, *asked.selectors)
     selectors = [*filter(None, written)]
@@ -94,9 +100,9 @@ def devices_matching_request(
     except (CompileError, EvaluationError) as error:
         deadline.check_clock()  # what time stopped is no failure of the selector
         why = f"not looked up: a selector fails: {error}".partition("\n")[0]
-        view.note_missing(MissingObject(kind=SLICE.kind, name="", why=why))
+        view.note_missing(MissingObject(kind=RESOURCE_SLICE.kind, name="", why=why))
         return None
-    view.note_missing(MissingObject(kind=SLICE.kind, name="", why="not looked up: there are too many devices"))
+    view.note_missing(MissingObject(kind=RESOURCE_SLICE.kind, name="", why="not looked up: there are too many devices"))
     return None
 
 

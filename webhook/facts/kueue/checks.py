@@ -18,7 +18,7 @@ from webhook.facts.kueue import (
     queue_workloads,
 )
 from webhook.facts.kueue.advice import advise_flavors, advise_max_exec_time, advise_pods_without_quota_use
-from webhook.facts.kueue.configuration import TOPOLOGY, is_gate_on
+from webhook.facts.kueue.configuration import TOPOLOGY_GATE, is_gate_on
 from webhook.facts.kueue.fact import predict_admission
 from webhook.facts.kueue.managed import how_kueue_manages, may_concern_kueue
 from webhook.facts.kueue.not_now import check_queue_required
@@ -55,7 +55,7 @@ def validate_job(subject: Subject) -> Iterator[Problem]:
         return
     for validate in _RULES:
         yield from validate(subject, how)
-    if how.framework not in _NO_TOPOLOGY and is_gate_on(TOPOLOGY, subject):
+    if how.framework not in _NO_TOPOLOGY and is_gate_on(TOPOLOGY_GATE, subject):
         yield from job_topology.validate_topology(subject)
 
 

@@ -31,9 +31,9 @@ from webhook.typed.objects import ConfigMap
 from webhook.typed.view import Typed
 from webhook.yamltext import yamlfile
 
-FILE: Final = "controller_manager_config.yaml"
+CONFIGURATION_FILE: Final = "controller_manager_config.yaml"
 """The key of the ConfigMap, and of a param, that holds the text."""
-KINDS: Final[Mapping[tuple[str, str], str]] = {
+FRAMEWORK_OF_KIND: Final[Mapping[tuple[str, str], str]] = {
     ("batch", "Job"): "batch/job",
     ("", "Pod"): "pod",
     ("apps", "Deployment"): "deployment",
@@ -62,19 +62,19 @@ UNSEEN_CONFIGURATION: Final = MissingObject(
     kind="Kueue's Configuration", name="", why="is in another folder: name its file with --context"
 )
 """The missing object that is reported if other folders have Configurations."""
-ADMISSION_GATED_BY: Final = "AdmissionGatedBy"
-ELASTIC_JOBS: Final = "ElasticJobsViaWorkloadSlices"
-CONCURRENT_ADMISSION: Final = "ConcurrentAdmission"
-DEVICE_CLAIMS: Final = "KueueDRAIntegration"
-NO_CLAIMS_WITHOUT: Final = "KueueDRARejectWorkloadsWhenDRADisabled"
-EXTENDED_CLAIMS: Final = "KueueDRAIntegrationExtendedResource"
-NON_NEGATIVE: Final = "WorkloadValidateResourcesAreNonNegative"
-GROUP_SIZE: Final = "LWSImmutableGroupSize"
-LAYERS: Final = "TASMultiLayerTopology"
-PRIORITY_BOOST: Final = "PriorityBoost"
-TOPOLOGY: Final = "TopologyAwareScheduling"
-ANNOTATED_WORKLOAD: Final = "WorkloadIdentifierAnnotations"
-SELECTOR_RESPECTED: Final = "ManagedJobsNamespaceSelectorAlwaysRespected"
+ADMISSION_GATED_BY_GATE: Final = "AdmissionGatedBy"
+ELASTIC_JOBS_GATE: Final = "ElasticJobsViaWorkloadSlices"
+CONCURRENT_ADMISSION_GATE: Final = "ConcurrentAdmission"
+DEVICE_CLAIMS_GATE: Final = "KueueDRAIntegration"
+REJECT_CLAIMS_GATE: Final = "KueueDRARejectWorkloadsWhenDRADisabled"
+EXTENDED_RESOURCES_GATE: Final = "KueueDRAIntegrationExtendedResource"
+NON_NEGATIVE_RESOURCES_GATE: Final = "WorkloadValidateResourcesAreNonNegative"
+IMMUTABLE_GROUP_SIZE_GATE: Final = "LWSImmutableGroupSize"
+MULTI_LAYER_TOPOLOGY_GATE: Final = "TASMultiLayerTopology"
+PRIORITY_BOOST_GATE: Final = "PriorityBoost"
+TOPOLOGY_GATE: Final = "TopologyAwareScheduling"
+WORKLOAD_ANNOTATION_GATE: Final = "WorkloadIdentifierAnnotations"
+NAMESPACE_SELECTOR_GATE: Final = "ManagedJobsNamespaceSelectorAlwaysRespected"
 _CONFIGURATION: Final = GroupVersionKind("config.kueue.x-k8s.io", "v1beta2", "Configuration")
 _TRAINING: Final = ("pytorchjob", "tfjob", "xgboostjob", "paddlejob", "jaxjob")
 _ALPHA: Final = ("sparkapplication",)
@@ -85,20 +85,20 @@ _NAMESPACES: Final = {
     "matchExpressions": [{"key": NAME_LABEL, "operator": "NotIn", "values": ["kube-system", "kueue-system"]}]
 }
 _ON_SINCE: Final[Mapping[str, Release]] = {
-    ADMISSION_GATED_BY: (0, 19),
-    ELASTIC_JOBS: (0, 18),
-    DEVICE_CLAIMS: (0, 18),
-    NO_CLAIMS_WITHOUT: (0, 18),
-    EXTENDED_CLAIMS: (0, 19),
-    NON_NEGATIVE: (0, 19),  # 0.19.2
-    GROUP_SIZE: (0, 19),  # 0.19.2
-    LAYERS: (0, 19),
-    TOPOLOGY: (0, 14),
-    ANNOTATED_WORKLOAD: (0, 18),
-    SELECTOR_RESPECTED: (0, 15),
+    ADMISSION_GATED_BY_GATE: (0, 19),
+    ELASTIC_JOBS_GATE: (0, 18),
+    DEVICE_CLAIMS_GATE: (0, 18),
+    REJECT_CLAIMS_GATE: (0, 18),
+    EXTENDED_RESOURCES_GATE: (0, 19),
+    NON_NEGATIVE_RESOURCES_GATE: (0, 19),  # 0.19.2
+    IMMUTABLE_GROUP_SIZE_GATE: (0, 19),  # 0.19.2
+    MULTI_LAYER_TOPOLOGY_GATE: (0, 19),
+    TOPOLOGY_GATE: (0, 14),
+    WORKLOAD_ANNOTATION_GATE: (0, 18),
+    NAMESPACE_SELECTOR_GATE: (0, 15),
 }
 """The first release in which a gate is on by default; other gates are off in all releases."""
-_FORMER: Final = {DEVICE_CLAIMS: "DynamicResourceAllocation"}
+_FORMER: Final = {DEVICE_CLAIMS_GATE: "DynamicResourceAllocation"}
 """The names of gates before 0.18."""
 
 
@@ -240,7 +240,7 @@ def configuration_text(subject: Subject) -> str:
     if subject.assumptions.kueue_configuration:
         return subject.assumptions.kueue_configuration
     stored = subject.cluster.get_without_noting(ConfigMap.gvk, CONFIGURATION.namespace, CONFIGURATION.name)
-    text = ConfigMap.of(stored, (), subject.reading_context).data.get(FILE, "") if stored else ""
+    text = ConfigMap.of(stored, (), subject.reading_context).data.get(CONFIGURATION_FILE, "") if stored else ""
     return text or _configuration_of_file(subject)
 
 
@@ -292,7 +292,7 @@ def _read_configuration(text: str, release: Release) -> KueueConfiguration:
 def default_integrations(release: Release = KUEUE) -> frozenset[str]:
     """Return the names of the kinds that a release manages by default."""
     off = (*_ALPHA, *(_TRAINING if release >= TRAINING_OFF else ()))
-    return frozenset(name for name in KINDS.values() if name.rpartition("/")[2] not in off)
+    return frozenset(name for name in FRAMEWORK_OF_KIND.values() if name.rpartition("/")[2] not in off)
 
 
 def _load_configuration(text: str) -> WrittenConfiguration:

@@ -19,15 +19,15 @@ from webhook.apimachinery.names import (
 )
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.kueue.configuration import (
-    ADMISSION_GATED_BY,
-    ANNOTATED_WORKLOAD,
-    ELASTIC_JOBS,
+    ADMISSION_GATED_BY_GATE,
+    ELASTIC_JOBS_GATE,
+    WORKLOAD_ANNOTATION_GATE,
     is_gate_on,
     may_gate_be_on,
 )
 from webhook.facts.kueue.groups import KUEUE_JOB
 from webhook.facts.kueue.job_types import SuspendableJob
-from webhook.facts.kueue.managed import SERVING, KueueManagement
+from webhook.facts.kueue.managed import SERVING_FRAMEWORKS, KueueManagement
 from webhook.facts.kueue.objects import DEFAULT_QUEUE, ELASTIC, GATED_BY, MAX_EXEC_TIME, PREBUILT, PRIORITY, QUEUE_NAME
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
@@ -109,9 +109,9 @@ def validate_prebuilt_workload(subject: Subject, how: KueueManagement) -> Iterat
     metadata, kind = subject.metadata, subject.group_kind[1]
     path, given = metadata.path("labels", PREBUILT), metadata.labels.get(PREBUILT)
     annotated = metadata.annotations.get(PREBUILT, "")
-    if len(annotated) > _LONGEST_LABEL or (annotated and is_gate_on(ANNOTATED_WORKLOAD, subject)):
+    if len(annotated) > _LONGEST_LABEL or (annotated and is_gate_on(WORKLOAD_ANNOTATION_GATE, subject)):
         path, given = metadata.path("annotations", PREBUILT), annotated
-    if given is None or is_placeholder(given) or how.framework in SERVING:
+    if given is None or is_placeholder(given) or how.framework in SERVING_FRAMEWORKS:
         return
     if dns1123_subdomain_errors(given):
         message = f"cannot be the name of a Workload because {subdomain_fault(given)}"
@@ -123,7 +123,7 @@ def validate_prebuilt_workload(subject: Subject, how: KueueManagement) -> Iterat
 def validate_max_exec_time(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
     """Yield the problems that validateCreateForMaxExecTime would report."""
     given = _label_value(MAX_EXEC_TIME, subject)
-    if given is None or how.framework in SERVING:
+    if given is None or how.framework in SERVING_FRAMEWORKS:
         return
     if not _NUMBER.fullmatch(given) or int(given) <= 0:
         path, message = (*_LABELS, MAX_EXEC_TIME), "must be a whole number of seconds above 0"
@@ -140,13 +140,18 @@ def validate_elastic_job(subject: Subject, how: KueueManagement) -> Iterator[Pro
 
 def is_elastic_job(job: Object, subject: Subject) -> bool:
     """Return whether Kueue treats a job as elastic."""
-    return job.annotations.get(ELASTIC) == "true" and is_gate_on(ELASTIC_JOBS, subject)
+    return job.annotations.get(ELASTIC) == "true" and is_gate_on(ELASTIC_JOBS_GATE, subject)
 
 
 def validate_admission_gates(subject: Subject, how: KueueManagement) -> Iterator[Problem]:  # noqa: ARG001
     """Yield the problems that ValidateAdmissionGatedByAnnotation would report, when an object is created."""
     given = subject.typed(Object).annotations.get(GATED_BY, "")
-    if not given or subject.typed_old(Object) or is_placeholder(given) or not is_gate_on(ADMISSION_GATED_BY, subject):
+    if (
+        not given
+        or subject.typed_old(Object)
+        or is_placeholder(given)
+        or not is_gate_on(ADMISSION_GATED_BY_GATE, subject)
+    ):
         return
     gates = _admission_gates(subject.typed(Object))
     wrong = next((gate for gate in gates if _fault_of_gate_name(gate)), None)
@@ -172,7 +177,7 @@ def validate_update(subject: Subject, how: KueueManagement) -> Iterator[Problem]
     job runs.
     """
     old, new = subject.typed_old(SuspendableJob), subject.typed(SuspendableJob)
-    if not old or how.framework in ("pod", *SERVING):
+    if not old or how.framework in ("pod", *SERVING_FRAMEWORKS):
         return
     if not new.is_suspended and _does_label_differ(old, new, QUEUE_NAME):
         yield immutable_label_problem(QUEUE_NAME, subject)
@@ -180,7 +185,7 @@ def validate_update(subject: Subject, how: KueueManagement) -> Iterator[Problem]
         message = f"cannot be removed because the namespace has a LocalQueue `{DEFAULT_QUEUE}` for jobs without a name"
         yield immutable_field_problem((*_LABELS, QUEUE_NAME), message, f"set the label, for example to {DEFAULT_QUEUE}")
     was_elastic = is_elastic_job(old, subject)
-    may_be_elastic = old.annotations.get(ELASTIC) == "true" and may_gate_be_on(ELASTIC_JOBS, subject)
+    may_be_elastic = old.annotations.get(ELASTIC) == "true" and may_gate_be_on(ELASTIC_JOBS_GATE, subject)
     if not new.is_suspended and not may_be_elastic and old.labels.get(PREBUILT) != new.labels.get(PREBUILT):
         yield immutable_label_problem(PREBUILT, subject)
     if old.labels.get(MAX_EXEC_TIME) != new.labels.get(MAX_EXEC_TIME) and not (new.is_suspended and old.is_suspended):
@@ -220,7 +225,7 @@ def validate_priority_update(subject: Subject, stop: str = _SUSPEND, *, is_waiti
 
 def validate_gates_update(subject: Subject) -> Iterator[Problem]:
     """Yield the problems that ValidateAdmissionGatedByAnnotationOnUpdate would report: gates are removed only."""
-    if not is_gate_on(ADMISSION_GATED_BY, subject):
+    if not is_gate_on(ADMISSION_GATED_BY_GATE, subject):
         return
     before = {"", *_admission_gates(subject.typed_old(Object))}
     added = set(_admission_gates(subject.typed(Object))) - before

@@ -15,7 +15,7 @@ from typing import Final
 from webhook.apimachinery import quantity
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
-from webhook.facts.kueue.configuration import GROUP_SIZE, is_gate_on, read_kueue_configuration
+from webhook.facts.kueue.configuration import IMMUTABLE_GROUP_SIZE_GATE, is_gate_on, read_kueue_configuration
 from webhook.facts.kueue.groups import KUEUE_JOB
 from webhook.facts.kueue.job import (
     immutable_field_problem,
@@ -24,7 +24,7 @@ from webhook.facts.kueue.job import (
     validate_priority_update,
 )
 from webhook.facts.kueue.job_types import LeaderWorkerSet, LeaderWorkerTemplate, ServingWorkload, StatefulSet
-from webhook.facts.kueue.managed import SERVING, KueueManagement
+from webhook.facts.kueue.managed import SERVING_FRAMEWORKS, KueueManagement
 from webhook.facts.kueue.objects import QUEUE_NAME
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
@@ -64,14 +64,14 @@ _SHAPE: Final = (
     "resourceClaims",
 )
 """The fields of a pod's shape, in addition to its amounts and the ports of its containers."""
-_DEPLOYMENT, _STATEFUL_SET, _LEADER_WORKER_SET = SERVING
+_DEPLOYMENT, _STATEFUL_SET, _LEADER_WORKER_SET = SERVING_FRAMEWORKS
 _MOST_REPLICAS: Final = 1_000_000
 _STOP: Final = "scale the object to 0 first"
 
 
 def validate_serving(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
     """Yield the problems that ValidateCreate and ValidateUpdate of the three webhooks would report."""
-    if how.framework not in SERVING:
+    if how.framework not in SERVING_FRAMEWORKS:
         return
     if how.framework == _LEADER_WORKER_SET:
         yield from _check_group_replicas(subject.typed(LeaderWorkerSet))
@@ -115,7 +115,7 @@ def _validate_pod_changes(subject: Subject, how: KueueManagement) -> Iterator[Pr
         new = subject.typed(LeaderWorkerSet).spec.leader_worker_template
         yield from validate_leader_template_change(old.leader_template, new.leader_template)
         yield from validate_unchanged_pod_shape(old.worker_template, new.worker_template)
-        if is_gate_on(GROUP_SIZE, subject):
+        if is_gate_on(IMMUTABLE_GROUP_SIZE_GATE, subject):
             yield from _check_group_size(old, new)
 
 

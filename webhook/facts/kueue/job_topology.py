@@ -124,7 +124,7 @@ def _validate_annotations(pods: _AnnotatedPodSet, subject: Subject) -> Iterator[
         yield TOPOLOGY_BOOLEAN.problem(path, "must be true or false", "set one of these", notes[UNCONSTRAINED])
     yield from _check_topology_slice(pods)
     yield from _validate_group_name_annotation(pods)
-    if LAYERS in notes and is_gate_on(configuration.LAYERS, subject):
+    if LAYERS in notes and is_gate_on(configuration.MULTI_LAYER_TOPOLOGY_GATE, subject):
         yield from _validate_slice_layers(pods)
 
 

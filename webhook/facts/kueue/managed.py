@@ -16,8 +16,8 @@ from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.facts.check import is_made_by_controller
 from webhook.facts.kinds import POD
 from webhook.facts.kueue.configuration import (
-    KINDS,
-    SELECTOR_RESPECTED,
+    FRAMEWORK_OF_KIND,
+    NAMESPACE_SELECTOR_GATE,
     is_gate_on,
     manages_jobs_without_queue_name,
     read_kueue_configuration,
@@ -36,10 +36,10 @@ from webhook.typed.ray import RayJob
 from webhook.typed.view import ReadingContext
 from webhook.yamltext.placeholders import is_placeholder_for_name
 
-Why: TypeAlias = Literal["", "owner", "kind", "framework", "namespace", "cluster-selector", "no-queue"]
-SYSTEM: Final = ("kube-system", "kueue-system")
+Reason: TypeAlias = Literal["", "owner", "kind", "framework", "namespace", "cluster-selector", "no-queue"]
+SYSTEM_NAMESPACES: Final = ("kube-system", "kueue-system")
 """Namespaces that are never managed."""
-SERVING: Final = ("deployment", "statefulset", "leaderworkerset.x-k8s.io/leaderworkerset")
+SERVING_FRAMEWORKS: Final = ("deployment", "statefulset", "leaderworkerset.x-k8s.io/leaderworkerset")
 """The integrations of serving kinds, which cannot be suspended and have webhooks of their own."""
 _RAY_JOB: Final = "ray.io/rayjob"
 _AT: Final[FieldPath] = ("metadata", "labels", QUEUE_NAME)
@@ -58,7 +58,7 @@ class KueueManagement:
         framework: what Kueue's Configuration calls its kind.
     """
 
-    why_not: Why = ""
+    why_not: Reason = ""
     queue: str = ""
     is_default: bool = False
     framework: str = ""
@@ -81,7 +81,7 @@ def may_concern_kueue(subject: Subject) -> bool:
 
 def how_kueue_manages(subject: Subject) -> KueueManagement:
     """Return how Kueue manages an object; call it through `Subject.once`."""
-    queue, framework = queue_name_of_object(subject.typed(Object)), KINDS.get(subject.group_kind, "")
+    queue, framework = queue_name_of_object(subject.typed(Object)), FRAMEWORK_OF_KIND.get(subject.group_kind, "")
     if _has_managed_owner(subject):
         return KueueManagement(why_not="owner", queue=queue, framework=framework)
     if not framework:
@@ -105,7 +105,11 @@ def queue_name_of_object(obj: Object) -> str:
 
 def _is_managed_by_name(queue: str, framework: str, subject: Subject) -> bool:
     """Return whether a job that can be suspended is managed in any namespace because it names a queue."""
-    return bool(queue) and framework not in ("pod", *SERVING) and not is_gate_on(SELECTOR_RESPECTED, subject)
+    return (
+        bool(queue)
+        and framework not in ("pod", *SERVING_FRAMEWORKS)
+        and not is_gate_on(NAMESPACE_SELECTOR_GATE, subject)
+    )
 
 
 def _has_managed_owner(subject: Subject) -> bool:
@@ -113,7 +117,7 @@ def _has_managed_owner(subject: Subject) -> bool:
     frameworks = subject.once(read_kueue_configuration).frameworks
     owners = subject.metadata.owner_references
     return subject.once(is_made_by_controller) and any(
-        owner.controller and KINDS.get(owner.group_kind) in frameworks for owner in owners
+        owner.controller and FRAMEWORK_OF_KIND.get(owner.group_kind) in frameworks for owner in owners
     )
 
 
@@ -127,7 +131,7 @@ def is_managed_namespace(subject: Subject) -> bool:
     is_taken = selects_namespace(
         subject.once(read_kueue_configuration).namespaces, subject.namespace, subject.cluster_view()
     )
-    return subject.namespace not in SYSTEM if is_taken is None else is_taken
+    return subject.namespace not in SYSTEM_NAMESPACES if is_taken is None else is_taken
 
 
 def selects_namespace(selector: Mapping[str, JSON] | None, name: str, view: ClusterView) -> bool | None:

@@ -27,7 +27,7 @@ from webhook.facts.kueue.assignment import Capacity, PodSetQuotaRequest, Rejecte
 from webhook.facts.kueue.configuration import read_kueue_configuration
 from webhook.facts.kueue.groups import KUEUE_NOT_NOW
 from webhook.facts.kueue.managed import (
-    SERVING,
+    SERVING_FRAMEWORKS,
     KueueManagement,
     QueuePlace,
     how_kueue_manages,
@@ -128,7 +128,11 @@ _CREATE: Final = "create the class, or correct the name"
 def check_queue_required(subject: Subject) -> Iterator[Problem]:
     """Yield the problem of a job without a queue name where Kueue manages all jobs."""
     how = subject.once(how_kueue_manages)
-    if how.why_not != "no-queue" or how.framework in SERVING or not subject.once(read_kueue_configuration).manages_all:
+    if (
+        how.why_not != "no-queue"
+        or how.framework in SERVING_FRAMEWORKS
+        or not subject.once(read_kueue_configuration).manages_all
+    ):
         return
     if subject.once(is_made_by_controller) or not is_namespace_known(subject):
         return

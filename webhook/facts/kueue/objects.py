@@ -8,11 +8,11 @@ from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster import controllers
 from webhook.cluster.interest import Interest, ObjectScope, interest_in_fields
 from webhook.facts.dra.absent_claims import DOMAINS
-from webhook.facts.dra.device_claims_classes import CLASS
-from webhook.facts.dra.inventory import LOOKUPS as DEVICES
+from webhook.facts.dra.device_claims_classes import DEVICE_CLASS
+from webhook.facts.dra.inventory import DEVICE_LOOKUPS
 from webhook.facts.dra.pod_claims import TEMPLATE
 from webhook.facts.kinds import NODE, RUNTIME_CLASS
-from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
+from webhook.facts.scheduling.priority_classes import PRIORITY_CLASS_LOOKUP
 from webhook.facts.train_job_pods.types import RUNTIMES
 from webhook.facts.view import CONFIG_MAP, NAMESPACES
 
@@ -77,11 +77,11 @@ LOOKUPS: Final = (
     interest_in_fields(RUNTIME_CLASS, "overhead"),
     interest_in_fields(TEMPLATE, "spec.spec.devices.requests"),
     DOMAINS,
-    interest_in_fields(CLASS, "spec.extendedResourceName", "metadata.creationTimestamp"),
-    *DEVICES,
+    interest_in_fields(DEVICE_CLASS, "spec.extendedResourceName", "metadata.creationTimestamp"),
+    *DEVICE_LOOKUPS,
     CONFIGURATIONS,
     controllers.KUEUE.deployment_interest,
-    PRIORITY_CLASSES,
+    PRIORITY_CLASS_LOOKUP,
     *RUNTIMES,
     NAMESPACES,
 )

@@ -26,8 +26,8 @@ from webhook.apimachinery.names import (
 )
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.kueue.configuration import (
-    CONCURRENT_ADMISSION,
-    PRIORITY_BOOST,
+    CONCURRENT_ADMISSION_GATE,
+    PRIORITY_BOOST_GATE,
     is_gate_on,
     missing_configuration_of_gate,
 )
@@ -285,9 +285,9 @@ def validate_concurrent_admission(subject: Subject) -> Iterator[Problem]:
     if not queue.spec.concurrent_admission_policy:
         return
     for broken in _validate_policy(queue.spec):
-        if is_gate_on(CONCURRENT_ADMISSION, subject):
+        if is_gate_on(CONCURRENT_ADMISSION_GATE, subject):
             yield broken
-        elif missing := missing_configuration_of_gate(CONCURRENT_ADMISSION, subject):
+        elif missing := missing_configuration_of_gate(CONCURRENT_ADMISSION_GATE, subject):
             yield replace(broken, message="", fix="", found="", missing=missing)
 
 
@@ -337,8 +337,8 @@ def validate_priority_boost(subject: Subject) -> Iterator[Problem]:
     given = metadata.annotations.get(BOOST)
     if given is None or is_placeholder(given) or (_BOOST.fullmatch(given) and int(given) in _BOOSTS):
         return
-    path, missing = metadata.path("annotations", BOOST), missing_configuration_of_gate(PRIORITY_BOOST, subject)
-    if is_gate_on(PRIORITY_BOOST, subject):
+    path, missing = metadata.path("annotations", BOOST), missing_configuration_of_gate(PRIORITY_BOOST_GATE, subject)
+    if is_gate_on(PRIORITY_BOOST_GATE, subject):
         message = "must be a whole number because it is added to the priority"
         yield KUEUE_QUEUE_PRIORITY_BOOST.problem(
             path, message, "set a number such as 10 or -10, or remove the annotation", given

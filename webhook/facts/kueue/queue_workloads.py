@@ -12,7 +12,7 @@ from typing import Final
 from webhook.apimachinery import quantity
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
-from webhook.facts.kueue.configuration import ELASTIC_JOBS, NON_NEGATIVE, is_gate_on, may_gate_be_on
+from webhook.facts.kueue.configuration import ELASTIC_JOBS_GATE, NON_NEGATIVE_RESOURCES_GATE, is_gate_on, may_gate_be_on
 from webhook.facts.kueue.groups import KUEUE_QUEUE
 from webhook.facts.kueue.job import is_elastic_job
 from webhook.facts.kueue.objects import GROUP
@@ -101,7 +101,7 @@ def _validate_pod_resources(resources: Resources, subject: Subject) -> Iterator[
                 message = "must not be set because Kueue counts pods under this name"
                 yield WORKLOAD_RESOURCES.problem(path, message, "remove the entry")
             amount = quantity.read_quantity_or_none(value)
-            if amount is not None and amount.sign() < 0 and is_gate_on(NON_NEGATIVE, subject):
+            if amount is not None and amount.sign() < 0 and is_gate_on(NON_NEGATIVE_RESOURCES_GATE, subject):
                 yield WORKLOAD_RESOURCES.problem(path, "must not be negative", "set 0 or more", value)
 
 
@@ -145,7 +145,7 @@ def _validate_immutable_pod_sets(old: WorkloadSpec, new: WorkloadSpec, subject: 
 
 def _comparable_pod_set(before: WorkloadPodSet, after: WorkloadPodSet, subject: Subject) -> JSON:
     """Return a pod set for the comparison; one of an elastic job may have fewer pods than before."""
-    if after.count < before.count and may_gate_be_on(ELASTIC_JOBS, subject):
+    if after.count < before.count and may_gate_be_on(ELASTIC_JOBS_GATE, subject):
         return {**after.json, "count": before.count}
     return after.json
 

@@ -27,7 +27,7 @@ from webhook.typed.objects import Object
 
 FlavorResource: TypeAlias = tuple[str, str]
 """The names of a flavor and of a resource."""
-Owner: TypeAlias = tuple[str, str, str, str]
+WorkloadOwner: TypeAlias = tuple[str, str, str, str]
 """Namespace, group, kind and name of the object that owns a Workload."""
 _KEPT_STATES: Final = 4
 
@@ -41,7 +41,7 @@ class FlavorQuota:
     lending_limit: int | None = None
 
 
-NONE: Final = FlavorQuota()
+NO_QUOTA: Final = FlavorQuota()
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -57,7 +57,7 @@ class QuotaNode:
 
     def quota(self, pair: FlavorResource) -> FlavorQuota:
         """Return its quota for a flavor's resource."""
-        return self.quotas.get(pair, NONE)
+        return self.quotas.get(pair, NO_QUOTA)
 
     def path_to_root(self) -> tuple[QuotaNode, ...]:
         """Return the node and its cohorts, up to the root."""
@@ -204,9 +204,9 @@ class WorkloadReservations:
 
     usage: dict[str, Counter[FlavorResource]] = field(default_factory=dict)
     holders: Counter[str] = field(default_factory=Counter)
-    admitted: set[Owner] = field(default_factory=set)
+    admitted: set[WorkloadOwner] = field(default_factory=set)
     waiting: Counter[tuple[str, str]] = field(default_factory=Counter)
-    queued: set[Owner] = field(default_factory=set)
+    queued: set[WorkloadOwner] = field(default_factory=set)
 
     @property
     def number_of_workloads_with_quota(self) -> int:
@@ -250,7 +250,7 @@ def _namespace_or_default(obj: Object) -> str:
     return obj.namespace or "default"
 
 
-def _owners_of_workload(workload: Workload) -> Iterator[Owner]:
+def _owners_of_workload(workload: Workload) -> Iterator[WorkloadOwner]:
     for reference in workload.metadata.owner_references:
         yield _namespace_or_default(workload), *reference.group_kind, reference.name
 
@@ -275,7 +275,7 @@ def _assigned_amounts(assigned: PodSetAssignment) -> Iterator[tuple[FlavorResour
         yield (assigned.flavors.get(resource, ""), resource), parse_amount_in_kueue_units(resource, value) or 0
 
 
-def key_as_workload_owner(subject: Subject) -> Owner:
+def key_as_workload_owner(subject: Subject) -> WorkloadOwner:
     """Return the key under which the Workload of an object names its owner."""
     return subject.namespace or "default", *subject.group_kind, subject.typed(Object).name
 

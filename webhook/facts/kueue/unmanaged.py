@@ -21,7 +21,7 @@ from webhook.facts.kueue.configuration import (
 from webhook.facts.kueue.groups import KUEUE_UNMANAGED
 from webhook.facts.kueue.job_types import pod_templates
 from webhook.facts.kueue.managed import (
-    SERVING,
+    SERVING_FRAMEWORKS,
     KueueManagement,
     how_kueue_manages,
     is_namespace_known,
@@ -226,7 +226,7 @@ def _is_scaled_by_ray(subject: Subject) -> bool:
 
 
 def _check_missing_queue_name(subject: Subject, how: KueueManagement) -> Iterator[Problem]:
-    if how.framework in SERVING or subject.once(is_made_by_controller) or not is_namespace_known(subject):
+    if how.framework in SERVING_FRAMEWORKS or subject.once(is_made_by_controller) or not is_namespace_known(subject):
         return
     queues = local_queue_names(subject)
     if queues and not subject.once(read_kueue_configuration).manages_all:

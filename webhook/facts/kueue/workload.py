@@ -14,9 +14,9 @@ from typing import Final
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.kueue.configuration import (
-    DEVICE_CLAIMS,
-    EXTENDED_CLAIMS,
-    NO_CLAIMS_WITHOUT,
+    DEVICE_CLAIMS_GATE,
+    EXTENDED_RESOURCES_GATE,
+    REJECT_CLAIMS_GATE,
     KueueConfiguration,
     is_gate_on,
     may_gate_be_on,
@@ -149,11 +149,11 @@ class _PodSetRequestsBuilder:
         return amounts_in_thousandths(runtime_class.overhead.pod_fixed)
 
     def _devices_of_pod(self, template: PodTemplate, pod_set: PodSet) -> QuotaDevices:
-        if may_gate_be_on(DEVICE_CLAIMS, self.subject):
+        if may_gate_be_on(DEVICE_CLAIMS_GATE, self.subject):
             return count_claimed_devices(template, pod_set.locate, self.configuration, self.view)
         return (
             refuse_all_claims(template, pod_set.locate)
-            if is_gate_on(NO_CLAIMS_WITHOUT, self.subject)
+            if is_gate_on(REJECT_CLAIMS_GATE, self.subject)
             else QuotaDevices()
         )
 
@@ -162,7 +162,7 @@ class _PodSetRequestsBuilder:
     ) -> dict[str, int]:
         """Return the quota of one pod by resource names."""
         given = per_pod
-        if is_gate_on(EXTENDED_CLAIMS, self.subject):
+        if is_gate_on(EXTENDED_RESOURCES_GATE, self.subject):
             given = count_extended_resources(
                 template,
                 pod_set.locate,

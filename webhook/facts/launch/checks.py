@@ -94,7 +94,7 @@ def _advise_pytorch_job(listed: Items[LaunchedContainer], subject: Subject) -> I
     has_master = spec.pytorch_replica_specs.get("Master") is not None
     for member in listed:
         yield from nodes_and_ranks.check_rank_fixed_in_template(
-            member, owners.PYTORCH if has_master else (), "the index of the pod"
+            member, owners.PYTORCH_VARIABLES if has_master else (), "the index of the pod"
         )
     if spec.elastic_policy is not None:
         yield from processes_and_slots.check_trainer_devices_and_nodes(listed, None)

@@ -28,9 +28,9 @@ OPERATOR_VARIABLE: Final = LAUNCH.rule(
     severity="low",
     fails="silent",
 )
-PYTORCH: Final = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
-TENSORFLOW: Final = ("TF_CONFIG",)
-LEADER_WORKER_SET: Final = ("LWS_LEADER_ADDRESS", "LWS_GROUP_SIZE", "LWS_WORKER_INDEX")
+PYTORCH_VARIABLES: Final = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK")
+TENSORFLOW_VARIABLES: Final = ("TF_CONFIG",)
+LEADER_WORKER_SET_VARIABLES: Final = ("LWS_LEADER_ADDRESS", "LWS_GROUP_SIZE", "LWS_WORKER_INDEX")
 _WITH_SERVICE: Final = frozenset(("svc", *NEED_SERVICE))
 
 
@@ -60,7 +60,7 @@ def owners_of_variables(
 ) -> tuple[VariableOwner, ...]:
     """Return the owners of an object's variables: plugins of a job of Volcano, or LeaderWorkerSet."""
     if is_worker_set:
-        return (VariableOwner(variables=LEADER_WORKER_SET, name="LeaderWorkerSet"),)
+        return (VariableOwner(variables=LEADER_WORKER_SET_VARIABLES, name="LeaderWorkerSet"),)
     return tuple(_variable_owners_of_plugins(job, members)) if job is not None else ()
 
 
@@ -77,8 +77,8 @@ def task_by_host_variable(job: JobSpec, members: Sequence[LaunchedContainer]) ->
 def _variable_owners_of_plugins(job: JobSpec, members: Sequence[LaunchedContainer]) -> Iterator[VariableOwner]:
     names = {member.pod_set for member in members}
     if "pytorch" in job.plugins and (tasks := job.tasks_by_role("pytorch"))["master"] in names:
-        everywhere = [name for name in PYTORCH if name != "RANK"]
+        everywhere = [name for name in PYTORCH_VARIABLES if name != "RANK"]
         yield VariableOwner(variables=everywhere, name="the plugin pytorch")
         yield VariableOwner(variables=("RANK",), name="the plugin pytorch", pod_sets=(tasks["master"], tasks["worker"]))
     if "tensorflow" in job.plugins and (len(names) > 1 or any((member.pods or 2) > 1 for member in members)):
-        yield VariableOwner(variables=TENSORFLOW, name="the plugin tensorflow")
+        yield VariableOwner(variables=TENSORFLOW_VARIABLES, name="the plugin tensorflow")

@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook.facts.check import Check, group_kinds_of_types
 from webhook.facts.sandbox.pools import (
-    LOOKUPS,
+    REFERENCE_LOOKUPS,
     validate_batch_pool,
     validate_claim_references,
     validate_pool_template,
@@ -86,8 +86,17 @@ def check_agent_sandbox(subject: Subject) -> Iterator[Problem]:
 CHECKS: Final = (
     Check(group="sandbox", run=check_batch_sandbox, kinds=group_kinds_of_types(BatchSandbox)),
     Check(group="sandbox", run=check_pool, kinds=group_kinds_of_types(Pool)),
-    Check(group="sandbox", run=check_pool_reference, kinds=group_kinds_of_types(BatchSandbox), lookups=LOOKUPS),
-    Check(group="sandbox", run=check_claim_references, kinds=group_kinds_of_types(SandboxClaim), lookups=LOOKUPS),
-    Check(group="sandbox", run=check_warm_pool_reference, kinds=group_kinds_of_types(SandboxWarmPool), lookups=LOOKUPS),
+    Check(
+        group="sandbox", run=check_pool_reference, kinds=group_kinds_of_types(BatchSandbox), lookups=REFERENCE_LOOKUPS
+    ),
+    Check(
+        group="sandbox", run=check_claim_references, kinds=group_kinds_of_types(SandboxClaim), lookups=REFERENCE_LOOKUPS
+    ),
+    Check(
+        group="sandbox",
+        run=check_warm_pool_reference,
+        kinds=group_kinds_of_types(SandboxWarmPool),
+        lookups=REFERENCE_LOOKUPS,
+    ),
     Check(group="sandbox", run=check_agent_sandbox, kinds=group_kinds_of_types(Sandbox, SandboxTemplate)),
 )

@@ -96,7 +96,7 @@ REFERENCE_EXISTS: Final = SANDBOX_ADVICE.rule(
 )
 ANY_POOL: Final = "*"
 """With this poolRef the controller chooses a Pool by what the template asks for, and forgets the template."""
-LOOKUPS = (
+REFERENCE_LOOKUPS = (
     interest_in_fields(
         Pool.gvk,
         "metadata.labels",

@@ -27,8 +27,8 @@ from webhook.typed.pods import PodTemplate
 from webhook.workloads.podsets import PodSet
 from webhook.yamltext.placeholders import is_placeholder
 
-LOOKUP: Final = interest_in_fields(PRIORITY_CLASS)
-ALWAYS_THERE: Final = ("system-cluster-critical", "system-node-critical")
+PRIORITY_CLASS_LOOKUP: Final = interest_in_fields(PRIORITY_CLASS)
+BUILT_IN_PRIORITY_CLASSES: Final = ("system-cluster-critical", "system-node-critical")
 PRIORITY: Final = declare_structure(
     "PodPriority",
     podSet=(STRING, "name of the pod set"),
@@ -67,7 +67,7 @@ def _priority_classes_as_json(podsets: Iterable[PodSet], subject: Subject, view:
         name = priority_class_name(template_of(podset, subject))
         if not name:
             continue
-        is_there = name in ALWAYS_THERE or bool(view.find(PriorityClass, name, namespaced=False))
+        is_there = name in BUILT_IN_PRIORITY_CLASSES or bool(view.find(PriorityClass, name, namespaced=False))
         near = "" if is_there else view.nearest(name, (known.name for known in view.list_visible(PriorityClass)))
         yield {
             "podSet": podset.name,
@@ -95,6 +95,6 @@ FACTS: Final = (
         type=PRIORITIES.type,
         structures=(PRIORITIES, PRIORITY),
         compute=_compute_priorities_fact,
-        lookups=(LOOKUP, *RUNTIMES),
+        lookups=(PRIORITY_CLASS_LOOKUP, *RUNTIMES),
     ),
 )

@@ -28,7 +28,7 @@ from webhook.facts.train_job_pods.releases import (
 from webhook.facts.train_job_pods.types import INSTALLED
 from webhook.facts.volcano_objects.defaults import object_with_defaults
 from webhook.facts.volcano_objects.types import KINDS as VOLCANO
-from webhook.facts.volcano_objects.types import OF_NAMESPACES
+from webhook.facts.volcano_objects.types import NAMESPACE_LOOKUP
 from webhook.rules.problem import Problem
 from webhook.rules.rule import Rule, RuleGroup
 from webhook.schema import Mismatch
@@ -118,7 +118,7 @@ OBJECT_SHAPE_WRONG_TYPE: Final = OBJECT_SHAPE.rule(
         "yet. The other rules are not evaluated for such an object."
     ),
 )
-POD: Final = frozenset({("", "Pod")})
+POD_KIND: Final = frozenset({("", "Pod")})
 _TRAINER: Final = Path(__file__).with_name("values.yaml")
 _VOLCANO: Final = Path(__file__).with_name("volcano.yaml")
 _SINCE: Final[tuple[tuple[FieldPath, Release], ...]] = (
@@ -249,12 +249,12 @@ def _fix_with_examples(breach: Breach) -> str:
 
 def check_field_types_of_object(subject: Subject) -> Iterator[Problem]:
     """Report values that are not of the type of their field, outside pod templates."""
-    if subject.group_kind not in POD:
+    if subject.group_kind not in POD_KIND:
         yield from problems_of_wrong_types(subject, OBJECT_SHAPE_WRONG_TYPE)
 
 
 CHECKS: Final = (
-    Check(group="pod-template-shape", run=check_field_types_of_pod_template, kinds=POD),
+    Check(group="pod-template-shape", run=check_field_types_of_pod_template, kinds=POD_KIND),
     Check(group="object-shape", run=check_field_types_of_object),
     Check(
         group="object-shape",
@@ -262,5 +262,5 @@ CHECKS: Final = (
         kinds=TRAINING_RUNTIMES | {TRAIN_JOB},
         lookups=(INSTALLED,),
     ),
-    Check(group="object-shape", run=check_values_of_volcano_object, kinds=VOLCANO, lookups=(OF_NAMESPACES,)),
+    Check(group="object-shape", run=check_values_of_volcano_object, kinds=VOLCANO, lookups=(NAMESPACE_LOOKUP,)),
 )

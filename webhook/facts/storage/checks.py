@@ -34,7 +34,7 @@ CHECKS: Final = (
         group="storage",
         run=advise_storage,
         kinds=WORKLOADS,
-        lookups=(*volume_claims.LOOKUPS, NAMESPACES),
+        lookups=(*volume_claims.CLAIM_LOOKUPS, NAMESPACES),
         of_made_objects=False,
     ),
 )

@@ -77,8 +77,8 @@ CLAIM_EXISTS: Final = STORAGE.rule(
     source="k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins/volumebinding/volume_binding.go",
     function="PreFilter",
 )
-FILE: Final = Path(__file__).with_name("provisioners.yaml")
-LOOKUPS: Final = (
+PROVISIONERS_FILE: Final = Path(__file__).with_name("provisioners.yaml")
+CLAIM_LOOKUPS: Final = (
     interest_in_fields(PersistentVolumeClaim.gvk, "spec.accessModes", "spec.storageClassName", "status.phase"),
     interest_in_fields(StorageClass.gvk, "provisioner"),
 )
@@ -162,7 +162,7 @@ def node_local_class_of_claim(claim: VolumeClaimSpec, view: ClusterView) -> str:
 @cache
 def _node_local_provisioners() -> frozenset[str]:
     """Return the provisioners of volumes that are on one node, which are read on first use."""
-    (document,) = yamlfile.read(FILE)
+    (document,) = yamlfile.read(PROVISIONERS_FILE)
     return frozenset(document.value["node"])
 
 

@@ -32,7 +32,7 @@ from webhook.typed.pods import Container, Resources
 STEP_LABEL: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
 POD_PATH: Final = ("template", "spec", "template", "spec")
 """The path of the PodSpec in a replicated job."""
-PORT: Final = 29500
+RENDEZVOUS_PORT: Final = 29500
 """The port at which nodes of torch, jax and xgboost meet."""
 
 
@@ -120,7 +120,7 @@ class ProcessesPerNode:
         return f"{self.per_node} ({self.reason})"
 
 
-UNKNOWN = ProcessesPerNode(per_node="", count=None, reason="the runtime is not known")
+UNKNOWN_PROCESSES = ProcessesPerNode(per_node="", count=None, reason="the runtime is not known")
 
 
 def predict_processes(trainer: Trainer, policy: MLPolicy, resources: Resources, version: Release) -> ProcessesPerNode:
@@ -241,7 +241,7 @@ class MergedJobSet:
     problems: list[Problem] = field(default_factory=list)
     unknown: set[tuple[str, str]] = field(default_factory=set)
     lost_claims: list[str] = field(default_factory=list)
-    processes: ProcessesPerNode = UNKNOWN
+    processes: ProcessesPerNode = UNKNOWN_PROCESSES
 
     def add_labels_and_annotations(self, metadata: Metadata, at: FieldPath) -> None:
         """Add labels and annotations of the JobSet; later ones win, and the path of each annotation is kept."""

@@ -18,14 +18,14 @@ from typing import Any, Final
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.releases import Release
-from webhook.facts.train_job_pods.nodes_and_processes import PORT, ProcessesPerNode, gpu_count
+from webhook.facts.train_job_pods.nodes_and_processes import RENDEZVOUS_PORT, ProcessesPerNode, gpu_count
 from webhook.facts.train_job_pods.pod_set import ReplicatedJobPods
 from webhook.facts.train_job_pods.releases import ADAPTERS, INJECTION
 from webhook.facts.train_job_pods.types import RuntimeSpec
 from webhook.typed.pods import Resources
 
-ENTRYPOINT: Final = ["tune", "run"]
-MANAGED: Final = ("output_dir", "tokenizer.path", "checkpointer.checkpoint_dir", "tokenizer.merges_file")
+TUNE_RUN: Final = ["tune", "run"]
+TORCHTUNE_PATHS: Final = ("output_dir", "tokenizer.path", "checkpointer.checkpoint_dir", "tokenizer.merges_file")
 """Arguments that the runtime manages."""
 _FULL: Final = "full_finetune_distributed"
 _RANK: Final = {"fieldRef": {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
@@ -93,15 +93,15 @@ def apply_torch_plugin(making: PluginInput) -> JSON:
         "PET_NPROC_PER_NODE": making.processes.per_node,
         "PET_NODE_RANK": _RANK,
     }
-    master = {"PET_MASTER_ADDR": making.first_node_address, "PET_MASTER_PORT": str(PORT)}
+    master = {"PET_MASTER_ADDR": making.first_node_address, "PET_MASTER_PORT": str(RENDEZVOUS_PORT)}
     trainer = making.trainer
     if (node := making.node_container) is not None:
-        is_tuned = trainer.get("command") == ENTRYPOINT
+        is_tuned = trainer.get("command") == TUNE_RUN
         own = build_env_list(nodes if is_tuned else {**nodes, **master})
         making.set_env_of_node_container(own)
-        upsert_port(node, PORT)
+        upsert_port(node, RENDEZVOUS_PORT)
         if is_tuned:
-            trainer = {**trainer, "command": [*ENTRYPOINT, *_words_after_tune_run(making)]}
+            trainer = {**trainer, "command": [*TUNE_RUN, *_words_after_tune_run(making)]}
     for container in _containers_for_env_injection(making):
         upsert_env(container, build_env_list({**nodes, **master}))
     return trainer
@@ -113,7 +113,7 @@ def _words_after_tune_run(making: PluginInput) -> Iterator[str]:
     asked = making.processes.per_node
     several = int(asked) > 1 if asked.isdecimal() else gpus > 1
     if making.number_of_training_pods > 1 or several:
-        yield f"--rdzv_endpoint={making.first_node_address}:{PORT}"
+        yield f"--rdzv_endpoint={making.first_node_address}:{RENDEZVOUS_PORT}"
     is_single = making.number_of_training_pods == 1 and (asked == "1" or gpus == 1)
     args = making.trainer.get("args", [])
     name, config = recipe_and_config(
@@ -143,24 +143,24 @@ def _containers_for_env_injection(making: PluginInput) -> Iterator[dict[str, Any
 def apply_jax_plugin(making: PluginInput) -> None:
     """Set the variables of JAX, as Trainer's jax.go does."""
     if (node := making.node_container) is not None:
-        address = f"{making.first_node_address}:{PORT}"
+        address = f"{making.first_node_address}:{RENDEZVOUS_PORT}"
         values = {
             "JAX_NUM_PROCESSES": str(making.number_of_training_pods),
             "JAX_PROCESS_ID": _RANK,
             "JAX_COORDINATOR_ADDRESS": address,
         }
         upsert_env(node, build_env_list(values))
-        upsert_port(node, PORT)
+        upsert_port(node, RENDEZVOUS_PORT)
 
 
 def apply_xgboost_plugin(making: PluginInput) -> None:
     """Set the variables of XGBoost with one worker for each GPU, as Trainer's xgboost.go does."""
     if (node := making.node_container) is not None:
         workers = making.number_of_training_pods * (making.processes.count or 1)
-        port, number = str(PORT), str(workers)
+        port, number = str(RENDEZVOUS_PORT), str(workers)
         values = {"DMLC_TRACKER_URI": making.first_node_address, "DMLC_TRACKER_PORT": port, "DMLC_TASK_ID": _RANK}
         upsert_env(node, build_env_list({**values, "DMLC_NUM_WORKER": number}))
-        upsert_port(node, PORT)
+        upsert_port(node, RENDEZVOUS_PORT)
 
 
 def apply_mpi_plugin(making: PluginInput) -> None:
@@ -375,4 +375,4 @@ def _is_argument_true(args: Sequence[str], name: str) -> bool:
 
 def overridden_paths(command: Sequence[str]) -> Iterator[str]:
     """Yield the paths that the command of the runtime sets (extractOverridesFromRuntime)."""
-    yield from (argument for argument in command if argument.split("=")[0] in MANAGED)
+    yield from (argument for argument in command if argument.split("=")[0] in TORCHTUNE_PATHS)

@@ -19,7 +19,7 @@ from webhook.facts.dra.pod_claims import LOOKUPS as DEVICES
 from webhook.facts.jobset.job_set_policies import claim_template_names
 from webhook.facts.kinds import TRAIN_JOB, TRAINING_RUNTIMES
 from webhook.facts.pods.checks import validate_pod_resources
-from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
+from webhook.facts.scheduling.priority_classes import PRIORITY_CLASS_LOOKUP
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_train_job
 from webhook.facts.train_job_pods.releases import find_trainer_release, read_trainer_installation
@@ -44,7 +44,7 @@ from webhook.facts.trainer import (
     training_runtime_steps,
 )
 from webhook.facts.trainer.generated_pods import GeneratedPods, source_fields_of, sources_by_name
-from webhook.facts.trainer.train_job import OF_TRAIN_JOBS, check_image_is_set
+from webhook.facts.trainer.train_job import TRAIN_JOB_FIELD_RULES, check_image_is_set
 from webhook.facts.trainer.train_job_claims import (
     UNUSED_CLAIM,
     advise_unused_claims,
@@ -54,7 +54,7 @@ from webhook.facts.trainer.train_job_claims import (
 )
 from webhook.facts.trainer.train_job_steps import validate_mounts, validate_volume_sources
 from webhook.facts.trainer.train_job_torchtune import validate_torchtune
-from webhook.facts.trainer.training_runtime import OF_RUNTIMES
+from webhook.facts.trainer.training_runtime import RUNTIME_FIELD_RULES
 from webhook.facts.trainer.training_runtime_ml_policy import TORCH_ADDRESS
 from webhook.rules.problem import Problem
 from webhook.typed.collections import Items
@@ -97,7 +97,7 @@ def check_train_job_without_runtime(subject: Subject) -> Iterator[Problem]:
     if not _is_written_for_older_release(subject):
         yield from train_job_processes_and_gpus.validate_num_proc_per_node(job)
     if job.object.json is not subject.object:  # something is left out of it
-        rules = OF_TRAIN_JOBS
+        rules = TRAIN_JOB_FIELD_RULES
         yield from _check_fields(subject, "TrainJob", job.release, rules)
 
 
@@ -181,7 +181,7 @@ def validate_training_runtime(subject: Subject) -> Iterator[Problem]:
         yield from training_runtime.validate_immutable_fields(subject)
     yield from _warn_of_runtime_settings(runtime, subject)
     kind = subject.group_kind[1]
-    yield from _check_fields(subject, kind, release, OF_RUNTIMES)
+    yield from _check_fields(subject, kind, release, RUNTIME_FIELD_RULES)
 
 
 def _warn_of_runtime_settings(runtime: TrainingRuntime, subject: Subject) -> Iterator[Problem]:
@@ -242,7 +242,9 @@ def _validate_containers(pods: GeneratedPods, shared: Collection[str]) -> Iterat
 
 CHECKS: Final = (
     Check(group="train-job", run=check_train_job_without_runtime, kinds=_TRAIN_JOB),
-    Check(group="train-job", run=check_train_job_on_runtime, kinds=_TRAIN_JOB, lookups=(*DEVICES, PRIORITY_CLASSES)),
+    Check(
+        group="train-job", run=check_train_job_on_runtime, kinds=_TRAIN_JOB, lookups=(*DEVICES, PRIORITY_CLASS_LOOKUP)
+    ),
     Check(group="train-job", run=check_generated_pod_resources, kinds=_TRAIN_JOB),
     Check(group="train-job-changes", run=check_train_job_update, kinds=_TRAIN_JOB, lookups=train_job_changes.LOOKUPS),
     Check(group="training-runtime", run=validate_training_runtime, kinds=TRAINING_RUNTIMES, lookups=(INSTALLED,)),

@@ -125,7 +125,7 @@ TRAIN_JOB_OTHER_RELEASE_FIELD: Final = TRAIN_JOB_ADVICE.rule(
         "https://github.com/kubeflow/trainer/pull/3235",
     ),
 )
-RESERVED: Final[Mapping[str, frozenset[str]]] = {
+RESERVED_VARIABLES: Final[Mapping[str, frozenset[str]]] = {
     "torch": frozenset(("PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT")),
     "mpi": frozenset(
         f"OMPI_MCA_{name}"
@@ -133,8 +133,8 @@ RESERVED: Final[Mapping[str, frozenset[str]]] = {
     ),
     "xgboost": frozenset(("DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_TASK_ID", "DMLC_NUM_WORKER")),
 }
-NODES: Final = "spec.trainer.numNodes"
-OF_TRAIN_JOBS: Final = FieldRules(TRAIN_JOB_UNKNOWN_FIELD, TRAIN_JOB_OTHER_RELEASE_FIELD)
+NUM_NODES: Final = "spec.trainer.numNodes"
+TRAIN_JOB_FIELD_RULES: Final = FieldRules(TRAIN_JOB_UNKNOWN_FIELD, TRAIN_JOB_OTHER_RELEASE_FIELD)
 _RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
 _SOURCE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.+")
 _PROCESSES: Final = "spec.trainer.numProcPerNode"
@@ -169,7 +169,7 @@ def validate_source_scheme(job: MergedTrainJob) -> Iterator[Problem]:
 
 def validate_reserved_env(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield variables that the plugin sets itself; torch checks them since 2.2 always, mpi since 2.3."""
-    reserved = RESERVED.get(job.plugin, frozenset())
+    reserved = RESERVED_VARIABLES.get(job.plugin, frozenset())
     is_late = (job.plugin == "mpi" and job.release < INJECTION) or (
         job.plugin == "torch" and job.release < NUMBERS_ONLY and not job.trainer.has("numProcPerNode")
     )
@@ -184,7 +184,7 @@ def validate_reserved_env(job: MergedTrainJob) -> Iterator[Problem]:
 
 def fix_for_variable_of_plugin(variable: str, whose: str) -> str:
     """Return the fix for a variable that a plugin sets."""
-    field = {"PET_NNODES": NODES, "PET_NPROC_PER_NODE": _PROCESSES}.get(variable, "")
+    field = {"PET_NNODES": NUM_NODES, "PET_NPROC_PER_NODE": _PROCESSES}.get(variable, "")
     return f"remove the variable, and set {field} of {whose}" if field else "remove the variable"
 
 

@@ -92,18 +92,18 @@ class LauncherProcesses:
     at: str = ""
 
 
-NOBODY: Final = LauncherProcesses()
+NO_LAUNCHER: Final = LauncherProcesses()
 
 
 def launcher_of_job(subject: Subject, gpus: int) -> LauncherProcesses:
     """Return the launcher of a TrainJob and its number of processes on each node, for a number of GPUs of a node."""
     job = subject.once(merge_train_job)
     if job.plugin not in _READ_BY or job.node_container is None:
-        return NOBODY
+        return NO_LAUNCHER
     started = launch_of_training_container(subject)
     option = _process_option(started)
     if not option:
-        return NOBODY
+        return NO_LAUNCHER
     counts = started.per_node in ("gpu", "auto") and gpus > 0
     processes = gpus if counts else started.processes
     return LauncherProcesses(

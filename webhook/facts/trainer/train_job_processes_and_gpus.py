@@ -18,7 +18,7 @@ from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob, merge_
 from webhook.facts.train_job_pods.nodes_and_processes import find_trainer_job, job_named
 from webhook.facts.train_job_pods.releases import FLUX_NODES, INJECTION, NUMBERS_ONLY, REFUSES_ZERO
 from webhook.facts.train_job_pods.types import TRAIN_JOB, TRAIN_JOB_ADVICE
-from webhook.facts.trainer.train_job import NODES
+from webhook.facts.trainer.train_job import NUM_NODES
 from webhook.facts.trainer.train_job_claims import (
     NodeDeviceClaim,
     check_shared_claims,
@@ -134,7 +134,7 @@ def validate_flux_nodes(job: MergedTrainJob) -> Iterator[Problem]:
         message = (
             f"must be set because the flux plugin of Trainer {release_as_text(job.release)} crashes without numNodes"
         )
-        yield TRAIN_JOB_FLUX_NODES.problem(NODES, message, f"set numNodes, such as to {job.number_of_nodes}")
+        yield TRAIN_JOB_FLUX_NODES.problem(NUM_NODES, message, f"set numNodes, such as to {job.number_of_nodes}")
 
 
 def check_launcher_as_second_node(job: MergedTrainJob) -> Iterator[Problem]:

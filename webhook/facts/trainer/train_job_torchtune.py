@@ -13,7 +13,7 @@ from typing import Final
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.releases import release_as_text
 from webhook.facts.train_job_pods.merged_train_job import MergedTrainJob
-from webhook.facts.train_job_pods.plugins import ENTRYPOINT, MANAGED, is_adapter_quantized, model_of_runtime
+from webhook.facts.train_job_pods.plugins import TORCHTUNE_PATHS, TUNE_RUN, is_adapter_quantized, model_of_runtime
 from webhook.facts.train_job_pods.releases import ADAPTERS, INJECTION, NUMBERS_ONLY
 from webhook.facts.train_job_pods.types import TRAIN_JOB
 from webhook.rules.problem import Problem
@@ -68,7 +68,7 @@ _NAME, _NODES = "spec.runtimeRef.name", "spec.trainer.numNodes"
 def validate_torchtune(job: MergedTrainJob) -> Iterator[Problem]:
     """Yield the problems that the plugin would report of a TrainJob of a torch runtime."""
     name = job.runtime.name
-    if job.trainer.command != ENTRYPOINT or job.plugin != "torch" or is_placeholder(name):
+    if job.trainer.command != TUNE_RUN or job.plugin != "torch" or is_placeholder(name):
         return
     explicit = job.trainer.num_proc_per_node
     if job.release < NUMBERS_ONLY and explicit is None:  # the plugin's checks ended there
@@ -114,7 +114,7 @@ def _validate_args(args: Sequence[str], nodes: int, job: MergedTrainJob) -> Iter
         message = "must be 1 because adapters (LoRA, QLoRA) train on one node only"
         yield TUNE_ADAPTERS.problem(_NODES, message, "set 1, or remove the arguments for adapters", nodes)
     for index, argument in enumerate(args):
-        if (key := argument.split("=")[0]) in MANAGED:
+        if (key := argument.split("=")[0]) in TORCHTUNE_PATHS:
             message = "must not be set because the runtime of a torchtune job manages it"
             yield TUNE_ARGUMENT.problem(job.trainer.path("args", index), message, "remove the argument", key)
 

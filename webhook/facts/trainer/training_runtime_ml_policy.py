@@ -30,7 +30,7 @@ from webhook.facts.train_job_pods.types import (
     MLPolicy,
     RuntimeSpec,
 )
-from webhook.facts.trainer.train_job import RESERVED, fix_for_variable_of_plugin
+from webhook.facts.trainer.train_job import RESERVED_VARIABLES, fix_for_variable_of_plugin
 from webhook.facts.trainer.training_runtime_steps import replicated_jobs_of
 from webhook.rules.problem import Problem
 from webhook.typed.fields import read_whole_number
@@ -150,7 +150,7 @@ def advise_plugin_variables(runtime: RuntimeSpec) -> Iterator[Problem]:
     jobs = replicated_jobs_of(runtime) if runtime.ml_policy.plugin == "torch" else ()
     nodes = (node for job in jobs if is_trainer_job(job) for node in job.pod.containers if node.name == "node")
     for variable in (variable for node in nodes for variable in node.env):
-        if variable.name in RESERVED["torch"]:
+        if variable.name in RESERVED_VARIABLES["torch"]:
             message = "is replaced by the torch plugin, which sets it for each TrainJob with spec.trainer"
             fix = fix_for_variable_of_plugin(variable.name, "TrainJobs")
             yield PLUGIN_VARIABLE.problem(variable.path("name"), message, fix, variable.name)

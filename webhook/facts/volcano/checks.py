@@ -9,7 +9,7 @@ from webhook.apimachinery.paths import path_as_text
 from webhook.facts.check import Check, group_kinds_of_types
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.read_changes import changes_fields_that_checks_read
-from webhook.facts.scheduling.priority_classes import LOOKUP as PRIORITY_CLASSES
+from webhook.facts.scheduling.priority_classes import PRIORITY_CLASS_LOOKUP
 from webhook.facts.subject import Subject
 from webhook.facts.train_job_pods.types import RUNTIMES
 from webhook.facts.volcano import pod
@@ -24,7 +24,7 @@ from webhook.facts.volcano.job_flow import check_job_flow
 from webhook.facts.volcano.job_names import warn_of_invalid_host_names
 from webhook.facts.volcano.job_plugins import warn_of_plugin_arguments_and_tasks
 from webhook.facts.volcano.job_scheduling import (
-    QUEUES_OF_JOBS,
+    JOB_QUEUE_RULES,
     advise_job_topology,
     warn_of_endless_restarts,
     warn_of_missing_priority_class,
@@ -32,7 +32,7 @@ from webhook.facts.volcano.job_scheduling import (
     warn_of_queue_name_or_closed_ancestor,
 )
 from webhook.facts.volcano.job_template import template_refused_problem, warn_of_claims_and_unmounted_volumes
-from webhook.facts.volcano.pod import READ, check_pod
+from webhook.facts.volcano.pod import READ_ANNOTATIONS, check_pod
 from webhook.facts.volcano.pod_group import check_pod_group
 from webhook.facts.volcano.queue import (
     advise_unknown_resource,
@@ -99,7 +99,7 @@ def _check_capability(job: Job, subject: Subject) -> Iterator[Problem]:
     spec = job.spec
     if spec.has_no_placeholders and spec.queue in subject.once(read_queues).all:
         queues, path = subject.once(read_queues), spec.path("queue")
-        yield from warn_of_amounts_above_capability(requests_of_gang(job), spec.queue, path, queues, QUEUES_OF_JOBS)
+        yield from warn_of_amounts_above_capability(requests_of_gang(job), spec.queue, path, queues, JOB_QUEUE_RULES)
 
 
 def check_queue(subject: Subject) -> Iterator[Problem]:
@@ -134,8 +134,8 @@ def _wrap_check_to_skip_placeholders(
     return check_filled_parts
 
 
-_QUEUES: Final = (types.OF_QUEUES, types.OF_NAMESPACES)
-_OF_JOBS: Final = (*_QUEUES, types.OF_HYPER_NODES, PRIORITY_CLASSES)
+_QUEUES: Final = (types.QUEUE_LOOKUP, types.NAMESPACE_LOOKUP)
+_OF_JOBS: Final = (*_QUEUES, types.HYPER_NODE_LOOKUP, PRIORITY_CLASS_LOOKUP)
 CHECKS: Final = (
     Check(group="volcano-job", run=check_job, kinds=frozenset((types.JOB,)), lookups=_OF_JOBS),
     Check(
@@ -153,46 +153,46 @@ CHECKS: Final = (
         group="volcano-job-flow",
         run=_wrap_check_to_skip_placeholders(check_job_flow),
         kinds=frozenset((types.JOB_FLOW,)),
-        lookups=(*_OF_JOBS, types.OF_JOB_TEMPLATES),
+        lookups=(*_OF_JOBS, types.JOB_TEMPLATE_LOOKUP),
     ),
     Check(
         group="volcano-queue",
         run=_wrap_check_to_skip_placeholders(check_queue),
         kinds=frozenset((types.QUEUE,)),
-        lookups=(types.OF_QUEUES,),
+        lookups=(types.QUEUE_LOOKUP,),
         when=changes_fields_that_checks_read,
     ),
     Check(
         group="volcano-queue",
         run=check_queue_deletion,
         kinds=frozenset((types.QUEUE,)),
-        lookups=(types.OF_QUEUES,),
+        lookups=(types.QUEUE_LOOKUP,),
         of_deletions=True,
     ),
     Check(
         group="volcano-pod-group",
         run=_wrap_check_to_skip_placeholders(check_pod_group),
         kinds=frozenset((types.POD_GROUP,)),
-        lookups=(types.OF_QUEUES, types.OF_NAMESPACES, types.OF_HYPER_NODES),
+        lookups=(types.QUEUE_LOOKUP, types.NAMESPACE_LOOKUP, types.HYPER_NODE_LOOKUP),
     ),
     Check(
         group="volcano-hyper-node",
         run=_wrap_check_to_skip_placeholders(check_hyper_node),
         kinds=frozenset((types.HYPER_NODE,)),
-        lookups=(types.OF_HYPER_NODES,),
+        lookups=(types.HYPER_NODE_LOOKUP,),
         when=changes_fields_that_checks_read,
     ),
     Check(
         group="volcano-pod",
         run=_wrap_check_to_skip_placeholders(check_pod),
         kinds=frozenset((("", "Pod"),)),
-        lookups=(types.OF_POD_GROUPS, types.OF_QUEUES, types.OF_NAMESPACES),
-        of_pods_with=READ,
+        lookups=(types.POD_GROUP_LOOKUP, types.QUEUE_LOOKUP, types.NAMESPACE_LOOKUP),
+        of_pods_with=READ_ANNOTATIONS,
     ),
     Check(
         group="volcano-pod",
         run=_wrap_check_to_skip_placeholders(pod.check_queue_of_ray_cluster),
-        kinds=pod.RAY,
+        kinds=pod.RAY_KINDS,
         lookups=_QUEUES,
         of_made_objects=False,
     ),

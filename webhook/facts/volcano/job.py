@@ -18,7 +18,7 @@ from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.hyper_node import validate_network_topology
 from webhook.facts.volcano.job_names import task_name_twice_problem
-from webhook.facts.volcano.job_scheduling import TIERS_OF_JOBS
+from webhook.facts.volcano.job_scheduling import JOB_TIER_RULES
 from webhook.facts.volcano.sent_job import paths_of_changed_fields
 from webhook.facts.volcano_objects.types import Job, JobSpec, Task
 from webhook.rules.problem import Problem
@@ -163,7 +163,7 @@ def validate_partition_policy(task: Task, job: Job) -> Iterator[Problem]:
             message = f"must be {least * size}, the product of minPartitions {least} and partitionSize {size}"
             fix = f"set {least * size}, or remove minAvailable of the task"
             yield PARTITION_MIN_AVAILABLE.problem(task.path("minAvailable"), message, fix, task.min_available)
-    yield from validate_network_topology(policy.network_topology, TIERS_OF_JOBS)
+    yield from validate_network_topology(policy.network_topology, JOB_TIER_RULES)
 
 
 def warn_of_tasks_without_pods(job: Job) -> Iterator[Problem]:
@@ -224,7 +224,7 @@ def validate_update(job: Job, subject: Subject) -> Iterator[Problem]:
         if task.partition_policy:
             yield from validate_partition_policy(task, job)
     yield from validate_min_available(job)
-    yield from validate_network_topology(job.spec.network_topology, TIERS_OF_JOBS)
+    yield from validate_network_topology(job.spec.network_topology, JOB_TIER_RULES)
     old = subject.typed_old(Job)
     if len(old.spec.tasks) != len(job.spec.tasks):
         yield _changed_task_count_problem(old, job)

@@ -18,7 +18,7 @@ from typing import Final
 
 from webhook.facts.command_lines.command import cached_launch_of_json
 from webhook.facts.kinds import PRIORITY_CLASS
-from webhook.facts.scheduling.priority_classes import ALWAYS_THERE
+from webhook.facts.scheduling.priority_classes import BUILT_IN_PRIORITY_CLASSES
 from webhook.facts.subject import Subject
 from webhook.facts.volcano.groups import VOLCANO_JOB, VOLCANO_JOB_ADVICE
 from webhook.facts.volcano.hyper_node import TopologyRules, warn_of_missing_tiers, warn_of_tiers_of_gang_part
@@ -145,8 +145,8 @@ JOB_HIGHEST_TIER: Final = VOLCANO_JOB.rule(
     function="validateNetworkTopology",
     refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
 )
-QUEUES_OF_JOBS: Final = QueueRules(JOB_QUEUE_EXISTS, JOB_QUEUE_OPEN, JOB_QUEUE_LEAF, JOB_CAPABILITY, is_of_jobs=True)
-TIERS_OF_JOBS: Final = TopologyRules(JOB_HIGHEST_TIER, JOB_TIER, JOB_TIER_NAME, JOB_TIER_ORDER)
+JOB_QUEUE_RULES: Final = QueueRules(JOB_QUEUE_EXISTS, JOB_QUEUE_OPEN, JOB_QUEUE_LEAF, JOB_CAPABILITY, is_of_jobs=True)
+JOB_TIER_RULES: Final = TopologyRules(JOB_HIGHEST_TIER, JOB_TIER, JOB_TIER_NAME, JOB_TIER_ORDER)
 _KUBERNETES: Final = "default-scheduler"
 _ENDING: Final = frozenset(("CompleteJob", "TerminateJob", "AbortJob"))
 _OF_THE_END: Final = frozenset(("TaskCompleted", "TaskFailed", "PodFailed"))
@@ -177,7 +177,7 @@ def warn_of_other_schedulers(job: Job) -> Iterator[Problem]:
 def warn_of_missing_priority_class(job: Job, subject: Subject) -> Iterator[Problem]:
     """Yield a PriorityClass of the Job that does not exist."""
     name = job.spec.priority_class_name
-    if not name or name in ALWAYS_THERE or is_placeholder(name):
+    if not name or name in BUILT_IN_PRIORITY_CLASSES or is_placeholder(name):
         return
     view, path = subject.cluster_view(), job.spec.path("priorityClassName")
     if view.get(PRIORITY_CLASS, name, namespaced=False) is not None:
@@ -267,7 +267,7 @@ def _check_closed_queue_ancestor(job: Job, subject: Subject) -> Iterator[Problem
 def advise_job_topology(job: Job, subject: Subject) -> Iterator[Problem]:
     """Yield tiers that do not exist, and partitions with a higher tier than the whole job."""
     gang = job.spec.network_topology
-    yield from warn_of_missing_tiers(gang, subject, TIERS_OF_JOBS)
+    yield from warn_of_missing_tiers(gang, subject, JOB_TIER_RULES)
     for task in job.spec.tasks:
         if part := task.partition_policy.network_topology:
-            yield from warn_of_tiers_of_gang_part(part, gang, subject, TIERS_OF_JOBS)
+            yield from warn_of_tiers_of_gang_part(part, gang, subject, JOB_TIER_RULES)

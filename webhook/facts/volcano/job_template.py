@@ -93,7 +93,7 @@ MOUNT_PATH_IN_PODS: Final = VOLCANO_JOB_ADVICE.rule(
     function="createJobPod",
     fails="controller",
 )
-Broken = tuple[FieldPath, str, str, JSON]
+BrokenValue = tuple[FieldPath, str, str, JSON]
 """The path, message, fix and value of a problem."""
 _ENV_NAME: Final = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 _ENV_NAMES: Final = re.compile(rf"{_ENV_NAME.pattern}(?:\n{_ENV_NAME.pattern})*")
@@ -117,7 +117,7 @@ def _check_pod_template(task: Task) -> Iterator[Problem]:
         yield POD_TEMPLATE.problem(path, message, fix, value)
 
 
-def _validate_pod(pod: PodSpec) -> Iterator[Broken]:
+def _validate_pod(pod: PodSpec) -> Iterator[BrokenValue]:
     if not pod.containers:
         yield pod.path("containers"), "must have a container", "add a container", None
     yield from _check_values_are_allowed(
@@ -132,20 +132,20 @@ def _validate_pod(pod: PodSpec) -> Iterator[Broken]:
             yield from _check_host_ports(container)
 
 
-def _check_values_are_allowed(part: Typed, *fields: tuple[str, str, tuple[str, ...]]) -> Iterator[Broken]:
+def _check_values_are_allowed(part: Typed, *fields: tuple[str, str, tuple[str, ...]]) -> Iterator[BrokenValue]:
     for name, value, choices in fields:
         if value and value not in choices and not is_placeholder(value):
             yield part.path(name), f"must be one of {', '.join(choices)}", "use one of them", value
 
 
-def _check_hostname_and_subdomain(pod: PodSpec) -> Iterator[Broken]:
+def _check_hostname_and_subdomain(pod: PodSpec) -> Iterator[BrokenValue]:
     for name, value in (("hostname", pod.hostname), ("subdomain", pod.subdomain)):
         if value and dns1123_label_errors(value) and not is_placeholder(value):
             message = f"is not a valid {name} because {label_fault(value)}"
             yield pod.path(name), message, "use at most 63 lower-case letters, digits and dashes", value
 
 
-def _check_tolerations(pod: PodSpec) -> Iterator[Broken]:
+def _check_tolerations(pod: PodSpec) -> Iterator[BrokenValue]:
     for toleration in pod.tolerations:
         operator = toleration.operator or "Equal"
         if operator not in _OPERATORS and not is_placeholder(operator):
@@ -153,7 +153,7 @@ def _check_tolerations(pod: PodSpec) -> Iterator[Broken]:
             yield toleration.path("operator"), message, "use Equal or Exists", operator
 
 
-def _validate_container(container: Container, volumes: set[str]) -> Iterator[Broken]:
+def _validate_container(container: Container, volumes: set[str]) -> Iterator[BrokenValue]:
     if not container.name:
         yield container.path("name"), "must be set", "name the container", None
     if not container.image:
@@ -167,7 +167,7 @@ def _validate_container(container: Container, volumes: set[str]) -> Iterator[Bro
         yield from _check_sleep_seconds_of_hooks(container.lifecycle)
 
 
-def _check_container_restart_policy(container: Container) -> Iterator[Broken]:
+def _check_container_restart_policy(container: Container) -> Iterator[BrokenValue]:
     """Yield restart policies of containers, which AllowContainerRestartPolicyRules would allow; it is off."""
     if container.restart_policy_rules:
         message = "must not be set because Volcano's webhook refuses rules about restarts of containers"
@@ -178,7 +178,7 @@ def _check_container_restart_policy(container: Container) -> Iterator[Broken]:
         yield container.path("restartPolicy"), message, "set the restartPolicy of the pod", policy
 
 
-def _check_env_names(container: Container) -> Iterator[Broken]:
+def _check_env_names(container: Container) -> Iterator[BrokenValue]:
     names = container.env_names
     text = "\n".join(names)
     if _ENV_NAMES.fullmatch(text) and text.count("\n") < len(names):  # as nearly always, and there may be hundreds
@@ -189,14 +189,14 @@ def _check_env_names(container: Container) -> Iterator[Broken]:
             yield container.path("env", index, "name"), message, "rename the variable", name
 
 
-def _check_mounted_volumes(container: Container, volumes: set[str]) -> Iterator[Broken]:
+def _check_mounted_volumes(container: Container, volumes: set[str]) -> Iterator[BrokenValue]:
     for mount in container.volume_mounts:
         if mount.name not in volumes and not is_placeholder(mount.name):
             message, fix = "is not the name of a volume of the pod", "write the name of a volume, or add the volume"
             yield mount.path("name"), message, fix, mount.name
 
 
-def _check_sleep_seconds_of_hooks(lifecycle: Lifecycle) -> Iterator[Broken]:
+def _check_sleep_seconds_of_hooks(lifecycle: Lifecycle) -> Iterator[BrokenValue]:
     """Yield sleep hooks of 0 seconds, which PodLifecycleSleepActionAllowZero would allow; it is off."""
     for hook in (lifecycle.pre_stop, lifecycle.post_start):
         if hook.sleep and hook.sleep.seconds <= 0:
@@ -204,7 +204,7 @@ def _check_sleep_seconds_of_hooks(lifecycle: Lifecycle) -> Iterator[Broken]:
             yield hook.sleep.path("seconds"), message, fix, hook.sleep.seconds
 
 
-def _check_host_ports(container: Container) -> Iterator[Broken]:
+def _check_host_ports(container: Container) -> Iterator[BrokenValue]:
     for port in container.ports:
         if port.host_port and port.host_port != port.container_port:
             message = f"must be the containerPort {port.container_port} because the pod uses the network of its node"

@@ -98,14 +98,14 @@ OTHER_SCHEDULER: Final = VOLCANO_POD.rule(
     why="Another scheduler places a pod at once, and the gang waits for the others without it.",
     refused_by="nobody; the gang is incomplete",
 )
-OF_PODS: Final = QueueRules(POD_QUEUE_EXISTS, POD_QUEUE_OPEN, POD_QUEUE_LEAF, POD_CAPABILITY)
-RAY: Final = frozenset(("ray.io", kind) for kind in ("RayCluster", "RayJob"))
+POD_QUEUE_RULES: Final = QueueRules(POD_QUEUE_EXISTS, POD_QUEUE_OPEN, POD_QUEUE_LEAF, POD_CAPABILITY)
+RAY_KINDS: Final = frozenset(("ray.io", kind) for kind in ("RayCluster", "RayJob"))
 LEADER_WORKER_SET: Final = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
 TRAINING_JOBS: Final = frozenset(
     ("kubeflow.org", f"{kind}Job") for kind in ("PyTorch", "TF", "MPI", "XGBoost", "Paddle", "JAX")
 )
 _BUDGETS: Final = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
-READ: Final = frozenset((*_BUDGETS, types.GROUP_NAME, types.QUEUE_NAME, OTHER_GROUP_NAME))
+READ_ANNOTATIONS: Final = frozenset((*_BUDGETS, types.GROUP_NAME, types.QUEUE_NAME, OTHER_GROUP_NAME))
 """The annotations of a Pod that are read."""
 _RAY_LABEL: Final = "volcano.sh/queue-name"
 _CONTROLLED: Final = ("apps", "batch", "jobset.x-k8s.io")
@@ -162,13 +162,13 @@ class TrainingJob(Object):
 def check_queue_of_ray_cluster(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the queue that a RayCluster or a RayJob names."""
     labels = subject.metadata.labels
-    yield from validate_queue(labels.get(_RAY_LABEL, ""), ("metadata", "labels", _RAY_LABEL), subject, OF_PODS)
+    yield from validate_queue(labels.get(_RAY_LABEL, ""), ("metadata", "labels", _RAY_LABEL), subject, POD_QUEUE_RULES)
 
 
 def check_queue_of_leader_worker_set(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the queue that a LeaderWorkerSet names."""
     annotations, path = subject.metadata.annotations, ("metadata", "annotations", types.QUEUE_NAME)
-    yield from validate_queue(annotations.get(types.QUEUE_NAME, ""), path, subject, OF_PODS)
+    yield from validate_queue(annotations.get(types.QUEUE_NAME, ""), path, subject, POD_QUEUE_RULES)
 
 
 def check_queue_of_spark_application(subject: Subject) -> Iterator[Problem]:
@@ -176,17 +176,17 @@ def check_queue_of_spark_application(subject: Subject) -> Iterator[Problem]:
     spec = subject.typed(SparkApplication).spec
     options = spec.batch_scheduler_options
     if spec.batch_scheduler == types.SCHEDULER:
-        yield from validate_queue(options.queue, options.path("queue"), subject, OF_PODS)
+        yield from validate_queue(options.queue, options.path("queue"), subject, POD_QUEUE_RULES)
 
 
 def check_queue_of_training_job(subject: Subject) -> Iterator[Problem]:
     """Yield the problems of the queue that a job of the Training Operator names, if the cluster has Volcano queues."""
     if subject.once(read_queues).is_whole:
         policy = subject.typed(TrainingJob).spec.run_policy.scheduling_policy
-        yield from validate_queue(policy.queue, policy.path("queue"), subject, OF_PODS)
+        yield from validate_queue(policy.queue, policy.path("queue"), subject, POD_QUEUE_RULES)
         needed = amounts_in_thousandths(policy.min_resources)
         yield from warn_of_amounts_above_capability(
-            needed, policy.queue, policy.path("queue"), subject.once(read_queues), OF_PODS
+            needed, policy.queue, policy.path("queue"), subject.once(read_queues), POD_QUEUE_RULES
         )
 
 
@@ -195,7 +195,7 @@ def check_queue_of_train_job(subject: Subject) -> Iterator[Problem]:
     job = subject.once(merge_train_job)
     if job.runtime.is_found and job.scheduler == types.SCHEDULER and types.QUEUE_NAME in job.merged.annotations:
         path = job.merged.annotated[types.QUEUE_NAME]
-        yield from validate_queue(job.merged.annotations[types.QUEUE_NAME], path, subject, OF_PODS)
+        yield from validate_queue(job.merged.annotations[types.QUEUE_NAME], path, subject, POD_QUEUE_RULES)
 
 
 def check_pod(subject: Subject) -> Iterator[Problem]:
@@ -206,7 +206,7 @@ def check_pod(subject: Subject) -> Iterator[Problem]:
         yield from _check_disruption_budget_annotations(annotations)
         if types.GROUP_NAME not in annotations and _gets_pod_group_from_volcano(subject):
             path = (*ANNOTATIONS, types.QUEUE_NAME)
-            yield from validate_queue(annotations.get(types.QUEUE_NAME, ""), path, subject, OF_PODS)
+            yield from validate_queue(annotations.get(types.QUEUE_NAME, ""), path, subject, POD_QUEUE_RULES)
     name = annotations.get(types.GROUP_NAME, "")
     if name and not is_placeholder(name):
         yield from _check_pod_group_and_scheduler(name, pod, subject)

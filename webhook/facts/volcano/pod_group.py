@@ -201,10 +201,10 @@ GROUP_EXISTS: Final = VOLCANO_POD.rule(
     why="For a Pod that names a PodGroup, Volcano makes none, and waits for the one that is named.",
     refused_by="nobody; the pod stays pending",
 )
-QUEUES_OF_POD_GROUPS: Final = QueueRules(
+POD_GROUP_QUEUE_RULES: Final = QueueRules(
     POD_GROUP_QUEUE_EXISTS, POD_GROUP_QUEUE_OPEN, POD_GROUP_QUEUE_LEAF, POD_GROUP_CAPABILITY
 )
-TIERS_OF_POD_GROUPS: Final = TopologyRules(
+POD_GROUP_TIER_RULES: Final = TopologyRules(
     POD_GROUP_HIGHEST_TIER, POD_GROUP_TIER, POD_GROUP_TIER_NAME, POD_GROUP_TIER_ORDER
 )
 ANNOTATIONS: Final[FieldPath] = ("metadata", "annotations")
@@ -233,25 +233,25 @@ def check_pod_group(subject: Subject) -> Iterator[Problem]:
     yield from _check_min_member_covers_tasks(group)
     yield from warn_of_group_size(group, subject)
     gang = group.spec.network_topology
-    yield from warn_of_missing_tiers(gang, subject, TIERS_OF_POD_GROUPS)
+    yield from warn_of_missing_tiers(gang, subject, POD_GROUP_TIER_RULES)
     for policy in group.spec.sub_group_policy:
-        yield from warn_of_tiers_of_gang_part(policy.network_topology, gang, subject, TIERS_OF_POD_GROUPS)
+        yield from warn_of_tiers_of_gang_part(policy.network_topology, gang, subject, POD_GROUP_TIER_RULES)
         yield from _check_min_sub_groups(policy)
 
 
 def _validate_topologies(group: PodGroup) -> Iterator[Problem]:
-    yield from validate_network_topology(group.spec.network_topology, TIERS_OF_POD_GROUPS)
+    yield from validate_network_topology(group.spec.network_topology, POD_GROUP_TIER_RULES)
     for policy in group.spec.sub_group_policy:
-        yield from validate_network_topology(policy.network_topology, TIERS_OF_POD_GROUPS)
+        yield from validate_network_topology(policy.network_topology, POD_GROUP_TIER_RULES)
 
 
 def _validate_queue(group: PodGroup, subject: Subject) -> Iterator[Problem]:
     """Yield a queue that does not exist, is closed, has queues below it, or cannot give what the gang requests."""
     name, path, queues = group.spec.queue, group.spec.path("queue"), subject.once(read_queues)
-    yield from validate_queue(name, path, subject, QUEUES_OF_POD_GROUPS)
+    yield from validate_queue(name, path, subject, POD_GROUP_QUEUE_RULES)
     if queues.is_leaf(name):  # of another one, queue-leaf speaks
         yield from warn_of_amounts_above_capability(
-            amounts_in_thousandths(group.spec.min_resources), name, path, queues, QUEUES_OF_POD_GROUPS
+            amounts_in_thousandths(group.spec.min_resources), name, path, queues, POD_GROUP_QUEUE_RULES
         )
 
 

@@ -153,7 +153,7 @@ DELETION_OF_USED: Final = VOLCANO_QUEUE.rule(
     level="warn",
     fails="disruption",
 )
-DEEPEST: Final = 5
+DEEPEST_QUEUE: Final = 5
 """The default of `--max-queue-depth`."""
 _PARENT: Final = ("spec", "parent")
 _ANNOTATIONS: Final = ("metadata", "annotations")
@@ -197,7 +197,7 @@ def advise_unknown_resource(queue: Queue) -> Iterator[Problem]:
 
 def too_deep_problem(parent: str, level: int) -> Problem:
     """Return the problem of a parent that puts a queue below the last level (validateQueueDepth)."""
-    message = f"puts the queue on level {level}, but queues can have at most {DEEPEST} levels"
+    message = f"puts the queue on level {level}, but queues can have at most {DEEPEST_QUEUE} levels"
     return DEPTH.problem("spec.parent", message, "choose a parent nearer to the root", parent)
 
 
@@ -240,7 +240,7 @@ def _validate_hierarchical_queue(queue: Queue, queues: QueueTree, subject: Subje
             "these queues changes"
         )
         yield PARENT_CYCLE.problem(_PARENT, message, "name a queue that is not below this one", name)
-    elif len(above) + 1 > DEEPEST:
+    elif len(above) + 1 > DEEPEST_QUEUE:
         yield too_deep_problem(name, len(above) + 1)
     elif name not in queues.all:
         yield _missing_parent_problem(name, queues, subject)

@@ -15,7 +15,7 @@ from webhook.facts.volcano.job_dependencies_and_deadlocks import validate_depend
 from webhook.facts.volcano.job_events_actions_and_exit_codes import validate_policies
 from webhook.facts.volcano.job_names import validate_job_name
 from webhook.facts.volcano.job_plugins import check_plugins_exist, validate_mpi_master
-from webhook.facts.volcano.job_scheduling import QUEUES_OF_JOBS
+from webhook.facts.volcano.job_scheduling import JOB_QUEUE_RULES
 from webhook.facts.volcano.job_template import validate_task_templates, validate_volumes
 from webhook.facts.volcano.referenced_queue import validate_queue
 from webhook.facts.volcano_objects.types import Job
@@ -27,7 +27,7 @@ def validate_create(job: Job, subject: Subject) -> Iterator[Problem]:
     yield from validate_tasks(job)
     yield from check_plugins_exist(job)
     yield from validate_mpi_master(job)
-    yield from validate_network_topology(job.spec.network_topology, job_scheduling.TIERS_OF_JOBS)
+    yield from validate_network_topology(job.spec.network_topology, job_scheduling.JOB_TIER_RULES)
     yield from validate_policies(job)
     yield from validate_job_name(job)
     yield from validate_task_templates(job)
@@ -35,4 +35,4 @@ def validate_create(job: Job, subject: Subject) -> Iterator[Problem]:
         yield from validate_min_available(job)
     yield from validate_volumes(job)
     yield from validate_dependencies(job)
-    yield from validate_queue(job.spec.queue, job.spec.path("queue"), subject, QUEUES_OF_JOBS)
+    yield from validate_queue(job.spec.queue, job.spec.path("queue"), subject, JOB_QUEUE_RULES)

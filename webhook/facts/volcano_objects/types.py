@@ -72,11 +72,11 @@ POD_GROUPS: Final = GroupVersionKind(SCHEDULING, "v1beta1", "PodGroup")
 HYPER_NODES: Final = GroupVersionKind(TOPOLOGY, "v1alpha1", "HyperNode")
 JOB_TEMPLATES: Final = GroupVersionKind(FLOW, "v1alpha1", "JobTemplate")
 _ANNOTATIONS: Final = tuple(f'metadata.annotations["{key}"]' for key in (HIERARCHY, HIERARCHY_WEIGHTS))
-OF_QUEUES: Final = interest_in_fields(QUEUES, *_ANNOTATIONS, "spec", "status.state", "status.allocated")
-OF_NAMESPACES: Final = interest_in_fields(NAMESPACE, "metadata.labels", f'metadata.annotations["{QUEUE_NAME}"]')
-OF_HYPER_NODES: Final = interest_in_fields(HYPER_NODES, "spec.tier", "spec.tierName")
-OF_POD_GROUPS: Final = interest_in_fields(POD_GROUPS)
-OF_JOB_TEMPLATES: Final = interest_in_fields(JOB_TEMPLATES, "spec")
+QUEUE_LOOKUP: Final = interest_in_fields(QUEUES, *_ANNOTATIONS, "spec", "status.state", "status.allocated")
+NAMESPACE_LOOKUP: Final = interest_in_fields(NAMESPACE, "metadata.labels", f'metadata.annotations["{QUEUE_NAME}"]')
+HYPER_NODE_LOOKUP: Final = interest_in_fields(HYPER_NODES, "spec.tier", "spec.tierName")
+POD_GROUP_LOOKUP: Final = interest_in_fields(POD_GROUPS)
+JOB_TEMPLATE_LOOKUP: Final = interest_in_fields(JOB_TEMPLATES, "spec")
 
 ROOT: Final = "root"
 """The queue above all others, which Volcano creates."""
