@@ -35,8 +35,8 @@ class ClusterAssumptions:
     """What a site says of its cluster.
 
     kubernetes: release of the API server. trainer: release of Kubeflow Trainer; its four shapes differ. device_claims:
-    whether Trainer runs with its feature gate for device claims (KEP-2782). Both are None where the param is silent:
-    then facts/train_job_pods/installation.py knows where it is said.
+    whether Trainer runs with its feature gate for device claims (KEP-2782). Both are None where the param does not say
+    it: then facts/train_job_pods/releases.py reads other sources.
     feature_gates: those of a device driver that are on, and off by default.
     resources: which extended resources it has for `gpu`: `resource`, `resource.<namespace>` and `vendor.<name>`.
     kueue: release of Kueue. knows_kueue: whether anybody said that. kueue_configuration: the text of its Configuration,

@@ -1,7 +1,7 @@
 """What becomes of one job: the answer in a word, and what each part of the cluster has to say to it.
 
 Nothing is found out here: policies decide as at admission, and each rule says when an object that breaks it goes wrong
-(problems/moments.py). A rule that could not be evaluated leaves the answer open.
+(rules/moments.py). A rule that could not be evaluated leaves the answer open.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ expression can exhaust the interpreter's. The two limits on depth are cel-go's (
 
 - while reading: nested `expr`, `relation` and `calc` rules; brackets and ternaries nest `expr`, the right side of a
   comparison nests `relation`, the right side of arithmetic `calc`;
-- in the tree: ternaries, comparisons, arithmetic, selections, method calls and indexes below each other (depth.py).
+- in the tree: ternaries, comparisons, arithmetic, selections, method calls and indexes below each other (expected.py).
 
 A syntax error ends the reading. What is grammatical but wrong (a reserved name, a number out of range, a macro's
 arguments) is collected.

@@ -1,7 +1,8 @@
 """Releases of Kueue that changed the behaviour of these checks.
 
-What a feature gate switches is asked of feature_gates.py. Source: kubernetes-sigs/kueue@ff69552e config/components and
-the history of it and of pkg.
+Changes behind a feature gate are in configuration.py.
+
+Source: kubernetes-sigs/kueue@ff69552e config/components and pkg, with their history.
 """
 
 from __future__ import annotations
