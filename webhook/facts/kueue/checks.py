@@ -143,7 +143,7 @@ CHECKS: Final = (
     _build_check_of_queue_rules(
         "Workload",
         queue_workloads.validate_workload,
-        queue.validate_priority_boost,
+        queue_workloads.validate_priority_boost,
         queue_workloads.validate_workload_update,
     ),
 )

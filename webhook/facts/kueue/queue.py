@@ -1,17 +1,14 @@
-"""Rules of Kueue for ClusterQueues and LocalQueues, and for the annotation of a Workload that adds to its priority.
+"""Rules of Kueue for ClusterQueues, LocalQueues and AdmissionChecks: names, selectors, preemption and policies.
 
-About names, selectors, preemption, admission checks and policies. Functions are named like those of Kueue's webhooks.
-Kueue validates flavors that a Workload tries concurrently only with the feature gate ConcurrentAdmission, which is off
-by default. Without it only a change of the policy is refused.
+Functions are named like those of Kueue's webhooks. Kueue validates flavors that a Workload tries concurrently only with
+the feature gate ConcurrentAdmission, which is off by default. Without it only a change of the policy is refused.
 
 Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go validateConcurrentAdmissionPolicy and
-validateAdmissionChecks, pkg/webhooks/workload_webhook.go ValidateWorkload, cohort_webhook.go, and the rules of
-config/components/crd/bases.
+validateAdmissionChecks, cohort_webhook.go, and the rules of config/components/crd/bases.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
@@ -27,13 +24,11 @@ from webhook.apimachinery.names import (
 from webhook.apimachinery.paths import FieldPath
 from webhook.facts.kueue.configuration import (
     CONCURRENT_ADMISSION_GATE,
-    PRIORITY_BOOST_GATE,
     is_gate_on,
     missing_configuration_of_gate,
 )
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
 from webhook.facts.kueue.managed import selects_namespace
-from webhook.facts.kueue.objects import BOOST
 from webhook.facts.kueue.queue_flavors import advise_resource_groups
 from webhook.facts.kueue.queue_quota import advise_useless_borrowing_limits
 from webhook.facts.kueue.quota_tree import QueueFields, read_cluster_queue, read_quota_tree
@@ -45,7 +40,6 @@ from webhook.facts.kueue.types import (
     FlavorFungibility,
     LocalQueue,
     Preemption,
-    Workload,
 )
 from webhook.facts.subject import Subject
 from webhook.rules.problem import Problem
@@ -127,16 +121,6 @@ KUEUE_QUEUE_CONCURRENT_ADMISSION: Final = KUEUE_QUEUE.rule(
     ),
     function="validateConcurrentAdmissionPolicy",
 )
-KUEUE_QUEUE_PRIORITY_BOOST: Final = KUEUE_QUEUE.rule(
-    "kueue-queue/priority-boost",
-    title="The priority boost of a Workload is a whole number.",
-    why=(
-        "Kueue adds it to the priority, where its feature gate PriorityBoost is on. That is asked of its "
-        "Configuration because the gate is off by default."
-    ),
-    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go",
-    function="ValidateWorkload",
-)
 CHECK_FLAVOR: Final = KUEUE_QUEUE.rule(
     "kueue-queue/check-flavor",
     title="An admission check is for flavors of its ClusterQueue.",
@@ -147,8 +131,6 @@ _SEARCHES: Final = "TryNextFlavor"
 _POLICY: Final = "concurrentAdmissionPolicy"
 _PREFERRED: Final = "TryPreferredFlavors"
 _MOST_FLAVORS: Final = 16
-_BOOST: Final = re.compile(r"[+-]?[0-9]{1,20}")
-_BOOSTS: Final = range(-(2**31), 2**31)
 
 
 def validate_enum_fields(subject: Subject) -> Iterator[Problem]:
@@ -329,22 +311,6 @@ def _validate_constraints(spec: ClusterQueueSpec) -> Iterator[Problem]:
 
 def _concurrent_admission_problem(path: FieldPath, message: str, fix: str, shown: str = "") -> Problem:
     return KUEUE_QUEUE_CONCURRENT_ADMISSION.problem(path, message, fix, shown=shown)
-
-
-def validate_priority_boost(subject: Subject) -> Iterator[Problem]:
-    """Yield the problem of an annotation that is not a signed number, if its feature gate is on."""
-    metadata = subject.typed(Workload).metadata
-    given = metadata.annotations.get(BOOST)
-    if given is None or is_placeholder(given) or (_BOOST.fullmatch(given) and int(given) in _BOOSTS):
-        return
-    path, missing = metadata.path("annotations", BOOST), missing_configuration_of_gate(PRIORITY_BOOST_GATE, subject)
-    if is_gate_on(PRIORITY_BOOST_GATE, subject):
-        message = "must be a whole number because it is added to the priority"
-        yield KUEUE_QUEUE_PRIORITY_BOOST.problem(
-            path, message, "set a number such as 10 or -10, or remove the annotation", given
-        )
-    elif missing:
-        yield KUEUE_QUEUE_PRIORITY_BOOST.problem(path, missing=missing)
 
 
 def validate_admission_checks(subject: Subject) -> Iterator[Problem]:

@@ -1,21 +1,31 @@
-"""Rules of Kueue for Workloads, and for changes of one that has quota.
+"""Rules of Kueue for Workloads: their pod sets, their priority, and changes of one that has quota.
 
-Sources: kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go, after whose functions these are named, and the
-rules of config/components/crd/bases. Kueue writes Workloads itself; the status is a subresource that only it writes.
+Functions are named like those of Kueue's webhook. Kueue writes Workloads itself; the status is a subresource that only
+Kueue writes.
+
+Source: kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go and the rules of config/components/crd/bases.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
 from webhook.apimachinery import quantity
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
-from webhook.facts.kueue.configuration import ELASTIC_JOBS_GATE, NON_NEGATIVE_RESOURCES_GATE, is_gate_on, may_gate_be_on
+from webhook.facts.kueue.configuration import (
+    ELASTIC_JOBS_GATE,
+    NON_NEGATIVE_RESOURCES_GATE,
+    PRIORITY_BOOST_GATE,
+    is_gate_on,
+    may_gate_be_on,
+    missing_configuration_of_gate,
+)
 from webhook.facts.kueue.groups import KUEUE_QUEUE
 from webhook.facts.kueue.job import is_elastic_job
-from webhook.facts.kueue.objects import GROUP
+from webhook.facts.kueue.objects import BOOST, GROUP
 from webhook.facts.kueue.queue_flavors import fault_of_count, fix_for_count
 from webhook.facts.kueue.quota import has_quota
 from webhook.facts.kueue.releases import find_kueue_release, max_pod_sets_per_workload
@@ -25,6 +35,7 @@ from webhook.rules.problem import Problem
 from webhook.text.wording import change, counted
 from webhook.typed.pods import Resources
 from webhook.typed.view import Typed
+from webhook.yamltext.placeholders import is_placeholder
 
 WORKLOAD_POD_SETS: Final = KUEUE_QUEUE.rule(
     "kueue-queue/workload-pod-sets",
@@ -50,6 +61,16 @@ WORKLOAD_IMMUTABLE: Final = KUEUE_QUEUE.rule(
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go",
     function="ValidateWorkloadUpdate",
 )
+WORKLOAD_PRIORITY_BOOST: Final = KUEUE_QUEUE.rule(
+    "kueue-queue/priority-boost",
+    title="The priority boost of a Workload is a whole number.",
+    why=(
+        "Kueue adds it to the priority, where its feature gate PriorityBoost is on. That is asked of its "
+        "Configuration because the gate is off by default."
+    ),
+    source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go",
+    function="ValidateWorkload",
+)
 
 _REQUIRED_IN: Final = "v1beta1"
 """Later versions do not need podSets, but a list has an entry: config/components/crd/bases."""
@@ -57,6 +78,8 @@ _AMOUNTS: Final = frozenset(("requests", "limits", "overhead"))
 """Fields with quantities, which are equal however they are written."""
 _OF_PODS: Final = ("scheduling.k8s.io", "PriorityClass")
 _OF_WORKLOADS: Final = f"{GROUP}/workloadpriorityclass"
+_BOOST: Final = re.compile(r"[+-]?[0-9]{1,20}")
+_BOOSTS: Final = range(-(2**31), 2**31)
 
 
 def validate_workload(subject: Subject) -> Iterator[Problem]:
@@ -103,6 +126,22 @@ def _validate_pod_resources(resources: Resources, subject: Subject) -> Iterator[
             amount = quantity.read_quantity_or_none(value)
             if amount is not None and amount.sign() < 0 and is_gate_on(NON_NEGATIVE_RESOURCES_GATE, subject):
                 yield WORKLOAD_RESOURCES.problem(path, "must not be negative", "set 0 or more", value)
+
+
+def validate_priority_boost(subject: Subject) -> Iterator[Problem]:
+    """Yield the problem of an annotation that is not a signed number, if its feature gate is on."""
+    metadata = subject.typed(Workload).metadata
+    given = metadata.annotations.get(BOOST)
+    if given is None or is_placeholder(given) or (_BOOST.fullmatch(given) and int(given) in _BOOSTS):
+        return
+    path, missing = metadata.path("annotations", BOOST), missing_configuration_of_gate(PRIORITY_BOOST_GATE, subject)
+    if is_gate_on(PRIORITY_BOOST_GATE, subject):
+        message = "must be a whole number because it is added to the priority"
+        yield WORKLOAD_PRIORITY_BOOST.problem(
+            path, message, "set a number such as 10 or -10, or remove the annotation", given
+        )
+    elif missing:
+        yield WORKLOAD_PRIORITY_BOOST.problem(path, missing=missing)
 
 
 def validate_workload_update(subject: Subject) -> Iterator[Problem]:
