@@ -85,7 +85,7 @@ def test_numbers_json_cannot_hold_are_refused(text):
         ("a: !!binary aGk=", [{"a": "hi"}]),
         ("1: a\ntrue: b\n1.5: c", [{"1": "a", "true": "b", "1.5": "c"}]),
         ("a: &x {b: 1}\nc:\n  <<: *x\n  d: 2", [{"a": {"b": 1}, "c": {"b": 1, "d": 2}}]),
-        ("a: &x {b: 1}\nc:\n  b: 2\n  <<: [*x, {e: 3}]", [{"a": {"b": 1}, "c": {"b": 2, "e": 3}}]),
+        ("a: &x {b: 1}\nc:\n  <<: [*x, {e: 3}]\n  b: 2", [{"a": {"b": 1}, "c": {"b": 2, "e": 3}}]),
         ("'<<': 1", [{"<<": 1}]),
         ("a: &x 1\nb: *x", [{"a": 1, "b": 1}]),
         ('{"a": "\\ud83d\\ude00 \\ud83d", "b": ["\\u0041"], "c": 1.0}', [{"a": "😀 \ufffd", "b": ["A"], "c": 1.0}]),
@@ -138,6 +138,11 @@ def test_unreadable_text_is_reported_with_its_place(text, message):
         ('{"a": {"d": 1},\n "b": 1, "b": 1}', {"a": {"d": 1}, "b": 1}, 1, []),
         ('{"a": {"d": 1},\n "a": {\n"d": 2}}', {"a": {"d": 2}}, 3, ["f:2:2: key `a` appears twice in one object"]),
         ("x: [\n---\na: {d: 1}\na: {d: 2}", {"a": {"d": 2}}, 4, ["f:4:1: key `a` appears twice"]),
+        ("a: {d: 1}\n<<: {a: {d: 2}}", {"a": {"d": 2}}, 2, ["f:2:1: key `a` comes before a `<<` that sets it, too"]),
+        ("<<: {a: {d: 1}}\n<<: {a: {d: 2}}", {"a": {"d": 2}}, 2, ["f:2:1: key `a` comes before a `<<`"]),
+        ("<<: [{a: {d: 1}}, {a: {d: 2}}]", {"a": {"d": 1}}, 1, []),
+        ("<<: {a: {d: 1}}\na: {d: 2}", {"a": {"d": 2}}, 2, []),
+        ("a: {d: 1}\n<<: {a: {d: 1}}", {"a": {"d": 1}}, 2, []),
     ],
 )
 def test_of_a_key_that_stands_twice_the_last_counts_and_is_told(text, value, line, told):
@@ -154,6 +159,33 @@ def test_repeated_keys_of_one_mapping_share_its_path():
     read = yamlfile.read_parts_of_text(f"{'a' * 500}:\n{keys}", "f")
     assert len(read.repeated) == 3
     assert len({id(each.path) for each in read.repeated}) == 1
+
+
+@all_rows("key", ['"<<"', "!!str <<", "! <<"])
+def test_a_key_that_only_reads_like_a_merge_is_a_key(key):
+    assert load(f"{key}: {{a: 1}}")[0].value == {"<<": {"a": 1}}
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        pytest.param("{a: 1, a: 2}", id="a key twice"),
+        pytest.param("{a: 1, <<: {a: 2}}", id="a merge"),
+    ],
+)
+def test_what_is_told_of_repeated_keys_does_not_repeat_a_long_path(inner):
+    read = yamlfile.read_parts_of_text(f"? {'k' * 100_000}\n: [{', '.join([inner] * 100)}]", "f")
+    assert len(read.repeated) == 100
+    assert sum(len(str(each)) for each in read.repeated) < 100_000
+
+
+def test_what_is_told_of_repeated_keys_does_not_repeat_a_long_key():
+    merged = ", ".join(["{<<: *a, <<: *b}"] * 100)
+    read = yamlfile.read_parts_of_text(
+        f"a: &a {{? {'k' * 100_000} : 1}}\nb: &b {{? {'k' * 100_000} : 2}}\nc: [{merged}]"
+    )
+    assert len(read.repeated) == 100
+    assert sum(len(str(each)) for each in read.repeated) < 100_000
 
 
 def test_an_anchor_that_stands_twice_means_the_last_one_before():

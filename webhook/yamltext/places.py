@@ -143,14 +143,14 @@ def _child(node: Any, step: str | int) -> tuple[Any, Any] | None:
         return node.value[step].start_mark, node.value[step]
     if not isinstance(node, yaml.MappingNode) or isinstance(step, int):
         return None
-    own = merged = None
-    for key, value in node.value:
+    child = None
+    for key, value in node.value:  # the last one counts
         if _is_merge(key):
             sources = value.value if isinstance(value, yaml.SequenceNode) else [value]
-            merged = merged or next(filter(None, (_child(source, step) for source in sources)), None)
+            child = next(filter(None, (_child(source, step) for source in sources)), child)
         elif (key.value if key.style else scalars.key(scalars.resolve(key.value))) == step:
-            own = key.start_mark, value  # the last one counts
-    return own or merged
+            child = key.start_mark, value
+    return child
 
 
 def _is_merge(scalar: Any) -> bool:

@@ -1,7 +1,7 @@
 """Builds the values of any YAML text from the parser's events without recursion, so that no text can exhaust the stack.
 
-Values mean what kubectl takes them for (yamlscalar); of a key that stands twice in a mapping the last counts, and it is
-told.
+Values mean what kubectl v1.36 takes them for (scalars): of a key that stands twice in a mapping the last counts, and it
+is told. So does a `<<` count above what stands before it, other than in YAML 1.1 and for kustomize; it is told, too.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
@@ -22,6 +22,9 @@ from webhook.yamltext.places import LOADER, Extent, Places
 
 MAX_ALIASED = 100_000
 """The most values that aliases may add to one document; Kubernetes manifests with aliases add hundreds."""
+_LONGEST_PATH: Final = 1_000
+_LONGEST_KEY: Final = 300
+_EXPECTED: Final = "; expected it once"
 
 
 class YamlError(Exception):
@@ -42,17 +45,20 @@ class YamlError(Exception):
 class _Frame:
     """A mapping or list that is being read. `key` is the key of the next value; None before a key.
 
-    `repeated` is the event of that key if it stands there already, and `repeats` are all such keys.
+    `merge` is the event of that key if it is a `<<`.
+    `repeated` is the event of that key if it stands there already, and `repeats` are all such keys. `merged` are the
+    keys that have the value of a `<<`; `overridden` are those that had another value before it, with its event.
     """
 
     container: Any
     anchor: str | None
     size: int
     key: str | None = None
-    is_merge: bool = False
-    merged: list[JSON] = field(default_factory=list)
+    merge: Any = None
+    merged: set[str] = field(default_factory=set)
     repeated: Any = None
     repeats: dict[str, _Repeat] = field(default_factory=dict)
+    overridden: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -140,11 +146,8 @@ class _Reader:
 
     def _close(self, event: Any) -> None:
         frame = self.frames.pop()
-        for mapping in frame.merged:
-            for key, value in mapping.items():
-                frame.container.setdefault(key, value)
-        if frame.repeats:
-            self._note_repeated_keys(frame.repeats)
+        if frame.repeats or frame.overridden:
+            self._note_repeated_keys(frame)
         if frame.anchor:
             self.anchors[frame.anchor] = frame.container, self.size - frame.size + 1
         self._put(frame.container, event)
@@ -174,7 +177,7 @@ class _Reader:
         elif frame.key is None:
             self._key(frame, value, event)
         else:
-            if frame.is_merge:
+            if frame.merge:
                 self._merge(frame, value, event)
             else:
                 self._set(frame, frame.key, value)
@@ -188,31 +191,47 @@ class _Reader:
             repeat.differs = repeat.differs or not equal_as_json(frame.container[key], value)
             repeat.event, frame.repeated = frame.repeated, None
         frame.container[key] = value
+        frame.merged.discard(key)
 
-    def _note_repeated_keys(self, repeats: dict[str, _Repeat]) -> None:
-        """Tell of the keys of a mapping that has just ended; they share its path, which may be long."""
-        path = self._path()
-        for key, repeat in repeats.items():
+    def _note_repeated_keys(self, frame: _Frame) -> None:
+        """Tell of the keys of a mapping that has just ended, with its path unless that is long."""
+        is_long = sum(len(each.key or "") for each in self.frames) > _LONGEST_PATH
+        path = "" if is_long else self._path()
+        for key, repeat in frame.repeats.items():
             if repeat.differs:
                 often = "twice" if repeat.count == 2 else f"{repeat.count} times"
-                message = f"key `{key}` appears {often} in one mapping, and kubectl takes the last; expected it once"
+                message = f"key `{_shown(key)}` appears {often} in one mapping, and kubectl takes the last{_EXPECTED}"
                 self.repeated.append(_error_at(repeat.event, message, path))
+        for key, event in frame.overridden.items():
+            message = (
+                f"key `{_shown(key)}` comes before a `<<` that sets it, too, and kubectl takes that one{_EXPECTED}"
+            )
+            self.repeated.append(_error_at(event, message, path))
 
     def _key(self, frame: _Frame, value: JSON, event: Any) -> None:
         try:
             key = scalars.key(value)
         except ValueError as error:
             raise self._fail(event, str(error)) from None
-        frame.is_merge = key == "<<" and isinstance(event, yaml.ScalarEvent) and not event.style
-        if key in frame.container and not frame.is_merge:
+        frame.merge = event if key == "<<" and _is_merge_key(event) else None
+        if key in frame.container and not frame.merge and key not in frame.merged:
             frame.repeated = event
         frame.key = key
 
     def _merge(self, frame: _Frame, value: JSON, event: Any) -> None:
+        """Set the keys of `<<`; of several mappings the first counts, and all count above what stands before them."""
         sources = value if isinstance(value, list) else [value]
         if not all(isinstance(source, dict) for source in sources):
             raise self._fail(event, "`<<` needs a mapping or a list of mappings")
-        frame.merged.extend(sources)
+        merged: dict[str, JSON] = {}
+        for source in sources:
+            for key, inner in source.items():
+                merged.setdefault(key, inner)
+        for key, inner in merged.items():
+            if key in frame.container and not equal_as_json(frame.container[key], inner):
+                frame.overridden[key] = frame.merge
+        frame.container |= merged
+        frame.merged |= merged.keys()
 
     def _scalar(self, event: Any) -> JSON:
         """Return the value of a scalar by its tag, else by its style: quoted is text, plain is resolved."""
@@ -236,6 +255,16 @@ class _Reader:
         """Return the path of the value that is being read."""
         steps = [len(frame.container) if isinstance(frame.container, list) else frame.key for frame in self.frames]
         return paths.path_as_text(tuple(step for step in steps if step is not None))
+
+
+def _shown(key: str) -> str:
+    """Return a key as a message has it; many mappings may have one long key."""
+    return key if len(key) <= _LONGEST_KEY else f"{key[:_LONGEST_KEY]}…"
+
+
+def _is_merge_key(event: Any) -> bool:
+    """Return whether a key that reads `<<` merges: neither in quotes nor with the tag of another type."""
+    return isinstance(event, yaml.ScalarEvent) and not event.style and event.tag in (None, "tag:yaml.org,2002:merge")
 
 
 def _error_at(event: Any, message: str, path: str) -> YamlError:
