@@ -19,8 +19,14 @@ POD = {"apiVersion": "v1", "kind": "Pod"}
             id="a list in a list",
         ),
         pytest.param({"kind": "List", "items": None}, [], id="items may be null"),
+        pytest.param({"kind": "ConfigMap", "items": [POD]}, [(("items", 0), POD)], id="a List of another name"),
+        pytest.param({**POD, "items": [{}]}, [(("items", 0), POD)], id="items of the kind of their list"),
+        pytest.param({**POD, "items": []}, [((), {**POD, "items": []})], id="another kind without items"),
         pytest.param({"kind": "AllowList"}, [((), {"kind": "AllowList"})], id="a kind that only ends in List"),
         pytest.param({"kind": "List", "items": [1]}, [(("items", 0), 1)], id="an item that is no object"),
+        pytest.param(
+            {**POD, "items": [1]}, [((), {**POD, "items": [1]})], id="another kind with items that are no objects"
+        ),
         pytest.param(None, [((), None)], id="null"),
     ],
 )

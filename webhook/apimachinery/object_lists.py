@@ -1,7 +1,8 @@
 """Lists of the API taken apart: a `List` as kubectl prints it, or a `PodList` and its like.
 
-A list is an object whose kind ends in List and that has items, which may be null. The items of a typed list carry no
-kind of their own and get it from the list (k8s.io/apimachinery v0.36 pkg/apis/meta/v1/unstructured UnstructuredList).
+A list is an object of whatever kind that has a list of items, as kubectl has it, or whose kind ends in List and has
+null. The items of a typed list carry no kind of their own and get it from the list (k8s.io/apimachinery v0.36
+pkg/apis/meta/v1/unstructured UnstructuredList).
 """
 
 from __future__ import annotations
@@ -27,5 +28,9 @@ def is_list(value: JSON) -> bool:
     """Return whether a value is a list of the API."""
     if not isinstance(value, dict) or "items" not in value:
         return False
-    kind = value.get("kind")
-    return isinstance(kind, str) and kind.endswith("List") and isinstance(value["items"], list | None)
+    kind, items = value.get("kind"), value["items"]
+    if not isinstance(kind, str):
+        return False
+    if kind.endswith("List"):
+        return isinstance(items, list | None)
+    return isinstance(items, list) and bool(items) and all(isinstance(each, dict) for each in items)
