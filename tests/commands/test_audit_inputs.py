@@ -92,7 +92,7 @@ def test_kustomizations_are_rendered_once(tmp_path, capsys):
 
 PROGRAM = """#!/bin/sh
 case "$1" in
-kustomize) cat "$3/made.yaml" ;;
+kustomize) cat "$3/made.txt" ;;
 template) echo "no such chart" >&2; exit 1 ;;
 esac
 """
@@ -109,7 +109,7 @@ def programs(tmp_path, monkeypatch):
 
 def test_what_is_rendered_takes_the_place_of_its_files_and_a_failure_is_told(tmp_path, capsys, programs):
     tree = written(tmp_path / "tree", {f"chart/{name}": text for name, text in CHART.items()} | KUSTOMIZE)
-    written(tree, {"overlay/made.yaml": POD.format("made")})
+    written(tree, {"overlay/made.txt": POD.format("made")})
     assert run_command_line(["audit", *POLICIES, str(tree), "--render", "-o", "ndjson"]) == 2
     out, err = capsys.readouterr()
     assert [json.loads(line)["object"]["name"] for line in out.splitlines() if '"fail"' in line] == ["made"]

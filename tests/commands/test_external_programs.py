@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -100,7 +101,8 @@ def test_a_folder_has_no_name_that_a_program_obeys(tmp_path, capsys, monkeypatch
     # the folder itself, where a shell or `find` gives it; an option that looks like it comes after `--`
     audit(capsys, "--render", "--", name if is_relative else tmp_path / "tree")
     started = record()
-    assert [argv[1:-1] for argv, *_ in started] == [["template", "--", "release"], ["kustomize", "--"]]
+    helm = ["template", "--skip-schema-validation", "--include-crds", "--", "release"]
+    assert [argv[1:-1] for argv, *_ in started] == [helm, ["kustomize", "--"]]
     for argv, environment, cwd, listed, stdin in started:
         assert argv[0] == str(tmp_path / "bin" / Path(argv[0]).name)
         assert Path(argv[-1]).is_absolute()
@@ -236,6 +238,45 @@ def run_as_it_is(*command):
     return subprocess.run(
         list(map(str, command)), capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60, check=False
     )
+
+
+SCHEMA = '{"$ref": "file://SECRET"}'
+
+
+@needs_helm
+def test_the_schema_of_a_chart_reads_no_file(tmp_path, capsys):
+    secret = write_files(tmp_path, {"secret.json": '{"required": ["s3cr3t"]}'}) / "secret.json"
+    tree, packed = tmp_path / "tree", tmp_path / "packed"
+    schema = {"values.schema.json": SCHEMA.replace("SECRET", str(secret))}
+    write_files(tree / "chart", {**CHART, **schema})
+    write_files(packed / "sub", {**CHART, **schema, "Chart.yaml": CHART["Chart.yaml"].replace("name: ", "name: sub")})
+    assert "s3cr3t" in run_as_it_is("helm", "template", "release", tree / "chart").stderr  # the control
+    (tree / "chart/charts").mkdir()
+    with tarfile.open(tree / "chart/charts/sub-1.0.0.tgz", "w:gz") as archive:
+        archive.add(packed / "sub", "sub")
+    code, names, err = audit(capsys, tree, "--render")
+    assert (code, names, err) == (1, {"web"}, "")
+
+
+@needs_helm
+def test_what_is_beside_the_templates_of_a_chart_is_audited_too(tmp_path, capsys):
+    tree = write_files(tmp_path / "tree", CHART)
+    write_files(tree, {"crds/crd.yaml": POD.format("crd"), "raw/pod.yaml": POD.format("raw")})
+    write_files(tree, {f"other/{each}": text.replace("web", "other") for each, text in CHART.items()})
+    assert audit(capsys, tree, "--render")[:2] == (1, {"web", "crd", "raw", "other"})
+
+
+@needs_kubectl
+def test_what_no_kustomization_of_a_folder_uses_is_audited_too(tmp_path, capsys):
+    tree = write_files(tmp_path / "tree", {"kustomization.yaml": "resources: [p.yaml]\ncomponents: [c]\n"})
+    write_files(
+        tree,
+        {
+            "c/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nlabels: [{pairs: {a: b}}]\n"
+        },
+    )
+    write_files(tree, {f"{each}.yaml": POD.format(each[-1]) for each in ("p", "q", "deep/r", "c/s")})
+    assert audit(capsys, tree, "--render")[:2] == (1, {"p", "q", "r", "s"})
 
 
 @needs_helm

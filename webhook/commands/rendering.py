@@ -1,7 +1,10 @@
 """Renders charts and kustomizations to objects, with the installed `helm` and `kubectl kustomize`.
 
 Both get a copy of the files of the folder alone: no values are given, kustomize runs no plugin, and neither has a
-network. With `--render-remote` kustomize fetches what a kustomization takes from an address.
+network. With `--render-remote` kustomize fetches what a kustomization takes from an address. helm checks no schema of
+values, because a schema may refer to any file of this machine, and an error quotes it.
+
+Rendered objects replace the files that they are made of; other files of the folder stay.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ _TIMEOUT_S: Final = 120.0
 _MAX_BYTES: Final = 128 * 1024 * 1024
 """Bytes of what a folder is rendered to, as of a file that is read."""
 _CHART: Final = "Chart.yaml"
+_CHART_PARTS: Final = (_CHART, "Chart.lock", "values.yaml", "values.schema.json", "charts", "crds", "templates")
+_HELM: Final = ("template", "--skip-schema-validation", "--include-crds")
 _NAMES: Final = frozenset((_CHART, *kustomizations.FILES))
 
 
@@ -49,50 +54,60 @@ def find_renderables(named: Sequence[str]) -> list[RenderableFolder]:
     """Return the outermost charts of folders, and the kustomizations that no other one uses, in the order of their
     paths.
     """
-    chart_folders, kustomized = list[str](), list[kustomizations.Kustomization]()
+    made, kustomized, components = list[RenderableFolder](), list[kustomizations.Kustomization](), set[str]()
     for name in map(Path, named):
         for each in walk_folder(name, _NAMES.__contains__, _enters) if name.is_dir() else ():
             if each.is_folder:
                 continue
             file = each.file.path
-            if file.name == _CHART and not any(file.is_relative_to(chart) for chart in chart_folders):
-                chart_folders.append(str(file.parent))
+            if file.name == _CHART and not any(chart.is_rendered_from(str(file)) for chart in made):
+                made.append(RenderableFolder(str(file.parent), "chart", _parts_of_chart(file.parent)))
             elif file.name in kustomizations.FILES:
-                kustomized += _kustomization_of_file(each.file)
-    made = [RenderableFolder(each, "chart", frozenset((each,))) for each in chart_folders]
+                for kustomization, is_component in _kustomization_of_file(each.file):
+                    kustomized.append(kustomization)
+                    components |= {kustomization.folder} if is_component else set()
+    charts = tuple(made)
     by_folder = {each.folder: each for each in kustomized}
     taken = {path for each in kustomized for path in each.taken}
     made += [
         RenderableFolder(root, "kustomization", frozenset(_parts_of_kustomization(root, by_folder)))
-        for root in by_folder.keys() - taken
-        if not any(Path(root).is_relative_to(chart) for chart in chart_folders)
+        for root in by_folder.keys() - taken - components
+        if not any(chart.is_rendered_from(root) for chart in charts)
     ]
     return sorted(made, key=lambda each: each.folder)
 
 
+def _parts_of_chart(folder: Path) -> frozenset[str]:
+    return frozenset(str(folder / each) for each in _CHART_PARTS)
+
+
 def _parts_of_kustomization(root: str, by_folder: Mapping[str, kustomizations.Kustomization]) -> set[str]:
-    """Return the folders and files that a kustomization uses, itself or through others, and its own folder."""
-    parts, waiting = {root}, [root]
+    """Return the files that a kustomization uses, itself or through others, and folders of which that is not known."""
+    parts, waiting, seen = set[str](), [root], {root}
     while waiting:
-        of = by_folder.get(waiting.pop())
-        new = {*of.taken, *of.patches} - parts if of else set()
-        parts |= new
-        waiting += new
+        path = waiting.pop()
+        if of := by_folder.get(path):
+            parts |= {posixpath.join(path, each) for each in kustomizations.FILES} | {*of.patches}
+            new = {*of.taken} - seen
+            seen |= new
+            waiting += new
+        else:
+            parts.add(path)
     return parts
 
 
-def _kustomization_of_file(file: InputFile) -> Iterator[kustomizations.Kustomization]:
-    """Yield the kustomization of a file; one that cannot be read is reported when it is rendered."""
+def _kustomization_of_file(file: InputFile) -> Iterator[tuple[kustomizations.Kustomization, bool]]:
+    """Yield the kustomization of a file, and whether it is a component, which is not rendered by itself; one that
+    cannot be read is reported when it is rendered.
+    """
     path = posixpath.normpath(file.path.as_posix())
     read_file = yamlfile.read_parts(file)
     if read_file.problems:
-        yield kustomizations.Kustomization(folder=posixpath.dirname(path), taken=(), naming=UNKNOWN)
+        yield kustomizations.Kustomization(folder=posixpath.dirname(path), taken=(), naming=UNKNOWN), False
         return
     for document in read_file.documents[:1]:
-        if (read := kustomizations.read_kustomization(path, document.value)) and document.value.get(
-            "kind"
-        ) != "Component":
-            yield read
+        if read := kustomizations.read_kustomization(path, document.value):
+            yield read, document.value.get("kind") == "Component"
 
 
 def _enters(name: str) -> bool:
@@ -131,7 +146,7 @@ def _render_folder(
     folder = os.path.realpath(each.folder)
     is_chart = each.kind == "chart"
     program, options, operands = (
-        ("helm", ("template",), ("release",)) if is_chart else ("kubectl", ("kustomize",), tuple[str, ...]())
+        ("helm", _HELM, ("release",)) if is_chart else ("kubectl", ("kustomize",), tuple[str, ...]())
     )
     programs.find(program)
     if is_chart:
