@@ -1,5 +1,6 @@
 """What a view keeps of namespaces is bounded: who has most becomes unknown, and everybody else stays known."""
 
+import sys
 import weakref
 from dataclasses import replace
 
@@ -177,6 +178,33 @@ def test_what_is_counted_is_what_is_held():
     assert memory.bytes == sum(map(bytes_of_object, store.list(None)))
     store.stop_counting_memory()
     assert memory.bytes == 0
+
+
+def config_with_keys(name, *keys):
+    return {**config(name, "n", 0), "data": dict.fromkeys(keys, "")}
+
+
+@pytest.mark.parametrize(
+    ("key", "count"), [("k" * 10 * KB, 20), ("k", 20 * KB)], ids=["long keys", "more keys than objects can share"]
+)
+def test_keys_that_a_user_makes_up_are_counted(served, started, key, count):
+    data = config_with_keys("a", *(f"{number:05}{key}" for number in range(count)))
+    served.answers[CONFIGS] = page(data)
+    view = started(READ[0])
+    assert view.wait_until_synced(5)
+    taken = sum(map(sys.getsizeof, data["data"]))
+    values = count * sys.getsizeof("") + sys.getsizeof(data["data"])
+    assert view.memory.bytes > values + 0.75 * taken
+
+
+def test_the_names_of_fields_are_held_once_and_count_for_nobody(served, started):
+    served.answers[CONFIGS] = page(*(config_with_keys(f"c{number}", "first", "second") for number in range(50)))
+    view = started(READ[0])
+    assert view.wait_until_synced(5)
+    one, *others = view.list(CONFIG, "n")
+    assert all(key is same for other in others for key, same in zip(one["data"], other["data"], strict=True))
+    names = (*one, *one["metadata"], *one["data"])
+    assert view.memory.bytes == 50 * (bytes_of_object(one) - sum(map(sys.getsizeof, names))) + 40  # c10 to c49
 
 
 class Kept(dict):

@@ -7,7 +7,6 @@ is held already.
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -18,6 +17,7 @@ from webhook.cluster.discovery import ServedResource
 from webhook.cluster.interest import Interest
 from webhook.cluster.projection import TooDeepObject, projection_of_fields
 from webhook.cluster.store import Place, UnreadableObject
+from webhook.cluster.view_memory import ViewMemory
 from webhook.errors import LookupFailed
 
 LARGEST_WHOLE: Final = 128 << 10
@@ -47,26 +47,26 @@ class ObjectReader:
     Attributes:
         interest: what is kept.
         resource: the kind as the API server serves it.
-        decoding: held while one object is decoded and reduced; see `ViewMemory`.
+        memory: of the view: `decoding` is held while one object is decoded and reduced.
     """
 
     interest: Interest
     resource: ServedResource
-    decoding: threading.Lock
+    memory: ViewMemory
     _project: Callable[[JSON], JSON] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._project = projection_of_fields(self.interest.fields)
+        self._project = projection_of_fields(self.interest.fields, self.memory.keys)
 
     def read_item(self, text: str, at: int) -> tuple[tuple[Place, JSON | UnreadableObject], int] | None:
         """Read an item of a list, and return its place and what is kept of it."""
-        with self.decoding:
+        with self.memory.decoding:
             read = decode_value_at(text, at)
             return None if read is None else (self._place_and_kept_fields(read[0]), read[1])
 
     def read_event(self, text: str, at: int) -> tuple[Event, int] | None:
         """Read an event, and what is kept of its object. Raises LookupFailed if it has not the form of an event."""
-        with self.decoding:
+        with self.memory.decoding:
             read = decode_value_at(text, at)
             if read is None:
                 return None

@@ -275,7 +275,7 @@ class Reflector:
         return str(version)
 
     def _reader(self, resource: ServedResource) -> ObjectReader:
-        return ObjectReader(self.interest, resource, self.memory.decoding)
+        return ObjectReader(self.interest, resource, self.memory)
 
     def _is_in_scope(self, place: Place) -> bool:
         return not self.interest.only or self.interest.includes(*place)

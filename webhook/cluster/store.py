@@ -325,7 +325,8 @@ class ObjectStore:
             keys = self._keys(kept)
         except Exception as error:  # noqa: BLE001 - whoever writes the object chooses what is in it
             kept, keys = UnreadableObject(f"cannot be indexed: {error!r}"), ()
-        return kept, keys, bytes_of_object(kept) + sum(_KEY_BYTES + len(key) for _, key in keys)
+        size = bytes_of_object(kept, self._memory.keys) + sum(_KEY_BYTES + len(key) for _, key in keys)
+        return kept, keys, size
 
     def _keys(self, obj: JSON | UnreadableObject | None) -> Sequence[_Key]:
         if obj is None or isinstance(obj, UnreadableObject):

@@ -10,7 +10,7 @@ objects.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from sys import getsizeof
 from typing import Final, Protocol
 
@@ -30,6 +30,35 @@ class EvictableStore(Protocol):
 
 _OF_CLUSTER: Final = ""
 """What objects without a namespace count for."""
+_MOST_SHARED: Final = 4096
+_LONGEST_SHARED: Final = 64
+"""The most keys that all objects of a view share, and the characters of one: Kubernetes' longest field name has 47."""
+
+
+class SharedKeys:
+    """The keys of objects of which a view has one copy: the first ones that come, which stay for as long as the view.
+
+    They are names of fields, of which there are some hundred. Users choose other keys, as many and as long as they
+    like: those that are not here count for their objects.
+    """
+
+    __slots__ = ("_keys",)
+
+    def __init__(self) -> None:
+        self._keys: dict[str, str] = {}
+
+    def __contains__(self, key: object) -> bool:
+        """Return whether the objects of the view share a key."""
+        return key in self._keys
+
+    def share(self, key: str) -> str:
+        """Return the copy of a key that all objects share, or the key itself where they do not share it."""
+        shared = self._keys.get(key)
+        if shared is not None:
+            return shared
+        if len(key) <= _LONGEST_SHARED and len(self._keys) < _MOST_SHARED:
+            self._keys[key] = key
+        return key
 
 
 class ViewMemory:
@@ -42,9 +71,10 @@ class ViewMemory:
             whole object at a time takes memory, however many kinds change at once.
         bytes: of all objects together.
         dropped: how often a kind of a namespace was let go.
+        keys: those that the objects share; written by whoever holds `decoding`.
     """
 
-    __slots__ = ("_namespaces", "_totals", "bytes", "decoding", "dropped", "lock", "most_bytes")
+    __slots__ = ("_namespaces", "_totals", "bytes", "decoding", "dropped", "keys", "lock", "most_bytes")
 
     def __init__(self, most_bytes: int | None = None) -> None:
         self.most_bytes = most_bytes
@@ -52,6 +82,7 @@ class ViewMemory:
         self.decoding = threading.Lock()
         self.bytes = 0
         self.dropped = 0
+        self.keys = SharedKeys()
         self._namespaces: dict[str, dict[EvictableStore, int]] = {}
         self._totals: dict[str, int] = {}
 
@@ -99,17 +130,19 @@ class ViewMemory:
         self.dropped += 1
 
 
-def bytes_of_object(obj: JSON) -> int:
-    """Return how many bytes an object takes in a view, whose keys are shared by all objects."""
-    return PLACE_BYTES + sum(map(getsizeof, _all_nested_values(obj)))
+def bytes_of_object(obj: JSON, shared: Container[str] = ()) -> int:
+    """Return how many bytes an object takes in a view whose objects share some keys."""
+    return PLACE_BYTES + sum(map(getsizeof, _all_nested_values(obj, shared)))
 
 
-def _all_nested_values(json: JSON) -> Iterator[JSON]:
+def _all_nested_values(json: JSON, shared: Container[str]) -> Iterator[JSON]:
+    """Yield all values in a value, itself included, and the keys that are not shared."""
     waiting = [json]
     while waiting:
         value = waiting.pop()
         yield value
         if isinstance(value, dict):
             waiting += value.values()
+            yield from (key for key in value if key not in shared)
         elif isinstance(value, list):
             waiting += value
