@@ -166,3 +166,40 @@ def test_a_forked_child_reads_whatever_the_writer_was_doing():
     """In a process of its own: one that measures coverage has locks that a fork leaves taken."""
     done = subprocess.run([sys.executable, "-c", FORKING], timeout=120, check=False)
     assert done.returncode == 0
+
+
+def functions_entered(work):
+    """How many functions of Python some work enters; there alone it gives the interpreter to another thread."""
+    count = 0
+
+    def note(_frame, what, _arg):
+        nonlocal count
+        count += what == "call"
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+LONG = {
+    "numbers": ["1e308"] * 1_000,
+    "objects": ['{"a":""}'] * 1_000,
+    "objects without fields": ["{}"] * 1_000,
+    "integers": ["1"] * 1_000,
+}
+
+
+@pytest.mark.parametrize("items", LONG.values(), ids=LONG.keys())
+def test_no_long_call_of_c_decodes_or_compares_an_object(items):
+    text = f'{{"spec": [{",".join(items)}]}}'
+    store = ObjectStore()
+    store.begin_list()
+    store.add_listed(("n", "a"), decoding.decode_value_at(text, 0)[0])
+    store.end_list()
+    same = decoding.decode_value_at(text, 0)[0]
+    assert functions_entered(lambda: decoding.decode_value_at(text, 0)) >= len(items)
+    assert functions_entered(lambda: store.reuse_equal_object(("n", "a"), same)) >= len(items)
+    assert store.reuse_equal_object(("n", "a"), same) is store.get(("n", "a"))

@@ -42,7 +42,21 @@ TOO_DEEP: Final = _TooDeep()
 """Stands for a value that is nested too deeply to be decoded."""
 _PLACEHOLDER: Final = "NaN"
 """The text that is decoded to TOO_DEEP: a constant that JSON does not have and Python's decoder asks about."""
-_READ: Final = json.JSONDecoder(parse_int=_int_or_float, parse_constant=lambda _: TOO_DEEP).raw_decode
+
+
+def _float(text: str) -> float:
+    return float(text)
+
+
+def _unchanged(obj: JSON) -> JSON:
+    return obj
+
+
+_READ: Final = json.JSONDecoder(
+    parse_int=_int_or_float, parse_float=_float, object_hook=_unchanged, parse_constant=lambda _: TOO_DEEP
+).raw_decode
+"""Calls a function of Python for each number and each object: without them the decoder is one call of C, in which no
+other thread runs, the event loop among them: 35 ms for the numbers of one claim, 55 ms for the objects in 1.4 MB."""
 
 ReadValue: TypeAlias = "Callable[[str, int], tuple[JSON, int] | None]"
 """Reads the value at a place of a text: what is kept of it, and its end; None if it is cut off or not JSON."""

@@ -8,7 +8,6 @@ write here, too, when the view is full (view_memory.py); writers wait for each o
 
 from __future__ import annotations
 
-import json
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -391,5 +390,14 @@ class ObjectStore:
 
 
 def _is_same_json(held: JSON, obj: JSON) -> bool:
-    """Return whether two objects have the same values; to Python 1, 1.0 and true are equal, to CEL they are not."""
-    return bool(held == obj) and json.dumps(held, default=repr) == json.dumps(obj, default=repr)
+    """Return whether two objects have the same values; to Python 1, 1.0 and true are equal, to CEL they are not.
+
+    Compared value by value in Python: a call of C, as `json.dumps`, would stop the event loop for its whole time.
+    """
+    if type(held) is not type(obj):
+        return False
+    if isinstance(held, dict):
+        return len(held) == len(obj) and all(key in obj and _is_same_json(held[key], obj[key]) for key in held)
+    if isinstance(held, list):
+        return len(held) == len(obj) and all(map(_is_same_json, held, obj))
+    return repr(held) == repr(obj) if isinstance(held, float) else bool(held == obj)  # or 0.0 would be -0.0
