@@ -1,12 +1,14 @@
 """One object that cannot be read is noted by its name, and the watch of all others goes on."""
 
 import json
+import sys
 
 import pytest
 
 from tests.cluster.server import CONFIG, CONFIGS, config, event, eventually
 from webhook.cluster.interest import interest_in_fields
 from webhook.cluster.live import WatchedCluster
+from webhook.cluster.store import ObjectStore, UnreadableObject
 from webhook.errors import LookupFailed
 
 READ = interest_in_fields(CONFIG, "data")
@@ -17,6 +19,24 @@ def deep(name, depth, field="data", version="11"):
     """A ConfigMap as text, as Python writes none that is so deep."""
     text = json.dumps(config(name, version, text="honest"))
     return f'{text[:-1]}, "{field}": {"[" * depth}{"]" * depth}}}'.encode()
+
+
+def lines_run(work):
+    """How many lines of Python some work runs."""
+    count = 0
+
+    def note(_frame, what, _arg):
+        nonlocal count
+        count += what == "line"
+        return note
+
+    before = sys.gettrace()
+    sys.settrace(note)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
 
 
 def added(obj):
@@ -93,3 +113,35 @@ def test_objects_are_told_of_by_their_first_names(server, started):
     assert view.describe_dropped_objects().endswith(
         "ConfigMap n/b-4 is nested deeper than 200 levels and cannot be read and 4 more"
     )
+
+
+def store_of_unreadable_objects(count):
+    store = ObjectStore()
+    store.begin_list()
+    for number in range(count):
+        store.add_listed(("many", f"o-{number:05}"), UnreadableObject("cannot be read"))
+        store.add_listed(("many", f"readable-{number:05}"), {"spec": 1})
+    store.add_listed(("few", "a"), UnreadableObject("cannot be read"))
+    store.end_list()
+    return store
+
+
+def test_some_of_very_many_are_told_of_without_a_look_at_the_others():
+    store, looks = store_of_unreadable_objects(5_000), list[int]()
+    for most in (1, 5):
+        lines = lines_run(lambda most=most: looks.append(len(store.unreadable_objects(None, most))))
+        assert lines < 60
+    assert looks == [1, 5]
+    assert store.unreadable_objects("few", 5) == [(("few", "a"), UnreadableObject("cannot be read"))]
+    assert store.unreadable_objects("other", 5) == []
+
+
+def test_what_can_be_read_by_now_is_not_told_of():
+    store = store_of_unreadable_objects(3)
+    store.put(("many", "o-00000"), {"spec": 1})
+    store.drop(("many", "o-00001"))
+    store.drop(("few", "a"))
+    assert [place for place, _ in store.unreadable_objects(None, 9)] == [("many", "o-00002")]
+    assert store.unreadable_count == 1
+    store.put(("many", "readable-00000"), UnreadableObject("cannot be read"))
+    assert store.unreadable_count == len(store.unreadable_objects("many", 9)) == 2

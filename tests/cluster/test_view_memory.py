@@ -121,7 +121,7 @@ def test_a_namespace_counts_for_itself():
     store.add_listed(("", "large"), {"labels": "x" * 50 * KB})
     store.end_list()
     assert memory.bytes <= 100 * KB
-    assert [place for place, _ in store.unreadable_objects()] == [("", "large")]
+    assert [place for place, _ in store.unreadable_objects(None, 5)] == [("", "large")]
     assert store.has_dropped_objects
     assert store.get(("", "n-7")) == {"labels": "x" * KB}
     store.drop(("", "large"))

@@ -140,10 +140,9 @@ class Reflector:
         """Return the namespaces whose objects exist and are not held; "" stands for objects without a namespace."""
         return self._answering_reflector._store.not_held  # noqa: SLF001 - of the same class
 
-    @property
-    def unreadable_objects(self) -> Sequence[tuple[Place, UnreadableObject]]:
-        """Return the objects that exist and are not held, because each of them cannot be read or is too large."""
-        return self._answering_reflector._store.unreadable_objects()  # noqa: SLF001 - of the same class
+    def unreadable_objects(self, most: int) -> Sequence[tuple[Place, UnreadableObject]]:
+        """Return some objects that exist and are not held, because each of them cannot be read or is too large."""
+        return self._answering_reflector._store.unreadable_objects(None, most)  # noqa: SLF001 - of the same class
 
     @property
     def unreadable_count(self) -> int:
@@ -155,7 +154,7 @@ class Reflector:
         if not self._store.is_listed:
             raise LookupFailed(f"{self.interest.gvk.kind}: {self.failure}")
         self._require_complete_namespace(namespace)
-        for place, unreadable in self._store.unreadable_objects(namespace):
+        for place, unreadable in self._store.unreadable_objects(namespace, 1):
             raise self._unreadable_object_error(place, unreadable)
 
     def _require_complete_namespace(self, namespace: str | None) -> None:

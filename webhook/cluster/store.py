@@ -12,7 +12,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from operator import is_
 from typing import Final, TypeAlias
 
@@ -42,8 +42,8 @@ _TOO_LARGE: Final = UnreadableObject("is too large for --view-memory")
 class _NamespaceObjects:
     """The objects of one namespace by name. Its lists are in the order of the names, and change in place.
 
-    Readers use `by_name`, `objects` and `by_key` alone: each is right at any moment, the lists together only for the
-    writer.
+    Readers use `by_name`, `objects`, `by_key` and `unreadable` alone: each is right at any moment, the lists together
+    only for the writer. `unreadable` has those of `by_name` that are not held.
     """
 
     __slots__ = ("_listed", "by_key", "by_name", "changes", "names", "objects", "sizes", "unreadable")
@@ -54,7 +54,7 @@ class _NamespaceObjects:
         self.names: list[str] = []
         self.objects: list[JSON | UnreadableObject] = []
         self.sizes = array("q")
-        self.unreadable = 0
+        self.unreadable: dict[str, UnreadableObject] = {}
         self.changes = 0
         self._listed: tuple[int, Sequence[JSON]] | None = None
 
@@ -64,12 +64,14 @@ class _NamespaceObjects:
         for key in keys:
             self.by_key.setdefault(key, {})[name] = obj
         is_held = place < len(self.names) and self.names[place] == name
-        self.unreadable += isinstance(obj, UnreadableObject)  # first: no list may lack an object that is not counted
+        if isinstance(obj, UnreadableObject):
+            self.unreadable[name] = obj  # first: no list may lack an object that is not told of
         self.by_name[name] = obj
         if is_held:
-            replaced, before = self.objects[place], self.sizes[place]
+            before = self.sizes[place]
             self.objects[place], self.sizes[place] = obj, size
-            self.unreadable -= isinstance(replaced, UnreadableObject)
+            if not isinstance(obj, UnreadableObject):
+                self.unreadable.pop(name, None)
         else:
             self.names.insert(place, name)
             self.objects.insert(place, obj)
@@ -90,10 +92,10 @@ class _NamespaceObjects:
         if name not in self.by_name:
             return 0
         place = self._place_of_name(name)
-        removed = self.by_name.pop(name)
+        del self.by_name[name]
         del self.names[place]
         del self.objects[place]
-        self.unreadable -= isinstance(removed, UnreadableObject)
+        self.unreadable.pop(name, None)
         self._note_change()
         return self.sizes.pop(place)
 
@@ -194,19 +196,18 @@ class ObjectStore:
             return namespaces.get(namespace, _NONE).list_indexed(index, key)
         return [obj for held in tuple(namespaces.values()) for obj in held.list_indexed(index, key)]
 
-    def unreadable_objects(self, namespace: str | None = None) -> Sequence[tuple[Place, UnreadableObject]]:
-        """Return the objects of a namespace, or of all, that exist and are not held."""
-        if not self.unreadable_count:
-            return ()
-        namespaces = self._namespaces or {}
-        names = tuple(namespaces) if namespace is None else (namespace,)
-        return [
-            ((each, name), obj)
-            for each in names
-            if (held := namespaces.get(each, _NONE)).unreadable
-            for name, obj in tuple(held.by_name.items())
-            if isinstance(obj, UnreadableObject)
-        ]
+    def unreadable_objects(self, namespace: str | None, most: int) -> Sequence[tuple[Place, UnreadableObject]]:
+        """Return some objects of a namespace, or of all, that exist and are not held: at most so many.
+
+        There may be as many as users make, and probes ask for them on the event loop.
+        """
+        namespaces, chosen = self._namespaces or {}, list[tuple[Place, UnreadableObject]]()
+        names = () if not self.unreadable_count else tuple(namespaces) if namespace is None else (namespace,)
+        for each in names:
+            if len(chosen) < most and (unreadable := namespaces.get(each, _NONE).unreadable):
+                some = tuple(islice(unreadable.items(), most - len(chosen)))
+                chosen += (((each, name), obj) for name, obj in some)
+        return chosen
 
     # ---- a new list of all objects
 
@@ -245,7 +246,7 @@ class ObjectStore:
                 now = listed.get(namespace)
                 if now is not None and now.names == held.names and all(map(is_, now.objects, held.objects)):
                     listed[namespace] = held  # so that its list stays the same one
-            unreadable = sum(held.unreadable for held in listed.values())
+            unreadable = sum(len(held.unreadable) for held in listed.values())
             self.unreadable_count = max(self.unreadable_count, unreadable)  # first, as for each object
             self._namespaces, self._listing, self._listing_bytes = listed, None, {}
             self.unreadable_count, self.not_held = unreadable, missing
@@ -362,7 +363,7 @@ class ObjectStore:
                 self._listing.pop(namespace, None)
             self.not_held |= {namespace}  # first: nobody may take for absent what is not held
             if self._namespaces is not None and (held := self._namespaces.pop(namespace, None)) is not None:
-                self.unreadable_count -= held.unreadable
+                self.unreadable_count -= len(held.unreadable)
         self._listing_bytes.pop(namespace, None)
         self._note_change()
 
@@ -382,7 +383,8 @@ class ObjectStore:
     @property
     def has_dropped_objects(self) -> bool:
         """Return whether objects were dropped that another list may find small enough."""
-        return bool(self.not_held) or any(obj is _TOO_LARGE for _, obj in self.unreadable_objects())
+        names = (self._namespaces or {}).get("", _NONE).unreadable if self._are_namespaces else {}
+        return bool(self.not_held) or any(obj is _TOO_LARGE for obj in tuple(names.values()))
 
     def _owner(self, place: Place) -> str:
         """Return the namespace that the bytes of an object count for."""

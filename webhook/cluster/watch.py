@@ -123,10 +123,13 @@ class WatchCluster:
         unreadable = {
             f"{each.interest.gvk.kind} {'/'.join(filter(None, place))} {obj.why}"
             for each in self._reflectors.values()
-            for place, obj in each.unreadable_objects
+            for place, obj in each.unreadable_objects(_SHOWN)
         }
-        told = (("not held, too large for --view-memory", dropped), ("not held, one by one", unreadable))
-        return "; ".join(f"{what}: {_some_of(which)}" for what, which in told if which)
+        told = (
+            ("not held, too large for --view-memory", dropped, len(dropped)),
+            ("not held, one by one", unreadable, max(len(unreadable), self.unreadable_count)),
+        )
+        return "; ".join(f"{what}: {_some_of(which, count)}" for what, which, count in told if which)
 
     @property
     def unreadable_count(self) -> int:
@@ -241,9 +244,9 @@ class WatchCluster:
         return reflectors
 
 
-def _some_of(texts: Collection[str]) -> str:
-    """Return the first texts in order, and how many more there are."""
-    first, count = nsmallest(_SHOWN, texts), len(texts)
+def _some_of(texts: Collection[str], count: int) -> str:
+    """Return the first texts in order, and how many more there are of `count`."""
+    first = nsmallest(_SHOWN, texts)
     return ", ".join(first) + (f" and {count - _SHOWN} more" if count > _SHOWN else "")
 
 
