@@ -193,6 +193,8 @@ def test_an_exception_that_nothing_needs_is_told(folder, capsys):
 
 
 ANNOTATED = "{rules: [pod-resources/whole-number], owner: us, reason: for now, expires: '2999-01-31'}"
+REPEATED = f"x: &a {'x' * 500}\nb: &b [{'*a,' * 30}]\nc: &c [{'*b,' * 30}]\nrules: [{'*c,' * 30}]\n"
+"""881 characters that are 13 MB once their aliases are followed."""
 
 
 @all_rows(
@@ -207,6 +209,8 @@ ANNOTATED = "{rules: [pod-resources/whole-number], owner: us, reason: for now, e
         ("ignoreAnnotations: ['*']", f"{ANNOTATED}{' ' * 1_000}", "fail", "at most 1000 are read: shorten it"),
         ("ignoreAnnotations: ['*']", f"[{ANNOTATED}, {ANNOTATED}]", "skip", ""),
         ("ignoreAnnotations: ['*']", "[" * 300 + "]" * 300, "fail", "nested deeper than 200 levels"),
+        ("ignoreAnnotations: ['*']", REPEATED, "fail", "has no effect because its aliases repeat too much"),
+        ("ignoreAnnotations: ['*']", f"[&a {ANNOTATED}, *a]", "skip", ""),
     ],
 )
 def test_objects_may_except_themselves_only_where_the_configuration_allows_it(

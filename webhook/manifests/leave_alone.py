@@ -15,6 +15,7 @@ from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded, InputError, UnreadPartError
 from webhook.manifests.configuration_model import ExceptionRecord, FileConfiguration, IgnoredObjects, RuleException
 from webhook.manifests.label_selectors import Labels, compile_selector, labels_of
+from webhook.text.caches import json_bytes
 from webhook.text.model_errors import describe_model_error
 from webhook.yamltext import yamlfile
 from webhook.yamltext.unread import refuse_unread_part
@@ -22,6 +23,8 @@ from webhook.yamltext.unread import refuse_unread_part
 ANNOTATION: Final = "claimgate.dev/ignore"
 MOST_CHARACTERS: Final = 1_000
 """Of the annotation: a dozen exceptions, and YAML that the event loop reads in some milliseconds whatever it is."""
+_MOST_BYTES: Final = 128 << 10
+"""Of its values: what so many characters can write takes half of it, but aliases can repeat a text 50,000 times."""
 _CHARACTER_S: Final = 1e-5
 
 
@@ -108,6 +111,8 @@ def _exceptions_of_annotation(
     try:
         deadline.require_time_for_call(len(text) * _CHARACTER_S)
         (document,) = yamlfile.load(text)
+        if json_bytes(document.value, _MOST_BYTES) > _MOST_BYTES:
+            return (), "has no effect because its aliases repeat too much: write out what they stand for"
         value = document.value if isinstance(document.value, list) else [document.value]
         return [ExceptionRecord.model_validate_json(json.dumps(each, default=refuse_unread_part)) for each in value], ""
     except BudgetExceeded:
