@@ -1,6 +1,6 @@
 """What is true of an object and of what it refers to, offered to policies under CEL names: facts, never verdicts.
 
-Each API has a package; `fact.py` in it declares facts, with their CEL types and what they look up in the cluster, and
-packages.py lists the packages. Every fact is plain JSON. One that needs an object that is not there goes on without it,
-and says which of its fields needed it. No module here denies anything.
+Each API has a package, and packages.py lists the packages. A package declares its facts in `FACTS`, with CEL types and
+look-ups, and its checks in `CHECKS`. Every fact is plain JSON. A fact that needs a missing object is computed without
+it, and names the fields that needed it. No module here denies anything.
 """

@@ -1,7 +1,7 @@
 """Checks: validation code of an API, which says what is wrong with an object and decides nothing.
 
-A package of facts lists its checks as `CHECKS` in `checks.py`; their rules are records in the modules that find what
-breaks them. Policies name groups of checks and decide what a problem means.
+A package of facts lists its checks as `CHECKS`, mostly in `checks.py`. Their rules are records in the modules that find
+the problems. Policies name groups of checks and decide what a problem means.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a fact is: a CEL name with its type, the objects that it looks up, and the function that computes it.
 
-Each package declares its facts as `FACTS` in `fact.py`; packages.py lists the packages. A structure says of each field
-what it means: docs/facts.md is made from these texts. A field that can be null is dyn; a text that is not there is "",
-a list that is not there is empty: no field is ever absent.
+Each package declares its facts as `FACTS`, mostly in `fact.py`; packages.py lists the packages. A structure describes
+each of its fields, and docs/facts.md is made from these texts. No field is ever absent: a missing text is "", a missing
+list is empty, and a field that can be null is dyn.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from webhook.facts.registry import FactRegistry
 _TITLE: Final = """\
 # Facts
 
-*Made from the declarations in `webhook/facts/*/fact.py`.*
+*Made from the declarations of `FACTS` in `webhook/facts`.*
 
 A policy with the annotation `claimgate.dev/facts: gpu,dra` may read these names in its expressions. A fact has a
 declared type, so that a misspelt field is found when the policy is loaded, and is computed when an expression first

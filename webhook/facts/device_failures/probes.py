@@ -1,9 +1,10 @@
 """Advice on probes and disruption budgets of model servers with devices.
 
-A livenessProbe may end a server before it has loaded the model. The kubelet waits initialDelaySeconds, asks every
-periodSeconds, and kills the container after failureThreshold failures in a row. A startupProbe must succeed before the
-kubelet asks at all. Which programs answer only after loading is data: model_servers.yaml. Without a readinessProbe
-requests come before the server is ready. Without a budget a drain stops all servers at once.
+A livenessProbe may end a server before it has loaded the model. So may a startupProbe with too short a time. The
+kubelet waits initialDelaySeconds, asks every periodSeconds, and kills the container after failureThreshold failures in
+a row. No other probe counts until a startupProbe has succeeded. model_servers.yaml lists the programs that answer only
+after loading. Without a readinessProbe requests come before the server is ready. Without a budget a drain stops all
+servers at once.
 
 Source: k8s.io/kubernetes v1.36 pkg/kubelet/prober/worker.go doProbe.
 """
