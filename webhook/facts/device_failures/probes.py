@@ -136,34 +136,24 @@ def advise_liveness_probes(subject: Subject) -> Iterator[Problem]:
         return
     for pods in subject.once(read_device_workload).device_pods:
         for container in pods.containers:
-            if container.has("startupProbe"):
-                yield from _check_startup_probe(container, pods)
-            elif container.liveness_probe:
-                yield from _check_liveness_probe(container, pods)
+            yield from _check_probe_that_kills(container, pods)
 
 
-def _check_startup_probe(container: Container, pods: DevicePods) -> Iterator[Problem]:
-    """Yield a startupProbe that kills a server while it loads its model: until it succeeds, no other probe counts."""
-    probe = container.startup_probe
+def _check_probe_that_kills(container: Container, pods: DevicePods) -> Iterator[Problem]:
+    """Yield a probe that kills a server while it loads its model: until a startupProbe succeeds, no other counts."""
+    has_startup_probe = container.has("startupProbe")
+    probe = container.startup_probe if has_startup_probe else container.liveness_probe
     seconds = _seconds_until_kill(probe) if probe else None
-    if seconds is not None and seconds < _seconds_to_load_model(container):
-        message = f"kills the container {seconds} s after its start if it does not answer by then"
-        fix = "raise its failureThreshold, so that it allows the minutes that loading takes"
-        at = pods.locate(probe.at)
-        yield LIVENESS_PROBE.problem(at, f"{message}, but the server answers only once its model is loaded", fix)
-
-
-def _check_liveness_probe(container: Container, pods: DevicePods) -> Iterator[Problem]:
-    probe = container.liveness_probe
-    seconds = _seconds_until_kill(probe)
     if seconds is None:
         return
     message = f"kills the container {seconds} s after its start if it does not answer by then"
     at = pods.locate(probe.at)
     if seconds < _seconds_to_load_model(container):
         fix = "add a startupProbe with a failureThreshold that allows the minutes that loading takes"
+        if has_startup_probe:
+            fix = "raise its failureThreshold, so that it allows the minutes that loading takes"
         yield LIVENESS_PROBE.problem(at, f"{message}, but the server answers only once its model is loaded", fix)
-    elif seconds < _SHORT_S:
+    elif seconds < _SHORT_S and not has_startup_probe:
         yield LIVENESS_WITHOUT_STARTUP.problem(at, message, "add a startupProbe if the start may take longer")
 
 
