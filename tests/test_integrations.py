@@ -48,6 +48,13 @@ def audit_step(folder, cwd=ROOT, **given):
     return shell(STEPS["Audit"]["run"], cwd=cwd, **environment, **runner)
 
 
+def test_a_report_of_the_checkout_is_not_that_of_an_audit_that_could_not_start(tmp_path):
+    sarif = tmp_path / "forged.sarif"
+    sarif.write_text("{}")
+    done = audit_step(tmp_path, paths=GOOD, policies="no/such/folder", sarif=str(sarif))
+    assert (done.returncode, sarif.exists()) == (2, False)
+
+
 def test_the_action_annotates_and_writes_sarif(tmp_path):
     sarif = tmp_path / "found.sarif"
     done = audit_step(
