@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,37 @@ def test_a_link_inside_of_an_audited_folder_is_read(tree, capsys):
     assert code == 1
     assert "sub/linked.yaml" in out
     assert "not read" not in out + err
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems have no such names")
+@pytest.mark.parametrize("output", ["text", "json", "junit", "sarif", "gitlab", "policyreport"])
+def test_a_file_whose_name_is_not_utf_8_is_not_read_and_told(tree, capsys, output):
+    name = os.fsdecode(b"\xff.yaml")
+    (tree / name).write_text(POD.format("bad", "deny"))
+    code, _, err = audit(capsys, tree, "-o", output)
+    assert code == 3
+    assert "its name is not UTF-8" in err
+    code, _, err = audit(capsys, tree / name, "-o", output)
+    assert code == 2
+    assert "\\xff.yaml: is not read: its name is not UTF-8" in err
+
+
+def test_a_report_does_not_repeat_a_long_name(tree, capsys):
+    (tree / "long.yaml").write_text(POD.format("n" * 100_000, "deny"))
+    _, out, _ = audit(capsys, tree, "-o", "ndjson")
+    assert len(out) < 20_000
+
+
+def test_a_report_is_written_to_no_folder_that_a_link_leads_out_to(tree, capsys, monkeypatch):
+    monkeypatch.chdir(tree)
+    (tree.parent / "outside").mkdir()
+    (tree / "reports").symlink_to("../outside")
+    (tree / "own").mkdir()
+    (tree / "inside").symlink_to("own")
+    assert audit(capsys, ".", "-o", "sarif=reports/x")[0] == 2
+    assert not list((tree.parent / "outside").iterdir())
+    assert audit(capsys, ".", "-o", "sarif=inside/x")[0] == 0
+    assert audit(capsys, ".", "-o", f"sarif={tree.parent}/outside/x")[0] == 0
 
 
 def test_a_named_link_is_read(tree, capsys):

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from types import TracebackType
 from typing import Final, Generic, TextIO, TypeAlias, TypeVar, cast
@@ -197,8 +198,13 @@ def _open_for_writing(file: str) -> TextIO:
     A folder that is audited may have a link of that name, which leads anywhere.
 
     Raises:
-        ConfigurationError: it is a link, and none of the system, such as /dev/stdout.
+        ConfigurationError: it is a link, and none of the system, such as /dev/stdout, or its path below the working
+            directory leads out of it.
     """
+    folder = Path(file).parent
+    is_below = not folder.is_absolute() and ".." not in folder.parts
+    if is_below and not Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(".")):
+        raise ConfigurationError(f"`{folder}` leads out of the working directory by a link: name the folder itself")
     follows = 0 if file.startswith(("/dev/", "/proc/")) else os.O_NOFOLLOW
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | follows, 0o666)

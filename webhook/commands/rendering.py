@@ -25,7 +25,7 @@ from webhook.commands.kustomization_copies import copy_kustomization
 from webhook.errors import Problem, ProgramError
 from webhook.input.document_stream import DocumentStream
 from webhook.yamltext import yamlfile
-from webhook.yamltext.input_files import PRIVATE_FOLDERS, InputFile, walk_folder
+from webhook.yamltext.input_files import PRIVATE_FOLDERS, InputFile, is_unicode, walk_folder
 
 _TIMEOUT_S: Final = 120.0
 _MAX_BYTES: Final = 128 * 1024 * 1024
@@ -57,7 +57,7 @@ def find_renderables(named: Sequence[str]) -> list[RenderableFolder]:
     made, kustomized, components = list[RenderableFolder](), list[kustomizations.Kustomization](), set[str]()
     for name in map(Path, named):
         for each in walk_folder(name, _NAMES.__contains__, _enters) if name.is_dir() else ():
-            if each.is_folder:
+            if each.is_folder or not is_unicode(each.file.name):
                 continue
             file = each.file.path
             if file.name == _CHART and not any(chart.is_rendered_from(str(file)) for chart in made):

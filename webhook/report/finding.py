@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
+from typing import Final
 
 from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.report.rule import Rule, RuleName, Rules, rule_name, rule_of
@@ -18,6 +19,8 @@ from webhook.rules.decisions import Decision
 from webhook.rules.problem import MissingObject, Problem
 from webhook.rules.text import problem_as_sentence, split_off_fix
 from webhook.yamltext.source_line import Lines, Locate, Place, SourceLine
+
+_LONGEST_NAME: Final = 1_000
 
 
 class Result(StrEnum):
@@ -124,12 +127,17 @@ def subject_of_request(attributes: Attributes) -> Subject:
     metadata = held.get("metadata") if isinstance(held, dict) else None
     named = metadata if isinstance(metadata, dict) else {}
     return Subject(
-        api_version=attributes.kind.api_version,
-        kind=attributes.kind.kind,
-        namespace=attributes.namespace,
-        name=attributes.name or str(named.get("generateName") or ""),
+        api_version=_cut_name(attributes.kind.api_version),
+        kind=_cut_name(attributes.kind.kind),
+        namespace=_cut_name(attributes.namespace),
+        name=_cut_name(attributes.name or str(named.get("generateName") or "")),
         uid=str(named.get("uid") or ""),
     )
+
+
+def _cut_name(name: str) -> str:
+    """Return a name as every finding of its object repeats it; the API server takes 253 characters."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
 
 
 def findings_of_object(

@@ -26,6 +26,7 @@ MAX_BYTES: Final = 128 * 1024 * 1024
 PRIVATE_FOLDERS: Final = frozenset((".git",))
 """Names of folders that hold credentials of who checked the files out, so no link leads there."""
 _ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/{1,2}([^/].*)")
+NOT_UNICODE: Final = "its name is not UTF-8"
 _PIECE_BYTES: Final = 1024 * 1024
 _MAX_LINKS: Final = 40
 """Links on the way to one file, as in Linux."""
@@ -175,8 +176,19 @@ def walk_folder(
             yield FoundFile(file, reason_not_read(file))
 
 
+def is_unicode(name: str) -> bool:
+    """Return whether reports can have a name: file systems allow any bytes."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def reason_not_read(file: InputFile) -> str:
     """Return why a file of a folder, or a link to a folder, is not read; "" where it is, or where reading it fails."""
+    if not is_unicode(file.name):
+        return NOT_UNICODE
     try:
         if file.is_named or stat.S_ISREG(os.lstat(file.name).st_mode):
             return ""

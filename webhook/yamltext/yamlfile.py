@@ -8,6 +8,7 @@ jsontext's.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,17 @@ from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.errors import InputError, Problem
 from webhook.yamltext import dump, input_files, jsontext
-from webhook.yamltext.input_files import MAX_BYTES, AnyFile, FoundFile, InputFile, Listed, read_start, walk_folder
+from webhook.yamltext.input_files import (
+    MAX_BYTES,
+    NOT_UNICODE,
+    AnyFile,
+    FoundFile,
+    InputFile,
+    Listed,
+    is_unicode,
+    read_start,
+    walk_folder,
+)
 from webhook.yamltext.source_line import SourceLine
 
 __all__ = [
@@ -222,7 +233,10 @@ def listing(places: Iterable[str | Path], root: str = "") -> Listed:
     problems: list[Problem] = []
     not_read: list[FoundFile] = []
     for place in map(Path, places):
-        if place.is_dir():
+        if not is_unicode(str(place)):
+            shown_name = os.fsencode(place).decode(errors="backslashreplace")
+            problems.append(Problem(message=f"is not read: {NOT_UNICODE}", file=shown_name))
+        elif place.is_dir():
             walked = sorted(_files(place, root, problems), key=lambda each: each.file.path)
             not_read += [each for each in walked if each.reason]
             for each in walked:
