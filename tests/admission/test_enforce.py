@@ -15,7 +15,7 @@ from webhook.admission.enforce import (
     without_control_characters,
 )
 from webhook.apimachinery.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation
-from webhook.rules.decisions import Decision, ValidationAction
+from webhook.rules.decisions import Decision, DenialReason, ValidationAction
 from webhook.rules.problem import Problem
 
 DENY, WARN, AUDIT = ValidationAction.DENY, ValidationAction.WARN, ValidationAction.AUDIT
@@ -35,12 +35,12 @@ def attributes(**changes):
     return Attributes(**{**known, **changes})
 
 
-def denial(**changes):
-    known = {"policy": "p", "binding": "b", "action": "deny", "evaluation": "deny", "actions": (DENY,)}
-    return Decision(**{**known, "message": "no", "reason": "Forbidden", "code": 403, **changes})
+def denial(reason="Forbidden", code=403, **changes):
+    known = {"policy": "p", "binding": "b", "evaluation": "deny", "actions": (DENY,), "message": "no"}
+    return Decision(**{**known, "denial": DenialReason(reason, code), **changes})
 
 
-ADMITTED = Decision(policy="p", binding="b", action="admit", evaluation="admit", actions=(DENY,))
+ADMITTED = Decision(policy="p", binding="b", evaluation="admit", actions=(DENY,))
 
 
 def test_no_denial_allows():
@@ -50,7 +50,7 @@ def test_no_denial_allows():
 
 @pytest.mark.parametrize("api_server_text", [False, True])
 def test_what_an_api_server_could_have_evaluated_is_told_though_it_passes(api_server_text):
-    unconverted = denial(action="admit", evaluation="error", message="cannot convert", is_told=True)
+    unconverted = denial(evaluation="error", lets_pass=True, message="cannot convert", is_told=True)
     verdict = verdict_of_decisions([ADMITTED, unconverted], attributes(), api_server_text=api_server_text)
     assert (verdict.allowed, verdict.warnings) == (True, ("cannot convert (policy p)",))
     assert verdict_of_decisions([denial(), unconverted], attributes()).warnings == ("cannot convert (policy p)",)
@@ -263,13 +263,13 @@ def test_the_first_failure_under_audit_is_recorded():
 
 def test_what_policies_publish_is_joined_by_policy_and_key():
     published = [
-        Decision(policy="p", binding=b, action="admit", evaluation="admit", audit_annotations={"k": value})
+        Decision(policy="p", binding=b, evaluation="admit", audit_annotations={"k": value})
         for b, value in (("b1", "one"), ("b2", "two"), ("b3", "one"))
     ]
     assert verdict_of_decisions(published, attributes()).audit_annotations == {"p/k": "one, two"}
 
 
 def test_an_ignored_error_says_nothing():
-    ignored = Decision(policy="p", binding="b", action="admit", evaluation="error", actions=(DENY, AUDIT), message="x")
+    ignored = Decision(policy="p", binding="b", evaluation="error", lets_pass=True, actions=(DENY, AUDIT), message="x")
     verdict = verdict_of_decisions([ignored], attributes())
     assert (verdict.allowed, verdict.audit_annotations) == (True, {})

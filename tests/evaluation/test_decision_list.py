@@ -3,8 +3,8 @@
 from webhook.evaluation.decision_list import MOST_ADMITTED, DecisionList
 from webhook.rules.decisions import Decision
 
-HOLDS = Decision(policy="p", binding="b", action="admit", evaluation="admit")
-DENIES = Decision(policy="p", binding="b", action="deny", evaluation="deny")
+HOLDS = Decision(policy="p", binding="b", evaluation="admit")
+DENIES = Decision(policy="p", binding="b", evaluation="deny")
 
 
 def test_rules_that_hold_are_kept_up_to_a_bound():

@@ -175,8 +175,8 @@ def test_a_policy_of_the_whole_object_sees_each_state_of_it_as_another_object():
     }
 
 
-ADMIT = Decision(policy="p", binding="b", index=0, action="admit", evaluation="admit")
-DENY = replace(ADMIT, action="deny", evaluation="deny", message="no")
+ADMIT = Decision(policy="p", binding="b", index=0, evaluation="admit")
+DENY = replace(ADMIT, evaluation="deny", message="no")
 
 
 def test_no_object_makes_decisions_without_bound():

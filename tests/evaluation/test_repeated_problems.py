@@ -98,7 +98,7 @@ def test_rules_yield_to_rules_that_there_are() -> None:
 
 def test_without_time_nothing_is_compared() -> None:
     """What was decided is never lost to the time that it takes to shorten it."""
-    advice = Decision(policy="p", binding="b", action="deny", evaluation="deny", actions=WARN)
+    advice = Decision(policy="p", binding="b", evaluation="deny", actions=WARN)
     first = replace(advice, problems=(problem("a.x"), problem("a.y")))
     made = (first, replace(advice, problems=(problem("b.x[0]"), problem("c.x"))))
     policies = [replace(shipped_policies().policies[0], name="p")]
@@ -110,7 +110,7 @@ def test_without_time_nothing_is_compared() -> None:
 
 
 def test_denials_keep_a_problem_for_each_place() -> None:
-    denied = Decision(policy="p", binding="b", action="deny", evaluation="deny", actions=(ValidationAction.DENY,))
+    denied = Decision(policy="p", binding="b", evaluation="deny", actions=(ValidationAction.DENY,))
     made = (replace(denied, problems=(problem("a"), problem("b"))),)
     assert without_repeats(made, [replace(shipped_policies().policies[0], name="p")], Deadline()) == made
 

@@ -14,6 +14,7 @@ from webhook.cluster.files import FilesCluster
 from webhook.deadline import Deadline
 from webhook.errors import BudgetExceeded
 from webhook.evaluation.activation import fact_as_cel_value
+from webhook.evaluation.invocations import Invocation
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.request_objects import EvaluationTarget
 from webhook.facts.dra.pod_claims import pod_claims
@@ -50,8 +51,10 @@ def test_facts_of_one_object_share_one_merge() -> None:
     cluster, obj = Counting(runtime()), train_job()
     context = request_context(policies(validating("true")), request(obj), cluster)
     target = target_of(obj, context)
-    values = {name: fact_as_cel_value(name, target, param(), context).value for name in NAMES}
-    (job,) = context.subject(target, param()).once(merged).replicated_jobs
+    (policy,) = context.policies.validating
+    invocation = Invocation(context, policy, policy.bindings[0], param(), target)
+    values = {name: fact_as_cel_value(name, invocation).value for name in NAMES}
+    (job,) = invocation.subject().once(merged).replicated_jobs
     assert values["podSets"][0]["template"] is job.pod_template.json
     assert cluster.asked["ClusterTrainingRuntime"] == 1
 

@@ -27,7 +27,7 @@ CRDS = Path(__file__).parents[1] / "data" / "reports" / "crds"
 
 
 def decided(policy="gpu", evaluation="deny", actions=(DENY,), **more):
-    more.setdefault("action", "admit" if evaluation in {"admit", "unknown"} else "deny")
+    more.setdefault("lets_pass", evaluation == "unknown")
     return Decision(policy=policy, binding=f"{policy}-binding", evaluation=evaluation, actions=actions, **more)
 
 
@@ -59,9 +59,9 @@ def written(name, findings=(), **totals):
         pytest.param(decided(actions=(), kind="mutating"), Result.FAIL, id="a refusing mutation fails"),
         pytest.param(decided(evaluation="admit"), Result.PASS, id="an admitting validation passes"),
         pytest.param(decided(evaluation="error"), Result.ERROR, id="what failed to evaluate is an error"),
-        pytest.param(decided(evaluation="error", action="admit"), Result.ERROR, id="an ignored error is an error"),
+        pytest.param(decided(evaluation="error", lets_pass=True), Result.ERROR, id="an ignored error is an error"),
         pytest.param(decided(evaluation="unknown"), Result.SKIP, id="what lacked an object is skipped"),
-        pytest.param(decided(evaluation="unknown", action="deny"), Result.FAIL, id="or fails closed"),
+        pytest.param(decided(evaluation="unknown", lets_pass=False), Result.FAIL, id="or fails closed"),
     ],
 )
 def test_result_words(decision, expected):

@@ -12,8 +12,8 @@ from webhook.rules.decisions import Decision, Verdict
 from webhook.server import counters as module
 from webhook.server.counters import Counters
 
-HOLDS = Decision(policy="p", binding="b", action="admit", evaluation="admit")
-FAILS = Decision(policy="p", binding="b", action="deny", evaluation="deny", elapsed_s=0.5)
+HOLDS = Decision(policy="p", binding="b", evaluation="admit")
+FAILS = Decision(policy="p", binding="b", evaluation="deny", elapsed_s=0.5)
 ALLOWED, DENIED = ("p", "b", "no_error", "allow"), ("p", "b", "no_error", "deny")
 
 

@@ -120,12 +120,12 @@ def test_a_fault_in_the_application_is_a_status_too() -> None:
 
 def test_metrics_count_reviews_as_the_api_server_names_them() -> None:
     decisions = (
-        Decision(policy="p", binding="b", action="admit", evaluation="admit", elapsed_s=0.0004),
-        Decision(policy="p", binding="b", action="deny", evaluation="deny", actions=(ValidationAction.WARN,)),
-        Decision(policy="p", binding="b", action="deny", evaluation="deny", actions=(ValidationAction.AUDIT,)),
-        Decision(policy="p", binding="b", action="deny", evaluation="error", actions=(ValidationAction.DENY,)),
-        Decision(policy="p", binding="b", action="admit", evaluation="unknown"),
-        Decision(policy="m", binding="b", action="admit", evaluation="admit", kind="mutating", elapsed_s=0.02),
+        Decision(policy="p", binding="b", evaluation="admit", elapsed_s=0.0004),
+        Decision(policy="p", binding="b", evaluation="deny", actions=(ValidationAction.WARN,)),
+        Decision(policy="p", binding="b", evaluation="deny", actions=(ValidationAction.AUDIT,)),
+        Decision(policy="p", binding="b", evaluation="error", actions=(ValidationAction.DENY,)),
+        Decision(policy="p", binding="b", evaluation="unknown", lets_pass=True),
+        Decision(policy="m", binding="b", evaluation="admit", kind="mutating", elapsed_s=0.02),
     )
     status = DenialStatus(code=422, reason="Invalid", message="m")
     running = Running(lambda *_: Verdict(allowed=False, decisions=decisions, status=status))

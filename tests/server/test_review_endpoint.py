@@ -240,12 +240,10 @@ def test_a_fault_of_our_own_is_500_and_says_where_but_not_what(reviewer: Any) ->
 
 def test_one_line_a_review_without_the_object() -> None:
     decisions = (
-        Decision(policy="quiet", binding="b", action="admit", evaluation="admit"),
-        Decision(
-            policy="loud", binding="b", action="deny", evaluation="deny", actions=(ValidationAction.WARN,), message="m"
-        ),
-        Decision(policy="lost", binding="b", action="admit", evaluation="unknown"),
-        Decision(policy="loud", binding="c", action="deny", evaluation="deny"),
+        Decision(policy="quiet", binding="b", evaluation="admit"),
+        Decision(policy="loud", binding="b", evaluation="deny", actions=(ValidationAction.WARN,), message="m"),
+        Decision(policy="lost", binding="b", evaluation="unknown", lets_pass=True),
+        Decision(policy="loud", binding="c", evaluation="deny"),
     )
     patch = ({"op": "add", "path": "/x", "value": SECRET},)
     running = Running(lambda *_: Verdict(allowed=True, decisions=decisions, patch=patch))

@@ -27,7 +27,7 @@ from webhook.server.worker_lane import WorkerLimits
 
 LARGE = review_of(object={"metadata": {"name": "p"}, "x": "y" * FREE_BYTES}, userInfo={"username": "u"})
 PARENT = os.getpid()
-SEEN = (Decision(policy="p", binding="b", action="admit", evaluation="admit"),)
+SEEN = (Decision(policy="p", binding="b", evaluation="admit"),)
 
 
 def in_worker(act: Callable[[Deadline], object]) -> Callable[[Attributes, Phase, Deadline], Verdict]:

@@ -22,7 +22,7 @@ def outcome(allowed=True, decisions=(), changed=None, **verdict):
 
 
 def said(evaluation, message):
-    return Decision(policy="p", binding="b", action="admit", evaluation=evaluation, message=message)
+    return Decision(policy="p", binding="b", evaluation=evaluation, message=message)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_what_is_as_expected_passes(expected, found):
         ),
         pytest.param(
             {"warnings": [""], "rules": ["g/b"]},
-            outcome(warnings=("x",), decisions=[replace(said("deny", "x"), action="deny", rule="g/a")]),
+            outcome(warnings=("x",), decisions=[replace(said("deny", "x"), rule="g/a")]),
             "rule: expected `g/b` to be broken, found broken rules: g/a",
             id="another rule",
         ),

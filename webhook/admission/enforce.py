@@ -69,7 +69,7 @@ def verdict_of_decisions(
 
     In our own text all denials are told, so a value that nobody can read (400) gives the code whatever else is wrong.
     """
-    if not [each for each in decisions if each.action == "deny" or each.audit_annotations or each.is_told]:  # no any()
+    if not [each for each in decisions if each.evaluation != "admit" or each.audit_annotations]:  # no any()
         return Verdict(allowed=True, decisions=tuple(decisions), patched_object=attributes.object)
     failed = [decision for decision in decisions if decision.action == "deny"]
     denied = [each for each in failed if each.is_enforced]
@@ -334,7 +334,7 @@ def limit_actions(decisions: Iterable[Decision], most: EnforcementAction) -> tup
 def _limit_action(decision: Decision, most: EnforcementAction) -> Decision:
     warns = most == "warn"
     if decision.kind == "mutating" and decision.action == "deny":
-        return replace(decision, action="admit", is_told=warns)
+        return replace(decision, lets_pass=True, is_told=warns)
     actions = decision.actions
     if warns and ValidationAction.DENY in actions:
         actions = tuple(dict.fromkeys(ValidationAction.WARN if a is ValidationAction.DENY else a for a in actions))

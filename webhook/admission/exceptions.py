@@ -105,7 +105,7 @@ _LONGEST = 5 * 1024
 
 
 def _excepted_decision(decision: Decision, why: str) -> Decision:
-    return replace(decision, action="admit", is_told=False, exception=why, reason="", code=0)
+    return replace(decision, lets_pass=True, is_told=False, exception=why)
 
 
 def _warn_of_annotation_mistake(mistake: str) -> Iterable[Decision]:
@@ -114,7 +114,6 @@ def _warn_of_annotation_mistake(mistake: str) -> Iterable[Decision]:
         yield Decision(
             policy=POLICY,
             binding="",
-            action="deny",
             evaluation="deny",
             actions=(ValidationAction.WARN,),
             path=f'metadata.annotations["{ANNOTATION}"]',

@@ -90,7 +90,6 @@ def _finding_for_key(problem: InputProblem, each: documents.InputDocument, attri
         rule=RULE.id,
         binding="",
         path=path,
-        action="deny",
         evaluation="deny",
         actions=(ValidationAction.WARN,),
         severity=RULE.severity,

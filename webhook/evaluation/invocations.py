@@ -16,19 +16,97 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
 
+from webhook.apimachinery.attributes import Attributes
 from webhook.errors import AmbiguousObject, BindingError, BudgetExceeded, LookupFailed
-from webhook.evaluation.not_evaluated import sentence_about_other_version
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.request_objects import EvaluationTarget
-from webhook.policy.candidates import PODS, Candidate, CandidateBinding, PrecomputedCriteriaMatch
+from webhook.facts.subject import Subject
+from webhook.policy.candidates import PODS, Candidate, PrecomputedCriteriaMatch
 from webhook.policy.compiled import Binding, MatchConditions, Policy
-from webhook.policy.matching import Match, match_request
+from webhook.policy.matching import Criteria, Match, match_request
 from webhook.policy.static_params import Param
 
 
-def targets_of(candidate: Candidate, context: RequestContext) -> Sequence[EvaluationTarget]:
+@dataclass(slots=True)  # not frozen, which makes it twice as slow to make
+class Invocation:
+    """One policy with one binding and parameter, to be evaluated on one object of a request. Nobody changes it.
+
+    `gate` has the matchConditions that may not hold for the object, None where there are none.
+    """
+
+    context: RequestContext
+    policy: Policy
+    gate: MatchConditions | None
+    binding: Binding
+    param: Param
+    target: EvaluationTarget
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Return the names of policy, binding and parameter."""
+        return self.policy.name, self.binding.name, self.param.name
+
+    def subject(self) -> Subject:
+        """Return the target as facts and checks see it.
+
+        Raises:
+            LookupFailed: the param cannot be read.
+        """
+        return self.context.subject(self.target, self.param)
+
+
+@dataclass(frozen=True, slots=True)
+class UnusablePolicy:
+    """A policy, or one of its bindings, that cannot be used on this request.
+
+    `error` is what matching it raised, if anything. `is_told`: users are warned of it though the failurePolicy lets it
+    pass.
+    """
+
+    policy: Policy
+    binding: Binding | None
+    message: str
+    error: Exception | None = None
+    is_told: bool = False
+
+
+def invocations_of_policy(candidate: Candidate, context: RequestContext) -> Iterator[Invocation | UnusablePolicy]:
+    """Yield the invocations of a policy on a request, in the order of its bindings, parameters and targets."""
+    policy, trace = candidate.policy, context.options.trace
+    try:
+        targets = (candidate.is_own_alone and context.objects.typed_own) or _targets_of_policy(candidate, context)
+    except (BindingError, LookupFailed, BudgetExceeded) as error:
+        yield _unusable_policy(policy, None, error)
+        return
+    if trace is not None:
+        _record_targets_in_trace(candidate, targets, context)
+    for each in candidate.bindings if targets else ():
+        binding = each.binding
+        try:
+            bound = targets if each.index is None else _matching_targets(each.index, targets, context)
+            params = context.params.static.get(binding) if bound else ()
+            if params is None:
+                params = context.params.params_of_binding(policy, binding)
+            if trace is not None:
+                _record_unmatched_objects(policy, binding, _targets_not_among(targets, bound), context)
+                if bound and not params:
+                    trace.record_missing_param(policy, binding)
+            for param in params:
+                for target in bound if len(bound) == 1 else context.deadline.items_with_clock_checks(bound):
+                    yield Invocation(context, policy, candidate.gate, binding, param, target)
+        except (BindingError, LookupFailed, BudgetExceeded) as error:
+            yield _unusable_policy(policy, binding, error)
+
+
+def _unusable_policy(policy: Policy, binding: Binding | None, error: Exception) -> UnusablePolicy:
+    text = str(error)
+    if not isinstance(error, AmbiguousObject | BudgetExceeded):
+        text = f"failed to configure {'binding' if binding else 'policy'}: {text}"
+    return UnusablePolicy(policy, binding, text, error)
+
+
+def _targets_of_policy(candidate: Candidate, context: RequestContext) -> Sequence[EvaluationTarget]:
     """Return the request's own object if the policy matches it, then the objects inside it if the policy expands.
 
     Raises:
@@ -40,22 +118,12 @@ def targets_of(candidate: Candidate, context: RequestContext) -> Sequence[Evalua
     match = _match_of_request(candidate.index, context)
     targets = [] if match is None else [objects.own_object_target(match)]
     if candidate.looks_inside:
-        targets += matching_targets(candidate.index, _targets_inside_object(candidate.policy, context), context)
+        targets += _matching_targets(candidate.index, _targets_inside_object(candidate.policy, context), context)
     return [
         target
         for target in targets
         if not target.mismatches or _evaluates_mistyped_object(candidate.policy, target, context)
     ]
-
-
-def _evaluates_mistyped_object(policy: Policy, target: EvaluationTarget, context: RequestContext) -> bool:
-    """Return whether a policy is evaluated on an object with wrong types; note the object if the policy may
-    concern it.
-    """
-    kind = (target.kind.group, target.kind.kind)
-    if context.policies.registry.may_checks_apply_to(policy.checks, kind, target.object):
-        context.undecoded.append((target, policy))
-    return policy.judges_types
 
 
 def _match_of_request(index: PrecomputedCriteriaMatch, context: RequestContext) -> Match | None:
@@ -79,34 +147,17 @@ def _targets_inside_object(policy: Policy, context: RequestContext) -> Iterator[
         yield from context.objects.embedded_targets()
 
 
-def record_targets_in_trace(candidate: Candidate, targets: Sequence[EvaluationTarget], context: RequestContext) -> None:
-    """Tell the trace, if there is one, which objects a policy and which bindings do not apply to."""
-    if (trace := context.options.trace) is not None:
-        inside = [*_targets_inside_object(candidate.policy, context)] if candidate.looks_inside else []
-        trace.record_unmatched_targets(candidate, inside, targets, context)
-        listed = {id(each.binding) for each in candidate.bindings}
-        for binding in candidate.policy.bindings:
-            if id(binding) not in listed:
-                trace.record_unmatched_bindings(candidate.policy, binding, targets, (), context)
+def _evaluates_mistyped_object(policy: Policy, target: EvaluationTarget, context: RequestContext) -> bool:
+    """Return whether a policy is evaluated on an object with wrong types; note the object if the policy may
+    concern it.
+    """
+    kind = (target.kind.group, target.kind.kind)
+    if context.policies.registry.may_checks_apply_to(policy.checks, kind, target.object):
+        context.undecoded.append((target, policy))
+    return policy.judges_types
 
 
-def record_binding_in_trace(
-    policy: Policy,
-    binding: Binding,
-    targets: Sequence[EvaluationTarget],
-    context: RequestContext,
-    *,
-    bound: Sequence[EvaluationTarget],
-    params: Sequence[Param],
-) -> None:
-    """Tell the trace, if there is one, which objects a binding does not match, and whether it has no parameter."""
-    if (trace := context.options.trace) is not None:
-        trace.record_unmatched_bindings(policy, binding, targets, bound, context)
-        if bound and not params:
-            trace.record_missing_param(policy, binding)
-
-
-def matching_targets(
+def _matching_targets(
     index: PrecomputedCriteriaMatch, targets: Iterable[EvaluationTarget], context: RequestContext
 ) -> Sequence[EvaluationTarget]:
     """Return the targets that the criteria of a policy or a binding match.
@@ -139,83 +190,52 @@ def _does_target_match(index: PrecomputedCriteriaMatch, target: EvaluationTarget
     return is_certain and namespace.is_selected_by(index.criteria.namespaces)
 
 
-_REVERSIBLE: Final = ("none", "version")
-"""Conversions that allow changes to be put back into the object as it was sent."""
+def _record_targets_in_trace(
+    candidate: Candidate, targets: Sequence[EvaluationTarget], context: RequestContext
+) -> None:
+    """Record in the trace, if there is one, which objects a policy and which bindings do not apply to."""
+    trace, policy = context.options.trace, candidate.policy
+    if trace is None:
+        return
+    inside = [*_targets_inside_object(policy, context)] if candidate.looks_inside else []
+    if not targets and not inside:
+        part = _unmatched_part_of_criteria(policy.criteria, context.attributes, context.objects.sent, context)
+        trace.record_unmatched_request(policy, context.attributes, part)
+    _record_unmatched_objects(policy, None, _targets_not_among(inside, targets), context)
+    listed = {id(each.binding) for each in candidate.bindings}
+    for binding in policy.bindings:
+        if id(binding) not in listed:
+            _record_unmatched_objects(policy, binding, targets, context)
 
 
-@dataclass(slots=True)  # not frozen, which makes it twice as slow to make
-class PolicyInvocation:
-    """One policy with one binding and parameter, to be run on one object; `gate` has its matchConditions."""
-
-    policy: Policy
-    gate: MatchConditions | None
-    binding: Binding
-    param: Param
-    target: EvaluationTarget
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """Return the names of policy, binding and parameter."""
-        return self.policy.name, self.binding.name, self.param.name
+def _record_unmatched_objects(
+    policy: Policy, binding: Binding | None, targets: Iterable[EvaluationTarget], context: RequestContext
+) -> None:
+    """Record in the trace, if there is one, the objects that a policy or its binding does not match."""
+    if (trace := context.options.trace) is not None:
+        criteria = (binding.criteria or Criteria()) if binding else policy.criteria
+        for target in targets:
+            attributes = target.attributes_for_criteria
+            part = _unmatched_part_of_criteria(criteria, attributes, target.match, context)
+            trace.record_unmatched_object(policy, binding, attributes, part, target.place)
 
 
-@dataclass(frozen=True, slots=True)
-class UnusablePolicy:
-    """A policy or binding that cannot be used on this request, and the reason; `is_unknown` if that is not an error."""
-
-    policy: Policy
-    binding: Binding | None
-    text: str
-    is_told: bool = False
-    is_unknown: bool = False
+def _targets_not_among(
+    targets: Sequence[EvaluationTarget], matched: Sequence[EvaluationTarget]
+) -> Iterator[EvaluationTarget]:
+    """Yield the targets that are not among `matched`."""
+    identities = set(map(id, matched))
+    yield from (target for target in targets if id(target) not in identities)
 
 
-def invocations_of_policy(candidate: Candidate, context: RequestContext) -> list[PolicyInvocation | UnusablePolicy]:
-    """Return the invocations of one policy, in the order of its bindings, parameters and targets."""
-    policy, runs = candidate.policy, list[PolicyInvocation | UnusablePolicy]()
+def _unmatched_part_of_criteria(
+    criteria: Criteria, attributes: Attributes, sent: Match, context: RequestContext
+) -> str:
+    """Return the part of the criteria that does not match; "" if all match."""
+    parts: list[str] = []
+    equal = context.policies.equivalents
     try:
-        targets = (candidate.is_own_alone and context.objects.typed_own) or targets_of(candidate, context)
-    except AmbiguousObject as error:
-        return [UnusablePolicy(policy, None, str(error), is_unknown=True)]
+        match_request(criteria, attributes, context.namespace.labels, equal, sent, tell=parts.append)
     except (BindingError, LookupFailed) as error:
-        return [UnusablePolicy(policy, None, f"failed to configure policy: {error}")]
-    except BudgetExceeded as error:
-        return [UnusablePolicy(policy, None, str(error))]
-    if context.options.trace is not None:
-        record_targets_in_trace(candidate, targets, context)
-    for binding in candidate.bindings if targets else ():
-        runs += _invocations_of_binding(candidate, binding, targets, context)
-    return runs
-
-
-def _invocations_of_binding(
-    candidate: Candidate,
-    candidate_binding: CandidateBinding,
-    targets: Sequence[EvaluationTarget],
-    context: RequestContext,
-) -> Sequence[PolicyInvocation | UnusablePolicy]:
-    policy, binding, index = candidate.policy, candidate_binding.binding, candidate_binding.index
-    try:
-        bound = targets if index is None else matching_targets(index, targets, context)
-        params = context.params.params_of_binding(policy, binding) if bound else ()
-    except AmbiguousObject as error:
-        return [UnusablePolicy(policy, binding, str(error), is_unknown=True)]
-    except (BindingError, LookupFailed) as error:
-        return [UnusablePolicy(policy, binding, f"failed to configure binding: {error}")]
-    except BudgetExceeded as error:
-        return [UnusablePolicy(policy, binding, str(error))]
-    if context.options.trace is not None:
-        record_binding_in_trace(policy, binding, targets, context, bound=bound, params=params)
-    if not params:
-        return ()
-    others = [target for target in bound if target.match.conversion not in _REVERSIBLE]
-    can = [target for target in bound if target.match.conversion in _REVERSIBLE] if others else bound
-    unusable = [
-        UnusablePolicy(policy, binding, sentence_about_other_version(target), is_told=True)
-        for target in others
-        if not target.attributes.is_plain
-    ]
-    return [
-        *unusable,
-        *(PolicyInvocation(policy, candidate.gate, binding, param, target) for param in params for target in can),
-    ]
+        return str(error)
+    return "".join(parts)

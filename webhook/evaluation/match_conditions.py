@@ -17,15 +17,15 @@ from typing import Any, Final
 from webhook.cel.cost import MATCH_CONDITIONS_BUDGET
 from webhook.errors import BudgetExceeded, EvaluationError, UnreadPartError
 from webhook.evaluation.activation import Activation
-from webhook.evaluation.cost_budget import CostBudget, OutOfBudget
+from webhook.evaluation.cost_budget import OutOfBudget
+from webhook.evaluation.invocations import Invocation
 from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.request_objects import EvaluationTarget
 from webhook.manifests.annotations import RESOURCE_CONCERNS
 from webhook.manifests.field_errors import join_errors
 from webhook.policy.candidates import Candidate
-from webhook.policy.compiled import AUTHORIZER, Condition, MatchConditions, Policy
+from webhook.policy.compiled import AUTHORIZER, Condition
 from webhook.policy.matching import Match
-from webhook.policy.static_params import Param
 from webhook.typed.pod_parts import CLAIMS, PORTABLE
 from webhook.typed.pods import Pod
 from webhook.typed.view import ReadingContext
@@ -87,27 +87,28 @@ def _concerns_of_pod(pod: Pod) -> frozenset[str]:
     return frozenset(word for word, is_there in words.items() if is_there)
 
 
-def do_conditions_hold(
-    gate: MatchConditions, policy: Policy, target: EvaluationTarget, param: Param, context: RequestContext
-) -> bool:
-    """Return whether the conditions of a policy hold for an object. Under failurePolicy Ignore a failed condition is
-    false.
+def do_conditions_hold(invocation: Invocation) -> bool:
+    """Return whether the conditions of a policy hold for an object, if it has some. Under failurePolicy Ignore a failed
+    condition is false.
 
     Raises:
         EvaluationError: they could not be evaluated, and the policy's failurePolicy is Fail.
         LookupFailed: nobody can say something that they ask about.
     """
-    names = Activation(policy, target, param, context, _match_of_request(target, context))
+    gate, context = invocation.gate, invocation.context
+    if gate is None:
+        return True
+    names = Activation(invocation, _match_of_request(invocation.target, context))
     if not gate.needs.isdisjoint(AUTHORIZER):
         names.update(context.variables.authorizer())
     try:
         unmet: Condition | EvaluationError | None = None
-        if gate.spec_changes is not None and not _has_new_spec(gate.spec_changes, target, names, context):
+        if gate.spec_changes is not None and not _has_new_spec(gate.spec_changes, invocation.target, names, context):
             unmet = gate.spec_changes
         elif gate.conditions:
             unmet = first_false_condition(gate.conditions, names, context)
     except EvaluationError as error:
-        if policy.is_fail:
+        if invocation.policy.is_fail:
             raise
         unmet = error
     if unmet is not None and context.options.trace is not None:
@@ -139,9 +140,7 @@ def first_false_condition(
         OutOfBudget: they cost too much.
         EvaluationError: none is false, and some failed; all their texts.
     """
-    budget, left = CostBudget(MATCH_CONDITIONS_BUDGET, context.deadline), len(conditions)
-    if context.options.trace is not None:
-        context.options.trace.count_cost_of_budget(budget)
+    budget, left = context.cost_budget(MATCH_CONDITIONS_BUDGET), len(conditions)
     errors: list[EvaluationError] = []
     unmet: Condition | None = None
     for condition in conditions:

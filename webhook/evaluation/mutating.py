@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from webhook.apimachinery.attributes import JSON, POD, Attributes, Operation
 from webhook.cel.cost import RUNTIME_BUDGET
@@ -20,34 +20,40 @@ from webhook.cel.library.lists import record_origins
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
 from webhook.errors import AmbiguousObject, BindingError, BudgetExceeded, EvaluationError, LookupFailed, PatchError
-from webhook.evaluation import mutations
 from webhook.evaluation.activation import build_activation
-from webhook.evaluation.cost_budget import CostBudget
 from webhook.evaluation.decision_list import DecisionList
-from webhook.evaluation.invocations import PolicyInvocation, UnusablePolicy, invocations_of_policy
+from webhook.evaluation.invocations import Invocation, UnusablePolicy, invocations_of_policy
 from webhook.evaluation.match_conditions import do_conditions_hold, policies_that_may_concern
 from webhook.evaluation.mutations import (
     TemplateRewriting,
+    apply_mutation,
     find_crd_of_target,
     refresh_target,
     with_changed_pod,
     without_unknown_fields,
 )
-from webhook.evaluation.not_evaluated import contain_fault, is_contained, undecided_decision
+from webhook.evaluation.not_evaluated import (
+    contain_fault,
+    decisions_of_unusable_policy,
+    error_of_policy,
+    is_contained,
+    sentence_about_other_version,
+    undecided_decision,
+)
 from webhook.evaluation.object_decoding import UndecodableObject
+from webhook.evaluation.patch_values import JsonPartTracker
 from webhook.evaluation.request_context import RequestContext, request_context
-from webhook.evaluation.request_objects import EvaluationTarget
 from webhook.evaluation.trace import ReviewTrace
 from webhook.policy.candidates import Candidate
-from webhook.policy.compiled import Policy
 from webhook.policy.policy_set import PolicySet
-from webhook.rules.decisions import Decision, ValidationAction
+from webhook.rules.decisions import Decision, DenialReason
 
 if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer
 
-_DENY: Final = (ValidationAction.DENY,)
-_CODE: Final = 403
+_REVERSIBLE: Final = ("none", "version")
+"""Conversions that allow changes to be put back into the object as it was sent."""
+_INTERNAL_ERROR: Final = DenialReason("InternalError", 500)
 """The code of every failed mutation, whatever its reason (admission.NewForbidden)."""
 
 
@@ -114,224 +120,187 @@ class MutationRun:
     definition: JSON = None
 
     def run_round(self, candidates: Sequence[Candidate], context: RequestContext) -> None:
-        """Match all policies against the object, then run the invocations in order."""
+        """Match all policies against the object, then run them in order."""
         self.rewriting.freeze_copies()
-        matched = [each for candidate in candidates for each in _invocations_of_policy(candidate, context)]
+        matched = [each for candidate in candidates for each in _match_policy(candidate, context)]
         for each in matched:
             if isinstance(each, UnusablePolicy):
-                self._add_decision(decision_of_unusable_policy(each))
+                for decision in decisions_of_unusable_policy(each):
+                    self._add_decision(decision)
                 if context.options.trace is not None:
-                    context.options.trace.record_unusable_policy(each.policy, each.binding, each.text)
+                    context.options.trace.record_unusable_policy(each.policy, each.binding, each.message)
         for each in matched:
-            if isinstance(each, PolicyInvocation) and not self.is_aborted:
+            if isinstance(each, Invocation) and not self.is_aborted:
                 if context.options.trace is None:
-                    self._run_policy(each, context)
+                    self._run_policy(each)
                 else:
-                    self._run_with_trace(each, context, context.options.trace)
+                    self._run_with_trace(each, context.options.trace)
 
-    def _run_with_trace(self, run: PolicyInvocation, context: RequestContext, trace: ReviewTrace) -> None:
+    def _run_with_trace(self, invocation: Invocation, trace: ReviewTrace) -> None:
         """Run one policy on one target, and tell the trace how that ended."""
 
         def decisions() -> Sequence[Decision]:
             before, count = self.object, len(self.decisions.decisions)
-            self._run_policy(run, context)
-            made = self.decisions.decisions[count:]
-            return [each for each in made if each.evaluation != "admit" or self.object is not before]
+            self._run_policy(invocation)
+            added = self.decisions.decisions[count:]
+            return [each for each in added if each.evaluation != "admit" or self.object is not before]
 
-        trace.evaluate_and_record(run.policy, run.binding, run.param, run.target, decisions)
+        policy, binding, place = invocation.policy, invocation.binding, invocation.target.place
+        trace.evaluate_and_record(policy, binding, invocation.param, place, decisions)
 
-    def _run_policy(self, run: PolicyInvocation, context: RequestContext) -> None:
+    def _run_policy(self, invocation: Invocation) -> None:
         """Run one policy on one target; an unexpected error becomes an error of that policy."""
         try:
-            self._run_if_conditions_hold(run, context)
+            self._run_if_conditions_hold(invocation)
         except Exception as fault:
             if not is_contained(fault):
                 raise
-            self._add_decision(decision_of_failed_mutation(run, contain_fault(context.faults, run.policy.name, fault)))
+            text = contain_fault(invocation.context.faults, invocation.policy.name, fault)
+            self._add_decision(_decision_of_failed_policy(invocation, text))
 
-    def _run_if_conditions_hold(self, run: PolicyInvocation, context: RequestContext) -> None:
-        """Run one policy on one target if its conditions hold."""
-        if run.key[:2] in self.stopped:
+    def _run_if_conditions_hold(self, matched: Invocation) -> None:
+        """Run one policy on one target if its conditions hold for the object as it is now."""
+        if matched.key[:2] in self.stopped:
             return
-        if run.target.podset is None or run.target.kind != POD:
+        if matched.target.podset is None or matched.target.kind != POD:
             self.rewriting.freeze_copies()
-        target = refresh_target(run.target, self.object, context.deadline)
-        if target is None or not self._do_conditions_hold(run, target, context):
+        target = refresh_target(matched.target, self.object, matched.context.deadline)
+        if target is None:
             return
-        if self.only is not None and run.key not in self.only:
-            return
+        invocation = replace(matched, target=target)
         try:
-            crd = self._definition_of_kind(target, run.policy, context)
-        except LookupFailed as error:
-            self._add_decision(decision_of_failed_mutation(run, error, target=target))
-            return
-        if self._apply_all_mutations(run, target, crd, context) and run.policy.reinvokes:
-            self.reinvocable[run.key] = None
-
-    def _do_conditions_hold(self, run: PolicyInvocation, target: EvaluationTarget, context: RequestContext) -> bool:
-        """Return whether the conditions of the policy hold for the object as it is now."""
-        try:
-            return run.gate is None or do_conditions_hold(run.gate, run.policy, target, run.param, context)
+            if not do_conditions_hold(invocation):
+                return
         except (EvaluationError, BindingError, LookupFailed) as error:
-            self._add_decision(decision_of_failed_mutation(run, error, target=target))
-            self._is_time_over(run, context)
-            return False
-
-    def _definition_of_kind(self, target: EvaluationTarget, policy: Policy, context: RequestContext) -> JSON:
-        definition = find_crd_of_target(target, policy, context)
+            self._add_decision(_decision_of_failed_mutation(invocation, error))
+            self._is_time_over(invocation)
+            return
+        if self.only is not None and invocation.key not in self.only:
+            return
+        try:
+            definition = find_crd_of_target(invocation)
+        except LookupFailed as error:
+            self._add_decision(_decision_of_failed_mutation(invocation, error))
+            return
         if target.podset is None:
             self.definition = definition
-        return definition
+        if self._apply_all_mutations(invocation, matched.target.written, definition) and invocation.policy.reinvokes:
+            self.reinvocable[invocation.key] = None
 
-    def _apply_all_mutations(
-        self, run: PolicyInvocation, target: EvaluationTarget, crd: JSON, context: RequestContext
-    ) -> bool:
+    def _apply_all_mutations(self, invocation: Invocation, sent: JSON, crd: JSON) -> bool:
         """Apply the mutations of a policy; return whether it reached the last. A failed one does not stop the
         others.
+
+        `sent` is the object as it was when all policies were matched.
         """
-        for index in range(len(run.policy.changes)):
-            now = refresh_target(target, self.object, context.deadline)
-            if now is None:
+        for index in range(len(invocation.policy.changes)):
+            target = refresh_target(invocation.target, self.object, invocation.context.deadline)
+            if target is None:
                 break
-            target = now
+            invocation = replace(invocation, target=target)
             try:
-                self._apply_one_mutation(run, index, target, crd=crd, context=context)
+                self._apply_one_mutation(invocation, index, sent, crd)
             except UndecodableObject as error:
-                self._abort_with_error(run, index, str(error))
+                self.is_aborted = True
+                self.decisions = DecisionList()
+                self._add_decision(_decision_of_invalid_result(invocation, index, str(error)))
                 return False
             except (EvaluationError, PatchError, BindingError, LookupFailed) as error:
-                self._add_decision(decision_of_failed_mutation(run, error, target=target, index=index))
-                if self._is_time_over(run, context):
+                self._add_decision(_decision_of_failed_mutation(invocation, error, index))
+                if self._is_time_over(invocation):
                     return False
         return True
 
-    def _apply_one_mutation(
-        self, run: PolicyInvocation, index: int, target: EvaluationTarget, *, crd: JSON, context: RequestContext
-    ) -> None:
-        started, change = perf_counter(), run.policy.changes[index]
-        budget = CostBudget(RUNTIME_BUDGET, context.deadline)
-        if context.options.trace is not None:
-            context.options.trace.count_cost_of_budget(budget)
+    def _apply_one_mutation(self, invocation: Invocation, index: int, sent: JSON, crd: JSON) -> None:
+        started, context = perf_counter(), invocation.context
+        change, target = invocation.policy.changes[index], invocation.target
+        budget = context.cost_budget(RUNTIME_BUDGET)
         context.deadline.spend(1)
-        names = build_activation(run.policy, target, run.param, context, budget)
+        names = build_activation(invocation, budget)
         with record_origins() as origins:
             value = budget.evaluate(change.expression, names)
-        changed = mutations.apply_mutation(
-            change,
-            value,
-            target.written,
-            target.kind,
-            context.deadline,
-            seen=names,
-            origins=origins,
-            crd=crd,
-            sent=run.target.written,
-        )
+        given = JsonPartTracker(names.values(), context.deadline, origins)
+        changed = apply_mutation(change, value, target, context.deadline, given=given, crd=crd, sent=sent)
         self.object = with_changed_pod(self.object, target, changed, self.rewriting)
         self.is_dirty = True
-        self._add_decision(decision_of_applied_mutation(run, index, target, perf_counter() - started))
+        self._add_decision(_decision_of_applied_mutation(invocation, index, perf_counter() - started))
 
-    def _is_time_over(self, run: PolicyInvocation, context: RequestContext) -> bool:
+    def _is_time_over(self, invocation: Invocation) -> bool:
         """Return whether the time is over; the policy is then not run again."""
-        if context.deadline.is_over:
-            self.stopped.add(run.key[:2])
+        if invocation.context.deadline.is_over:
+            self.stopped.add(invocation.key[:2])
             return True
         return False
-
-    def _abort_with_error(self, run: PolicyInvocation, index: int, text: str) -> None:
-        self.is_aborted = True
-        self.decisions = DecisionList()
-        self._add_decision(decision_of_invalid_result(run, index, text))
 
     def _add_decision(self, decision: Decision) -> None:
         self.is_denied |= decision.action == "deny"
         self.decisions.add((decision,))
 
 
-def _invocations_of_policy(
-    candidate: Candidate, context: RequestContext
-) -> Sequence[PolicyInvocation | UnusablePolicy]:
+def _match_policy(candidate: Candidate, context: RequestContext) -> Sequence[Invocation | UnusablePolicy]:
     """Return the invocations of one policy; an unexpected error makes the policy unusable."""
     try:
-        return invocations_of_policy(candidate, context)
+        return [*_reversible_invocations(candidate, context)]
     except Exception as fault:
         if not is_contained(fault):
             raise
         return [UnusablePolicy(candidate.policy, None, contain_fault(context.faults, candidate.policy.name, fault))]
 
 
-def decision_of_applied_mutation(
-    run: PolicyInvocation, index: int, target: EvaluationTarget, elapsed_s: float
-) -> Decision:
-    """Return the decision about a mutation that changed its target."""
-    more = {"index": index, "path": target.reroot("")[0], "elapsed_s": elapsed_s}
-    return _mutating_decision(
-        run.policy, "admit", "admit", rule=run.policy.name, **_names_of_binding_and_param(run), **more
+def _reversible_invocations(candidate: Candidate, context: RequestContext) -> Iterator[Invocation | UnusablePolicy]:
+    """Yield the invocations of one policy. For a target in a version that cannot be put back, the policy is unusable
+    with each binding.
+    """
+    reported: set[tuple[int, int]] = set()
+    for each in invocations_of_policy(candidate, context):
+        if isinstance(each, UnusablePolicy) or each.target.match.conversion in _REVERSIBLE:
+            yield each
+        elif not each.target.attributes.is_plain and (id(each.binding), id(each.target)) not in reported:
+            reported.add((id(each.binding), id(each.target)))
+            yield UnusablePolicy(each.policy, each.binding, sentence_about_other_version(each.target), is_told=True)
+
+
+def _decision_of_applied_mutation(invocation: Invocation, index: int, elapsed_s: float) -> Decision:
+    policy, binding, param = invocation.key
+    return Decision(
+        kind="mutating",
+        policy=policy,
+        rule=policy,
+        binding=binding,
+        param=param,
+        index=index,
+        path=invocation.target.reroot("")[0],
+        evaluation="admit",
+        elapsed_s=elapsed_s,
+        severity=invocation.policy.severity,
+        category=invocation.policy.category,
     )
 
 
-def decision_of_failed_mutation(
-    run: PolicyInvocation, error: Exception | str, *, target: EvaluationTarget | None = None, index: int | None = None
-) -> Decision:
+def _decision_of_failed_mutation(invocation: Invocation, error: Exception, index: int | None = None) -> Decision:
     """Return the decision about a mutation, or conditions of its policy, that could not be evaluated."""
     if isinstance(error, AmbiguousObject):
-        return undecided_decision(run.policy, run.binding, str(error), run.param.name)
-    text = str(error)
-    path, message = target.reroot(text) if target else ("", text)
-    return _error_decision(
-        run.policy, "Invalid", **_names_of_binding_and_param(run), index=index, path=path, message=message
-    )
+        return undecided_decision(invocation.policy, invocation.binding, str(error), invocation.param.name)
+    path, message = invocation.target.reroot(str(error))
+    return replace(_decision_of_failed_policy(invocation, message), index=index, path=path)
 
 
-def decision_of_unusable_policy(each: UnusablePolicy) -> Decision:
-    """Return the decision about a policy or binding that cannot be used on this request."""
-    if each.is_unknown:
-        return undecided_decision(each.policy, each.binding, each.text)
-    binding = each.binding.name if each.binding else ""
-    return _error_decision(each.policy, "Forbidden", binding=binding, message=each.text, is_told=each.is_told)
+def _decision_of_failed_policy(invocation: Invocation, message: str) -> Decision:
+    return replace(error_of_policy(invocation.policy, invocation.binding, message), param=invocation.param.name)
 
 
-def decision_of_invalid_result(run: PolicyInvocation, index: int, text: str) -> Decision:
+def _decision_of_invalid_result(invocation: Invocation, index: int, text: str) -> Decision:
     """Return the denial for a patched object that is not an object of its kind; the failurePolicy does not matter."""
-    more = {"index": index, "message": text, "actions": _DENY, "reason": "InternalError", "code": 500}
-    return _mutating_decision(run.policy, "deny", "error", **_names_of_binding_and_param(run), **more)
+    error = _decision_of_failed_policy(invocation, text)
+    return replace(error, rule="", index=index, lets_pass=False, denial=_INTERNAL_ERROR)
 
 
 def decisions_of_unfinished_mutations(
     policies: PolicySet, decisions: Sequence[Decision], text: str
 ) -> Iterator[Decision]:
-    """Yield the decisions of policies that changed the object when time ran out before the change became a patch."""
+    """Yield the errors of policies that changed the object when time ran out before the change became a patch."""
     changed = {(each.policy, each.binding): each for each in decisions if each.evaluation == "admit"}
-    fails = {policy.name for policy in policies.mutating if policy.is_fail}
+    named = {policy.name: policy for policy in policies.mutating}
     for decision in changed.values():
-        error = replace(decision, index=None, path="", evaluation="error", message=text)
-        yield _by_failure_policy(error, "Invalid", is_fail=decision.policy in fails)
-
-
-def _error_decision(policy: Policy, reason: str, **more: Any) -> Decision:
-    error = _mutating_decision(policy, "admit", "error", rule=policy.name, **more)
-    return _by_failure_policy(error, reason, is_fail=policy.is_fail)
-
-
-def _by_failure_policy(error: Decision, reason: str, *, is_fail: bool) -> Decision:
-    """Return the error as a denial or an admission, by the failurePolicy of its policy."""
-    if is_fail:
-        return replace(error, action="deny", actions=_DENY, reason=reason, code=_CODE)
-    return replace(error, action="admit", actions=_DENY, reason="", code=0)
-
-
-def _names_of_binding_and_param(run: PolicyInvocation) -> dict[str, str]:
-    _, binding, param = run.key
-    return {"binding": binding, "param": param}
-
-
-def _mutating_decision(policy: Policy, action: Any, evaluation: Any, **more: Any) -> Decision:
-    return Decision(
-        kind="mutating",
-        policy=policy.name,
-        action=action,
-        evaluation=evaluation,
-        severity=policy.severity,
-        category=policy.category,
-        **more,
-    )
+        error = error_of_policy(named[decision.policy], None, text)
+        yield replace(error, binding=decision.binding, param=decision.param, elapsed_s=decision.elapsed_s)

@@ -11,38 +11,34 @@ pkg/cel/mutation/dynamic/objects.go (the check of type names).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import CRD, JSON, GroupVersionKind
-from webhook.cel.library.lists import Origins
 from webhook.cel.structures import Struct
 from webhook.cel.values import MAPS, map_items
 from webhook.deadline import Deadline
 from webhook.errors import LookupFailed, PatchError
 from webhook.evaluation import patch_values as patchvalues
 from webhook.evaluation.conversions import convert_to_version
+from webhook.evaluation.invocations import Invocation
 from webhook.evaluation.object_decoding import convert_applied_object, decode_patched_object
-from webhook.evaluation.request_context import RequestContext
 from webhook.evaluation.request_objects import EvaluationTarget, metadata_of, pod_of_template
 from webhook.evaluation.typed_input import decode_unless_decoded
 from webhook.patch import configuration, jsonpatch, structural
 from webhook.patch.schema import is_builtin_group, schema_of_definition
-from webhook.policy.compiled import Mutation, Policy
+from webhook.policy.compiled import Mutation
 
 
 def apply_mutation(
     change: Mutation,
     value: Any,
-    obj: JSON,
-    kind: GroupVersionKind,
+    target: EvaluationTarget,
     deadline: Deadline,
     *,
-    seen: Mapping[str, Any] = MappingProxyType({}),
-    origins: Origins | None = None,
+    given: patchvalues.JsonPartTracker,
     crd: JSON = None,
     sent: JSON = None,
 ) -> JSON:
@@ -51,11 +47,9 @@ def apply_mutation(
     Args:
         change: the mutation.
         value: what its expression gave.
-        obj: the object as it is.
-        kind: its kind.
+        target: the object as it is.
         deadline: of the review.
-        seen: what the expression could read.
-        origins: where its lists are from.
+        given: what of the value is JSON that the expression has read.
         crd: the CustomResourceDefinition of a custom kind, when it is known.
         sent: the object before the first mutation.
 
@@ -64,8 +58,8 @@ def apply_mutation(
         PatchError: the patch cannot be read or does not apply; the API server's text.
         BudgetExceeded: the time is up.
     """
+    obj, kind = target.written, target.kind
     declared = schema_of_definition(crd, kind.version) if crd else None
-    given = patchvalues.JsonPartTracker(seen.values(), deadline, origins)
     if change.kind == "JSONPatch":
         changed = _patch_object(value, obj, kind, deadline, given)
     else:
@@ -215,7 +209,7 @@ def with_changed_pod(
     return into.put(obj, podset.path, template)
 
 
-def find_crd_of_target(target: EvaluationTarget, policy: Policy, context: RequestContext) -> JSON:
+def find_crd_of_target(invocation: Invocation) -> JSON:
     """Return the definition of a target's kind; None for kinds of Kubernetes, and for kinds without a definition.
 
     None, too, of an object that the policy is asked about although its rules name Pods.
@@ -223,11 +217,12 @@ def find_crd_of_target(target: EvaluationTarget, policy: Policy, context: Reques
     Raises:
         LookupFailed: nobody can say, and the policy needs it.
     """
+    target, policy = invocation.target, invocation.policy
     resource = (target.attributes if target.podset else target.match).resource
     if is_builtin_group(resource.group) or target.criteria_attributes is not None:
         return None
     try:
-        return context.cluster.get(CRD, "", f"{resource.resource}.{resource.group}")
+        return invocation.context.cluster.get(CRD, "", f"{resource.resource}.{resource.group}")
     except LookupFailed:
         if policy.needs_schemas:
             raise

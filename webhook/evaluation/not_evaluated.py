@@ -22,6 +22,7 @@ from webhook.cel.cost import RUNTIME_BUDGET
 from webhook.cluster import Cluster
 from webhook.deadline import OVER_TIME
 from webhook.errors import (
+    AmbiguousObject,
     BindingError,
     BudgetExceeded,
     ClaimgateError,
@@ -30,23 +31,107 @@ from webhook.errors import (
     ReviewPaused,
     fault_locations,
 )
-from webhook.evaluation import activation
-from webhook.evaluation.activation import build_activation, fact_as_cel_value
-from webhook.evaluation.cost_budget import CostBudget
+from webhook.evaluation.activation import build_activation, fact_as_cel_value, problems_with_actions, shows_advice
+from webhook.evaluation.invocations import Invocation, UnusablePolicy
 from webhook.evaluation.request_context import RequestContext, request_context
 from webhook.evaluation.request_objects import EvaluationTarget
-from webhook.facts.check import problems_of_groups
+from webhook.facts.check import problems_of_group
 from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Binding, Policy, Validation
 from webhook.policy.matching import Criteria, matches_namespace
 from webhook.policy.policy_set import PolicySet
-from webhook.policy.static_params import Param
-from webhook.rules.decisions import Decision, EvaluationFault, ValidationAction
+from webhook.rules.decisions import INVALID, Decision, DenialReason, EvaluationFault, ValidationAction
 from webhook.rules.declarations import PROBLEMS, Listed, problem_as_cel_value
 from webhook.rules.problem import MissingObject
 
+DENY: Final = (ValidationAction.DENY,)
+_FAILED_MUTATION: Final = DenialReason("Invalid", 403)
+"""The reason of a mutating policy's error; the code of every failed mutation is 403 (admission.NewForbidden)."""
+_UNUSABLE_MUTATION: Final = DenialReason("Forbidden", 403)
 _PASSED_ON: Final = (ClaimgateError, ReviewPaused, MemoryError, SystemError)
 """Errors that concern more than one policy: raised on purpose, or about the whole process."""
+
+
+def error_of_policy(policy: Policy, binding: Binding | None, text: str) -> Decision:
+    """Return the error of a policy as a whole, such as one whose time ran out; its failurePolicy decides."""
+    is_validating = policy.kind == "validating"
+    return Decision(
+        kind=policy.kind,
+        policy=policy.name,
+        rule=policy.name,
+        binding=binding.name if binding else "",
+        evaluation="error",
+        lets_pass=not policy.is_fail,
+        denial=INVALID if is_validating else _FAILED_MUTATION,
+        actions=binding.actions if binding and is_validating else DENY,
+        message=text,
+        severity=policy.severity,
+        category=policy.category,
+    )
+
+
+def decisions_of_unusable_policy(unusable: UnusablePolicy) -> Iterator[Decision]:
+    """Yield the decision about a policy or a binding that cannot be used on this request.
+
+    A configuration error denies under Fail whatever the actions of the binding are. A policy whose time ran out before
+    its bindings were matched fails under each of them.
+    """
+    policy, binding, error = unusable.policy, unusable.binding, unusable.error
+    if isinstance(error, AmbiguousObject):
+        yield undecided_decision(policy, binding, str(error))
+    elif policy.kind == "mutating":
+        error_decision = error_of_policy(policy, binding, unusable.message)
+        yield replace(error_decision, denial=_UNUSABLE_MUTATION, is_told=unusable.is_told)
+    elif not isinstance(error, BudgetExceeded):
+        yield replace(error_of_policy(policy, binding, unusable.message), actions=DENY)
+    else:
+        yield from (
+            error_of_policy(policy, each, unusable.message) for each in ([binding] if binding else policy.bindings)
+        )
+
+
+def undecided_decision(policy: Policy, binding: Binding | None, text: str, param: str = "") -> Decision:
+    """Return the decision of a policy for which files lack an object, such as the namespace whose labels it
+    selects by.
+    """
+    is_denial = policy.missing == "deny"
+    return Decision(
+        kind=policy.kind,
+        policy=policy.name,
+        rule=policy.name,
+        binding=binding.name if binding else "",
+        param=param,
+        evaluation="unknown",
+        lets_pass=not is_denial,
+        denial=INVALID,
+        actions=DENY if is_denial else (ValidationAction.WARN,),
+        message=f"not evaluated: {text}",
+        severity=policy.severity,
+        category=policy.category,
+    )
+
+
+def decision_of_unconverted_object(policy: Policy, binding: Binding, target: EvaluationTarget) -> Decision:
+    """Return the decision of a policy that needs an object version to which only an API server can convert.
+
+    Nobody knows in which version an API server would send an object of a file: nothing is decided about it.
+    """
+    error = replace(error_of_policy(policy, binding, sentence_about_other_version(target)), is_told=True)
+    if not target.attributes.is_plain:
+        return error
+    text = f"not evaluated: {error.message}"
+    return replace(error, evaluation="unknown", lets_pass=True, message=text, is_told=False)
+
+
+def sentence_about_other_version(target: EvaluationTarget) -> str:
+    """Return a sentence that a policy names another version, and what to do about it."""
+    sent, wanted = target.attributes.resource, target.match.resource
+    name = f"{sent.resource}.{sent.group}" if sent.group else sent.resource
+    return (
+        f"the policy names {wanted.version} of {name}, the object came as {sent.version}, and claimgate cannot convert "
+        f"it: name {sent.version} in matchConstraints of the policy, too, or register the webhook for {wanted.version} "
+        "alone, so that the API server converts"
+    )
 
 
 def is_contained(error: Exception) -> bool:
@@ -55,7 +140,10 @@ def is_contained(error: Exception) -> bool:
 
 
 def contain_fault(faults: list[EvaluationFault], policy: str, error: Exception) -> str:
-    """Add an unexpected error of a policy to the faults of the review, and return the message of its decision."""
+    """Add an unexpected error of a policy to the faults of the review, and return the message of its decision.
+
+    Its place is logged, never its text, which may hold a piece of an object.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     groups = [*getattr(error, "__notes__", ())]
     fault = EvaluationFault(
@@ -71,20 +159,20 @@ def contain_fault(faults: list[EvaluationFault], policy: str, error: Exception) 
     return f"{text}: report this as a bug of claimgate"
 
 
-_CODES = {"validating": 422, "mutating": 403}
-"""The HTTP codes of failed evaluations, as in validating.py and mutating.py."""
-
-
 def errors_of_interrupted_policies(
     attributes: Attributes, policies: PolicySet, cluster: Cluster, phase: Phase
 ) -> tuple[Decision, ...]:
-    """Return an error of every policy of a phase that may concern a request, under each of its bindings."""
+    """Return an error of every policy of a phase that may concern a request, under each of its bindings.
+
+    For a review that was stopped from outside, so that only the request without its object is known. Policies and
+    bindings whose namespaceSelector excludes the request's namespace are left out.
+    """
     context = request_context(policies, attributes, cluster)
     candidates = policies.validating_for(attributes, phase)
     if phase is Phase.MUTATE and attributes.operation is not Operation.DELETE:
         candidates = (*candidates, *policies.mutating_for(attributes))
     return tuple(
-        _interrupted_decision(each.policy, binding)
+        error_of_policy(each.policy, binding, OVER_TIME)
         for each in candidates
         for binding in _bindings_that_may_match(each, context)
     )
@@ -103,161 +191,14 @@ def _may_criteria_match(criteria: Criteria, context: RequestContext) -> bool:
         return True
 
 
-def _interrupted_decision(policy: Policy, binding: Binding) -> Decision:
-    return Decision(
-        kind=policy.kind,
-        policy=policy.name,
-        rule=policy.name,
-        binding=binding.name,
-        action="deny" if policy.is_fail else "admit",
-        evaluation="error",
-        actions=binding.actions if policy.kind == "validating" else (ValidationAction.DENY,),
-        message=OVER_TIME,
-        reason="Invalid" if policy.is_fail else "",
-        code=_CODES[policy.kind] if policy.is_fail else 0,
-        severity=policy.severity,
-        category=policy.category,
-    )
+def decisions_of_undecoded_objects(mistyped: Iterable[tuple[EvaluationTarget, Policy]]) -> Iterator[Decision]:
+    """Yield an "unknown" decision for each object with values of wrong types that no policy about types reported.
 
-
-def missing_objects_of_fields(
-    rule: Validation, target: EvaluationTarget, param: Param, context: RequestContext
-) -> Sequence[MissingObject]:
-    """Return the missing objects that the fields of facts in a rule depend on."""
-    lacking: dict[MissingObject, None] = {}
-    for name, fields in rule.facts.items():
-        if name != PROBLEMS:
-            result = fact_as_cel_value(name, target, param, context)
-            if result.missing:
-                lacking.update(dict.fromkeys(result.missing_objects_of_fields(None if WHOLE in fields else fields)))
-    return tuple(lacking)
-
-
-def unchecked_problems(
-    rule: Validation, policy: Policy, target: EvaluationTarget, param: Param, context: RequestContext
-) -> Sequence[Listed]:
-    """Return the problems that could not be checked and that a validation that holds would have reported.
-
-    Raises:
-        BudgetExceeded: the time is up.
-        LookupFailed: the param cannot be read.
-    """
-    if PROBLEMS not in rule.facts:
-        return ()
-    reported = problems_of_groups(context.subject(target, param), policy.checks)
-    problems = (problem for each in reported for problem in each.unchecked)
-    advice = activation.shows_advice(policy, context)
-    judged = activation.problems_with_actions(problems, policy, param, context, advice=advice)
-    if not judged:
-        return ()
-    values = [(listed, problem_as_cel_value(*listed)) for listed in judged]
-    budget = CostBudget(RUNTIME_BUDGET, context.deadline)
-    if context.options.trace is not None:
-        context.options.trace.count_cost_of_budget(budget)
-    names = build_activation(policy, target, param, context, budget)
-    names[PROBLEMS] = [shown for _, shown in values]
-    try:
-        if budget.evaluate(rule.expression, names) is True:
-            return ()
-        if rule.lists_problems and rule.message_expression is not None:
-            named = {id(each) for each in budget.evaluate(rule.message_expression, names)}
-            return [listed for listed, shown in values if id(shown) in named]
-    except EvaluationError as error:
-        if isinstance(error, BudgetExceeded) or context.deadline.is_over:
-            raise
-    return judged
-
-
-_DENY: Final = (ValidationAction.DENY,)
-
-
-def decision_of_interrupted_policy(policy: Policy, binding: Binding, text: str) -> Decision:
-    """Return the error of a policy whose time ran out before all objects were evaluated."""
-    return Decision(
-        policy=policy.name,
-        rule=policy.name,
-        binding=binding.name,
-        action="deny" if policy.is_fail else "admit",
-        evaluation="error",
-        actions=binding.actions,
-        message=text,
-        reason="Invalid" if policy.is_fail else "",
-        code=422 if policy.is_fail else 0,
-        severity=policy.severity,
-        category=policy.category,
-    )
-
-
-def decision_of_unusable_policy(policy: Policy, binding: Binding | None, text: str) -> Decision:
-    """Return the decision about a configuration error: it denies under Fail whatever the binding's actions are."""
-    return Decision(
-        policy=policy.name,
-        rule=policy.name,
-        binding=binding.name if binding else "",
-        action="deny" if policy.is_fail else "admit",
-        evaluation="error",
-        actions=_DENY,
-        message=text,
-        reason="Invalid",
-        code=422,
-        severity=policy.severity,
-        category=policy.category,
-    )
-
-
-def undecided_decision(policy: Policy, binding: Binding | None, text: str, param: str = "") -> Decision:
-    """Return the decision of a policy for which files lack an object, such as the namespace whose labels it
-    selects by.
-    """
-    is_denial = policy.missing == "deny"
-    return Decision(
-        kind=policy.kind,
-        policy=policy.name,
-        rule=policy.name,
-        binding=binding.name if binding else "",
-        param=param,
-        action="deny" if is_denial else "admit",
-        evaluation="unknown",
-        actions=_DENY if is_denial else (ValidationAction.WARN,),
-        message=f"not evaluated: {text}",
-        reason="Invalid" if is_denial else "",
-        code=422 if is_denial else 0,
-        severity=policy.severity,
-        category=policy.category,
-    )
-
-
-def decision_of_unconverted_object(policy: Policy, binding: Binding, target: EvaluationTarget) -> Decision:
-    """Return the decision of a policy that needs an object version to which only an API server can convert.
-
-    Nobody knows in which version an API server would send an object of a file: nothing is decided about it.
-    """
-    error = replace(decision_of_interrupted_policy(policy, binding, sentence_about_other_version(target)), is_told=True)
-    if not target.attributes.is_plain:
-        return error
-    text = f"not evaluated: {error.message}"
-    return replace(error, action="admit", evaluation="unknown", message=text, reason="", code=0, is_told=False)
-
-
-def sentence_about_other_version(target: EvaluationTarget) -> str:
-    """Return a sentence that a policy names another version, and what to do about it."""
-    sent, wanted = target.attributes.resource, target.match.resource
-    name = f"{sent.resource}.{sent.group}" if sent.group else sent.resource
-    return (
-        f"the policy names {wanted.version} of {name}, the object came as {sent.version}, and claimgate cannot convert "
-        f"it: name {sent.version} in matchConstraints of the policy, too, or register the webhook for {wanted.version} "
-        "alone, so that the API server converts"
-    )
-
-
-def decisions_of_undecoded_objects(asked: Iterable[tuple[EvaluationTarget, Policy]]) -> Iterator[Decision]:
-    """Yield an "unknown" decision for each such object, in the name of the first policy that was not evaluated on it.
-
-    `asked` are such objects with each policy that would have been asked, one about types among them that was.
+    `mistyped` are such objects with each policy that may concern them. The decision has the name of the first policy.
     """
     skipped: dict[int, tuple[EvaluationTarget, Policy]] = {}  # by the `id` of the object, which the target keeps alive
     judged: set[int] = set()
-    for target, policy in asked:
+    for target, policy in mistyped:
         if policy.judges_types:
             judged.add(id(target.object))
         else:
@@ -272,12 +213,57 @@ def _undecoded_decision(target: EvaluationTarget, policy: Policy) -> Decision:
     path, text = target.reroot(f"{first.path}: {first.message}" if first.path else first.message)
     return Decision(
         policy=policy.name,
+        rule=policy.name,
         binding=policy.bindings[0].name if policy.bindings else "",
         path=path,
-        action="admit",
         evaluation="unknown",
+        lets_pass=True,
         message=f"not evaluated: {text}",
-        rule=policy.name,
         severity=policy.severity,
         category=policy.category,
     )
+
+
+def missing_objects_of_fields(rule: Validation, invocation: Invocation) -> Sequence[MissingObject]:
+    """Return the missing objects that the fields of facts in a rule depend on."""
+    lacking: dict[MissingObject, None] = {}
+    for name, fields in rule.facts.items():
+        if name != PROBLEMS:
+            result = fact_as_cel_value(name, invocation)
+            if result.missing:
+                lacking.update(dict.fromkeys(result.missing_objects_of_fields(None if WHOLE in fields else fields)))
+    return tuple(lacking)
+
+
+def unchecked_problems(rule: Validation, invocation: Invocation) -> Sequence[Listed]:
+    """Return the problems that could not be checked and that a validation that holds would have reported.
+
+    The validation is evaluated on such problems alone.
+
+    Raises:
+        BudgetExceeded: the time is up.
+        LookupFailed: the param cannot be read.
+    """
+    if PROBLEMS not in rule.facts:
+        return ()
+    subject, context = invocation.subject(), invocation.context
+    problems = (
+        problem for group in invocation.policy.checks for problem in problems_of_group(group, subject).unchecked
+    )
+    listed = problems_with_actions(problems, invocation, advice=shows_advice(invocation))
+    if not listed:
+        return ()
+    values = [(each, problem_as_cel_value(*each)) for each in listed]
+    budget = context.cost_budget(RUNTIME_BUDGET)
+    names = build_activation(invocation, budget)
+    names[PROBLEMS] = [shown for _, shown in values]
+    try:
+        if budget.evaluate(rule.expression, names) is True:
+            return ()
+        if rule.lists_problems and rule.message_expression is not None:
+            named = {id(each) for each in budget.evaluate(rule.message_expression, names)}
+            return [each for each, shown in values if id(shown) in named]
+    except EvaluationError as error:
+        if isinstance(error, BudgetExceeded) or context.deadline.is_over:
+            raise
+    return listed

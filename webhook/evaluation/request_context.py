@@ -23,6 +23,7 @@ from webhook.cluster import Cluster
 from webhook.cluster.stored import view_before_request
 from webhook.deadline import Deadline
 from webhook.errors import BindingError, LookupFailed
+from webhook.evaluation.cost_budget import CostBudget
 from webhook.evaluation.params import RequestParams
 from webhook.evaluation.request_objects import EvaluationTarget, RequestObjects
 from webhook.evaluation.review_options import DEFAULT, ReviewOptions
@@ -64,6 +65,13 @@ class RequestContext:
     undecoded: list[tuple[EvaluationTarget, Policy]]
     faults: list[EvaluationFault]
     options: ReviewOptions
+
+    def cost_budget(self, limit: int) -> CostBudget:
+        """Return a budget for expressions, whose cost the trace counts, if there is one."""
+        budget = CostBudget(limit, self.deadline)
+        if self.options.trace is not None:
+            self.options.trace.count_cost_of_budget(budget)
+        return budget
 
     def subject(self, target: EvaluationTarget, param: Param) -> Subject:
         """Return a target as facts and checks see it; policies with the same assumptions about the cluster share it.

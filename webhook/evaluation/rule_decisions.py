@@ -14,15 +14,13 @@ from typing import Literal, TypedDict
 
 from webhook.apimachinery import paths
 from webhook.evaluation.activation import problems_with_actions
+from webhook.evaluation.invocations import Invocation
 from webhook.evaluation.not_evaluated import missing_objects_of_fields, unchecked_problems
-from webhook.evaluation.request_context import RequestContext
-from webhook.evaluation.request_objects import EvaluationTarget
-from webhook.facts.check import CheckResults
-from webhook.policy.compiled import Binding, Policy, Validation
-from webhook.policy.static_params import Param
+from webhook.facts.check import problems_of_group
+from webhook.policy.compiled import Policy, Validation
 from webhook.rules import text as wording
 from webhook.rules.actions import REPORTED, Action, actions_within_binding, actions_without_denial
-from webhook.rules.decisions import Decision, severity_rank
+from webhook.rules.decisions import INVALID, Decision, severity_rank
 from webhook.rules.declarations import Listed, problems_of_cel_value
 from webhook.rules.problem import MissingObject, Problem
 
@@ -118,28 +116,18 @@ class RuleDecisions:
     only denials and errors.
     """
 
-    __slots__ = ("_binding", "_context", "_param", "_policy", "_started", "_target")
+    __slots__ = ("_context", "_invocation", "_policy", "_started", "_target")
 
-    def __init__(
-        self,
-        policy: Policy,
-        binding: Binding,
-        param: Param,
-        target: EvaluationTarget,
-        context: RequestContext,
-        *,
-        started: float,
-    ) -> None:
-        self._policy = policy
-        self._binding = binding
-        self._param = param
-        self._target = target
-        self._context = context
+    def __init__(self, invocation: Invocation, *, started: float) -> None:
+        self._invocation = invocation
+        self._context = invocation.context
+        self._policy = invocation.policy
+        self._target = invocation.target
         self._started = started
 
     def admitting_decisions(self) -> Sequence[Decision]:
         """Return the decisions of rules that hold."""
-        return self._param.admits_at(self._target.place)
+        return self._invocation.param.admits_at(self._target.place)
 
     def error_decision(self, index: int | None, text: str) -> Decision:
         """Return the decision of a rule that could not be evaluated, or of the policy as a whole."""
@@ -162,13 +150,15 @@ class RuleDecisions:
             return ()
         return (replace(made, actions=actions_within_binding(decided, made.actions)),)
 
-    def decisions_of_checks(self, reports: Sequence[CheckResults]) -> Sequence[Decision]:
+    def decisions_of_checks(self) -> Sequence[Decision]:
         """Return the decisions of a policy that reports problems of checks: those found, and those that could not be
         checked.
         """
         (rule,) = self._policy.rules
-        problems = self._problems_with_actions(problem for each in reports for problem in each.problems)
-        unknown = self._problems_with_actions(problem for each in reports for problem in each.unchecked)
+        subject = self._invocation.subject()
+        results = [problems_of_group(group, subject) for group in self._policy.checks]
+        problems = self._problems_with_actions(problem for each in results for problem in each.problems)
+        unknown = self._problems_with_actions(problem for each in results for problem in each.unchecked)
         decisions = [
             *self._decisions_for_actions(0, "deny", rule, problems),
             *self._decisions_for_actions(0, "unknown", rule, unknown),
@@ -176,14 +166,13 @@ class RuleDecisions:
         return decisions or self.admitting_decisions()
 
     def _problems_with_actions(self, problems: Iterable[Problem]) -> Sequence[Listed]:
-        context = self._context
-        return problems_with_actions(problems, self._policy, self._param, context, advice=context.options.advice)
+        return problems_with_actions(problems, self._invocation, advice=self._context.options.advice)
 
     def unknown_decisions(self, index: int, rule: Validation) -> Sequence[Decision]:
         """Return the decisions of a rule that holds only because objects are missing; () if none was missing."""
         if not rule.facts:
             return ()
-        lacking = missing_objects_of_fields(rule, self._target, self._param, self._context)
+        lacking = missing_objects_of_fields(rule, self._invocation)
         if lacking:
             text = wording.not_evaluated_sentence(map(str, lacking))
             return (replace(self._decision_of_rule(index, "unknown", text, rule), missing=tuple(lacking)),)
@@ -191,7 +180,7 @@ class RuleDecisions:
 
     def _unchecked_decisions(self, index: int, rule: Validation) -> Sequence[Decision]:
         """Return the decisions about problems of a validation that could not be checked."""
-        problems = unchecked_problems(rule, self._policy, self._target, self._param, self._context)
+        problems = unchecked_problems(rule, self._invocation)
         return self._decisions_for_actions(index, "unknown", rule, problems)
 
     def _decisions_for_actions(
@@ -232,21 +221,21 @@ class RuleDecisions:
         """Return a decision of a rule, or of the policy as a whole; `about` holds the problems, if it is about
         problems.
         """
-        policy, actions = self._policy, self._binding.actions
-        is_denial = evaluation == "deny" or (evaluation == "error" and policy.is_fail)
-        is_denial = is_denial or (evaluation == "unknown" and policy.missing != "admit")
+        policy, actions = self._policy, self._invocation.binding.actions
+        lets_pass = (evaluation == "error" and not policy.is_fail) or (
+            evaluation == "unknown" and policy.missing == "admit"
+        )
         return Decision(
             policy=policy.name,
-            binding=self._binding.name,
-            param=self._param.name,
+            binding=self._invocation.binding.name,
+            param=self._invocation.param.name,
             index=index,
-            action="deny" if is_denial else "admit",
             evaluation=evaluation,
+            lets_pass=lets_pass,
+            denial=rule.denial if rule else INVALID,
             actions=actions_without_denial(actions)
             if evaluation == "unknown" and policy.missing == "warn"
             else actions,
-            reason=(rule.reason if rule else "Invalid") if is_denial else "",
-            code=(rule.code if rule else 422) if is_denial else 0,
             elapsed_s=perf_counter() - self._started,
             category=policy.category,
             **(about or self._fields_of_text(index, text)),

@@ -1,27 +1,23 @@
 """Records, while a request is evaluated, why each policy reports or not. Created only on request.
 
-It is told by the evaluation, and decides nothing. Why criteria do not match, it asks `matches` itself, which gives the
-same answer as before and says which part was the reason.
+The evaluation tells the trace what it does, and which part of the criteria of a policy does not match. The trace
+decides nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from webhook.apimachinery.attributes import Attributes
 from webhook.cel import CostMeter
-from webhook.errors import BindingError, EvaluationError, LookupFailed
-from webhook.evaluation.request_objects import EvaluationTarget
+from webhook.errors import EvaluationError
 from webhook.policy.candidates import Candidate
 from webhook.policy.compiled import Binding, Condition, Policy
-from webhook.policy.matching import Criteria, Match, is_exempt, match_request
+from webhook.policy.matching import is_exempt
 from webhook.policy.static_params import Param
 from webhook.rules.decisions import Decision, Explanation, Outcome, ValidationAction
-
-if TYPE_CHECKING:
-    from webhook.evaluation.request_context import RequestContext
 
 _RULES: Final = "resourceRules"
 _STRICTEST: Final[tuple[Outcome, ...]] = ("error", "denied", "warned", "audited", "advised", "not evaluated")
@@ -54,38 +50,18 @@ class ReviewTrace:
             elif id(policy) not in identities:
                 self._add_explanation(policy, None, "not registered", _NO_RULE.format(_request_as_text(attributes)))
 
-    def record_unmatched_targets(
-        self,
-        candidate: Candidate,
-        inside: Sequence[EvaluationTarget],
-        matched: Sequence[EvaluationTarget],
-        context: RequestContext,
-    ) -> None:
-        """Record the objects that a policy does not match; `inside` are those inside the request's own."""
-        policy, attributes = candidate.policy, context.attributes
-        if not matched and not inside:
-            part = _unmatched_part_of_criteria(policy.criteria, attributes, context.objects.sent, context)
-            is_about_pods = policy.expands and part == _RULES
-            self._add_explanation(
-                policy, None, "not matched", _NO_PODS if is_about_pods else _describe_unmatched_part(part, attributes)
-            )
-        for target in _targets_not_among(inside, matched):
-            self._add_explanation(
-                policy, None, "not matched", _sentence_why_not_matched(policy.criteria, target, context), target.place
-            )
+    def record_unmatched_request(self, policy: Policy, attributes: Attributes, part: str) -> None:
+        """Record that a policy matches no object of the request; `part` of its criteria does not match."""
+        is_about_pods = policy.expands and part == _RULES
+        reason = _NO_PODS if is_about_pods else _describe_unmatched_part(part, attributes)
+        self._add_explanation(policy, None, "not matched", reason)
 
-    def record_unmatched_bindings(
-        self,
-        policy: Policy,
-        binding: Binding,
-        targets: Sequence[EvaluationTarget],
-        bound: Sequence[EvaluationTarget],
-        context: RequestContext,
+    def record_unmatched_object(
+        self, policy: Policy, binding: Binding | None, attributes: Attributes, part: str, place: str
     ) -> None:
-        """Record the objects that a policy matches and a binding does not."""
-        for target in _targets_not_among(targets, bound):
-            reason = _sentence_why_not_matched(binding.criteria or Criteria(), target, context)
-            self._add_explanation(policy, binding, "not matched", f"binding: {reason}", target.place)
+        """Record that a policy, or one of its bindings, does not match one object; `part` of the criteria does not."""
+        reason = _describe_unmatched_part(part, attributes)
+        self._add_explanation(policy, binding, "not matched", f"binding: {reason}" if binding else reason, place)
 
     def record_missing_param(self, policy: Policy, binding: Binding) -> None:
         """Record that a binding has no parameter, and allows that."""
@@ -113,7 +89,7 @@ class ReviewTrace:
         policy: Policy,
         binding: Binding,
         param: Param,
-        target: EvaluationTarget,
+        place: str,
         evaluate: Callable[[], Sequence[Decision]],
     ) -> Sequence[Decision]:
         """Evaluate, record how that ended, and return the decisions."""
@@ -129,7 +105,7 @@ class ReviewTrace:
                 kind=policy.kind,
                 binding=binding.name,
                 param=param.name,
-                place=target.place,
+                place=place,
                 outcome=outcome,
                 reason=reason,
                 elapsed_s=elapsed_s,
@@ -191,36 +167,6 @@ def _rules_or_objects_of(decision: Decision, outcome: Outcome) -> Iterable[str]:
     if decision.problems:
         return [problem.code for problem in decision.problems]
     return [decision.rule if "/" in decision.rule and outcome != "error" else decision.message or decision.rule]
-
-
-def _targets_not_among(
-    targets: Sequence[EvaluationTarget], matched: Sequence[EvaluationTarget]
-) -> Iterator[EvaluationTarget]:
-    """Yield the targets that are not among `matched`."""
-    identities = set(map(id, matched))
-    yield from (target for target in targets if id(target) not in identities)
-
-
-def _sentence_why_not_matched(criteria: Criteria, target: EvaluationTarget, context: RequestContext) -> str:
-    """Return a sentence why criteria do not match a target."""
-    attributes = target.attributes_for_criteria
-    return _describe_unmatched_part(
-        _unmatched_part_of_criteria(criteria, attributes, target.match, context), attributes
-    )
-
-
-def _unmatched_part_of_criteria(
-    criteria: Criteria, attributes: Attributes, sent: Match, context: RequestContext
-) -> str:
-    """Return the part of the criteria that does not match; "" if all match."""
-    parts: list[str] = []
-    try:
-        match_request(
-            criteria, attributes, context.namespace.labels, context.policies.equivalents, sent, tell=parts.append
-        )
-    except (BindingError, LookupFailed) as error:
-        return str(error)
-    return "".join(parts)
 
 
 def _describe_unmatched_part(part: str, attributes: Attributes) -> str:

@@ -14,11 +14,9 @@ from webhook.cel.cost import RUNTIME_BUDGET
 from webhook.errors import EvaluationError
 from webhook.evaluation.activation import build_activation
 from webhook.evaluation.cost_budget import CostBudget, LazyVariables, OutOfBudget
-from webhook.evaluation.request_context import RequestContext
-from webhook.evaluation.request_objects import EvaluationTarget
+from webhook.evaluation.invocations import Invocation
 from webhook.evaluation.rule_decisions import RuleDecisions, trim_space
-from webhook.policy.compiled import AuditAnnotation, Binding, Policy, Validation
-from webhook.policy.static_params import Param
+from webhook.policy.compiled import AuditAnnotation, Validation
 from webhook.rules.decisions import Decision, ValidationAction
 from webhook.rules.declarations import PROBLEMS
 
@@ -30,26 +28,14 @@ MAX_ANNOTATION_BYTES: Final = 10 * 1024
 class Validator:
     """One policy with one binding and parameter, evaluated on one object for which its conditions hold."""
 
-    __slots__ = ("_budget", "_context", "_decisions", "_param", "_policy", "_target")
+    __slots__ = ("_budget", "_context", "_decisions", "_invocation", "_policy")
 
-    def __init__(
-        self,
-        policy: Policy,
-        binding: Binding,
-        param: Param,
-        target: EvaluationTarget,
-        context: RequestContext,
-        *,
-        started: float,
-    ) -> None:
-        self._policy = policy
-        self._param = param
-        self._target = target
-        self._context = context
-        self._decisions = RuleDecisions(policy, binding, param, target, context, started=started)
-        self._budget = CostBudget(RUNTIME_BUDGET, context.deadline)
-        if context.options.trace is not None:
-            context.options.trace.count_cost_of_budget(self._budget)
+    def __init__(self, invocation: Invocation, *, started: float) -> None:
+        self._invocation = invocation
+        self._policy = invocation.policy
+        self._context = invocation.context
+        self._decisions = RuleDecisions(invocation, started=started)
+        self._budget = invocation.context.cost_budget(RUNTIME_BUDGET)
 
     def decisions(self) -> Sequence[Decision]:
         """Return one decision for each rule, and one for the audit annotations.
@@ -60,7 +46,7 @@ class Validator:
             LookupFailed: nobody can say something that an expression asks about.
         """
         body = self._policy.body()
-        names = build_activation(self._policy, self._target, self._param, self._context, self._budget)
+        names = build_activation(self._invocation, self._budget)
         results = self._results_of_rules(body.rules, names)
         variables: LazyVariables | None = names.pop("variables", None)
         texts = self._values_of_messages(
@@ -117,7 +103,7 @@ class Validator:
         rules, left = body.rules, body.messages
         if not left or (False not in results and budget.covers(left, variables)):
             return ()
-        names = build_activation(self._policy, self._target, self._param, self._context, budget)
+        names = build_activation(self._invocation, budget)
         if (problems := rule_names.get(PROBLEMS)) is not None:
             names[PROBLEMS] = problems
         texts: list[object] = [None] * len(rules)
@@ -157,10 +143,8 @@ class Validator:
         return self._decisions.denying_decisions(index, rule, text)
 
     def _audit_decision(self) -> Iterator[Decision]:
-        budget = CostBudget(RUNTIME_BUDGET, self._context.deadline)
-        if self._context.options.trace is not None:
-            self._context.options.trace.count_cost_of_budget(budget)
-        names = build_activation(self._policy, self._target, self._param, self._context, budget)
+        budget = self._context.cost_budget(RUNTIME_BUDGET)
+        names = build_activation(self._invocation, budget)
         published, errors = annotation_values(self._policy.audits, names, budget, is_fail=self._policy.is_fail)
         for text in errors:
             yield replace(self._decisions.error_decision(None, text), actions=_DENY)

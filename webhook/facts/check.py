@@ -81,31 +81,19 @@ WORK: Final = 10
 """What a result is charged beside what it walks, so that many of them that walk nothing come to look at the clock."""
 
 
-def problems_of_groups(subject: Subject, groups: Iterable[str]) -> list[CheckResults]:
-    """Return the results of the checks of some groups, without empty ones. raise as `checked`."""
-    reported = []
-    for group in groups:
-        result = problems_of_group(group, subject)
-        if result is not NOTHING:
-            reported.append(result)
-    return reported
-
-
 def problems_of_group(group: str, subject: Subject) -> CheckResults:
-    """Return what the checks of a group say of an object; they are asked once.
+    """Return the results of the checks of a group that are about an object, in their order; each check runs once.
 
     Raises:
         EvaluationError: the object holds patches that cannot be merged.
     """
-    result: CheckResults | None = subject.results.get(group)
-    if result is None:
-        checks = subject.checks[group]
-        result = subject.results[group] = _run_checks_of_group(group, checks, subject) if checks else NOTHING
-    return result
-
-
-def _run_checks_of_group(group: str, checks: Iterable[Check], subject: Subject) -> CheckResults:
-    """Ask those checks of a group that are about an object, in their order, and return what they say."""
+    known: CheckResults | None = subject.results.get(group)
+    if known is not None:
+        return known
+    checks = subject.checks[group]
+    if not checks:
+        subject.results[group] = NOTHING
+        return NOTHING
     problems: list[Problem] = []
     until = subject.deadline
     until.left -= WORK  # as `spend`, without a call
@@ -133,8 +121,11 @@ def _run_checks_of_group(group: str, checks: Iterable[Check], subject: Subject) 
     except Exception as fault:
         fault.add_note(group)  # whoever answers for it says in which checks it happened
         raise
-    if not problems:
-        return NOTHING
+    result = subject.results[group] = _checked_and_unchecked(problems) if problems else NOTHING
+    return result
+
+
+def _checked_and_unchecked(problems: Iterable[Problem]) -> CheckResults:
     return CheckResults(
         tuple(each for each in problems if not each.missing), tuple(each for each in problems if each.missing)
     )

@@ -32,7 +32,7 @@ from webhook.policy.compiled import (
     Validation,
 )
 from webhook.policy.expressions import PolicyCompilation
-from webhook.rules.decisions import REASON_CODES
+from webhook.rules.decisions import INVALID, REASON_CODES, DenialReason
 from webhook.rules.declarations import LIST_OF_PROBLEMS, PROBLEMS
 
 OBJECT, JSON_PATCHES = object_type("Object"), list_of(object_type("JSONPatch"))
@@ -151,11 +151,11 @@ def _compile_validation(walk: PolicyCompilation, manifest: ValidationManifest, p
     elif manifest.message_expression:
         walk.errors.append(invalid_error(where, manifest.message_expression, "must be non-empty if specified"))
     walk.errors += verification.validation_message_and_reason_errors(manifest, path)
-    reason = manifest.reason or "Invalid"
-    code = REASON_CODES.get(reason, 422)
+    reason = manifest.reason or INVALID.reason
+    denial = DenialReason(reason, REASON_CODES.get(reason, INVALID.code))
     lists = message is not None and message.program is not None and message.program.result == LIST_OF_PROBLEMS
     facts = walk.fact_fields_read_by(expression)
-    return Validation(expression, manifest.message.strip(), message, reason, code, facts, lists_problems=lists)
+    return Validation(expression, manifest.message.strip(), message, denial, facts, lists_problems=lists)
 
 
 def _compile_audit_annotations(

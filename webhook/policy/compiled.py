@@ -16,7 +16,7 @@ from webhook.manifests.label_selectors import Selector
 from webhook.policy.declarations import REQUEST_RESOURCE
 from webhook.policy.matching import Criteria
 from webhook.rules.catalogue import Catalogue
-from webhook.rules.decisions import Decision, ValidationAction
+from webhook.rules.decisions import Decision, DenialReason, ValidationAction
 from webhook.rules.declarations import PROBLEMS
 from webhook.rules.rule import Rule
 
@@ -45,7 +45,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Validation:
-    """One validation. `reason` and `code` are those of its denial; `facts` are the fields of facts and problems that it
+    """One validation. `denial` is the reason with which it denies; `facts` are the fields of facts and problems that it
     reads.
 
     `lists_problems`: its messageExpression gives a list of problems, not a text.
@@ -54,8 +54,7 @@ class Validation:
     expression: Expression
     message: str
     message_expression: Expression | None
-    reason: str
-    code: int
+    denial: DenialReason
     facts: Reads = field(default_factory=dict)
     lists_problems: bool = False
 

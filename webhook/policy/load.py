@@ -369,7 +369,6 @@ def _admitting_decisions(policy: Policy, binding: Binding) -> tuple[Decision, ..
             rule=policy.rule_id(index),
             binding=binding.name,
             index=index,
-            action="admit",
             evaluation="admit",
             actions=binding.actions,
             severity=policy.severity,

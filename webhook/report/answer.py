@@ -12,7 +12,7 @@ from webhook.admission.enforce import warnings_of_decisions
 from webhook.apimachinery.attributes import JSON, Phase
 from webhook.report.finding import Finding, Subject, findings_of_object
 from webhook.report.rule import Rules
-from webhook.rules.decisions import Decision, Explanation, ValidationAction, Verdict
+from webhook.rules.decisions import NO_REASON, Decision, DenialReason, Explanation, ValidationAction, Verdict
 from webhook.rules.text import problem_as_sentence
 from webhook.yamltext.source_line import Locate, Place
 
@@ -94,23 +94,22 @@ class Answer:
         """Yield a decision for the denial and for each warning of an answer without decisions."""
         status, phase = self.verdict.status, Phase.VALIDATE if self.phase == "auto" else Phase(self.phase)
         if status is not None and not self.verdict.allowed:
+            denial = DenialReason(status.reason, status.code)
             for cause in status.details.causes if status.details else ():
                 said = f"{cause.field}: {cause.message}"
-                yield phase, _decision_of_server(ValidationAction.DENY, said, status.reason, status.code)
+                yield phase, _decision_of_server(ValidationAction.DENY, said, denial)
             if not status.details:
-                yield phase, _decision_of_server(ValidationAction.DENY, status.message, status.reason, status.code)
+                yield phase, _decision_of_server(ValidationAction.DENY, status.message, denial)
         for warning in self.verdict.warnings:
             yield phase, _decision_of_server(ValidationAction.WARN, warning)
 
 
-def _decision_of_server(action: ValidationAction, message: str, reason: str = "", code: int = 0) -> Decision:
+def _decision_of_server(action: ValidationAction, message: str, denial: DenialReason = NO_REASON) -> Decision:
     return Decision(
         policy=SERVER,
         binding="",
-        action="deny",
         evaluation="deny",
         actions=(action,),
         message=message,
-        reason=reason,
-        code=code,
+        denial=denial,
     )

@@ -14,11 +14,11 @@ from webhook.yamltext.source_line import Place
 
 _Evaluation: TypeAlias = Literal["admit", "deny", "error", "unknown"]
 
-_DECIDED: Final[Mapping[Result, tuple[_Evaluation, Literal["admit", "deny"]]]] = {
-    Result.PASS: ("admit", "admit"),
-    Result.FAIL: ("deny", "deny"),
-    Result.ERROR: ("error", "deny"),
-    Result.SKIP: ("unknown", "admit"),
+_EVALUATIONS: Final[Mapping[Result, _Evaluation]] = {
+    Result.PASS: "admit",
+    Result.FAIL: "deny",
+    Result.ERROR: "error",
+    Result.SKIP: "unknown",
 }
 
 
@@ -49,12 +49,11 @@ class CaseResult:
         policy.
         """
         subject = Subject(api_version="", kind="Case", namespace="", name=self.id)
-        evaluation, action = _DECIDED[self.result]
         outcome = Decision(
             policy=self.suite,
             binding="",
-            action=action,
-            evaluation=evaluation,
+            evaluation=_EVALUATIONS[self.result],
+            lets_pass=self.result is Result.SKIP,
             actions=(ValidationAction.DENY,),
             message=self.why,
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from webhook.apimachinery.attributes import JSON
 from webhook.rules.problem import MissingObject, Problem
@@ -94,6 +94,18 @@ def severity_rank(severity: str) -> int:
     return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
 
 
+class DenialReason(NamedTuple):
+    """The reason and the HTTP code of the status with which a failure denies."""
+
+    reason: str
+    code: int
+
+
+NO_REASON: Final = DenialReason("", 0)
+INVALID: Final = DenialReason("Invalid", REASON_CODES["Invalid"])
+"""The reason of a validation that names none, and of a failed evaluation."""
+
+
 @dataclass(slots=True, kw_only=True)  # not frozen, which makes it twice as slow to make
 class Decision:
     """The result of one validation of one policy, with one binding and param, for one object or template.
@@ -105,11 +117,14 @@ class Decision:
     object; `missing` is what was needed and not there.
 
     `evaluation` is what the expression did: admit, deny, error, or unknown (it admits, but an object it needed was not
-    found; `message` names it). `action` is what that means under failurePolicy. `actions` are the binding's. `param` is
-    `namespace/name` or "". `index` is the validation's or mutation's, None for the policy as a whole. `path` is the
-    field path that the message is about: the template's path joined with the path the message starts with; "" is the
-    object itself. `message` is the policy's text, re-rooted to the object, without any prefix. `audit_annotations` are
-    what the policy's auditAnnotations publish, without the policy's name; they stand in a decision of their own.
+    found; `message` names it). `lets_pass`: a failure does not deny, because the failurePolicy, the policy's
+    `missing`, a site's exception or the enforcement action says so. `denial` is the reason with which it denies
+    otherwise. `actions` are the binding's.
+
+    `param` is `namespace/name` or "". `index` is the validation's or mutation's, None for the policy as a whole. `path`
+    is the field path that the message is about: the template's path joined with the path the message starts with; "" is
+    the object itself. `message` is the policy's text, re-rooted to the object, without any prefix. `audit_annotations`
+    are what the policy's auditAnnotations publish, without the policy's name; they stand in a decision of their own.
     `is_told`: users are warned of it though the failurePolicy lets it pass, because an API server could have evaluated
     what could not be evaluated here. `exception` says why a failure is let pass that a site has excepted, "" otherwise.
     """
@@ -120,12 +135,11 @@ class Decision:
     param: str = ""
     index: int | None = None
     path: str = ""
-    action: Literal["admit", "deny"]
     evaluation: Literal["admit", "deny", "error", "unknown"]
+    lets_pass: bool = False
+    denial: DenialReason = NO_REASON
     actions: tuple[ValidationAction, ...] = ()
     message: str = ""
-    reason: str = ""
-    code: int = 0
     elapsed_s: float = 0.0
     kind: Literal["validating", "mutating"] = "validating"
     severity: str = ""
@@ -135,6 +149,21 @@ class Decision:
     missing: tuple[MissingObject, ...] = ()
     is_told: bool = False
     exception: str = ""
+
+    @property
+    def action(self) -> Literal["admit", "deny"]:
+        """Return what the evaluation comes to; whether a denial is enforced, the actions of the binding say."""
+        return "admit" if self.evaluation == "admit" or self.lets_pass else "deny"
+
+    @property
+    def reason(self) -> str:
+        """Return the reason of a denial; "" where the decision admits."""
+        return self.denial.reason if self.action == "deny" else ""
+
+    @property
+    def code(self) -> int:
+        """Return the HTTP code of a denial; 0 where the decision admits."""
+        return self.denial.code if self.action == "deny" else 0
 
     @property
     def is_enforced(self) -> bool:
