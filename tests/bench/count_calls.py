@@ -2,12 +2,13 @@
 
 A warm review of a recorded Pod by the shipped policies, from its bytes to the bytes of the answer. A change is a call
 that leads into another module, or a return to one: what a reader who follows the way of a review has to turn pages.
+Frames are those on the stack when the first check runs, from the core (`answer_request`) to the check.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -19,21 +20,24 @@ from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import Phase
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
 from webhook.cluster.files import FilesCluster
+from webhook.facts.check import problems_of_group
 from webhook.input import shipped
 from webhook.policy.load import Options, load_policy_set
 from webhook.workloads import table
 
 RECORDED: Final = Path(__file__).parents[1] / "data" / "reviews" / "controller-replicaset-controller-create-pods.json"
 _OURS: Final = "webhook."
+_QUESTIONS: Final = ("webhook.facts.check", "webhook.facts.subject")
 
 
 @dataclass
 class Counts:
-    """Which functions of the project ran, and in which order the modules took turns."""
+    """Which functions of the project ran, in which order the modules took turns, and how deep the first check is."""
 
     functions: set[tuple[str, str]] = field(default_factory=set)
     calls: int = 0
     changes: int = 0
+    frames: int = 0
     _last: str = ""
 
     @property
@@ -50,6 +54,24 @@ class Counts:
         self.calls += 1
         self.changes += module != self._last
         self._last = module
+        if not self.frames and _is_check(frame):
+            self.frames = len([*_frames_of_core(frame)])
+
+
+def _is_check(frame: FrameType) -> bool:
+    """Whether a frame is a check that `problems_of_group` runs, and none of the questions whether to run it."""
+    caller = frame.f_back
+    module = frame.f_globals["__name__"]
+    is_called = caller is not None and caller.f_code is problems_of_group.__code__
+    return is_called and module.startswith("webhook.facts.") and module not in _QUESTIONS
+
+
+def _frames_of_core(frame: FrameType) -> Iterator[FrameType]:
+    """A frame and those around it, the outermost of the core last."""
+    at: FrameType | None = frame
+    while at is not None:
+        yield at
+        at = None if at.f_code is answer_request.__code__ else at.f_back
 
 
 def counted(run: Callable[[], object]) -> Counts:
@@ -87,6 +109,8 @@ def main() -> None:
         counts = counted(plain_pod(phase))
         figures = (len(counts.modules), len(counts.functions), counts.calls, counts.changes)
         print(f"{phase.value}: {figures[0]} modules, {figures[1]} functions, {figures[2]} calls, {figures[3]} changes")
+        if counts.frames:
+            print(f"the first check is frame {counts.frames} of the core")
 
 
 if __name__ == "__main__":

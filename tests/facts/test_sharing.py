@@ -52,7 +52,7 @@ def test_facts_of_one_object_share_one_merge() -> None:
     context = request_context(policies(validating("true")), request(obj), cluster)
     target = target_of(obj, context)
     (policy,) = context.policies.validating
-    invocation = Invocation(context, policy, policy.bindings[0], param(), target)
+    invocation = Invocation(context, policy, None, policy.bindings[0], param(), target)
     values = {name: fact_as_cel_value(name, invocation).value for name in NAMES}
     (job,) = invocation.subject().once(merged).replicated_jobs
     assert values["podSets"][0]["template"] is job.pod_template.json

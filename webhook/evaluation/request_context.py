@@ -40,7 +40,6 @@ from webhook.rules.decisions import EvaluationFault
 if TYPE_CHECKING:
     from webhook.cel.library.authorizer import Authorizer
 
-
 _NOT_LOOKED_UP: Final = object()
 
 
