@@ -80,6 +80,20 @@ def test_a_file_whose_name_is_not_utf_8_is_not_read_and_told(tree, capsys, outpu
     assert "\\xff.yaml: is not read: its name is not UTF-8" in err
 
 
+@pytest.mark.parametrize(
+    "beyond",
+    [
+        pytest.param("x: " + "[" * 300 + "]" * 300, id="deep"),
+        pytest.param("x: \xff", id="not UTF-8"),
+        pytest.param("x: &x [" + "a," * 999 + "]\ny: [" + "*x," * 101 + "]", id="aliases"),
+    ],
+)
+def test_a_manifest_that_is_beyond_bounds_is_no_template(tree, capsys, beyond):
+    (tree / "bad.yaml").write_bytes(f"{POD.format('bad', 'deny')}{beyond}\n# {{{{ x }}}}\n".encode("latin-1"))
+    code, _, err = audit(capsys, tree)
+    assert (code, "template" in err) == (2, False)
+
+
 def test_a_report_does_not_repeat_a_long_name(tree, capsys):
     (tree / "long.yaml").write_text(POD.format("n" * 100_000, "deny"))
     _, out, _ = audit(capsys, tree, "-o", "ndjson")

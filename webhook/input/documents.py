@@ -31,6 +31,7 @@ PatternsOfFolder: TypeAlias = Callable[[Path], tuple[str, ...]]
 
 IGNORE_FILE: Final = ".claimgateignore"
 """The file in a named folder that lists files to leave out."""
+_BEYOND_BOUNDS: Final = ("nested more than", "aliases add more than", "is not UTF-8", "the file is larger")
 _MOST_PATTERNS_BYTES: Final = 1 << 20
 """Bytes of such a file."""
 
@@ -223,7 +224,9 @@ def documents_of_file(file: InputFile, read: yamlfile.FileParts, *, is_first: bo
     """Return the documents of a file or a part of it."""
     source = file.name
     chart = templates.find_chart_of_template(Path(source))
-    is_template = (bool(chart) or bool(read.problems)) and templates.has_template_actions(file)
+    is_template = (
+        bool(chart) or (bool(read.problems) and not any(map(_is_beyond_bounds, read.problems)))
+    ) and templates.has_template_actions(file)
     if is_template and chart:
         read = yamlfile.FileParts()
     is_other = bool(read.problems) and not is_template and not file.is_named and not _could_be_manifest(file)
@@ -235,6 +238,11 @@ def documents_of_file(file: InputFile, read: yamlfile.FileParts, *, is_first: bo
         others=read.problems if is_other else (),
         repeated=read.repeated,
     )
+
+
+def _is_beyond_bounds(problem: Problem) -> bool:
+    """Return whether a text may be a manifest that kubectl reads and this reader does not, and so is no template."""
+    return problem.message.startswith(_BEYOND_BOUNDS)
 
 
 def documents_of_text(text: str, source: str) -> InputDocuments:
