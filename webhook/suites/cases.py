@@ -9,7 +9,7 @@ run through the core and compared, not where cases are kept.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import permutations
@@ -17,7 +17,7 @@ from typing import Any
 
 from webhook.admission.decode import decode_review
 from webhook.admission.review import answer_request
-from webhook.apimachinery.attributes import JSON, Phase
+from webhook.apimachinery.attributes import JSON, GroupVersionKind, Phase
 from webhook.cel.library.authorizer import ListedAuthorizer
 from webhook.cluster.files import FilesCluster
 from webhook.errors import PolicyError
@@ -114,8 +114,7 @@ def _policy_orders(case: RecordedCase, policies: PolicySet) -> Iterator[PolicySe
 def _answer(case: RecordedCase, policies: PolicySet) -> Verdict:
     """Return the verdict of the phases that the case's policies apply to, one after the other."""
     attributes = decode_review(case.value["review"])
-    held = [*_params(case), *filter(None, [case.value.get("namespaceObject")])]
-    cluster = FilesCluster([*held, *case.get_list("namespaces")])
+    cluster = _cluster(case)
     authorizer = ListedAuthorizer(case.get_list("authorizer"))
     given: dict[str, Any] = {"authorizer": authorizer, "api_server_text": True}
     verdict = None
@@ -128,14 +127,29 @@ def _answer(case: RecordedCase, policies: PolicySet) -> Verdict:
     return answer if verdict is None else replace(answer, patched_object=verdict.patched_object)
 
 
-def _params(case: RecordedCase) -> list[JSON]:
-    """Return the parameters; in Kyverno's own suites those that a selector chooses are one list, as in Kyverno."""
+def _cluster(case: RecordedCase) -> FilesCluster:
+    """Return the objects of a case; in Kyverno's own suites a selector chooses one list of all parameters."""
     params = case.get_list("params")
+    others = [*filter(None, [case.value.get("namespaceObject")]), *case.get_list("namespaces")]
     if len(params) > 1 and str(case.value.get("upstream", "")).startswith("kyverno/"):
         chosen = [(binding.get("spec") or {}).get("paramRef") or {} for binding in case.get_list("bindings")]
         if any("selector" in reference for reference in chosen):
-            return [{**params[0], "items": params}]
-    return params
+            return _ClusterWithOneListOfParams(params, others)
+    return FilesCluster([*params, *others])
+
+
+class _ClusterWithOneListOfParams(FilesCluster):
+    """A cluster in which the list of a kind is one object with `items`, as Kyverno gives params to a policy."""
+
+    def __init__(self, params: Sequence[JSON], others: Iterable[JSON]) -> None:
+        super().__init__([*params, *others])
+        self._params = params
+
+    def list(self, gvk: GroupVersionKind, namespace: str | None, labels: str = "") -> Sequence[JSON]:
+        """Return the one object."""
+        if gvk.kind != self._params[0]["kind"]:
+            return super().list(gvk, namespace, labels)
+        return [{**self._params[0], "items": self._params}]
 
 
 def _compare(case: RecordedCase, verdict: Verdict) -> tuple[str, ...]:
