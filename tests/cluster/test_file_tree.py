@@ -250,3 +250,35 @@ def test_templates_of_one_chart_are_applied_together(tmp_path):
     )
     assert seen(of, f"{tmp_path}/templates/jobs/j.yaml") == "chart"
     assert seen(of, f"{tmp_path}/ci/j.yaml") is None
+
+
+def flux(path, target):
+    head = {"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": {"name": "a"}}
+    return {**head, "spec": {"path": path, **({"targetNamespace": target} if target else {})}}
+
+
+@pytest.mark.parametrize(
+    ("objects", "namespace", "is_known"),
+    [
+        pytest.param([flux("./apps/train", "team")], "team", True, id="a kustomization"),
+        pytest.param([flux("apps", "team")], "team", True, id="a folder above it"),
+        pytest.param([flux("./apps/other", "team")], None, True, id="another folder"),
+        pytest.param([flux("./apps/train", "")], None, True, id="no target"),
+        pytest.param([flux("./apps/train", "a"), flux("/apps/train", "b")], None, False, id="two targets"),
+    ],
+)
+def test_flux_puts_what_it_applies_into_its_target_namespace(objects, namespace, is_known):
+    files = [("repo/apps/train/job.yaml", local()), ("repo/apps/train/kustomization.yaml", kustomization("job.yaml"))]
+    of = tree(*files, *(("repo/clusters/a.yaml", each) for each in objects))
+    assert of.apply_name_changes("repo/apps/train/job.yaml", local())["metadata"].get("namespace") == namespace
+    assert of.knows_namespace("repo/apps/train/job.yaml") is is_known
+
+
+def test_flux_takes_only_what_the_kustomization_of_its_folder_takes():
+    files = [("apps/kustomization.yaml", kustomization("one.yaml")), ("apps/one.yaml", local())]
+    of = tree(*files, ("apps/below/two.yaml", local()), ("clusters/a.yaml", flux("./apps", "team")))
+    namespaces = [
+        of.apply_name_changes(file, local())["metadata"].get("namespace")
+        for file in ("apps/one.yaml", "apps/below/two.yaml")
+    ]
+    assert namespaces == ["team", None]

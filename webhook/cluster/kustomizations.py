@@ -14,9 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from webhook.apimachinery.attributes import JSON
-from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, NameChanges
+from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, NameChanges, group_kind
 
 FILES: Final = frozenset(("kustomization.yaml", "kustomization.yml", "Kustomization"))
+FLUX: Final = ("kustomize.toolkit.fluxcd.io", "Kustomization")
+"""The kind by which Flux applies a folder of a repository."""
 _TAKEN: Final = ("resources", "bases", "components", "crds")
 _MAY_NAME: Final = ("transformers", "replacements", "helmCharts", "helmChartInflationGenerator", "vars")
 """Fields that may change names."""
@@ -51,6 +53,24 @@ def read_kustomization(file: str, value: JSON) -> Kustomization | None:
     return Kustomization(
         folder=folder, taken=taken, naming=_naming_of_kustomization(value), components=components, patches=patches
     )
+
+
+def read_flux_target(value: JSON) -> tuple[str, str] | None:
+    """Return the folder that an object of Flux applies, as it stands there, and the namespace that it puts all into.
+
+    None for other objects, for one that sets no namespace, and for one of a whole repository. Source:
+    fluxcd/kustomize-controller api/v1 KustomizationSpec (path, targetNamespace).
+    """
+    if not isinstance(value, dict) or group_kind(value) != FLUX:
+        return None
+    spec = value.get("spec")
+    path, namespace = (
+        (_text_or_empty(spec.get("path")), _text_or_empty(spec.get("targetNamespace")))
+        if isinstance(spec, dict)
+        else ("", "")
+    )
+    folder = posixpath.normpath(path.lstrip("/") or ".")
+    return (folder, namespace) if namespace and folder != "." else None
 
 
 def _paths_of_entries(folder: str, entries: JSON) -> Iterator[str]:
@@ -138,6 +158,10 @@ class Kustomizations:
         return len(takers) > 1 and any(
             self._by_folder[each].naming != AS_WRITTEN for each in self._kustomizations_above(file)
         )
+
+    def has_kustomization(self, folder: str) -> bool:
+        """Return whether a folder has a kustomization of its own."""
+        return folder in self._by_folder
 
     def is_patch(self, file: str) -> bool:
         """Return whether a file is merged into the objects of others, and not used as objects of its own."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from webhook.apimachinery.attributes import JSON
-from webhook.cluster.kustomizations import Kustomizations, read_kustomization
+from webhook.cluster.kustomizations import Kustomizations, read_flux_target, read_kustomization
 from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, NameChanges
 from webhook.yamltext import templates
 
@@ -31,6 +31,10 @@ class FilesAppliedTogether:
         self._kustomizations: Final = Kustomizations(
             each for file, value in firsts if (each := read_kustomization(file, value))
         )
+        self._flux_namespaces: Final[dict[str, set[str]]] = {}
+        for values in documents.values():
+            for target in filter(None, map(read_flux_target, values)):
+                self._flux_namespaces.setdefault(target[0], set()).add(target[1])
         self._taken: Final[dict[str, Mapping[str, NameChanges]]] = {}
         self._units: Final = {file: self._find_unit(file) for file in documents}
         self._listed: Final[dict[Unit, list[str]]] = {}
@@ -47,8 +51,28 @@ class FilesAppliedTogether:
         """Return how the names of a file's objects change when the file is applied, as by a namePrefix."""
         kind, path = self._units[file]
         if kind == "kustomization":
-            return self._files_used_by_kustomization(path)[file]
-        return UNKNOWN if self._kustomizations.is_naming_ambiguous(file) else AS_WRITTEN
+            return self._files_used_by_kustomization(path)[file].combine_with_outer(self._naming_by_flux(path, path))
+        naming = UNKNOWN if self._kustomizations.is_naming_ambiguous(file) else AS_WRITTEN
+        return naming if kind == "chart" else naming.combine_with_outer(self._naming_by_flux(posixpath.dirname(file)))
+
+    def _naming_by_flux(self, folder: str, root: str = "") -> NameChanges:
+        """Return the namespace that Flux puts the objects of a folder into; unknown where several do.
+
+        Flux takes everything below its path, but where that has a kustomization it takes what this one takes.
+
+        Args:
+            folder: where the objects stand.
+            root: the folder of their kustomization, "" where they have none.
+        """
+        namespaces: set[str] = set()
+        at = folder
+        while self._flux_namespaces and at not in ("", "/", "."):
+            if at == root or not self._kustomizations.has_kustomization(at):
+                steps = at.split("/")
+                for length in range(1, len(steps) + 1):
+                    namespaces |= self._flux_namespaces.get("/".join(steps[-length:]), set())
+            at = posixpath.dirname(at)
+        return UNKNOWN if len(namespaces) > 1 else NameChanges(namespace=next(iter(namespaces), ""))
 
     def is_patch(self, file: str) -> bool:
         """Return whether the objects of a file are patches, which a kustomization merges."""
@@ -59,7 +83,9 @@ class FilesAppliedTogether:
         kind, path = unit
         if kind == "kustomization":
             return {
-                file: naming for file, naming in self._files_used_by_kustomization(path).items() if file in self._units
+                file: naming.combine_with_outer(self._naming_by_flux(path, path))
+                for file, naming in self._files_used_by_kustomization(path).items()
+                if file in self._units
             }
         return {file: self.name_changes_of_file(file) for file in self._listed[unit]}
 

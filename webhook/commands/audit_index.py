@@ -65,9 +65,9 @@ class Indexer:
 
     def index_parts(self, parts: Iterable[SourcePart]) -> AuditIndex:
         """Return the index of parts."""
-        looks = _pattern_for_kinds({kind for _, kind in self.kinds})
+        looks = _pattern_for_kinds({kind for _, kind in (*self.kinds, kustomizations.FLUX)})
         groups = frozenset(group for group, _, _ in read_removed_versions())
-        kinds = self.kinds | {(CRD.group, CRD.kind)}
+        kinds = self.kinds | {(CRD.group, CRD.kind), kustomizations.FLUX}
         looked_up = AuditIndex()
         for part in parts:
             text = part.part.text
