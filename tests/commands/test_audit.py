@@ -262,17 +262,20 @@ def test_policyreports_beside_text(tmp_path, capsys):
     assert "7 objects" in capsys.readouterr().out
 
 
-def test_audited_objects_are_context_for_each_other(capsys):
-    """A TrainJob finds the runtime beside it; alone it is not evaluated."""
-    samples = Path(__file__).parents[2] / "deploy" / "samples"
-    job = samples / "manifests" / "kubeflow-trainjob-multi-node.yaml"
+def test_audited_objects_are_context_for_each_other(tmp_path, capsys):
+    """A TrainJob finds the runtime beside it; alone it is not evaluated, unless Trainer ships a runtime of the name."""
+    samples = Path(__file__).parents[2] / "deploy" / "samples" / "manifests"
+    job, runtime = tmp_path / "job.yaml", tmp_path / "runtime.yaml"
+    for path, name in (
+        (job, "kubeflow-trainjob-multi-node.yaml"),
+        (runtime, "kubeflow-runtime-torch-distributed.yaml"),
+    ):
+        path.write_text((samples / name).read_text().replace("torch-distributed", "torch-own"))
     run_command_line(["audit", str(job)])
-    assert "    ClusterTrainingRuntime torch-distributed not found (" in capsys.readouterr().out
-    run_command_line(["audit", str(job), str(samples / "manifests" / "kubeflow-runtime-torch-distributed.yaml")])
+    assert "    ClusterTrainingRuntime torch-own not found (" in capsys.readouterr().out
+    run_command_line(["audit", str(job), str(runtime)])
     assert "not found" not in capsys.readouterr().out
-    run_command_line(
-        ["audit", str(job), "--context", str(samples / "manifests" / "kubeflow-runtime-torch-distributed.yaml")]
-    )
+    run_command_line(["audit", str(samples / "kubeflow-trainjob-multi-node.yaml")])
     assert "not found" not in capsys.readouterr().out
 
 

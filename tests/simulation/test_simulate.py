@@ -367,6 +367,22 @@ spec:
 """
 
 
+@pytest.mark.parametrize(
+    ("release", "assumed", "code"),
+    [
+        ("2.3", ["torch-distributed as Trainer 2.3 ships it"], 0),
+        ("2.1", ["torch-distributed as Trainer 2.1 ships it"], 0),
+    ],
+)
+def test_what_is_assumed_of_a_runtime_is_told(release, assumed, code, tmp_path, capsys):
+    job = "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {name: a, namespace: team}\n"
+    (tmp_path / "job.yaml").write_text(f"{job}spec: {{runtimeRef: {{name: torch-distributed}}}}\n")
+    trainer = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: trainer, namespace: claimgate-system}\n"
+    (tmp_path / "release.yaml").write_text(f'{trainer}data: {{trainer: "{release}"}}\n')
+    got, [told] = simulated(capsys, tmp_path / "job.yaml", "--context", tmp_path / "release.yaml")
+    assert (got, told["answer"], told["assumed"]) == (code, "nothing-found", assumed)
+
+
 def test_a_queue_of_a_file_has_no_state(tmp_path, capsys):
     (tmp_path / "job.yaml").write_text(VOLCANO)
     code, [told] = simulated(capsys, tmp_path / "job.yaml", "--context-is-whole")

@@ -247,6 +247,15 @@ class ClusterView:
         """
         return (kind is None or kind not in self._seen.failed) and self.cluster.is_whole()
 
+    def may_lack(self, kind: GroupVersionKind, name: str) -> bool:
+        """Return whether files that are not whole do not have a cluster-scoped object; nothing is noted.
+
+        In a live cluster, and where several files differ, it is False.
+        """
+        if self.is_whole() or kind in self._seen.failed:
+            return False
+        return self.get_without_noting(kind, "", name) is None and kind not in self._seen.failed
+
     def lacks(self, kind: GroupVersionKind, name: str) -> bool:
         """Return whether a cluster-scoped object does not exist; what nobody knows is noted."""
         return self.get(kind, name, namespaced=False) is None and self.is_whole(kind)

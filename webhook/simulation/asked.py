@@ -9,8 +9,10 @@ from webhook.apimachinery.attributes import JSON, Attributes
 from webhook.apimachinery.paths import get
 from webhook.cluster import Cluster
 from webhook.deadline import Deadline
+from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.pods.pod_sets import pod_sets
 from webhook.facts.subject import Subject
+from webhook.facts.train_job_pods.merged_train_job import merge_train_job
 from webhook.facts.view import ClusterView
 from webhook.simulation.open_questions import VOLCANO, scheduler_names
 from webhook.workloads.table import Table
@@ -39,6 +41,7 @@ class JobRequest:
         queue, cluster_queue, cohort: where it waits in Kueue; "" where Kueue has nothing to do with it, or for what is
             not known.
         volcano_queue: the queue of Volcano that it names, or "".
+        assumed: what is assumed of a runtime that no file has; "" where nothing is.
         requests: what it counts for in its queue, by resource, each as a quantity for each pod set.
     """
 
@@ -47,6 +50,7 @@ class JobRequest:
     cluster_queue: str = ""
     cohort: str = ""
     volcano_queue: str = ""
+    assumed: str = ""
     requests: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
 
 
@@ -76,6 +80,7 @@ def read_job_request(subject: Subject) -> JobRequest:
         cluster_queue=str(queued["clusterQueue"]),
         cohort=str(queued["cohort"]),
         volcano_queue=_volcano_queue(subject),
+        assumed=subject.once(merge_train_job).runtime.assumed if subject.group_kind == TRAIN_JOB else "",
         requests=tuple((each["name"], tuple(each["requests"].items())) for each in queued["podSets"]),
     )
 

@@ -125,6 +125,8 @@ def _count(simulation: Simulation, kind: str) -> int:
 def _titled_details(simulation: Simulation) -> Iterator[tuple[str, str]]:
     if simulation.asked.pod_sets:
         yield "asks for", _requests_as_text(simulation)
+    if simulation.asked.assumed:
+        yield "assuming", simulation.asked.assumed
     if looked_at := looked_at_names(simulation):
         yield "looked at", _first_names_as_text(looked_at)
     for said, rules in missing_things_with_rules(simulation.unknown):
@@ -193,6 +195,7 @@ def simulation_as_json(simulation: Simulation) -> dict[str, Any]:
             "cohort": asked.cohort,
             "volcanoQueue": asked.volcano_queue,
         },
+        "assumed": [asked.assumed] if asked.assumed else [],
         "lookedAt": list(looked_at_names(simulation)),
         "unknown": [
             *({"what": each.sentence, "aspects": list(each.aspects), "rules": []} for each in simulation.questions),

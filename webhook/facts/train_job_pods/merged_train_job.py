@@ -19,7 +19,7 @@ from typing import Final
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import FieldPath
-from webhook.apimachinery.releases import Release
+from webhook.apimachinery.releases import Release, release_as_text
 from webhook.deadline import Deadline
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.subject import Subject
@@ -37,6 +37,7 @@ from webhook.facts.train_job_pods.nodes_and_processes import (
 from webhook.facts.train_job_pods.overlays import PatchLayer, read_patches
 from webhook.facts.train_job_pods.releases import WHOLE_JOBSET, TrainerInstallation, read_trainer_installation
 from webhook.facts.train_job_pods.runtime_reference import ReferencedRuntime
+from webhook.facts.train_job_pods.shipped_runtimes import shipped_runtime
 from webhook.facts.train_job_pods.train_job_and_runtime_fields import cached_pruned_object
 from webhook.facts.train_job_pods.train_job_patches import (
     check_lost_toleration,
@@ -183,7 +184,7 @@ def _merge_train_job(subject: Subject, trainer: TrainerInstallation) -> MergedTr
     view, release = subject.cluster_view(), trainer.release
     written = cached_pruned_object(subject.object, "TrainJob", release, view) if is_job else {}
     job = TrainJob(written, (), ReadingContext(view.deadline), is_set=is_job)
-    runtime = find_runtime(job.spec.runtime_ref, view)
+    runtime = find_runtime(job.spec.runtime_ref, view, release)
     patches = Items([*read_patches(job, release)], view.deadline)
     nothing = MergedJobSet(spec={}, patched=runtime.spec.template.spec)
     merged = merge_runtime(job, patches, runtime, release) if runtime.is_found else nothing
@@ -198,10 +199,20 @@ def _merge_train_job(subject: Subject, trainer: TrainerInstallation) -> MergedTr
     )
 
 
-def find_runtime(reference: RuntimeRef, view: ClusterView) -> ReferencedRuntime:
-    """Return the runtime that a TrainJob names; one that is not found is noted in the view."""
+def find_runtime(reference: RuntimeRef, view: ClusterView, release: Release) -> ReferencedRuntime:
+    """Return the runtime that a TrainJob names; one that is not found is noted in the view.
+
+    Files that do not have it are judged with what this release of Trainer ships under its name.
+    """
     is_namespaced, name = reference.kind == TrainingRuntime.gvk.kind, reference.name
     kind = TrainingRuntime if is_namespaced else ClusterTrainingRuntime
+    shipped = None if is_namespaced else shipped_runtime(name, release)
+    if shipped is not None and view.may_lack(kind.gvk, name):
+        runtime = kind(_decode_runtime(shipped, kind.gvk, view.deadline), (), ReadingContext(view.deadline))
+        assumed = f"as Trainer {release_as_text(release)} ships it"
+        return ReferencedRuntime(
+            kind=kind.gvk, name=name, object=runtime, origin=f" (assumed {assumed})", assumed=f"{name} {assumed}"
+        )
     held = view.get(kind.gvk, name, namespaced=is_namespaced) if name else None
     decoded = {} if held is None else _decode_runtime(held, kind.gvk, view.deadline)
     runtime = kind(decoded, (), ReadingContext(view.deadline), is_set=held is not None)

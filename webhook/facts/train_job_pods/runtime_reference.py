@@ -14,6 +14,8 @@ from webhook.typed.job_sets import ReplicatedJob
 class ReferencedRuntime:
     """A reference to a runtime, and the runtime, which is false if it does not exist.
 
+    assumed: what is assumed where no file has the runtime: "torch-distributed as Trainer 2.3 ships it"; "" otherwise.
+
     `str()` is how messages name it: "ClusterTrainingRuntime `torch`", and of files "… in runtimes.yaml".
     """
 
@@ -21,6 +23,7 @@ class ReferencedRuntime:
     name: str
     object: TrainingRuntime
     origin: str = ""
+    assumed: str = ""
 
     @property
     def is_found(self) -> bool:

@@ -133,6 +133,8 @@ def _relocate_problem_to_origin(problem: Problem, virtual: VirtualPod, origin: s
         )
         fix = f"in the runtime, {problem.fix}" if origin == path_as_text(_RUNTIME) and problem.fix else problem.fix
         return replace(problem, path=origin, found="", message=message, fix=fix)
+    assumed = f" of {virtual.job.runtime}" if virtual.job.runtime.assumed else ""
+    where = f"replicated job `{virtual.name}`{assumed}, {problem.path}"
     return replace(problem, path=origin, found="", message=f"in {where} {problem.found_and_message}")
 
 
@@ -152,7 +154,9 @@ def relocate_problem_to_train_job(problem: Problem, subject: Subject) -> Problem
     if (path := subject.once(_virtual_pods_by_name)[name].path_in_trainer_spec(inside)) is not None:
         return replace(problem, path=path_as_text(path))
     where = f"{path_as_text(inside)} " if inside else ""
-    message = f"in replicated job `{name}`, {where}{problem.found_and_message}"
+    runtime = subject.once(merge_train_job).runtime
+    assumed = f" of {runtime}" if runtime.assumed else ""
+    message = f"in replicated job `{name}`{assumed}, {where}{problem.found_and_message}"
     return replace(problem, path=path_as_text(_RUNTIME), found="", message=message)
 
 

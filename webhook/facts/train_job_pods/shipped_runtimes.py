@@ -1,0 +1,80 @@
+"""The ClusterTrainingRuntimes that Kubeflow Trainer ships, as far as rules need them, by its release.
+
+They are assumed where files name one and have none of that name. Those of torchtune are not here: their initializers
+and commands differ with each model. Source: kubeflow/trainer@8c0f5059b manifests/base/runtimes, release-2.0 to 2.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from webhook.apimachinery.attributes import JSON
+from webhook.apimachinery.releases import Release
+from webhook.facts.train_job_pods.releases import FLUX_AND_MORE, NUMBERS_ONLY, OLDEST, TEMPLATES, WHOLE_JOBSET
+from webhook.facts.train_job_pods.types import ClusterTrainingRuntime
+
+_RELEASES: Final[tuple[Release, ...]] = (OLDEST, TEMPLATES, FLUX_AND_MORE, WHOLE_JOBSET)
+_STEP: Final = {"metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShippedRuntime:
+    """A runtime of one or more releases."""
+
+    name: str
+    plugin: str
+    image: str
+    releases: tuple[Release, ...] = _RELEASES
+
+
+_TRAINER_IMAGES: Final = "ghcr.io/kubeflow/trainer"
+_ROWS: Final = (
+    ShippedRuntime(name="torch-distributed", plugin="torch", image="pytorch/pytorch"),
+    ShippedRuntime(name="deepspeed-distributed", plugin="mpi", image=f"{_TRAINER_IMAGES}/deepspeed-runtime"),
+    ShippedRuntime(name="mlx-distributed", plugin="mpi", image=f"{_TRAINER_IMAGES}/mlx-runtime"),
+    ShippedRuntime(
+        name="jax-distributed", plugin="jax", image="nvcr.io/nvidia/jax", releases=(FLUX_AND_MORE, WHOLE_JOBSET)
+    ),
+    ShippedRuntime(
+        name="xgboost-distributed",
+        plugin="xgboost",
+        image=f"{_TRAINER_IMAGES}/xgboost-runtime",
+        releases=(FLUX_AND_MORE, WHOLE_JOBSET),
+    ),
+)
+
+
+def shipped_runtime(name: str, release: Release) -> JSON | None:
+    """Return the runtime that a release ships under a name, None if it ships none; later releases as the newest."""
+    return _RUNTIMES.get((name, min(release, WHOLE_JOBSET)))
+
+
+def _runtime(row: ShippedRuntime, release: Release) -> JSON:
+    kind = ClusterTrainingRuntime.gvk
+    policy: dict[str, JSON] = {}
+    if row.plugin == "torch" and release < NUMBERS_ONLY:
+        policy = {"numProcPerNode": "auto"}
+    elif row.plugin == "mpi":
+        policy = {"numProcPerNode": 1, "mpiImplementation": "OpenMPI", "runLauncherAsNode": True}
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": row.name},
+        "spec": {"mlPolicy": {"numNodes": 1, row.plugin: policy}, "template": {"spec": {"replicatedJobs": _jobs(row)}}},
+    }
+
+
+def _jobs(row: ShippedRuntime) -> list[JSON]:
+    pod = {"template": {"spec": {"containers": [{"name": "node", "image": row.image}]}}}
+    if row.plugin != "mpi":
+        return [{"name": "node", "template": {**_STEP, "spec": pod}}]
+    daemon = {"name": "node", "image": row.image, "command": ["/usr/sbin/sshd"]}
+    servers = {"name": "node", "template": {"spec": {"template": {"spec": {"containers": [daemon]}}}}}
+    return [servers, {"name": "launcher", "template": {**_STEP, "spec": pod}}]
+
+
+_RUNTIMES: Final[Mapping[tuple[str, Release], JSON]] = {
+    (row.name, release): _runtime(row, release) for row in _ROWS for release in row.releases
+}
