@@ -9,9 +9,11 @@ validateFairSharing, cohort_webhook.go, pkg/cache/hierarchy and pkg/cache/schedu
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from webhook.apimachinery import quantity
+from webhook.apimachinery.paths import path_as_text
 from webhook.facts.kueue.groups import KUEUE_QUEUE, KUEUE_QUEUE_ADVICE
 from webhook.facts.kueue.queue_flavors import cluster_queue_or_cohort
 from webhook.facts.kueue.quota_tree import others_in_tree_of_cohort, read_cluster_queue, read_quota_tree
@@ -105,28 +107,36 @@ def name_of_cohort_field(subject: Subject) -> str:
     return "cohort" if subject.attributes.kind.version == "v1beta1" else "cohortName"
 
 
-def validate_limit_without_cohort(quota: ResourceQuota, field: str) -> Iterator[Problem]:
-    """Yield limits of borrowing or lending, because they need a cohort."""
-    limits = (
-        ("borrowingLimit", quota.borrowing_limit, "borrow from"),
-        ("lendingLimit", quota.lending_limit, "lend to"),
-    )
-    for name, limit, verb in limits:
-        if limit is not None:
-            message = f"must not be set without {field} because there is no cohort to {verb}"
-            fix = f"set spec.{field}, or remove the limit"
-            yield LIMIT_WITHOUT_COHORT.problem(quota.path(name), message, fix, limit)
+def validate_limits_without_cohort(subject: Subject) -> Iterator[Problem]:
+    """Yield the problem of all limits of borrowing and lending together, because the one mistake is the cohort."""
+    if cohort_above(subject):
+        return
+    limits = [
+        (quota.path(name), limit, verb)
+        for group in cluster_queue_or_cohort(subject).spec.resource_groups
+        for flavor in group.flavors
+        for quota in flavor.resources
+        for name, limit, verb in (
+            ("borrowingLimit", quota.borrowing_limit, "borrow from"),
+            ("lendingLimit", quota.lending_limit, "lend to"),
+        )
+        if limit is not None
+    ]
+    if limits:
+        (path, limit, verb), *others = limits
+        field = name_of_cohort_field(subject)
+        message = f"must not be set without {field} because there is no cohort to {verb}"
+        problem = LIMIT_WITHOUT_COHORT.problem(path, message, f"set spec.{field}, or remove the limit", limit)
+        yield replace(problem, also=tuple(path_as_text(each) for each, _, _ in others))
 
 
 def validate_quotas(subject: Subject) -> Iterator[Problem]:
     """Yield negative amounts and limits without a cohort (validateFlavorQuotas and validateLimit)."""
-    cohort = cohort_above(subject)
+    yield from validate_limits_without_cohort(subject)
     for group in cluster_queue_or_cohort(subject).spec.resource_groups:
         for flavor in group.flavors:
             for quota in flavor.resources:
                 yield from _validate_amounts(quota)
-                if not cohort:
-                    yield from validate_limit_without_cohort(quota, name_of_cohort_field(subject))
                 if subject.group_kind[1] == ClusterQueue.gvk.kind:
                     yield from _check_lending_above_nominal(quota)
 
