@@ -367,3 +367,13 @@ def test_findings_link_to_the_published_page_of_their_rule(capsys):
     [rule] = [each for each in sarif["tool"]["driver"]["rules"] if each["id"] == "training-job/slots-for-ranks"]
     assert rule["helpUri"] == "https://docs.example/v1/rules/training-job/#training-jobslots-for-ranks"
     assert "\n## training-job/slots-for-ranks\n" in (root / "docs" / "rules" / "training-job.md").read_text()
+
+
+def test_a_file_that_a_kustomization_lists_is_read_as_kustomize_reads_it(tmp_path, capsys):
+    job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, namespace: team}\nspec: {template: {spec: {SPEC}}}\n"
+    spec = "restartPolicy: Never, containers: [{name: a, image: x, args: [--feature, on]}]"
+    (tmp_path / "job.yaml").write_text(job.replace("SPEC", spec))
+    assert run_command_line(["audit", str(tmp_path)]) == 1
+    assert "must be a string, not true" in capsys.readouterr().out
+    (tmp_path / "kustomization.yaml").write_text("resources: [job.yaml]\n")
+    assert run_command_line(["audit", str(tmp_path)]) == 0

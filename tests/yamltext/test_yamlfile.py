@@ -450,3 +450,14 @@ def test_what_stands_beside_a_mistake_is_read(file, text, values, problems):
 
 def test_floats_survive():
     assert load(dump([math.pi, 1e-300, 1e300]))[0].value == [math.pi, 1e-300, 1e300]
+
+
+@pytest.mark.parametrize("word", ["on", "Off", "yes", "NO", "y"])
+def test_kustomize_reads_words_of_yaml_1_1_as_texts(word):
+    text = f"a: {word}\nb: [--feature, {word}]\nc: true\n---\nd: '{word}'\n"
+    (by_kubectl, _), (by_kustomize, second) = (
+        [each.value for each in yamlfile.read_parts_of_text(text, by_kustomize=each).documents]
+        for each in (False, True)
+    )
+    assert by_kubectl["a"] in (True, False)
+    assert (by_kustomize, second) == ({"a": word, "b": ["--feature", word], "c": True}, {"d": word})

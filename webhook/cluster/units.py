@@ -78,6 +78,10 @@ class FilesAppliedTogether:
         """Return whether the objects of a file are patches, which a kustomization merges."""
         return self._kustomizations.is_patch(file)
 
+    def is_read_by_kustomize(self, file: str) -> bool:
+        """Return whether a kustomization uses a file."""
+        return self._units.get(file, ("", ""))[0] == "kustomization"
+
     def files_of_unit(self, unit: Unit) -> Mapping[str, NameChanges]:
         """Return the files that are applied together, with the names of their objects."""
         kind, path = unit

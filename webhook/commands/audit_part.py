@@ -159,7 +159,9 @@ class PartAudit:
 
     def findings(self, part: SourcePart, result: PartResult, stop: StopSignal | None = None) -> Iterator[Finding]:
         """Yield the findings of a part one after the other, and fill the result, until `stop` is set."""
-        inputs = document_stream.read_documents_of_part(part)
+        inputs = document_stream.read_documents_of_part(
+            part, by_kustomize=self._files.is_read_by_kustomize(part.source)
+        )
         result.size_bytes = part.part.size_bytes
         keys = RepeatedKeys(inputs, self._is_object)
         self._add_messages(inputs, keys, result)

@@ -257,11 +257,16 @@ def parts_of_file(files: RereadableFiles, file: InputFile) -> Iterator[SourcePar
         yield SourcePart(file=file, part=empty, is_first=is_first, problem=problem)
 
 
-def read_documents_of_part(part: SourcePart) -> documents.InputDocuments:
-    """Return the documents of a part, and its problems, as `documents.read_documents` does for whole files."""
+def read_documents_of_part(part: SourcePart, *, by_kustomize: bool = False) -> documents.InputDocuments:
+    """Return the documents of a part, and its problems, as `documents.read_documents` does for whole files.
+
+    Args:
+        part: the part.
+        by_kustomize: whether kustomize reads the file, for which `on` and `yes` are texts.
+    """
     shown = yamlfile.shown(part.source)
     if part.problem is not None:
         read = yamlfile.FileParts(problems=(part.problem,))
     else:
-        read = yamlfile.read_parts_of_text(part.part.text, shown, part.part.above)
+        read = yamlfile.read_parts_of_text(part.part.text, shown, part.part.above, by_kustomize=by_kustomize)
     return documents.documents_of_file(part.file, read, is_first=part.is_first)

@@ -35,7 +35,7 @@ def read_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple[
     Raises:
         YamlError: the text cannot be read.
     """
-    if _WHOLE.search(places.text):
+    if places.words_are_text or _WHOLE.search(places.text):
         yield from parse_documents(places, repeated)
         return
     above = 0

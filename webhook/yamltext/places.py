@@ -61,6 +61,7 @@ class Places:
 
     `extents` are those of its documents, by their numbers; `nodes` are made of the documents that somebody asks about:
     beside a Deployment often stand definitions of some MB, whose nodes would take seconds and gigabytes.
+    `words_are_text`: a plain `on` or `yes` is a text, as in YAML 1.2.
     """
 
     text: str
@@ -68,6 +69,7 @@ class Places:
     nodes: dict[int, Any] = field(default_factory=dict, repr=False)
     lines: list[str] | None = field(default=None, repr=False)
     confidential: dict[int, list[Span]] = field(default_factory=dict, repr=False)
+    words_are_text: bool = False
 
     def position(self, at: int, path: FieldPath = ()) -> tuple[int, int]:
         """Return line and column, from 1, of a path of the document with this number, or of its nearest ancestor."""

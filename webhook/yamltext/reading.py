@@ -85,7 +85,12 @@ def parse_documents(places: Places, repeated: list[YamlError]) -> Iterator[tuple
     try:
         for event in yaml.parse(places.text, Loader=LOADER):
             if isinstance(event, yaml.DocumentStartEvent):
-                number, begun, first, reader = number + 1, event, None, _Reader(repeated)
+                number, begun, first, reader = (
+                    number + 1,
+                    event,
+                    None,
+                    _Reader(repeated, words_are_text=places.words_are_text),
+                )
             elif isinstance(event, yaml.DocumentEndEvent):
                 places.extents[number] = _extent(begun, first, event)
                 yield number, reader.result
@@ -110,8 +115,9 @@ def _extent(begun: Any, first: Any, ended: Any) -> Extent:
 class _Reader:
     """Builds one document from the parser's events."""
 
-    def __init__(self, repeated: list[YamlError]) -> None:
+    def __init__(self, repeated: list[YamlError], *, words_are_text: bool) -> None:
         self.repeated = repeated
+        self.words_are_text = words_are_text
         self.frames: list[_Frame] = []
         self.anchors: dict[str, tuple[JSON, int] | None] = {}
         self.size = 0
@@ -242,6 +248,8 @@ class _Reader:
             if tag not in _RESOLVED and (tag or event.style):
                 return event.value
             value = scalars.resolve(event.value)
+            if self.words_are_text and not tag and scalars.is_word_of_yaml_1_1(event.value):
+                return event.value
             if tag and not isinstance(value, _RESOLVED[tag]):
                 raise self._fail(event, f"`{event.value}` is not what its tag `!!{tag}` says")
             return float(value) if tag == "float" else value

@@ -8,6 +8,7 @@ stay text.
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from webhook.apimachinery.attributes import JSON
 
@@ -21,6 +22,15 @@ _INT = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
 _DIGITS = 400  # longer numbers are infinite as a double
 _INT64 = range(-(2**63), 2**63)
+
+
+WORD_OF_YAML_1_1: Final = re.compile(r"\b(?:y|Y|yes|Yes|YES|on|On|ON|n|N|no|No|NO|off|Off|OFF)\b")
+"""Matches a word that is a truth value in YAML 1.1 and a text in 1.2."""
+
+
+def is_word_of_yaml_1_1(text: str) -> bool:
+    """Return whether a plain scalar is a truth value in YAML 1.1 alone: `on`, not `true`."""
+    return WORD_OF_YAML_1_1.fullmatch(text) is not None
 
 
 def resolve(text: str) -> JSON:

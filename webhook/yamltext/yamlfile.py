@@ -20,7 +20,7 @@ from webhook import yamltext
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.errors import InputError, Problem
-from webhook.yamltext import dump, input_files, jsontext
+from webhook.yamltext import dump, input_files, jsontext, scalars
 from webhook.yamltext.input_files import (
     MAX_BYTES,
     NOT_UNICODE,
@@ -104,24 +104,30 @@ def load(text: str, file: str = "") -> tuple[Document, ...]:
     return _documents_or_error(read_parts_of_text(text, file))
 
 
-def read_parts_of_text(text: str, file: str = "", above: int = 0) -> FileParts:
+def read_parts_of_text(text: str, file: str = "", above: int = 0, *, by_kustomize: bool = False) -> FileParts:
     """Return the objects of a text, and where one piece of it cannot be read, those of the others.
 
     Args:
         text: YAML, JSON, or JSON values in a row.
         file: where it comes from.
         above: how many lines of the file stand above it.
+        by_kustomize: whether kustomize reads it, for which a plain `on` or `yes` is a text: sigs.k8s.io/kustomize api
+            v0.20 kyaml on go.yaml.in/yaml/v3.
     """
-    return _moved(_read_parts_of_text(text, file), above) if above else _read_parts_of_text(text, file)
+    words_are_text = by_kustomize and scalars.WORD_OF_YAML_1_1.search(text) is not None
+    read = _read_parts_of_text(text, file, words_are_text=words_are_text)
+    return _moved(read, above) if above else read
 
 
-def _read_parts_of_text(text: str, file: str) -> FileParts:
+def _read_parts_of_text(text: str, file: str, *, words_are_text: bool) -> FileParts:
     text = text.removeprefix("\ufeff")
     try:
-        return _read_whole_text(text, file)
+        return _read_whole_text(text, file, words_are_text=words_are_text)
     except InputError as error:
         pieces = _pieces(text, file)
-        return _read_pieces(pieces, file) if len(pieces) > 1 else FileParts(problems=error.problems)
+        if len(pieces) > 1:
+            return _read_pieces(pieces, file, words_are_text=words_are_text)
+        return FileParts(problems=error.problems)
 
 
 def read(path: AnyFile) -> tuple[Document, ...]:
@@ -286,12 +292,12 @@ class _Source(Protocol):
     def source_line(self, at: int, path: FieldPath = ()) -> SourceLine | None: ...
 
 
-def _read_whole_text(text: str, file: str) -> FileParts:
+def _read_whole_text(text: str, file: str, *, words_are_text: bool) -> FileParts:
     if file.endswith(_JSON) or text.lstrip()[:1] in ("{", "["):
         read = _json(text, file, is_sure=file.endswith(_JSON))
         if read is not None:
             return read
-    source = yamltext.Places(text)
+    source = yamltext.Places(text, words_are_text=words_are_text)
     repeated: list[yamltext.YamlError] = []
     try:
         values = [item for item in yamltext.read_documents(source, repeated) if item[1] is not None]
@@ -383,13 +389,17 @@ def _is_object(line: str) -> bool:
         return False
 
 
-def _read_pieces(pieces: Sequence[_Piece], file: str) -> FileParts:
+def _read_pieces(pieces: Sequence[_Piece], file: str, *, words_are_text: bool) -> FileParts:
     documents: list[Document] = []
     problems: list[Problem] = []
     repeated: list[Problem] = []
     for piece in pieces:
         try:
-            read = _json(piece.text, file, is_sure=True) if piece.is_line else _read_whole_text(piece.text, file)
+            read = (
+                _json(piece.text, file, is_sure=True)
+                if piece.is_line
+                else _read_whole_text(piece.text, file, words_are_text=words_are_text)
+            )
         except InputError as error:
             problems += _shift_problems(error.problems, piece.above)
             continue
