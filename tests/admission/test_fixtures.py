@@ -126,3 +126,11 @@ def test_what_is_no_object_is_shown(value: object, message: str) -> None:
     with pytest.raises(CallError) as caught:
         attributes_of_fixture(value)
     assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "spec", [{"(length(containers))": 1}, {"containers": [{"(name == 'a')": True}]}, {"([0])": {"a": 1}}]
+)
+def test_an_assertion_is_no_object(spec):
+    with pytest.raises(CallError, match="is an assertion"):
+        attributes_of_object({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec})

@@ -97,6 +97,21 @@ def _is_v1beta1(review: Mapping[str, Any]) -> bool:
     return review.get("apiVersion") == _BETA
 
 
+def _key_in_parentheses(value: JSON) -> str:
+    """Return the first key in parentheses at any depth, which no object has; "" if there is none."""
+    left = [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, dict):
+            for key in each:
+                if key[:1] == "(" and ")" in key:
+                    return str(key)
+            left += each.values()
+        elif isinstance(each, list):
+            left += each
+    return ""
+
+
 def attributes_of_object(
     value: JSON,
     row: RowOf | None = None,
@@ -122,6 +137,8 @@ def attributes_of_object(
         CallError: 400 when it has no apiVersion or kind.
     """
     kind = group_version_kind_of_object(value)
+    if key := _key_in_parentheses(value):
+        raise CallError(400, "BadRequest", f"key `{key}` is an assertion, as of Chainsaw, and no field of an object")
     known = row(kind.group, kind.kind) if row else None
     resource = GroupVersionResource(kind.group, kind.version, known.resource if known else plural_of_kind(kind.kind))
     metadata = value.get("metadata") if isinstance(value.get("metadata"), dict) else {}
