@@ -92,7 +92,8 @@ def queues(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 
 @pytest.mark.parametrize(
-    ("gpus", "code", "answer", "rules"), [(8, 0, "can-start", []), (16, 1, "never", ["kueue-never/exceeds-max-quota"])]
+    ("gpus", "code", "answer", "rules"),
+    [(8, 0, "nothing-found", []), (16, 1, "never", ["kueue-never/exceeds-max-quota"])],
 )
 def test_the_quota_of_a_live_queue(
     gpus: int, code: int, answer: str, rules: list[str], queues: ApiServer, tmp_path: Path
