@@ -20,6 +20,7 @@ def manifests():
     return [text for folder in FOLDERS for text in corpus(ROOT / folder)]
 
 
+@pytest.mark.slow
 def test_random_texts_are_read_as_by_the_parser(manifests):
     random, quick = Random(29), 0
     for text in texts(random, 2000, manifests):
@@ -28,6 +29,7 @@ def test_random_texts_are_read_as_by_the_parser(manifests):
     assert quick > 300
 
 
+@pytest.mark.slow
 def test_manifests_are_read_as_by_the_parser(manifests):
     assert [text for text in manifests if not compare(text)] == []
 

@@ -75,6 +75,7 @@ def test_bodies_that_are_reviews_are_read():
         assert decode_review_bytes(body).kind.kind == "Pod"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", bodies.NOT_REVIEWS.values(), ids=bodies.NOT_REVIEWS)
 def test_bodies_that_are_none_are_refused(make):
     with pytest.raises(CallError):
