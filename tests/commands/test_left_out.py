@@ -25,7 +25,9 @@ COUNTS = {
     "annotated": 1,
     "unreported": 1,
     "settings": ["levels", "failOn"],
+    "params": [],
 }
+NOTHING = {**dict.fromkeys(COUNTS, 0), "settings": [], "params": []}
 
 
 @pytest.fixture
@@ -107,14 +109,14 @@ def test_no_config_leaves_out_nothing(
     made = json.loads(capsys.readouterr().out)
     names = [each["object"]["name"] for each in made["findings"] if each["result"] == "fail"]
     assert names == ["alone", "annotated", "broken", "excepted", "known", "listed"]
-    assert made["leftOut"] == {**dict.fromkeys(COUNTS, 0), "settings": []}
+    assert made["leftOut"] == NOTHING
 
 
 def test_a_copy_of_the_tree_has_the_configuration(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("base", "jobs").mkdir(parents=True)
     Path("base", "claimgate.yaml").write_text(json.dumps({"ignore": {"namespaces": ["ignored"]}}))
     assert audit("--output=json", "--config-from=base") == 1
-    assert json.loads(capsys.readouterr().out)["leftOut"] == {**dict.fromkeys(COUNTS, 0), "objects": 1, "settings": []}
+    assert json.loads(capsys.readouterr().out)["leftOut"] == {**NOTHING, "objects": 1}
     Path("base", "jobs", ".claimgateignore").write_text("b*.yaml\n")
     assert audit("--output=json", "--config-from=base") == 1
     assert json.loads(capsys.readouterr().out)["leftOut"]["files"] == 1
@@ -145,3 +147,17 @@ def test_without_any_of_these_nothing_is_said(folder: Path, capsys: pytest.Captu
 def test_mistakes(arguments: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert audit(*arguments) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_param_among_the_audited_files_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It says which rules hold, also where no configuration is read."""
+    param = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "training-jobs"}, "data": {"off": RULE}}
+    param["metadata"]["namespace"] = "claimgate-system"  # type: ignore[index]
+    assert audit("--no-config") == 1
+    assert "of the audited files" not in capsys.readouterr().out
+    Path("jobs", "param.yaml").write_text(yamlfile.dump(param))
+    assert audit("--no-config") == 0
+    told = "ConfigMap claimgate-system/training-jobs of the audited files may leave out more"
+    assert f"left out: nothing counted; {told}" in capsys.readouterr().out
+    audit("--no-config", "-o", "json")
+    assert json.loads(capsys.readouterr().out)["leftOut"]["params"] == ["ConfigMap claimgate-system/training-jobs"]

@@ -16,6 +16,7 @@ from webhook.admission import fixtures, submitted
 from webhook.admission.exceptions import is_ignored_by_configuration
 from webhook.admission.kind_names import kind_mistake
 from webhook.apimachinery.attributes import JSON
+from webhook.cluster.lookup import namespace_and_name
 from webhook.commands.audited_objects import ObjectAudit, Reviewed, decisions_of, has_unread_pods, qualified_kind
 from webhook.commands.git_changes import GitChanges
 from webhook.commands.job_demands import add_demand
@@ -24,15 +25,18 @@ from webhook.errors import CallError, Problem
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.input import document_stream, documents
 from webhook.input.document_stream import SourcePart
+from webhook.policy.param_rules import ParamRuleChecker
 from webhook.report.filters import Filters
 from webhook.report.finding import Finding, Result, findings_of_object, subject_of_request
 from webhook.report.formats import FINDINGS_AND_PASSES, RequiredContents, writers_of_findings
 from webhook.report.queued_jobs import Demand, QueueKey
 from webhook.report.rule import RuleName, Rules, rules
 from webhook.report.writer import SkippedDocument
+from webhook.text.terminal import one_line
 from webhook.yamltext import templates
 from webhook.yamltext.source_line import Place
 
+_LONGEST_NAME: Final = 120
 _PATCH: Final = "a patch of a kustomization, which is only a part of an object"
 
 
@@ -48,6 +52,7 @@ class PartResult:
     demands: what jobs would take of their queues, where a report draws those.
     not_compared: files that could not be compared with a revision, with the reasons.
     differing: objects that files define differently, with the files. recorded: objects of recorded reviews.
+    params: objects of the part that say as params of policies which rules hold.
     texts: the findings as lines of each format, where they were written in the process that found them; then results
     has how many there are and is_undecided whether one is undecided, and findings has none.
     """
@@ -67,6 +72,7 @@ class PartResult:
     notes: Mapping[str, str] = field(default_factory=dict)
     templates: Sequence[templates.ChartTemplate] = ()
     exceptions: Counter[str] = field(default_factory=Counter)
+    params: Sequence[str] = ()
     passes: Counter[RuleName] = field(default_factory=Counter)
     demands: dict[QueueKey, Demand] = field(default_factory=dict)
     not_compared: Mapping[str, str] = field(default_factory=dict)
@@ -179,6 +185,8 @@ class PartAudit:
         result.files = inputs.files
         result.templates = inputs.templates
         result.problems += (*inputs.problems, *assembly.check_rule_names_in_params(self._policies, inputs))
+        checker = ParamRuleChecker(self._policies.validating, self._policies.registry)
+        result.params = [_short_name(each.value) for each in inputs.documents if checker.is_param(each.value)]
         result.warnings += map(str, keys.elsewhere)
         for each in inputs.documents:
             if mistake := kind_mistake(each.value, self._table):
@@ -240,6 +248,12 @@ class PartAudit:
         except CallError:
             return False
         return True
+
+
+def _short_name(obj: JSON) -> str:
+    """Return kind, namespace and name of an object on one line, cut to what a summary has room for."""
+    name = "/".join(filter(None, namespace_and_name(obj)))
+    return one_line(f"{obj['kind']} {name}")[:_LONGEST_NAME]
 
 
 def _skipped_document_of_problem(problem: Problem) -> SkippedDocument:

@@ -52,6 +52,7 @@ class AuditTotals:
         self._requires_input = requires_input
         self._filtering = FindingFilter(filters)
         self._exceptions: Counter[str] = Counter()
+        self._params: dict[str, None] = {}
         self._ignored_files = 0
         self._ignored = 0
         self._hidden = 0
@@ -80,6 +81,7 @@ class AuditTotals:
         self._unchanged += part.unchanged
         self._files += part.files
         self._exceptions += part.exceptions
+        self._params.update(dict.fromkeys(part.params))
         self._ignored += part.ignored
         self._hidden += part.hidden
         self._skipped += part.skipped
@@ -203,6 +205,7 @@ class AuditTotals:
             annotated=self._exceptions.total() - of_file,
             unreported=self._filtering.hidden + self._hidden,
             settings=lowering_settings(value),
+            params=tuple(self._params),
         )
 
     @staticmethod

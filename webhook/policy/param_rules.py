@@ -32,8 +32,12 @@ class ParamRuleChecker:
 
     def mistakes_if_object_is_param(self, param: JSON) -> Iterator[Mistake]:
         """Yield the mistakes in an object, if it is a param of one of the policies."""
-        if self._references.refer_to(param):
+        if self.is_param(param):
             yield from self.mistakes_of_param(param)
+
+    def is_param(self, obj: JSON) -> bool:
+        """Return whether an object is a param of one of the policies."""
+        return self._references.refer_to(obj)
 
     def mistakes_of_param(self, param: JSON) -> Iterator[Mistake]:
         """Yield the mistakes in a param."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from webhook.errors import Problem
 from webhook.report.finding import Finding, Result
@@ -20,6 +20,8 @@ from webhook.text.wording import counted
 from webhook.yamltext.source_line import Place
 
 Entry_contra = TypeVar("Entry_contra", contravariant=True)
+_MOST_PARAMS: Final = 5
+"""How many audited params a summary names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,8 @@ class LeftOut:
 
     files: those that `.claimgateignore` lists. objects: those that `ignore` of the configuration names. excepted:
     findings under its exceptions. annotated: findings that an annotation of their own object excepts. unreported:
-    findings that its `report` hides. settings: what else of it may take findings away, which cannot be counted.
+    findings that its `report` hides. What else may take findings away cannot be counted: settings of the configuration,
+    and params: audited objects that say which rules hold, such as `ConfigMap claimgate-system/gpu-limits`.
     """
 
     files: int = 0
@@ -49,6 +52,7 @@ class LeftOut:
     annotated: int = 0
     unreported: int = 0
     settings: tuple[str, ...] = ()
+    params: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return self != LeftOut()
@@ -63,7 +67,9 @@ class LeftOut:
             (self.unreported, "finding", "by report"),
         )
         told = ", ".join(f"{counted(count, what)} {how}" for count, what, how in counts if count) or "nothing counted"
-        more = f"; {', '.join(self.settings)} of claimgate.yaml may leave out more" if self.settings else ""
+        others = [f"{', '.join(self.settings)} of claimgate.yaml"] if self.settings else []
+        others += [f"{', '.join(self.params[:_MOST_PARAMS])} of the audited files"] if self.params else []
+        more = f"; {' and '.join(others)} may leave out more" if others else ""
         return f"left out: {told}{more}"
 
     def as_json(self) -> dict[str, Any]:
@@ -75,6 +81,7 @@ class LeftOut:
             "annotated": self.annotated,
             "unreported": self.unreported,
             "settings": list(self.settings),
+            "params": list(self.params[:_MOST_PARAMS]),
         }
 
 
