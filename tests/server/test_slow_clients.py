@@ -16,7 +16,8 @@ import pytest
 from tests.server.asgi import Running, review_of
 from tests.server.serving import Pki, Server, listening
 from webhook.rules.decisions import Verdict
-from webhook.server.connections import MAX_PIPELINED, BoundedConnection, ConnectionTimeouts, abort_overdue
+from webhook.server.connection_closing import abort_overdue
+from webhook.server.connections import MAX_PIPELINED, BoundedConnection, ConnectionTimeouts
 from webhook.server.request_head import MAX_HEADERS
 from webhook.server.review_endpoint import Limits
 

@@ -22,8 +22,9 @@ import uvicorn
 from webhook.errors import ConfigurationError
 from webhook.server import operating_system
 from webhook.server.acceptor import Acceptor, ClientAdmission
+from webhook.server.connection_closing import abort_overdue, close_idle_connections
 from webhook.server.connection_limit import ConnectionLimit
-from webhook.server.connections import BoundedConnection, ConnectionTimeouts, abort_overdue, close_idle_connections
+from webhook.server.connections import BoundedConnection, ConnectionTimeouts
 from webhook.server.handshake_log import HandshakeLog
 from webhook.server.memory_bounds import MAX_PROBE_CONNECTIONS
 from webhook.server.server_parts import ServerParts
