@@ -252,7 +252,8 @@ def read_context_documents(chosen: Settings, policies: PolicySet) -> documents.I
         InputError: something could not be read, or a param of the policies names a rule that does not exist.
     """
     inputs = documents.read_documents(chosen.context, patterns=ignore_patterns_finder(chosen))
-    if problems := (*inputs.problems, *check_rule_names_in_params(policies, inputs)):
+    rules = ParamRuleChecker(policies.validating, policies.registry)
+    if problems := (*inputs.problems, *check_rule_names_in_params(rules, inputs)):
         raise InputError(*problems)
     return inputs
 
@@ -264,9 +265,8 @@ def cluster_of_context_files(chosen: Settings, policies: PolicySet) -> FilesClus
     return FilesCluster(held, is_whole=chosen.context_is_whole and not inputs.templates)
 
 
-def check_rule_names_in_params(policies: PolicySet, inputs: documents.InputDocuments) -> tuple[Problem, ...]:
+def check_rule_names_in_params(rules: ParamRuleChecker, inputs: documents.InputDocuments) -> tuple[Problem, ...]:
     """Return the problems of objects that are params of the policies: rules that do not exist."""
-    rules = ParamRuleChecker(policies.validating, policies.registry)
     return tuple(
         each.document.problem((*each.path, *at), text)
         for each in inputs.documents

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from webhook.cli import run_command_line
+from webhook.report.writer import LeftOut
 from webhook.yamltext import yamlfile
 
 BROKEN = Path(__file__).parents[2] / "examples/research-team/broken/mpijob-slots.yaml"
@@ -161,3 +162,9 @@ def test_a_param_among_the_audited_files_is_named(folder: Path, capsys: pytest.C
     assert f"left out: nothing counted; {told}" in capsys.readouterr().out
     audit("--no-config", "-o", "json")
     assert json.loads(capsys.readouterr().out)["leftOut"]["params"] == ["ConfigMap claimgate-system/training-jobs"]
+
+
+def test_a_summary_names_five_params_and_json_all() -> None:
+    found = LeftOut(params=tuple("abcdefg"))
+    assert str(found) == "left out: nothing counted; a, b, c, d, e, 2 others of the audited files may leave out more"
+    assert found.as_json()["params"] == list("abcdefg")

@@ -12,6 +12,7 @@ import yaml
 
 from tests.e2e import apiserver
 from tests.e2e.resource_specs import KINDS, RUNTIME_CLASSES, all_specs, embedded
+from tests.golden import compare_with_golden_file
 
 pytestmark = pytest.mark.e2e
 
@@ -56,6 +57,4 @@ def test_every_spec_is_answered_as_recorded(tmp_path_factory, pytestconfig):
         server.apply(*RUNTIME_CLASSES)
         with client(server) as api:
             written = "".join(f"{json.dumps(row(api, spec), separators=(',', ':'))}\n" for spec in all_specs())
-    if pytestconfig.getoption("--update-golden"):
-        RECORDED.write_text(written)
-    assert written == RECORDED.read_text()
+    compare_with_golden_file(RECORDED, written, pytestconfig)

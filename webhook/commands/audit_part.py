@@ -184,8 +184,8 @@ class PartAudit:
         """Add the messages about a part before its objects are audited."""
         result.files = inputs.files
         result.templates = inputs.templates
-        result.problems += (*inputs.problems, *assembly.check_rule_names_in_params(self._policies, inputs))
         checker = ParamRuleChecker(self._policies.validating, self._policies.registry)
+        result.problems += (*inputs.problems, *assembly.check_rule_names_in_params(checker, inputs))
         result.params = [_short_name(each.value) for each in inputs.documents if checker.is_param(each.value)]
         result.warnings += map(str, keys.elsewhere)
         for each in inputs.documents:

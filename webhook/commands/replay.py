@@ -24,6 +24,7 @@ from webhook.commands import options, output
 from webhook.errors import CallError, ConfigurationError, InputError, Problem
 from webhook.evaluation.review_options import ReviewOptions
 from webhook.input import documents
+from webhook.policy.param_rules import ParamRuleChecker
 from webhook.policy.policy_set import PolicySet
 from webhook.report import formats
 from webhook.report.answer import Answer
@@ -161,7 +162,8 @@ def _local_backend(
             explains=explains,
         )
 
-    problems = assembly.check_rule_names_in_params(assembled.policies, inputs)
+    checker = ParamRuleChecker(assembled.policies.validating, assembled.policies.registry)
+    problems = assembly.check_rule_names_in_params(checker, inputs)
     notes = partial(submitted.notes_on_context, assembled.files, settings)
     known = rules(assembled.policies, settings.docs_address)
     yield ReplayBackend(sent, assembled.table, known, problems, notes, assembled.policies)

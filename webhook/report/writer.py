@@ -68,7 +68,9 @@ class LeftOut:
         )
         told = ", ".join(f"{counted(count, what)} {how}" for count, what, how in counts if count) or "nothing counted"
         others = [f"{', '.join(self.settings)} of claimgate.yaml"] if self.settings else []
-        others += [f"{', '.join(self.params[:_MOST_PARAMS])} of the audited files"] if self.params else []
+        named, further = self.params[:_MOST_PARAMS], len(self.params) - _MOST_PARAMS
+        named += (counted(further, "other"),) if further > 0 else ()
+        others += [f"{', '.join(named)} of the audited files"] if named else []
         more = f"; {' and '.join(others)} may leave out more" if others else ""
         return f"left out: {told}{more}"
 
@@ -81,7 +83,7 @@ class LeftOut:
             "annotated": self.annotated,
             "unreported": self.unreported,
             "settings": list(self.settings),
-            "params": list(self.params[:_MOST_PARAMS]),
+            "params": list(self.params),
         }
 
 
