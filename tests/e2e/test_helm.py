@@ -12,6 +12,7 @@ from tests.e2e.apiserver import ApiServer
 from tests.e2e.conftest import claimgate
 from tests.e2e.test_install import CONFIGURATIONS, GPU, refusal, until
 from tests.e2e.test_rules import pod
+from tests.live_policies.stored import policy
 
 pytestmark = pytest.mark.e2e
 
@@ -45,12 +46,28 @@ def test_a_release_is_installed_enforced_taken_back_and_removed(server: ApiServe
     until(lambda: "claimgate.dev" in refusal(server, "enforced"), "a Pod is refused")
     _helm(server, "upgrade", *RELEASE, "--reuse-values", "--set", "enforce=false")
     until(lambda: not refusal(server, "gone-back"), "a Pod is taken again")
+    _keeps_applied_policies(server)
+    _leaves_nothing(server)
+
+
+def _keeps_applied_policies(server: ApiServer) -> None:
+    """Whatever becomes of the release, until an administrator deletes the definitions as the notes say."""
     _helm(server, "upgrade", *RELEASE, "--reuse-values", "--set", "livePolicies=true")
     server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=240s")
-    server.kubectl(
-        "get", "validatingpolicies.claimgate.dev,mutatingpolicies.claimgate.dev,policybindings.claimgate.dev"
-    )
-    _leaves_nothing(server)
+    mine = policy("mine")
+    server.apply({**mine, "metadata": {"name": "mine"}})
+    kept = [server.get("validatingpolicies.claimgate.dev", "mine")]
+    _helm(server, "upgrade", *RELEASE, "--reuse-values", "--set", "livePolicies=false")
+    kept.append(server.get("validatingpolicies.claimgate.dev", "mine"))
+    _helm(server, "upgrade", *RELEASE, "--reuse-values", "--set", "livePolicies=true")
+    _helm(server, "rollback", "claimgate", "1", "--namespace", NAMESPACE)  # which had none
+    kept.append(server.get("validatingpolicies.claimgate.dev", "mine"))
+    _helm(server, "uninstall", "claimgate", "--namespace", NAMESPACE)
+    kept.append(server.get("validatingpolicies.claimgate.dev", "mine"))
+    assert all(one["metadata"]["uid"] == kept[0]["metadata"]["uid"] for one in kept), kept
+    told = _helm(server, "install", *RELEASE, "--set", "livePolicies=true")
+    (command,) = [line.split() for line in told.splitlines() if line.strip().startswith("kubectl delete crd")]
+    server.kubectl(*command[1:])
     assert "claimgate" not in server.kubectl("get", "crd", "-o", "name").stdout
 
 

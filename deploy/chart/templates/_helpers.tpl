@@ -13,7 +13,10 @@ says. A file is read into a dict with its documents as `items`.
 {{- toYaml (dict "items" $items) -}}
 {{- end -}}
 
-{{/* One object as it is rendered: with the namespace of the release and the labels that everything has. */}}
+{{/*
+One object as it is rendered: with the namespace of the release and the labels that everything has. Helm never deletes a
+CustomResourceDefinition: with it the API server would delete every policy of the cluster.
+*/}}
 {{- define "claimgate.object" -}}
 {{- $metadata := .object.metadata -}}
 {{- if and (has .object.kind (list "ClusterRole" "ClusterRoleBinding" "PriorityClass" "CustomResourceDefinition" "ValidatingWebhookConfiguration" "MutatingWebhookConfiguration")) | not -}}
@@ -21,6 +24,9 @@ says. A file is read into a dict with its documents as `items`.
 {{- end -}}
 {{- $labels := dict "app.kubernetes.io/part-of" "claimgate" "app.kubernetes.io/managed-by" .root.Release.Service "app.kubernetes.io/instance" .root.Release.Name "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version) -}}
 {{- $_ := set $metadata "labels" (merge (dict) ($metadata.labels | default dict) $labels) -}}
+{{- if eq .object.kind "CustomResourceDefinition" -}}
+{{- $_ := set $metadata "annotations" (merge (dict "helm.sh/resource-policy" "keep") ($metadata.annotations | default dict)) -}}
+{{- end -}}
 {{ toYaml .object }}
 {{- end -}}
 
