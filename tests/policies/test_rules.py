@@ -81,6 +81,12 @@ def test_a_rule_is_declared_once() -> None:
     assert [name for name, times in Counter([*groups, *(group for _, group in folders)]).items() if times > 1] == []
 
 
+def test_a_title_says_what_is_wrong() -> None:
+    """As a finding does: no full stop, and one line of a report."""
+    titles = {name: entry.rule.title for name, entry in RULES.items()}
+    assert {name: title for name, title in titles.items() if title.endswith(".") or len(title) > 90} == {}
+
+
 def test_a_fact_is_declared_once() -> None:
     assert [name for name, times in Counter(SHIPPED.fact_names).items() if times > 1] == []
 

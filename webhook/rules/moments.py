@@ -12,11 +12,11 @@ AT_ONCE: Final = "create"
 MOMENTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         AT_ONCE: "Refused when it is created or changed",
-        "controller": "Accepted, and a controller or the API server fails on what is made of it",
-        "pending": "Accepted, and never admitted or scheduled",
+        "controller": "Accepted, but the controller fails, or its pods are refused",
+        "pending": "Accepted, but never admitted or scheduled",
         "start": "Pods start and fail",
         "waiting": "Pods run and wait for ever",
-        "silent": "Runs otherwise than it reads",
+        "silent": "Runs, but not as the manifest says",
         "disruption": "Loses work or devices when something fails",
     }
 )

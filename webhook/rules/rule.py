@@ -1,7 +1,7 @@
 """A rule: one record of what it says and where it comes from, beside the function that finds objects that break it.
 
     VOLCANO_JOB = Group("volcano-job", refused_by="Volcano's webhook", source="volcano-sh/volcano …", fails="create")
-    TASK_REQUIRED = VOLCANO_JOB.rule("volcano-job/task-required", title="A Job has a task.", why="…")
+    TASK_REQUIRED = VOLCANO_JOB.rule("volcano-job/task-required", title="The Job has no task", why="…")
 
     def validate_tasks(job: Job) -> Iterator[Problem]:
         if not job.tasks:
@@ -41,7 +41,7 @@ class Rule:
 
     Args:
         id: `group/rule`, as users see it.
-        title: the rule in one sentence, for lists.
+        title: what is wrong, as a finding says it; no full stop.
         why: what happens to an object that breaks it, in one or two sentences.
         refused_by: what would refuse such an object, or fail on it, without this webhook; "" for a rule of ours.
         source: where the rule comes from: repository, version and file, or a page.

@@ -21,7 +21,7 @@ from webhook.typed.pods import Container
 
 BARE_POD: Final = DEVICE_FAILURES.rule(
     "device-failures/bare-pod",
-    title="Pods that train have a controller.",
+    title="A Pod that trains has no controller",
     why=(
         "A Pod by itself is not replaced when its node is lost, and a container restarts on the same device that "
         "failed. Tests and benchmarks are started again by hand."
@@ -29,7 +29,7 @@ BARE_POD: Final = DEVICE_FAILURES.rule(
 )
 SHARED_CLAIM: Final = DEVICE_FAILURES.rule(
     "device-failures/shared-claim",
-    title="Pods that are replaced get devices of their own.",
+    title="Replaced pods get the failed device again",
     why=(
         "A ResourceClaim that is named keeps its devices, so the replacement of a failed pod gets the same ones, and "
         "stays on their node."
@@ -37,7 +37,7 @@ SHARED_CLAIM: Final = DEVICE_FAILURES.rule(
 )
 IMAGE_PULL: Final = DEVICE_FAILURES.rule(
     "device-failures/image-pull",
-    title="An image that cannot change is not asked for at every restart.",
+    title="imagePullPolicy is Always for an image that cannot change",
     why="A restart then fails while the registry cannot be reached, though the image is on the node.",
     source="https://kubernetes.io/docs/concepts/containers/images/#image-pull-policy",
     level="advice",

@@ -24,14 +24,14 @@ from webhook.yamltext.placeholders import is_placeholder
 
 NCCL_IB_DISABLE: Final = DEVICE_FAILURES.rule(
     "device-failures/nccl-ib-disable",
-    title="Containers with RDMA devices let NCCL use them.",
+    title="NCCL_IB_DISABLE is set although the container has RDMA devices",
     why="NCCL falls back to TCP sockets, which are many times slower, and the devices stay idle.",
     source="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-ib-disable",
     fails="silent",
 )
 NCCL_SOCKET_IFNAME: Final = DEVICE_FAILURES.rule(
     "device-failures/nccl-socket-ifname",
-    title="On the network of the host, NCCL is told its interface.",
+    title="NCCL_SOCKET_IFNAME is missing on the host network",
     why=(
         "A host has bridges and interfaces of containers, too, and ranks that choose one of them wait for each other "
         "for ever."
@@ -42,7 +42,7 @@ NCCL_SOCKET_IFNAME: Final = DEVICE_FAILURES.rule(
 )
 NCCL_TOPOLOGY_FILE: Final = DEVICE_FAILURES.rule(
     "device-failures/nccl-topology-file",
-    title="The topology file of NCCL is in the container.",
+    title="NCCL_TOPO_FILE names a file that the container does not have",
     why="NCCL passes over a file that it cannot open, and chooses slower paths between devices.",
     source="NVIDIA/nccl v2.27 src/graph/xml.cc",
     function="ncclTopoGetXmlFromFile",

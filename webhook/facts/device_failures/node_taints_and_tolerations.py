@@ -20,7 +20,7 @@ from webhook.typed.pods import Toleration
 TOLERATES_EVERYTHING: Final = DEVICE_FAILURES.rule(
     "device-failures/tolerates-everything",
     level="advice",
-    title="Pods with devices do not tolerate every taint.",
+    title="Pods with devices tolerate every taint",
     why=(
         "Taints are how Kubernetes and device health controllers move pods away from nodes that are gone or have "
         "broken devices."
@@ -29,16 +29,16 @@ TOLERATES_EVERYTHING: Final = DEVICE_FAILURES.rule(
 )
 LOST_NODE: Final = DEVICE_FAILURES.rule(
     "device-failures/lost-node",
-    title="Pods with devices leave a lost node some time.",
+    title="Pods with devices stay on a lost node for ever",
     why=(
-        "A toleration of not-ready or unreachable without tolerationSeconds keeps the pod for ever, so its workload "
-        "waits until somebody deletes it."
+        "A toleration of not-ready or unreachable without tolerationSeconds keeps the pod for ever. Its workload "
+        "waits until a person deletes the pod."
     ),
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#taint-based-evictions",
 )
 DEVICE_TAINTS: Final = DEVICE_FAILURES.rule(
     "device-failures/device-taints",
-    title="A request does not tolerate every taint of devices.",
+    title="The request tolerates every device taint",
     why=(
         "Drivers taint devices that are unhealthy; a request that tolerates everything gets them, and its pods are "
         "not evicted from them."

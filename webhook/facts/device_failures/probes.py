@@ -32,7 +32,7 @@ from webhook.yamltext import yamlfile
 
 LIVENESS_PROBE: Final = DEVICE_FAILURES.rule(
     "device-failures/liveness-probe",
-    title="The probes of a server leave it the time to load its language model.",
+    title="The probe kills the server before its model is loaded",
     why=(
         "vLLM, SGLang, TGI and others answer once the model is loaded. A livenessProbe without a startupProbe, or a "
         "startupProbe with too short a time, kills the container before that. It starts again and never serves."
@@ -47,7 +47,7 @@ LIVENESS_PROBE: Final = DEVICE_FAILURES.rule(
 )
 LIVENESS_WITHOUT_STARTUP: Final = DEVICE_FAILURES.rule(
     "device-failures/liveness-without-startup",
-    title="A server with devices that has a livenessProbe has a startupProbe too, or starts quickly.",
+    title="A server with devices has a livenessProbe but no startupProbe",
     why="Programs that use devices often take longer to start than a livenessProbe with its default values allows.",
     source="https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/",
     level="advice",
@@ -56,7 +56,7 @@ LIVENESS_WITHOUT_STARTUP: Final = DEVICE_FAILURES.rule(
 )
 READINESS_PROBE: Final = DEVICE_FAILURES.rule(
     "device-failures/readiness-probe",
-    title="A server with devices has a readinessProbe.",
+    title="A server with devices has no readinessProbe",
     why=(
         "Without one, and without a startupProbe, a Service sends requests as soon as the container runs, minutes "
         "before a large model is loaded, and also when its device has failed."
@@ -66,7 +66,7 @@ READINESS_PROBE: Final = DEVICE_FAILURES.rule(
 )
 DISRUPTION_BUDGET: Final = DEVICE_FAILURES.rule(
     "device-failures/disruption-budget",
-    title="Servers with devices have a PodDisruptionBudget.",
+    title="Servers with devices have no PodDisruptionBudget",
     why="Upgrades of nodes drain them without one, and new pods take minutes to load their models.",
     source="https://kubernetes.io/docs/tasks/run-application/configure-pdb/",
     severity="low",

@@ -36,7 +36,7 @@ from webhook.typed.view import ReadingContext
 JOB_SET_RESTARTS: Final = DEVICE_FAILURES.rule(
     "device-failures/job-set-restarts",
     level="advice",
-    title="A JobSet whose pods train together may be restarted.",
+    title="One failed Job ends the whole JobSet",
     why=(
         "Without maxRestarts the first Job that fails ends the JobSet, so a device that breaks ends a training of "
         "many nodes."
@@ -46,7 +46,7 @@ JOB_SET_RESTARTS: Final = DEVICE_FAILURES.rule(
 )
 GANG_POLICY: Final = DEVICE_FAILURES.rule(
     "device-failures/gang-policy",
-    title="A Job of Volcano whose pods train together restarts as a whole.",
+    title="Volcano replaces only one pod of a training",
     why=(
         "Without a policy about PodEvicted, and about PodFailed where containers are not restarted, Volcano replaces "
         "only the pod that was lost. The other processes hang or fail one by one, and hold their devices meanwhile."
@@ -56,7 +56,7 @@ GANG_POLICY: Final = DEVICE_FAILURES.rule(
 )
 RAY_JOB_RETRIES: Final = DEVICE_FAILURES.rule(
     "device-failures/ray-job-retries",
-    title="A RayJob with several devices may be retried.",
+    title="The RayJob has no backoffLimit",
     why=(
         "Ray makes up for workers that are lost. Its head holds the state of the program, and without a backoffLimit "
         "the RayJob ends with it, though its devices are free again."
@@ -66,7 +66,7 @@ RAY_JOB_RETRIES: Final = DEVICE_FAILURES.rule(
 )
 FAIL_INDEX: Final = DEVICE_FAILURES.rule(
     "device-failures/fail-index",
-    title="FailIndex is used with backoffLimitPerIndex.",
+    title="FailIndex is used without backoffLimitPerIndex",
     why="The API server refuses a Job that fails single indexes but has no limit for each of them.",
     refused_by="the API server, when the Job is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
@@ -75,11 +75,8 @@ FAIL_INDEX: Final = DEVICE_FAILURES.rule(
 )
 RESTART_POLICY: Final = DEVICE_FAILURES.rule(
     "device-failures/restart-policy",
-    title="A Job with a podFailurePolicy never restarts its containers in place.",
-    why=(
-        "The API server refuses such a Job; of a JobSet, which restarts containers unless told otherwise, no pod is "
-        "made."
-    ),
+    title="A podFailurePolicy needs restartPolicy Never",
+    why=("The API server refuses the Job. JobSet restarts containers by default, and makes no pod for such a JobSet."),
     refused_by="the API server, when the Job is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
     function="validateJobSpec",
@@ -87,7 +84,7 @@ RESTART_POLICY: Final = DEVICE_FAILURES.rule(
 )
 POD_FAILURE_POLICY: Final = DEVICE_FAILURES.rule(
     "device-failures/pod-failure-policy",
-    title="A training of several pods, or without retries, tells evictions from failures of its program.",
+    title="A drained node counts as a failure of the program",
     why=(
         "Without a podFailurePolicy a drained node counts as a failure of the program, and a replacement is made "
         "while the terminating pod still holds its devices."
@@ -96,7 +93,7 @@ POD_FAILURE_POLICY: Final = DEVICE_FAILURES.rule(
 )
 EVICTIONS_COUNT: Final = DEVICE_FAILURES.rule(
     "device-failures/evictions-count",
-    title="A Job of several pods, or without retries, tells evictions from failures of its program.",
+    title="An eviction counts as a failure of the program",
     why=(
         "Without a podFailurePolicy a drained node counts as a failure of the program. Tests and benchmarks are "
         "started again by hand."

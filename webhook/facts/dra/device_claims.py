@@ -23,61 +23,61 @@ from webhook.yamltext.placeholders import has_placeholder_variable
 
 CLAIM_NAME: Final = DEVICE_CLAIMS.rule(
     "device-claims/claim-name",
-    title="The name of a claim is a DNS label.",
-    why="Containers refer to the claim by this name, and the API server takes no other.",
+    title="The claim name is not a DNS label",
+    why="Containers refer to the claim by this name. The API server accepts only a DNS label.",
     function="validatePodResourceClaim",
 )
 SOURCE_NAME: Final = DEVICE_CLAIMS.rule(
     "device-claims/source-name",
-    title="A claim names a ResourceClaim or a ResourceClaimTemplate by a name that objects can have.",
+    title="The claim names an object with an invalid name",
     why="No object has another name, so the API server refuses it.",
     function="validatePodResourceClaim",
 )
 CLAIM_NAME_TWICE: Final = DEVICE_CLAIMS.rule(
     "device-claims/claim-name-twice",
-    title="The claims of a pod have different names.",
-    why="Nobody could tell which of two claims of one name a container means.",
+    title="Two claims of the pod have the same name",
+    why="A container could mean either of the two claims.",
     function="gatherPodResourceClaimNames",
 )
 UNDECLARED: Final = DEVICE_CLAIMS.rule(
     "device-claims/undeclared",
-    title="A container takes claims that its pod declares.",
+    title="The container uses a claim that the pod does not declare",
     why="A container has access only to the claims of its own pod.",
     function="validateResourceClaimNames",
 )
 CONTAINER_CLAIM_NAME: Final = DEVICE_CLAIMS.rule(
     "device-claims/container-claim-name",
-    title="A container takes a claim by its name.",
-    why="Without a name, nobody knows which claim the container takes.",
+    title="The container lists a claim without a name",
+    why="Without a name, the container refers to no claim.",
     function="validateContainerResourceClaims",
 )
 REQUEST_NAME: Final = DEVICE_CLAIMS.rule(
     "device-claims/request-name",
-    title="A container names a request of a claim by a DNS label.",
+    title="The request name is not a DNS label",
     why="Requests have no other names.",
     function="validateContainerResourceClaims",
 )
 TAKEN_TWICE: Final = DEVICE_CLAIMS.rule(
     "device-claims/taken-twice",
-    title="A container takes a claim, or each of its requests, once.",
+    title="The container lists the same claim or request twice",
     why="The devices of a request are given to a container once.",
     function="validateContainerResourceClaims",
 )
 EPHEMERAL_CONTAINER: Final = DEVICE_CLAIMS.rule(
     "device-claims/ephemeral-container",
-    title="An ephemeral container takes no claims.",
+    title="An ephemeral container uses a claim",
     why="It is added to a running pod and uses what that has.",
     function="validateEphemeralContainers",
 )
 POD_LEVEL: Final = DEVICE_CLAIMS.rule(
     "device-claims/pod-level",
-    title="A pod as a whole takes no claims.",
+    title="Claims are set for the pod as a whole",
     why="Devices are given to containers.",
     function="validatePodResources",
 )
 STATIC_POD: Final = DEVICE_CLAIMS.rule(
     "device-claims/static-pod",
-    title="A static pod has no claims.",
+    title="A static pod has claims",
     why="The kubelet runs static pods from files without the scheduler, which allocates claims.",
     function="ValidatePod",
 )
@@ -86,24 +86,23 @@ _LABEL: Final = "use at most 63 lower-case letters, digits and dashes, such as g
 _MIRROR: Final = "kubernetes.io/config.mirror"
 NODE_NAME: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/node-name",
-    title="A pod with claims is bound by the scheduler.",
+    title="nodeName is set on a pod with claims",
     why="Only the scheduler allocates claims, and the kubelet waits for them without end.",
     fails="start",
 )
 SHARED: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/shared",
-    title="The pods of a template have GPUs and other whole devices of their own.",
+    title="All pods of the template share one ResourceClaim",
     why=(
-        "A ResourceClaim that a template names is one claim, whose devices all its pods share, at most 256 of them. "
-        "Channels, network devices, admin access, shares of a capacity and GPUs with a strategy of sharing are meant "
-        "to be shared."
+        "A ResourceClaim is one claim: all pods of the template share its devices, at most 256 of them. Channels, "
+        "network devices, admin access, shares of a capacity and GPUs with a sharing strategy are meant to be shared."
     ),
     source="k8s.io/api v0.36.1 resource/v1 types.go ResourceClaimReservedForMaxSize",
     severity="low",
 )
 UNUSED: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/unused",
-    title="A claim is used by a container.",
+    title="No container uses the claim",
     why="Its devices, where the claim asks for some, are allocated and reserved for the pod, and stay idle.",
     severity="low",
 )

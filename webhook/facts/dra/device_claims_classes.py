@@ -23,24 +23,24 @@ from webhook.typed.pods import Pod, Resources
 
 CLASS_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/class-exists",
-    title="The DeviceClass that a claim or a resource asks for exists.",
+    title="The DeviceClass does not exist",
     why="No device is of a class that does not exist, so that the pods stay Pending.",
     source="k8s.io/dynamic-resource-allocation v0.36.1 structured",
     fails="pending",
 )
 CLASS_INSTALLED: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/class-installed",
-    title="The DeviceClass that a claim asks for is one that its driver installs.",
+    title="The driver does not install this DeviceClass",
     why=(
-        "Examples of a driver name classes that its chart does not bring, or brought once. Unless somebody "
-        "creates the class, no device is of it and the pods stay Pending."
+        "Examples of a driver name classes that its chart does not install, or no longer installs. The pods stay "
+        "Pending until the class exists."
     ),
     source="kubernetes-sigs/dra-driver-nvidia-gpu demo/specs/quickstart/v1/imex-test1.yaml",
     fails="pending",
 )
 CLASS_AMOUNT: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/class-amount",
-    title="Devices of a class are asked for in whole numbers.",
+    title="The number of devices is not a whole number",
     why=(
         "Kubernetes does not check resources that name a DeviceClass, so that the scheduler finds no device for a part."
     ),

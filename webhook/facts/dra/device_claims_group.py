@@ -19,8 +19,8 @@ from webhook.yamltext.placeholders import is_placeholder
 
 POD_GROUP: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/pod-group",
-    title="A claim of a pod is its PodGroup's when name and source are the same.",
-    why="Otherwise a claim is made for each pod, and nobody says so.",
+    title="The claim is made for each pod and not for the PodGroup",
+    why="Kubernetes then makes a claim for each pod, without a warning.",
     source="k8s.io/api v0.36.1 scheduling/v1alpha2 types.go PodGroupSpec.resourceClaims",
 )
 

@@ -26,7 +26,7 @@ from webhook.typed.pods import Container, Pod
 
 ADMIN_ACCESS: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/admin-access",
-    title="Admin access is asked for in namespaces that allow it.",
+    title="The namespace does not allow adminAccess",
     why="The namespace is asked again for each claim that is made from a template, and the pods stay Pending.",
     refused_by="the API server, when a claim is made from the template",
     source="k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go",
@@ -35,7 +35,7 @@ ADMIN_ACCESS: Final = DEVICE_CLAIMS_ADVICE.rule(
 )
 CLAIM_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/claim-exists",
-    title="The ResourceClaim or ResourceClaimTemplate that a pod names exists.",
+    title="The ResourceClaim or ResourceClaimTemplate does not exist",
     why="The pods stay Pending until it is created in their namespace.",
     source="k8s.io/dynamic-resource-allocation v0.36.1 resourceclaim/claim.go",
     fails="pending",
@@ -43,14 +43,14 @@ CLAIM_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
 )
 REQUEST_EXISTS: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/request-exists",
-    title="The request that a container names is one of its claim.",
+    title="The claim has no request of this name",
     why="The container starts without a device.",
     source="k8s.io/api v0.36.1 core/v1 types.go ResourceClaim",
 )
 GPU_ASKED_TWICE: Final = DEVICE_CLAIMS_ADVICE.rule(
     "device-claims/gpu-asked-twice",
-    title="A container asks for a GPU by a claim or as a resource, not both.",
-    why="It is given two GPUs of the same kind, of which one probably stays idle.",
+    title="The container asks for a GPU twice: by a claim and as a resource",
+    why="The container gets two GPUs of the same kind, and one probably stays idle.",
     issues=("https://github.com/kubeflow/trainer/pull/3540",),
 )
 

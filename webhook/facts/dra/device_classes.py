@@ -20,46 +20,46 @@ from webhook.schema.values import Breach
 
 SERVED_VERSION: Final = DEVICE_CLASSES.rule(
     "device-classes/served-version",
-    title="A class has a version that the target release serves.",
+    title="The class uses an API version that the cluster does not serve",
     why="The API server does not know the object in another version.",
     source="k8s.io/api v0.36.1 resource/*/zz_generated.prerelease-lifecycle.go",
     refused_on_updates="resource/*/zz_generated.prerelease-lifecycle.go, an API server has no path of such a version",
 )
 SELECTOR: Final = DEVICE_CLASSES.rule(
     "device-classes/selector",
-    title="A selector is a CEL expression about a device that costs little enough.",
+    title="The CEL selector is invalid or too expensive",
     why="An expression that cannot be evaluated selects no device.",
     function="validateCELSelector",
 )
 PARAMETERS: Final = DEVICE_CLASSES.rule(
     "device-classes/parameters",
-    title="The parameters for a driver are an object.",
-    why="The API server refuses other JSON, whatever the driver makes of it.",
+    title="The driver parameters are not an object",
+    why="The API server refuses other JSON.",
     function="validateRawExtension",
 )
 REQUIRED: Final = DEVICE_CLASSES.rule(
     "device-classes/required",
-    title="A required field is set.",
+    title="A required field is missing",
     why="The API server refuses an object without it.",
 )
 NAME_FORMAT: Final = DEVICE_CLASSES.rule(
     "device-classes/name-format",
-    title="A name or a key has the format of its field.",
+    title="A name or key has an invalid format",
     why="The API server refuses other names, and no object could have them.",
 )
 UNSUPPORTED_VALUE: Final = DEVICE_CLASSES.rule(
     "device-classes/unsupported-value",
-    title="A field with a closed set of values has one of them.",
+    title="The value is not supported",
     why="The API server knows no other.",
 )
 TOO_LARGE: Final = DEVICE_CLASSES.rule(
     "device-classes/too-large",
-    title="A list has no more entries, and parameters no more bytes, than the API allows.",
+    title="A list or the parameters are too long",
     why="The limits keep allocation quick and objects small.",
 )
 DEPRECATED_VERSION: Final = DEVICE_CLASSES.rule(
     "device-classes/deprecated-version",
-    title="A class has a version that coming releases serve.",
+    title="The class uses a deprecated API version",
     why="The object must be written anew before the cluster is upgraded.",
     refused_by="the API server of a later release",
     source="k8s.io/api v0.36.1 resource/*/zz_generated.prerelease-lifecycle.go",
@@ -68,8 +68,8 @@ DEPRECATED_VERSION: Final = DEVICE_CLASSES.rule(
 )
 UNKNOWN_FIELD: Final = DEVICE_CLASSES.rule(
     "device-classes/unknown-field",
-    title="A class or a taint rule has only fields of its version.",
-    why="The API server drops other fields, and kubectl refuses them unless it is told not to validate.",
+    title="The field does not exist in this API version",
+    why="The API server drops the field. kubectl refuses it unless validation is off.",
     refused_by="",
     level="warn",
     severity="low",
@@ -77,7 +77,7 @@ UNKNOWN_FIELD: Final = DEVICE_CLASSES.rule(
 )
 SELECTOR_FEATURE_GATE: Final = DEVICE_CLASSES.rule(
     "device-classes/selector-feature-gate",
-    title="A selector needs no feature gate that is off.",
+    title="The selector needs a feature gate that is off",
     why="The API server takes lists of attributes where the feature gate DRAListTypeAttributes is on.",
     source="k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go",
     level="warn",
@@ -85,7 +85,7 @@ SELECTOR_FEATURE_GATE: Final = DEVICE_CLASSES.rule(
 )
 EVERY_DEVICE: Final = DEVICE_CLASSES.rule(
     "device-classes/every-device",
-    title="A taint rule selects the devices that it taints.",
+    title="The taint rule selects every device",
     why="Without a selector, the taint is put on every device of the cluster.",
     refused_by="",
     source="k8s.io/api v0.36.1 resource/v1beta2 DeviceTaintRuleSpec",

@@ -32,59 +32,59 @@ from webhook.yamltext.placeholders import is_placeholder
 
 TYPE: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/type",
-    title="A parameter has the type of its field.",
+    title="The parameter has the wrong type",
     why="The driver cannot read the configuration, and the pods stay in ContainerCreating.",
 )
 QUANTITY: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/quantity",
-    title="A limit of memory is a quantity.",
+    title="The memory limit is not a quantity",
     why="The driver cannot read the configuration, and the pods stay in ContainerCreating.",
 )
 REQUIRED: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/required",
-    title="A required parameter is set.",
+    title="A required parameter is missing",
     why="The driver does not apply the configuration, and the pods stay in ContainerCreating.",
 )
 NAME_FORMAT: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/name-format",
-    title="A device is named by its index or its UUID.",
+    title="The device is neither an index nor a UUID",
     why="The driver knows devices by no other name.",
 )
 UNSUPPORTED_VALUE: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/unsupported-value",
-    title="A parameter with a closed set of values has one of them.",
+    title="The value is not supported",
     why="The driver knows no other, and the pods stay in ContainerCreating.",
 )
 OUT_OF_RANGE: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/out-of-range",
-    title="A number is in its range.",
+    title="The number is out of range",
     why="The driver refuses other numbers, and the pods stay in ContainerCreating.",
 )
 FORBIDDEN: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/forbidden",
-    title="A MIG device is not shared by time slices.",
+    title="Time slicing is set for a MIG device",
     why="A MIG device has no time slice of its own.",
 )
 EXCLUDED: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/excluded",
-    title="Settings belong to the strategy that is chosen.",
+    title="The setting belongs to another sharing strategy",
     why="The driver refuses settings of the other strategy.",
 )
 UNKNOWN_FIELD: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/unknown-field",
-    title="A configuration has fields that the driver knows.",
+    title="The driver does not know this field",
     why="The driver, as of 0.5, decodes strictly and refuses the whole configuration.",
     level="warn",
 )
 UNKNOWN_KIND: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/unknown-kind",
-    title="A configuration has a kind that the driver knows.",
-    why="The driver, as of 0.5, takes no other.",
+    title="The driver does not know this kind",
+    why="The driver, as of 0.5, accepts no other kind.",
     level="warn",
 )
 OTHER_DRIVER: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/other-driver",
-    title="A configuration is for the driver that applies it.",
+    title="The configuration is for another driver",
     why="The other driver has no use for it.",
     source="kubernetes-sigs/dra-driver-nvidia-gpu@95932046 (0.5) cmd/compute-domain-kubelet-plugin/device_state.go",
     level="warn",
@@ -92,7 +92,7 @@ OTHER_DRIVER: Final = NVIDIA_DEVICE_CONFIG.rule(
 )
 OTHER_DEVICE: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/other-device",
-    title="A configuration names requests for devices of its type.",
+    title="The configuration is for another type of device",
     why="The driver applies it only to devices of one class.",
     source="kubernetes-sigs/dra-driver-nvidia-gpu@95932046 (0.5) cmd/gpu-kubelet-plugin/device_state.go",
     level="warn",
@@ -100,7 +100,7 @@ OTHER_DEVICE: Final = NVIDIA_DEVICE_CONFIG.rule(
 )
 ALTERNATIVES: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/alternatives",
-    title="A configuration names each alternative of a request.",
+    title="The configuration leaves out alternatives of the request",
     why="The driver does not take the name of the request to mean its alternatives.",
     source="kubernetes-sigs/dra-driver-nvidia-gpu@95932046 (0.5) cmd/gpu-kubelet-plugin/device_state.go",
     level="warn",
@@ -108,20 +108,20 @@ ALTERNATIVES: Final = NVIDIA_DEVICE_CONFIG.rule(
 )
 FEATURE_GATE: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/feature-gate",
-    title="A configuration needs no feature gate of the driver that is off.",
+    title="The configuration needs a driver feature gate that is off",
     why="The driver refuses it until the gate is on.",
     source="kubernetes-sigs/dra-driver-nvidia-gpu@95932046 (0.5) pkg/featuregates",
     level="warn",
 )
 PASSTHROUGH: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/passthrough",
-    title="A configuration for passthrough has the values that the driver knows.",
+    title="The passthrough value is not known to the driver",
     why="The kind VfioDeviceConfig is young, so that a later release of the driver may know more.",
     level="warn",
 )
 DOMAIN_ID: Final = NVIDIA_DEVICE_CONFIG.rule(
     "nvidia-device-config/domain-id",
-    title="A configuration names its ComputeDomain by a UID.",
+    title="The ComputeDomain is not given by its UID",
     why=(
         "The driver looks for the ComputeDomain that has this UID, finds none, and the pods stay in ContainerCreating. "
         "The API server gives every object a UUID."

@@ -41,28 +41,28 @@ from webhook.yamltext.placeholders import is_placeholder
 
 SERVED_VERSION: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/served-version",
-    title="A claim or a template has a version that the target release serves.",
+    title="The claim uses an API version that the cluster does not serve",
     why="The API server does not know the object in another version.",
     source="k8s.io/api v0.36.1 resource/*/zz_generated.prerelease-lifecycle.go",
     refused_on_updates="resource/*/zz_generated.prerelease-lifecycle.go, an API server has no path of such a version",
 )
 IMMUTABLE: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/immutable",
-    title="The spec of a claim or a template stays as it is.",
+    title="The spec of a claim or template was changed",
     why="Devices are allocated by it.",
     function="ValidateResourceClaimUpdate",
     refused_on_updates="pkg/apis/resource/validation/validation.go ValidateResourceClaimUpdate",
 )
 ADMIN_ACCESS: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/admin-access",
-    title="Admin access is asked for in namespaces that allow it.",
+    title="The namespace does not allow adminAccess",
     why="It gives devices that are allocated to others.",
     source="k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go",
     function="AuthorizedForAdmin",
 )
 DEPRECATED_VERSION: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/deprecated-version",
-    title="A claim or a template has a version that coming releases serve.",
+    title="The claim uses a deprecated API version",
     why="The object must be written anew before the cluster is upgraded.",
     refused_by="the API server of a later release",
     source="k8s.io/api v0.36.1 resource/*/zz_generated.prerelease-lifecycle.go",
@@ -71,7 +71,7 @@ DEPRECATED_VERSION: Final = RESOURCE_CLAIMS.rule(
 )
 TWO_ATTRIBUTES: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/two-attributes",
-    title="A constraint has one attribute.",
+    title="matchAttribute and distinctAttribute are both set",
     why="Of matchAttribute and distinctAttribute, the scheduler looks at one.",
     refused_by="",
     level="warn",
@@ -80,8 +80,8 @@ TWO_ATTRIBUTES: Final = RESOURCE_CLAIMS.rule(
 )
 NO_REQUESTS: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/no-requests",
-    title="A claim asks for a device.",
-    why="Whoever uses the claim gets no device.",
+    title="The claim requests no device",
+    why="A pod that uses the claim gets no device.",
     refused_by="",
     level="warn",
     severity="low",
@@ -89,69 +89,69 @@ NO_REQUESTS: Final = RESOURCE_CLAIMS.rule(
 )
 QUANTITY: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/quantity",
-    title="A capacity is a quantity.",
+    title="The capacity is not a quantity",
     why="The API server cannot read another amount.",
     source="k8s.io/apimachinery v0.36 pkg/api/resource/quantity.go",
 )
 PARAMETERS: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/parameters",
-    title="The parameters for a driver are an object.",
-    why="The API server refuses other JSON, whatever the driver makes of it.",
+    title="The driver parameters are not an object",
+    why="The API server refuses other JSON.",
     function="validateRawExtension",
 )
 REQUIRED: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/required",
-    title="A required field is set.",
+    title="A required field is missing",
     why="The API server refuses an object without it.",
 )
 NAME_FORMAT: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/name-format",
-    title="A name or a key has the format of its field.",
+    title="A name or key has an invalid format",
     why="The API server refuses other names, and no object could have them.",
 )
 UNSUPPORTED_VALUE: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/unsupported-value",
-    title="A field with a closed set of values has one of them.",
+    title="The value is not supported",
     why="The API server knows no other.",
 )
 DUPLICATE: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/duplicate",
-    title="The entries of a list have different names.",
-    why="Nobody could tell which of two entries of one name is meant.",
+    title="Two entries of the list have the same name",
+    why="A reference by this name could mean either entry.",
 )
 TOO_LARGE: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/too-large",
-    title="A list has no more entries, and parameters no more bytes, than the API allows.",
+    title="A list or the parameters are too long",
     why="The limits keep allocation quick and objects small.",
 )
 FORBIDDEN: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/forbidden",
-    title="A template gives its claims only labels and annotations.",
+    title="The template sets metadata other than labels and annotations",
     why="Other metadata would be the same for each claim that is made from it.",
     function="ValidateResourceClaimTemplate",
 )
 EXCLUDED: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/excluded",
-    title="A toleration has a value only with the operator Equal.",
+    title="The toleration has a value although its operator is not Equal",
     why="The operator Exists looks at no value.",
     function="validateDeviceToleration",
 )
 CONSTRAINT_ATTRIBUTE: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/constraint-attribute",
-    title="A constraint names an attribute.",
+    title="The constraint names no attribute",
     why="A constraint without matchAttribute and distinctAttribute says nothing.",
     function="validateDeviceConstraint",
 )
 UNKNOWN_REQUEST: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/unknown-request",
-    title="A constraint or a configuration names requests of its claim.",
-    why="Nothing else has such a name.",
+    title="The claim has no request of this name",
+    why="The name must be one of the claim's requests.",
     function="validateRequestNameRef",
 )
 UNKNOWN_FIELD: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/unknown-field",
-    title="A claim or a template has only fields of its version.",
-    why="The API server drops other fields, and kubectl refuses them unless it is told not to validate.",
+    title="The field does not exist in this API version",
+    why="The API server drops the field. kubectl refuses it unless validation is off.",
     refused_by="",
     level="warn",
     severity="low",
@@ -159,7 +159,7 @@ UNKNOWN_FIELD: Final = RESOURCE_CLAIMS.rule(
 )
 CAPACITY_NAME: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/capacity-name",
-    title="A request asks for capacities that devices may have.",
+    title="No device can have a capacity of this name",
     why="No device has a capacity of another name, so that no device fits.",
     refused_by="",
     level="warn",
@@ -168,31 +168,31 @@ CAPACITY_NAME: Final = RESOURCE_CLAIMS.rule(
 )
 REQUEST_KIND: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/request-kind",
-    title="A request asks for devices exactly or by alternatives.",
+    title="The request must set exactly one of exactly and firstAvailable",
     why="One of the two must be set, and v1beta1 writes what is asked for exactly beside the name.",
     function="validateDeviceRequest",
 )
 CLASS_REQUIRED: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/class-required",
-    title="A request names a DeviceClass.",
+    title="The request names no DeviceClass",
     why="The class says which devices the request is about.",
     function="validateDeviceRequest",
 )
 COUNT: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/count",
-    title="The count of a request fits its allocation mode.",
+    title="The count does not fit the allocation mode",
     why="ExactCount gives as many devices as the count says, All every one that fits.",
     function="validateDeviceAllocationMode",
 )
 SELECTOR: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/selector",
-    title="A selector is a CEL expression about a device that costs little enough.",
+    title="The CEL selector is invalid or too expensive",
     why="An expression that cannot be evaluated selects no device.",
     function="validateCELSelector",
 )
 SELECTOR_FEATURE_GATE: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/selector-feature-gate",
-    title="A selector needs no feature gate that is off.",
+    title="The selector needs a feature gate that is off",
     why="The API server takes lists of attributes where the feature gate DRAListTypeAttributes is on.",
     source="k8s.io/dynamic-resource-allocation v0.36.1 cel/compile.go",
     level="warn",
@@ -200,7 +200,7 @@ SELECTOR_FEATURE_GATE: Final = RESOURCE_CLAIMS.rule(
 )
 GROUP_SOURCE: Final = RESOURCE_CLAIMS.rule(
     "resource-claims/group-source",
-    title="A claim of a pod group has one source.",
+    title="The claim of a pod group does not have exactly one source",
     why="It is either one claim for all, or made from a template.",
     source="k8s.io/kubernetes v1.36.1 pkg/apis/scheduling/v1alpha2/zz_generated.validations.go",
 )

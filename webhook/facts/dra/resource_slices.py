@@ -20,13 +20,13 @@ from webhook.typed.collections import Items
 
 NO_DEVICE: Final = RESOURCE_SLICES.rule(
     "resource-slices/no-device",
-    title="The selectors of a request or a class take a device that the cluster has.",
-    why="The pods stay Pending until there is such a device.",
+    title="No device of the cluster matches the selectors",
+    why="The pods stay Pending until a matching device exists.",
     function="isSelectable",
 )
 TOO_FEW_DEVICES: Final = RESOURCE_SLICES.rule(
     "resource-slices/too-few-devices",
-    title="A node can give as many devices as a request asks for.",
+    title="No node has as many devices as the request asks for",
     why=(
         "The pods stay Pending until one node can give as many. Devices with taints that the request does not "
         "tolerate do not count, and partitions of a device share its counters."
@@ -35,7 +35,7 @@ TOO_FEW_DEVICES: Final = RESOURCE_SLICES.rule(
 )
 DIFFERENT_MODELS: Final = RESOURCE_SLICES.rule(
     "resource-slices/different-models",
-    title="The devices of a request are of one model.",
+    title="One request may get devices of different models",
     why="A training goes at the pace of its slowest device. Where a node has several models, a request may get both.",
     source="k8s.io/api v0.36.1 resource/v1 types.go DeviceConstraint",
     severity="low",
@@ -43,7 +43,7 @@ DIFFERENT_MODELS: Final = RESOURCE_SLICES.rule(
 )
 SELECTOR_FAILS: Final = RESOURCE_SLICES.rule(
     "resource-slices/selector-fails",
-    title="A selector fails on no device of the cluster.",
+    title="The selector fails with an error on a device of the cluster",
     why="A device may lack an attribute. An error then ends the attempt of the scheduler to allocate the claim.",
     function="selectorsMatch",
 )

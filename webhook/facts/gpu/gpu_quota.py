@@ -28,7 +28,7 @@ from webhook.typed.job_sets import JobSet
 
 RESOURCE_NAME: Final = GPU_QUOTA.rule(
     "gpu-quota/resource-name",
-    title="A ResourceQuota or LimitRange names the resource of a vendor, not `gpu`.",
+    title="The quota is for `gpu`, which no pod can request",
     why=(
         "The API server refuses the name, and pods have `nvidia.com/gpu` or another vendor's resource by the time "
         "they are counted."
@@ -37,7 +37,7 @@ RESOURCE_NAME: Final = GPU_QUOTA.rule(
 )
 DEVICES: Final = NAMESPACE_QUOTA.rule(
     "namespace-quota/devices",
-    title="A workload requests no more devices at once than the ResourceQuotas of its namespace allow.",
+    title="The workload requests more devices than the ResourceQuota allows",
     why=(
         "The workload is accepted, and a queue may admit it. Pods above the quota are refused, so those that train "
         "together wait for the missing ones."

@@ -36,14 +36,14 @@ from webhook.typed.pods import Container, Pod, PodSpec, SelectorRequirement
 
 EVERY_GPU_VISIBLE: Final = GPU_REQUESTS.rule(
     "gpu-requests/every-gpu-visible",
-    title="A container that uses GPUs requests them.",
+    title="The container sees all GPUs of the node but requests none",
     why="The container runtime gives it every GPU of the node, those of other pods included.",
     fails="silent",
     issues=("https://github.com/IBM/FfDL/issues/92",),
 )
 GPU_IMAGE: Final = GPU_REQUESTS.rule(
     "gpu-requests/gpu-image",
-    title="A container with an image for GPUs that neither serves nor trains requests GPUs, or is kept from them.",
+    title="The image is built for GPUs but the container requests none",
     why=(
         "The container runtime gives it every GPU of the node. Downloads, conversions and clients with such an image "
         "often use none."
@@ -53,45 +53,45 @@ GPU_IMAGE: Final = GPU_REQUESTS.rule(
 )
 SLICES_WITH_DEVICES: Final = GPU_REQUESTS.rule(
     "gpu-requests/slices-with-devices",
-    title="A container requests whole GPUs or MIG slices, not both.",
+    title="The container requests MIG slices beside whole GPUs",
     why="CUDA uses one MIG slice and no other device, so that the whole GPU stays idle.",
     source="https://docs.nvidia.com/datacenter/tesla/mig-user-guide/",
     fails="silent",
 )
 INIT_CONTAINER_KEEPS: Final = GPU_REQUESTS.rule(
     "gpu-requests/init-container-keeps",
-    title="An init container requests no more GPUs than the containers after it.",
+    title="The init container requests more GPUs than the containers need",
     why="A pod keeps the GPUs of its init containers as long as it lives, so that these stay idle.",
     source="https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers",
     fails="silent",
 )
 UNKNOWN_DEVICE: Final = GPU_REQUESTS.rule(
     "gpu-requests/unknown-device",
-    title="A resource that is named nearly as a device has its name.",
+    title="The resource name of the device is misspelt",
     why="No device plugin offers a misspelt resource, so that the pods stay Pending.",
 )
 SEVERAL_SHARES: Final = GPU_REQUESTS.rule(
     "gpu-requests/several-shares",
-    title="A container requests one share of a GPU.",
+    title="The container requests several shares of a GPU",
     why="Shares of time have no size, so that several give no more of a GPU than one.",
     fails="silent",
 )
 MONITORING_RESOURCE: Final = GPU_REQUESTS.rule(
     "gpu-requests/monitoring-resource",
-    title="Resources for monitoring are requested only for monitoring.",
+    title="A container that does not monitor requests the monitoring resource",
     why="They give a container every GPU of its node, those of other pods included.",
     source="intel/intel-device-plugins-for-kubernetes cmd/gpu_plugin/README.md",
     fails="silent",
 )
 VENDORS: Final = GPU_REQUESTS.rule(
     "gpu-requests/vendors",
-    title="A container requests GPUs of one vendor.",
+    title="The container requests GPUs of several vendors",
     why="Hardly a node has GPUs of several vendors, so that the pod stays Pending.",
     source="https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/",
 )
 WINDOWS: Final = GPU_REQUESTS.rule(
     "gpu-requests/windows",
-    title="A pod on Windows requests no device of Linux.",
+    title="A Windows pod requests a device that only Linux nodes have",
     why="The device plugins of GPU vendors run only on Linux, so no Windows node has their resources.",
     source="https://kubernetes.io/docs/concepts/windows/intro/",
 )

@@ -33,20 +33,20 @@ from webhook.typed.collections import Items
 
 OFFERED: Final = NODE_DEVICES.rule(
     "node-devices/offered",
-    title="A node of the cluster has the devices that a pod requests.",
-    why="The pods stay Pending until somebody adds a node with such devices.",
+    title="No node has the device that the pod requests",
+    why="The pods stay Pending until a node with such devices joins.",
     function="fitsRequest",
 )
 LARGEST_NODE: Final = NODE_DEVICES.rule(
     "node-devices/largest-node",
-    title="A node of the cluster has as many devices as a pod requests.",
+    title="No node has as many devices as the pod requests",
     why="All devices of a pod are those of one node, so that it stays Pending until there is a larger one.",
     function="fitsRequest",
     issues=("https://github.com/volcano-sh/volcano/issues/1295",),
 )
 CPU_AND_MEMORY: Final = NODE_DEVICES.rule(
     "node-devices/cpu-and-memory",
-    title="A node with the devices of a pod has its CPUs and memory, too.",
+    title="The nodes with the devices have too little CPU or memory",
     why=(
         "A pod is placed on one node, so that it stays Pending where the nodes with its devices have less than it "
         "requests beside them."

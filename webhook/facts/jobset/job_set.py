@@ -39,25 +39,25 @@ JOB_SET: Final = RuleGroup(
 that Trainer makes of a TrainJob."""
 DNS_LABEL: Final = JOB_SET.rule(
     "job-set/dns-label",
-    title="Names of replicated jobs, groups and the subdomain are DNS labels.",
-    why="Jobs, pods and a Service are named after them, and Kubernetes takes no other names.",
+    title="The name is not a DNS label",
+    why="Jobs, pods and a Service are named after them. Kubernetes accepts only DNS labels there.",
     function="ValidateCreate",
 )
 MOST_PODS: Final = JOB_SET.rule(
     "job-set/most-pods",
-    title="A replicated job makes at most 2147483647 pods.",
+    title="The replicated job makes more than 2147483647 pods",
     why="The product of replicas and parallelism is kept in 32 bits.",
     function="ValidateCreate",
 )
 DEPENDENCY_ORDER: Final = JOB_SET.rule(
     "job-set/dependency-order",
-    title="A replicated job depends only on those that stand before it.",
+    title="The replicated job depends on a later one",
     why="Jobs are created in their order, so a job that waits for a later one never starts.",
     function="ValidateCreate",
 )
 SELF_DEPENDENCY: Final = JOB_SET.rule(
     "job-set/self-dependency",
-    title="A replicated job does not depend on itself.",
+    title="The replicated job depends on itself",
     why="JobSet takes it, and the job waits for itself and never starts.",
     refused_by="nobody; the job never starts",
     function="ValidateCreate",
@@ -66,21 +66,21 @@ SELF_DEPENDENCY: Final = JOB_SET.rule(
 )
 DEPENDENCY_EXISTS: Final = JOB_SET.rule(
     "job-set/dependency-exists",
-    title="A replicated job depends on jobs that exist.",
+    title="The replicated job depends on a job that does not exist",
     why="A misspelt dependency is never fulfilled.",
     function="ValidateCreate",
 )
 RESTART_POLICY: Final = JOB_SET.rule(
     "job-set/restart-policy",
-    title="Pods of a replicated job are restarted on failure or never.",
-    why="A Job ends when its pods do, so the API server takes no pods that always restart.",
+    title="restartPolicy is neither OnFailure nor Never",
+    why="A Job ends when its pods end, so the API server refuses pods that always restart.",
     refused_by="the API server, when the Job is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
     function="validateJobTemplateSpec",
 )
 INDEXED_PODS: Final = JOB_SET.rule(
     "job-set/indexed-pods",
-    title="A replicated job with numbered pods has at most 100000 of them.",
+    title="An indexed job has more than 100000 pods",
     why="The status of an indexed Job lists the numbers of the pods that are done.",
     refused_by="the API server, when the Job is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/batch/validation/validation.go",
@@ -88,7 +88,7 @@ INDEXED_PODS: Final = JOB_SET.rule(
 )
 JOB_SET_LABEL: Final = JOB_SET.rule(
     "job-set/label",
-    title="Labels of a replicated job and of the JobSet have keys and values of the form of labels.",
+    title="A label has an invalid key or value",
     why="The API server refuses others.",
     refused_by="the API server, when the Job is created",
     source="k8s.io/apimachinery v0.36 pkg/apis/meta/v1/validation/validation.go",
@@ -96,25 +96,25 @@ JOB_SET_LABEL: Final = JOB_SET.rule(
 )
 STARTUP_ORDER: Final = JOB_SET.rule(
     "job-set/startup-order",
-    title="startupPolicy InOrder and dependsOn exclude each other.",
+    title="startupPolicy InOrder and dependsOn are both set",
     why="Both say in which order jobs start.",
     function="ValidateCreate",
 )
 TARGET_EXISTS: Final = JOB_SET.rule(
     "job-set/target-exists",
-    title="Success and failure policies name replicated jobs that exist.",
+    title="The policy names a replicated job that does not exist",
     why="A policy about a job that does not exist never applies.",
     function="ValidateCreate",
 )
 RESTARTED_REPLICAS: Final = JOB_SET.rule(
     "job-set/restarted-replicas",
-    title="A replicated job whose jobs restart one by one has at most 1024 replicas.",
+    title="A replicated job whose jobs restart one by one has more than 1024 replicas",
     why="JobSet counts the restarts of each of them in its status.",
     function="validateFailurePolicy",
 )
 ALPHA_FEATURE: Final = JOB_SET.rule(
     "job-set/alpha-feature",
-    title="Restarts of single jobs and in place are alpha features of JobSet.",
+    title="The JobSet uses an alpha feature that is off by default",
     why="Their feature gates are off by default, and JobSet then refuses the JobSet.",
     source="kubernetes-sigs/jobset@08dfbdfd pkg/features/features.go",
     level="warn",

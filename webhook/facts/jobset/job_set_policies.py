@@ -29,67 +29,67 @@ from webhook.yamltext.placeholders import is_placeholder
 
 COORDINATOR_EXISTS: Final = JOB_SET.rule(
     "job-set/coordinator-exists",
-    title="The coordinator is a replicated job that exists.",
+    title="The coordinator names a replicated job that does not exist",
     why="The other pods look for the coordinator by its name.",
     function="validateCoordinator",
 )
 COORDINATOR_INDEXED: Final = JOB_SET.rule(
     "job-set/coordinator-indexed",
-    title="The replicated job of the coordinator counts its pods.",
+    title="The coordinator's replicated job is not Indexed with completions",
     why="Only pods of an indexed Job with completions have names that are known before.",
     function="validateCoordinator",
 )
 COORDINATOR_INDEX: Final = JOB_SET.rule(
     "job-set/coordinator-index",
-    title="The indexes of the coordinator are within its replicated job.",
+    title="The index of the coordinator is too high",
     why="There is no pod with a higher index.",
     function="validateCoordinator",
 )
 FAILURE_RULE_NAME: Final = JOB_SET.rule(
     "job-set/failure-rule-name",
-    title="The name of a rule of the failure policy has letters, digits, underscores, commas and colons.",
+    title="The name of the failure policy rule has invalid characters",
     why="The name is written into the status of the JobSet.",
     function="validateFailurePolicy",
 )
 FAILURE_RULE_TWICE: Final = JOB_SET.rule(
     "job-set/failure-rule-twice",
-    title="Each rule of the failure policy has a name of its own.",
+    title="Two failure policy rules have the same name",
     why="A rule without a name is called failurePolicyRule and its index.",
     function="validateFailurePolicy",
 )
 FAILURE_REASON: Final = JOB_SET.rule(
     "job-set/failure-reason",
-    title="A rule of the failure policy names reasons why a Job fails.",
+    title="The failure policy rule names an unknown reason",
     why="A rule with another reason never applies.",
     function="validateFailurePolicy",
 )
 CLAIM_NAMESPACE: Final = JOB_SET.rule(
     "job-set/claim-namespace",
-    title="Templates of volumeClaimPolicies have no namespace.",
+    title="A volumeClaimPolicies template sets a namespace",
     why="The claims are made in the namespace of the JobSet.",
     function="validateVolumeClaimPolicies",
 )
 CLAIM_TEMPLATE_TWICE: Final = JOB_SET.rule(
     "job-set/claim-template-twice",
-    title="Each template of volumeClaimPolicies has a name of its own.",
+    title="Two volumeClaimPolicies templates have the same name",
     why="The name is that of a volume in the pods, and part of the name of the claim.",
     function="validateVolumeClaimPolicies",
 )
 CLAIM_TEMPLATE_NAME: Final = JOB_SET.rule(
     "job-set/claim-template-name",
-    title="The name of a template of volumeClaimPolicies is a DNS name.",
+    title="The name of the volumeClaimPolicies template is not a DNS name",
     why="The PersistentVolumeClaim is named after it.",
     function="validateVolumeClaimPolicies",
 )
 VOLUME_CONFLICT: Final = JOB_SET.rule(
     "job-set/volume-conflict",
-    title="No pod has a volume with the name of a template of volumeClaimPolicies.",
+    title="A pod volume has the name of a volumeClaimPolicies template",
     why="JobSet adds a volume of that name to each pod that mounts it.",
     function="validateVolumeClaimPolicies",
 )
 UNMOUNTED_CLAIM: Final = JOB_SET.rule(
     "job-set/unmounted-claim",
-    title="A container mounts the volume of each template of volumeClaimPolicies.",
+    title="No container mounts the volume of the volumeClaimPolicies template",
     why="A claim that nothing mounts would be made in vain.",
     function="validateVolumeClaimPolicies",
 )

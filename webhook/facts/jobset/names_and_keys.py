@@ -25,7 +25,7 @@ from webhook.yamltext.placeholders import is_placeholder
 
 NAME_LENGTH: Final = JOB_SET.rule(
     "job-set/name-length",
-    title="The name of a JobSet leaves room for the names of its jobs and pods.",
+    title="The name of the JobSet is too long",
     why=(
         "Jobs, pods, claims and the coordinator's label begin with the name of the JobSet and have at most 63 "
         "characters."
@@ -39,7 +39,7 @@ NAME_LENGTH: Final = JOB_SET.rule(
 )
 UNKNOWN_KEY: Final = JOB_SET.rule(
     "job-set/unknown-key",
-    title="An annotation or label with a domain of JobSet is one that JobSet knows.",
+    title="JobSet does not know this annotation or label",
     why=(
         "Exclusive placement is asked for by annotations. A misspelt one is stored and ignored, and the jobs share "
         "their racks with others."

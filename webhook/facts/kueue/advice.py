@@ -32,7 +32,7 @@ from webhook.typed.objects import Object
 
 FLAVOR_AMBIGUOUS: Final = KUEUE_ADVICE.rule(
     "kueue-advice/flavor-ambiguous",
-    title="Pods get the flavor whose nodes they select.",
+    title="Kueue may choose a flavor other than the one the pods select",
     why=(
         "Kueue compares only the labels of the flavor itself. One that lacks the label which the pods select fits "
         "them, comes first, and adds its own labels, and no node may have both."
@@ -49,7 +49,7 @@ FLAVOR_AMBIGUOUS: Final = KUEUE_ADVICE.rule(
 )
 FLAVOR_WITHOUT_NODES: Final = KUEUE_ADVICE.rule(
     "kueue-advice/flavor-without-nodes",
-    title="A flavor that a job may get has nodes.",
+    title="No node has the labels of the flavor",
     why=(
         "Kueue admits the job and adds the labels of the flavor to its pods, which wait until a node has them. Where "
         "nodes belong to a pool of GKE, AKS, EKS or Karpenter, or the queue provisions them, nothing is said."
@@ -60,7 +60,7 @@ FLAVOR_WITHOUT_NODES: Final = KUEUE_ADVICE.rule(
 )
 CLAIMS_UNCOUNTED: Final = KUEUE_ADVICE.rule(
     "kueue-advice/claims-uncounted",
-    title="Device claims of a job are counted.",
+    title="Kueue does not count the device claims of the job",
     why=(
         "Before Kueue 0.18, a job is admitted only by its other requests, and takes devices that others have quota for."
     ),
@@ -69,7 +69,7 @@ CLAIMS_UNCOUNTED: Final = KUEUE_ADVICE.rule(
 )
 NO_REQUESTS: Final = KUEUE_ADVICE.rule(
     "kueue-advice/no-requests",
-    title="A job asks for something that its queue has quota for.",
+    title="The job requests nothing that its queue counts",
     why=(
         "Without requests the job counts for nothing. Kueue documents a ValidatingAdmissionPolicy by which a site may "
         "forbid this."
@@ -80,7 +80,7 @@ NO_REQUESTS: Final = KUEUE_ADVICE.rule(
 )
 MAX_EXEC_TIME_IGNORED: Final = KUEUE_ADVICE.rule(
     "kueue-advice/max-exec-time-ignored",
-    title="The maximum execution time is a number that Kueue can read.",
+    title="Kueue ignores a maximum execution time above 2147483647",
     why="A number above 2147483647 is taken at admission and ignored afterwards.",
     function="MaximumExecutionTimeSecondsForObject",
 )

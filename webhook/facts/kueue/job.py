@@ -38,37 +38,37 @@ from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_nam
 
 KUEUE_JOB_QUEUE_NAME: Final = KUEUE_JOB.rule(
     "kueue-job/queue-name",
-    title="The label of the queue is a name that a LocalQueue can have.",
+    title="The queue name is not a valid name",
     why="No queue has another name, the empty string included.",
     function="ValidateQueueName",
 )
 PREBUILT_WORKLOAD: Final = KUEUE_JOB.rule(
     "kueue-job/prebuilt-workload",
-    title="A job that names a prebuilt Workload is of a kind that can have one.",
+    title="This kind of job cannot use a prebuilt Workload",
     why="Kueue makes the Workloads of other kinds itself.",
     function="validatePrebuiltWorkload",
 )
 KUEUE_JOB_MAX_EXEC_TIME: Final = KUEUE_JOB.rule(
     "kueue-job/max-exec-time",
-    title="The maximum execution time is a whole number of seconds above 0.",
+    title="The maximum execution time is not a positive whole number of seconds",
     why="Kueue ends the job when the time is up.",
     function="ValidateMaximumExecutionTimeSeconds",
 )
 ELASTIC_JOB: Final = KUEUE_JOB.rule(
     "kueue-job/elastic-job",
-    title="Only Jobs and the kinds of Ray are elastic.",
+    title="This kind of job cannot be elastic",
     why="Kueue cannot count the pods of other kinds again while they run.",
     function="validateElasticJob",
 )
 ADMISSION_GATE: Final = KUEUE_JOB.rule(
     "kueue-job/admission-gate",
-    title="Admission gates are different names with a domain.",
-    why="Whoever opens a gate finds it by its name.",
+    title="The admission gate is invalid or listed twice",
+    why="A controller finds its gate by the name.",
     function="ValidateAdmissionGatedByAnnotation",
 )
 IMMUTABLE: Final = KUEUE_JOB.rule(
     "kueue-job/immutable",
-    title="The queue and the limits of a job that runs do not change, and its priority class is not taken away.",
+    title="The queue or a limit of a running job was changed",
     why=(
         "The job has been admitted with them. A Deployment, a StatefulSet and a LeaderWorkerSet keep their queue "
         "while any pod is ready."

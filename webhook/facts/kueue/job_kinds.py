@@ -35,21 +35,21 @@ from webhook.yamltext.placeholders import is_placeholder
 
 MANAGED_LABEL: Final = KUEUE_JOB.rule(
     "kueue-job/managed-label",
-    title="The label kueue.x-k8s.io/managed is true or not set.",
+    title="The label kueue.x-k8s.io/managed has another value than true",
     why="Kueue sets it itself on the pods that it manages.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_webhook.go",
     function="validateCommon",
 )
 KUEUE_JOB_POD_GROUP: Final = KUEUE_JOB.rule(
     "kueue-job/pod-group",
-    title="A pod of a group has the name of the group and the number of its pods.",
+    title="The pod's group name or group size is missing or invalid",
     why="Kueue admits a group when all of its pods are there.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/pod/pod_webhook.go",
     function="validatePodGroupMetadata",
 )
 KUEUE_JOB_MIN_PARALLELISM: Final = KUEUE_JOB.rule(
     "kueue-job/min-parallelism",
-    title="The least parallelism of a Job is above 0 and below its pods.",
+    title="The minimum parallelism is not between 1 and the number of pods",
     why="Kueue admits the Job with fewer pods, and at least with so many.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/job/job_webhook.go",
     function="validatePartialAdmissionCreate",
@@ -57,42 +57,42 @@ KUEUE_JOB_MIN_PARALLELISM: Final = KUEUE_JOB.rule(
 )
 KUEUE_JOB_EQUAL_COMPLETIONS: Final = KUEUE_JOB.rule(
     "kueue-job/equal-completions",
-    title="A Job whose completions follow its parallelism is Indexed and has as many of both.",
+    title="The Job's completions cannot follow its parallelism",
     why="Kueue changes both together when it admits the Job with fewer pods.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/job/job_webhook.go",
     function="validateSyncCompletionCreate",
 )
 RAY_CLUSTER: Final = KUEUE_JOB.rule(
     "kueue-job/ray-cluster",
-    title="A RayJob that Kueue manages has a cluster of its own.",
+    title="A RayJob with a queue selects an existing cluster",
     why="Kueue counts the pods of this cluster.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/rayjob/rayjob_webhook.go",
     function="validateCreate",
 )
 RAY_SHUTDOWN: Final = KUEUE_JOB.rule(
     "kueue-job/ray-shutdown",
-    title="A RayJob that Kueue manages shuts its cluster down when it ends.",
+    title="A RayJob with a queue keeps its cluster when it ends",
     why="A cluster that stays keeps its quota.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/rayjob/rayjob_webhook.go",
     function="validateCreate",
 )
 RAY_AUTOSCALING: Final = KUEUE_JOB.rule(
     "kueue-job/ray-autoscaling",
-    title="A Ray cluster that Kueue manages scales by itself only as an elastic job.",
+    title="A Ray cluster with a queue scales by itself but is not elastic",
     why="Kueue counts the pods of other jobs once.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/raycluster/raycluster_webhook.go",
     function="validateCreate",
 )
 RAY_GROUPS: Final = KUEUE_JOB.rule(
     "kueue-job/ray-groups",
-    title="A Ray cluster has no more groups than a Workload has pod sets, and none is called head.",
+    title="The Ray cluster has too many groups, or one called head",
     why="Each group becomes a pod set, and so does the head.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/raycluster/raycluster_webhook.go",
     function="validateCreate",
 )
 SPARK_MODE: Final = KUEUE_JOB.rule(
     "kueue-job/spark-mode",
-    title="A SparkApplication that Kueue manages runs in cluster mode with a fixed number of executors.",
+    title="A SparkApplication with a queue does not run a fixed number of executors in cluster mode",
     why="Kueue counts the pods of the application once.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/sparkapplication",
 )

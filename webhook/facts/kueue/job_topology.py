@@ -37,42 +37,42 @@ from webhook.yamltext.placeholders import is_placeholder
 
 TOPOLOGY_ONE: Final = KUEUE_JOB.rule(
     "kueue-job/topology-one",
-    title="A pod set asks for one kind of topology.",
+    title="The pod set asks for more than one kind of topology",
     why="Required, preferred and unconstrained exclude each other.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
     function="ValidateTASPodSetRequest",
 )
 TOPOLOGY_LEVEL: Final = KUEUE_JOB.rule(
     "kueue-job/topology-level",
-    title="A topology annotation names a node label.",
+    title="The topology annotation does not name a node label",
     why="The levels of a Topology are node labels.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
     function="validateTopologyRequest",
 )
 TOPOLOGY_BOOLEAN: Final = KUEUE_JOB.rule(
     "kueue-job/topology-boolean",
-    title="The annotation for no certain topology is true or false.",
+    title="The topology annotation is neither true nor false",
     why="Kueue reads it as a truth value.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
     function="validateTASUnconstrained",
 )
 TOPOLOGY_SLICE: Final = KUEUE_JOB.rule(
     "kueue-job/topology-slice",
-    title="A slice has a level and a size, at least 1 and at most the pods of the pod set.",
+    title="The slice of the topology has no level or an invalid size",
     why="Kueue places the pods slice by slice.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
     function="validateSliceSizeAnnotation",
 )
 TOPOLOGY_GROUP: Final = KUEUE_JOB.rule(
     "kueue-job/topology-group",
-    title="A group of pod sets has a leader of one pod and its workers, with the same topology and without slices.",
+    title="The pod sets of the group do not fit together",
     why="Kueue places both together.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
     function="validatePodSetGroupNameAnnotation",
 )
 TOPOLOGY_LAYERS: Final = KUEUE_JOB.rule(
     "kueue-job/topology-layers",
-    title="Layers of slices are a JSON array of up to 3 sizes, each a divisor of the one before.",
+    title="The slice layers are not a valid JSON array",
     why="A layer is cut into the next one.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobframework/tas_validation.go",
     function="validateSliceRequiredTopologyConstraints",

@@ -34,39 +34,39 @@ from webhook.typed.collections import Items
 
 EXCEEDS_MAX_QUOTA: Final = KUEUE_NEVER.rule(
     "kueue-never/exceeds-max-quota",
-    title="A job asks for no more than its queue could have if nothing else ran.",
+    title="The job asks for more than its queue can ever give",
     why=(
-        "Nominal quota, what the cohort lends and the borrowing limit bound what a ClusterQueue can ever give. In a "
-        "queue with StrictFIFO, such a job blocks all that come after it."
+        "Nominal quota, the cohort's lending and the borrowing limit bound what a ClusterQueue can ever give. In a "
+        "queue with StrictFIFO, the job blocks all later jobs."
     ),
     function="fitsResourceQuota",
     issues=("https://github.com/opendatahub-io/odh-dashboard/pull/9053",),
 )
 NO_MATCHING_FLAVOR: Final = KUEUE_NEVER.rule(
     "kueue-never/no-matching-flavor",
-    title="A pod set fits a flavor of its queue.",
+    title="No flavor of the queue fits the pods",
     why="Node selectors, node affinity and tolerations leave no flavor, so that no quota can be used.",
     function="findFlavorForPodSets",
 )
 RESOURCE_UNCOVERED: Final = KUEUE_NEVER.rule(
     "kueue-never/resource-uncovered",
-    title="The ClusterQueue covers every resource that a job asks for.",
+    title="The ClusterQueue has no quota for a requested resource",
     why="Kueue has no quota for a resource that no group covers; often the Workload does not even say so.",
     function="findFlavorForPodSets",
     issues=("https://github.com/AI-Hypercomputer/xpk/issues/603",),
 )
 NAMESPACE: Final = KUEUE_NEVER.rule(
     "kueue-never/namespace",
-    title="The ClusterQueue takes jobs of the namespace.",
-    why="Its namespaceSelector selects namespaces by their labels; without one it takes none.",
+    title="The ClusterQueue does not accept jobs of this namespace",
+    why="The namespaceSelector selects namespaces by their labels. Without a selector the queue accepts none.",
     source="kubernetes-sigs/kueue@ff69552e pkg/scheduler/scheduler.go",
     function="nominate",
     issues=("https://github.com/kubernetes-sigs/kueue/issues/301",),
 )
 LIMIT_RANGE: Final = KUEUE_NEVER.rule(
     "kueue-never/limit-range",
-    title="Requests are within the LimitRanges of the namespace.",
-    why="Kueue admits no job whose pods could not be created.",
+    title="The requests violate a LimitRange of the namespace",
+    why="Kueue does not admit a job if its pods could not be created.",
     source="kubernetes-sigs/kueue@ff69552e pkg/workload/resources.go",
     function="ValidateLimitRange",
 )

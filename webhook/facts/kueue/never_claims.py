@@ -33,7 +33,7 @@ from webhook.typed.pods import PodTemplate
 
 DEVICES_MISSING: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/devices-missing",
-    title="The devices that the claims of a job select are there.",
+    title="The devices that the claims select do not exist yet",
     why=(
         "Kueue looks for devices where a claim has selectors, and where quota counts counters or capacities, and "
         "tries again until drivers have published enough of them."
@@ -43,34 +43,34 @@ DEVICES_MISSING: Final = KUEUE_NOT_NOW.rule(
 )
 DIRECT_CLAIM: Final = KUEUE_NEVER.rule(
     "kueue-never/direct-claim",
-    title="Pods of a queue get their devices by ResourceClaimTemplates.",
+    title="Pods with a queue use a ResourceClaim directly",
     why="Kueue cannot count the devices of a claim that pods share.",
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go",
     function="countDevicesPerClass",
 )
 CLAIM_CHOICE: Final = KUEUE_NEVER.rule(
     "kueue-never/claim-choice",
-    title="A claim of a pod of a queue asks for a count of devices of one class.",
+    title="Kueue cannot count the devices of this claim",
     why="Kueue does not know how many devices alternatives, or all devices, come to.",
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go",
     function="countDevicesPerClass",
 )
 CLAIM_CAPACITY: Final = KUEUE_NEVER.rule(
     "kueue-never/claim-capacity",
-    title="A claim asks for no more of a capacity than a device gives to one request.",
+    title="The claim asks for more capacity than one request can get",
     why="Quota counts the capacity by the policy of the devices for requests, and no device takes so large a one.",
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/capacity.go",
     function="computeCapacityCharge",
 )
 CLAIMS_OFF: Final = KUEUE_NEVER.rule(
     "kueue-never/claims-off",
-    title="Kueue counts device claims where pods of a queue have any.",
+    title="Kueue does not admit jobs with device claims",
     why="With its feature gate KueueDRAIntegration off, it admits no job with claims.",
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/extended_resources.go",
 )
 UNMAPPED_CLASS: Final = KUEUE_NEVER.rule(
     "kueue-never/unmapped-class",
-    title="Device classes that pods of a queue ask for are mapped in Kueue's Configuration.",
+    title="The DeviceClass is missing in Kueue's deviceClassMappings",
     why="Quota counts devices by the names in deviceClassMappings.",
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/claims.go",
     function="countDevicesPerClass",
@@ -78,7 +78,7 @@ UNMAPPED_CLASS: Final = KUEUE_NEVER.rule(
 )
 EXTENDED_SOURCES: Final = KUEUE_NEVER.rule(
     "kueue-never/extended-sources",
-    title="An extended resource is of a device class whose devices quota counts one by one.",
+    title="Kueue cannot count this extended resource",
     why="A request for an extended resource says nothing of counters and capacities, which a claim does.",
     source="kubernetes-sigs/kueue@ff69552e pkg/dra/extended_resources.go",
 )

@@ -30,7 +30,7 @@ from webhook.yamltext.placeholders import is_placeholder
 
 POD_GROUP_DIFFERS: Final = KUEUE_NEVER.rule(
     "kueue-never/pod-group-differs",
-    title="The pods of a group name the same queue and the same number of pods.",
+    title="The pods of the group name different queues or sizes",
     why=(
         "Kueue makes no Workload of pods that differ in either, and only the log of its manager says so. Pods are "
         "compared in an audit or a replay, where the others are among the objects."
@@ -40,7 +40,7 @@ POD_GROUP_DIFFERS: Final = KUEUE_NEVER.rule(
 )
 POD_SET_COUNT: Final = KUEUE_NEVER.rule(
     "kueue-never/pod-set-count",
-    title="A job has no more pod sets than a Workload can have.",
+    title="The job has more pod sets than a Workload can have",
     why="The API server refuses the Workload, and only the log of Kueue tells.",
     source="kubernetes-sigs/kueue#12818, config/components/crd/bases/kueue.x-k8s.io_workloads.yaml",
     issues=(

@@ -29,7 +29,7 @@ from webhook.typed.cluster_objects import Node
 
 TOPOLOGY_PLACEMENT: Final = KUEUE_NEVER.rule(
     "kueue-never/topology-placement",
-    title="The nodes of a topology could hold the pods, where they are asked to be.",
+    title="The nodes of the topology cannot hold the pods",
     why=(
         "Even without any other pods, no domain of the level has room for all of them, or the nodes have none for all "
         "pod sets together. Of pods that other clusters run, or nodes that are still to be provisioned, nothing is "

@@ -49,14 +49,14 @@ from webhook.yamltext.placeholders import is_placeholder
 
 INACTIVE: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/inactive",
-    title="The ClusterQueue of a job is active.",
+    title="The ClusterQueue is not active",
     why="A single flavor, topology or admission check that is missing makes all of it inactive.",
     function="inactiveReason",
     issues=("https://github.com/headlamp-k8s/plugins/issues/1191",),
 )
 QUEUE_REQUIRED: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/queue-required",
-    title="A job names a queue where Kueue manages every job.",
+    title="The job names no queue although Kueue manages every job",
     why=(
         "With manageJobsWithoutQueueName, Kueue suspends jobs of integrated kinds that name no queue, and no queue "
         "ever admits them."
@@ -67,39 +67,39 @@ QUEUE_REQUIRED: Final = KUEUE_NOT_NOW.rule(
 )
 LOCAL_QUEUE_MISSING: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/local-queue-missing",
-    title="The LocalQueue that a job names exists in its namespace.",
+    title="The LocalQueue does not exist",
     why="Kueue does not check it at admission; the job waits suspended.",
     source="kubernetes-sigs/kueue@ff69552e pkg/scheduler, kubernetes-sigs/kueue#3439",
     issues=("https://github.com/kubernetes-sigs/kueue/issues/388",),
 )
 CLUSTER_QUEUE_MISSING: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/cluster-queue-missing",
-    title="The ClusterQueue of a LocalQueue exists.",
+    title="The ClusterQueue of the LocalQueue does not exist",
     why="Jobs wait until it is created.",
     source="kubernetes-sigs/kueue@ff69552e pkg/scheduler",
 )
 STOPPED: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/stopped",
-    title="The queues of a job are not stopped.",
-    why="stopPolicy Hold or HoldAndDrain admits nothing until somebody resumes the queue.",
+    title="The queue is stopped",
+    why="With stopPolicy Hold or HoldAndDrain, the queue admits nothing until an administrator resumes it.",
     function="inactiveReason",
 )
 COHORT_CYCLE: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/cohort-cycle",
-    title="The cohorts above a ClusterQueue have no cycle.",
+    title="The cohorts form a cycle",
     why="The ClusterQueue stays active, and its jobs wait without a reason.",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy",
 )
 WAITING_FOR_QUOTA: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/waiting-for-quota",
-    title="The quota that a job asks for is free.",
+    title="Other jobs use the quota that the job needs",
     why="Other jobs have it, and the preemption settings of the queue cannot take it back.",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go",
     function="available",
 )
 QUEUE_ORDER: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/queue-order",
-    title="No job waits before another one in a queue with StrictFIFO.",
+    title="An earlier job blocks the StrictFIFO queue",
     why="A job at the head that cannot be admitted blocks all that come after it.",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/queue",
     issues=(
@@ -109,7 +109,7 @@ QUEUE_ORDER: Final = KUEUE_NOT_NOW.rule(
 )
 PRIORITY_CLASS: Final = KUEUE_NOT_NOW.rule(
     "kueue-not-now/priority-class",
-    title="The priority classes of a job exist.",
+    title="The priority class of the job does not exist",
     why="Without them Kueue creates no Workload.",
     source="kubernetes-sigs/kueue#3439, kubernetes-sigs/kueue#15171",
     issues=(

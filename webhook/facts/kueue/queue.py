@@ -50,71 +50,66 @@ from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_nam
 
 CHOICE: Final = KUEUE_QUEUE.rule(
     "kueue-queue/choice",
-    title="Policies of a ClusterQueue are those that Kueue knows.",
-    why="The API server takes no others.",
+    title="The ClusterQueue has a policy value that Kueue does not know",
+    why="The API server refuses other values.",
     source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
     refused_on_updates="",
 )
 PREEMPTION: Final = KUEUE_QUEUE.rule(
     "kueue-queue/preemption",
-    title="A queue that reclaims nothing does not preempt to borrow.",
+    title="The queue preempts to borrow but reclaims nothing",
     why="Both settings contradict each other.",
     function="validatePreemption",
 )
 PREFERENCE: Final = KUEUE_QUEUE.rule(
     "kueue-queue/preference",
-    title="A preference between borrowing and preemption goes with both searches.",
+    title="The preference needs both borrowing and preemption",
     why="It chooses between what both find.",
     source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
     refused_on_updates="",
 )
 SELECTOR: Final = KUEUE_QUEUE.rule(
     "kueue-queue/selector",
-    title="The namespaceSelector is a label selector.",
-    why="It selects the namespaces whose jobs are taken.",
+    title="The namespaceSelector is not a valid label selector",
+    why="It selects the namespaces that may submit jobs.",
     function="validateClusterQueue",
 )
 IMMUTABLE: Final = KUEUE_QUEUE.rule(
     "kueue-queue/immutable",
-    title=(
-        "The ClusterQueue of a LocalQueue, the topology of a flavor, the controller of a check and the policy for "
-        "admission to several flavors at a time stay."
-    ),
+    title=("An immutable field was changed"),
     why="Jobs have been admitted by them.",
     source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
     refused_on_updates="config/components/crd/bases, the rules about oldSelf",
 )
 NO_NAMESPACE: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/no-namespace",
-    title="A ClusterQueue selects namespaces.",
+    title="The ClusterQueue accepts jobs of no namespace",
     why="Without a selector it takes jobs of none; an empty selector means all.",
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/clusterqueue_webhook.go",
 )
 CLUSTER_QUEUE_NAME: Final = KUEUE_QUEUE.rule(
     "kueue-queue/cluster-queue-name",
-    title="A LocalQueue names a ClusterQueue by a name that one can have.",
+    title="The ClusterQueue name is not a valid name",
     why="No ClusterQueue has another name.",
     source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
     refused_on_updates="",
 )
 CLUSTER_QUEUE_MISSING: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/cluster-queue-missing",
-    title="The ClusterQueue that a LocalQueue names exists.",
+    title="The ClusterQueue does not exist",
     why="Jobs wait until it is created.",
     refused_by="nobody; jobs wait",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/queue",
 )
 NAMESPACE_NOT_SELECTED: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/namespace-not-selected",
-    title="The ClusterQueue of a LocalQueue takes jobs of its namespace.",
+    title="The ClusterQueue does not accept jobs of the LocalQueue's namespace",
     why="Jobs of other namespaces are never admitted.",
     source="kubernetes-sigs/kueue@ff69552e pkg/scheduler/scheduler.go",
 )
 KUEUE_QUEUE_CONCURRENT_ADMISSION: Final = KUEUE_QUEUE.rule(
     "kueue-queue/concurrent-admission",
-    title=(
-        "A ClusterQueue that tries several flavors at a time has one group of at most 16 flavors, and no strict order."
-    ),
+    title=("Concurrent admission needs one group of at most 16 flavors"),
     why=(
         "Every Workload gets a variant for each flavor. Kueue asks for it where its feature gate ConcurrentAdmission "
         "is on, which is off by default, so that its Configuration has to say so."
@@ -123,7 +118,7 @@ KUEUE_QUEUE_CONCURRENT_ADMISSION: Final = KUEUE_QUEUE.rule(
 )
 CHECK_FLAVOR: Final = KUEUE_QUEUE.rule(
     "kueue-queue/check-flavor",
-    title="An admission check is for flavors of its ClusterQueue.",
+    title="The admission check is for a flavor that the ClusterQueue does not have",
     why="It would never apply to another flavor.",
     function="validateAdmissionChecks",
 )

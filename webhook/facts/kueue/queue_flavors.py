@@ -39,13 +39,13 @@ from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_nam
 
 TOO_MANY: Final = KUEUE_QUEUE.rule(
     "kueue-queue/too-many",
-    title="Groups, flavors and resources are not more than Kueue takes.",
+    title="The queue has too many groups, flavors or resources",
     why="The CustomResourceDefinition and the webhook bound them.",
     function="validateResourceGroups",
 )
 RAW_GPU: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/raw-gpu",
-    title="Quota for GPUs is for the resource of a vendor.",
+    title="The quota is for `gpu`, which no pod can request",
     why="Pods cannot ask for `gpu`, so the quota is never used.",
     refused_by="nobody; the quota is never used",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
@@ -53,51 +53,51 @@ RAW_GPU: Final = KUEUE_QUEUE_ADVICE.rule(
 )
 RESOURCE_NAME: Final = KUEUE_QUEUE.rule(
     "kueue-queue/resource-name",
-    title="A covered resource is the name of a resource.",
+    title="The covered resource has an invalid name",
     why="Pods cannot ask for another one.",
     function="validateResourceGroups",
 )
 COVERED_TWICE: Final = KUEUE_QUEUE.rule(
     "kueue-queue/covered-twice",
-    title="A resource is covered by one group.",
+    title="Two groups cover the same resource",
     why="A resource of a pod is taken from one flavor.",
     function="validateResourceGroups",
 )
 NO_RESOURCES: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/no-resources",
-    title="A ClusterQueue has a resource group.",
+    title="The ClusterQueue has no resource group",
     why="Without one it admits not even a job without requests.",
     source="kubernetes-sigs/kueue@ff69552e pkg/scheduler/flavorassigner",
 )
 FLAVOR_NAME: Final = KUEUE_QUEUE.rule(
     "kueue-queue/flavor-name",
-    title="A flavor is named as a ResourceFlavor can be.",
+    title="The flavor has an invalid name",
     why="No flavor has another name.",
     function="validateResourceGroups",
 )
 FLAVOR_TWICE: Final = KUEUE_QUEUE.rule(
     "kueue-queue/flavor-twice",
-    title="A flavor stands in one resource group, once.",
+    title="The flavor is listed twice",
     why="Its quota would be ambiguous.",
     function="validateResourceGroups",
 )
 FLAVOR_RESOURCES: Final = KUEUE_QUEUE.rule(
     "kueue-queue/flavor-resources",
-    title="A flavor has quotas for the covered resources, in their order.",
+    title="The resources of the flavor differ from the covered resources",
     why="Kueue compares them one by one.",
     function="validateFlavorQuotas",
 )
 FLAVOR_MISSING: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/flavor-missing",
-    title="The flavors of a ClusterQueue exist.",
+    title="The ResourceFlavor does not exist",
     why="One that is missing makes the whole ClusterQueue inactive.",
     refused_by="nobody; the queue is inactive",
     issues=("https://github.com/headlamp-k8s/plugins/issues/1191",),
 )
 FLAVOR_UNUSED: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/flavor-unused",
-    title="A flavor is used by a ClusterQueue or a Cohort.",
-    why="Nobody has quota for it.",
+    title="No ClusterQueue or Cohort uses the flavor",
+    why="No queue has quota for it.",
     refused_by="nobody; no pods get the flavor",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler",
     level="advice",

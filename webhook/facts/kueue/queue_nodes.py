@@ -32,35 +32,35 @@ from webhook.yamltext.placeholders import is_placeholder
 
 TOPOLOGY_LEVELS: Final = KUEUE_QUEUE.rule(
     "kueue-queue/topology-levels",
-    title="The levels of a topology are 1 to 16 different node labels, the host as the lowest.",
+    title="The levels of the topology are not 1 to 16 different node labels",
     why="Each level divides the one above.",
     source="kubernetes-sigs/kueue@ff69552e config/components/crd/bases",
     refused_on_updates="",
 )
 TOPOLOGY_LABEL: Final = KUEUE_QUEUE.rule(
     "kueue-queue/topology-label",
-    title="A flavor with a topology has a node label.",
+    title="A flavor with a topology has no node label",
     why="Kueue finds the nodes of the topology by the labels of the flavor.",
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
     refused_on_updates="",
 )
 NODE_LABEL: Final = KUEUE_QUEUE.rule(
     "kueue-queue/node-label",
-    title="Labels of a flavor are labels that nodes can have.",
+    title="The node label of the flavor is invalid",
     why="Pods that get the flavor select nodes by them.",
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
     function="ValidateResourceFlavor",
 )
 NODE_TAINT: Final = KUEUE_QUEUE.rule(
     "kueue-queue/node-taint",
-    title="Taints of a flavor are taints that nodes can have, each key and effect once.",
+    title="The node taint of the flavor is invalid or listed twice",
     why="Pods that get the flavor have to tolerate them.",
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
     function="validateNodeTaints",
 )
 TOLERATION: Final = KUEUE_QUEUE.rule(
     "kueue-queue/toleration",
-    title="Tolerations of a flavor are tolerations that pods can have.",
+    title="The toleration of the flavor is invalid",
     why="Pods that get the flavor get them.",
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/resourceflavor_webhook.go",
     function="ValidateResourceFlavor",

@@ -26,45 +26,45 @@ from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_non
 
 COHORT_CYCLE: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/cohort-cycle",
-    title="The parents of a Cohort do not lead back to it.",
+    title="The Cohort is its own ancestor",
     why="The ClusterQueues below stay active and admit nothing; only a log tells.",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/hierarchy",
 )
 LIMIT_WITHOUT_COHORT: Final = KUEUE_QUEUE.rule(
     "kueue-queue/limit-without-cohort",
-    title="Borrowing and lending limits stand in a cohort.",
-    why="Without a cohort there is nobody to borrow from or lend to.",
+    title="A borrowing or lending limit is set without a cohort",
+    why="Without a cohort the queue cannot borrow or lend.",
     function="validateLimit",
 )
 QUOTA_AMOUNT: Final = KUEUE_QUEUE.rule(
     "kueue-queue/quota-amount",
-    title="Quotas are quantities that are not negative, and every resource has a nominal one.",
+    title="A quota is negative or missing, or not a quantity",
     why="Kueue calculates with them.",
     function="validateResourceQuota",
 )
 LENDING_ABOVE_NOMINAL: Final = KUEUE_QUEUE.rule(
     "kueue-queue/lending-above-nominal",
-    title="A ClusterQueue lends no more than its nominal quota.",
+    title="The lending limit is above the nominal quota",
     why="It has no more.",
     function="validateLendingLimit",
 )
 NOTHING_TO_BORROW: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/nothing-to-borrow",
-    title="A borrowing limit is for what another member of the cohort has.",
-    why="Without a lender nothing can be borrowed, whatever the limit.",
+    title="The cohort has nothing that the queue could borrow",
+    why="If no member of the cohort lends, the limit has no effect.",
     refused_by="nobody; nothing can be borrowed",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/resource_node.go",
     fails="silent",
 )
 FAIR_SHARING: Final = KUEUE_QUEUE.rule(
     "kueue-queue/fair-sharing",
-    title="A weight is 0 or more, and not tinier than Kueue can calculate with.",
+    title="The fair sharing weight is negative or too small",
     why="Shares are divided by it.",
     function="validateFairSharing",
 )
 FAIR_SHARING_ZERO: Final = KUEUE_QUEUE_ADVICE.rule(
     "kueue-queue/fair-sharing-zero",
-    title="A queue that borrows has a weight above 0.",
+    title="A queue that borrows has fair sharing weight 0",
     why="With fair sharing, a weight of 0 means that others borrow first.",
     refused_by="nobody; others come first",
     source="kubernetes-sigs/kueue@ff69552e pkg/cache/scheduler/fair_sharing.go",

@@ -39,21 +39,21 @@ from webhook.yamltext.placeholders import is_placeholder
 
 WORKLOAD_POD_SETS: Final = KUEUE_QUEUE.rule(
     "kueue-queue/workload-pod-sets",
-    title="A Workload has as many pod sets as it can have, and at most one of them starts with fewer pods.",
+    title="The Workload has an invalid list of pod sets",
     why="Kueue admits all pod sets of a Workload together.",
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go",
     function="ValidateWorkload",
 )
 WORKLOAD_RESOURCES: Final = KUEUE_QUEUE.rule(
     "kueue-queue/workload-resources",
-    title="Pods of a Workload do not ask for the resource pods, nor for negative amounts.",
+    title="The pods of the Workload request `pods` or a negative amount",
     why="Kueue counts the pods itself under this name.",
     source="kubernetes-sigs/kueue@ff69552e pkg/webhooks/workload_webhook.go",
     function="validateContainer",
 )
 WORKLOAD_IMMUTABLE: Final = KUEUE_QUEUE.rule(
     "kueue-queue/workload-immutable",
-    title="Pod sets, the queue and the kind of priority of a Workload stay while quota is reserved for it.",
+    title="The Workload was changed although it has quota",
     why=(
         "Kueue admitted the Workload with them. An elastic job may shrink, and a WorkloadPriorityClass may become "
         "another."
@@ -63,7 +63,7 @@ WORKLOAD_IMMUTABLE: Final = KUEUE_QUEUE.rule(
 )
 WORKLOAD_PRIORITY_BOOST: Final = KUEUE_QUEUE.rule(
     "kueue-queue/priority-boost",
-    title="The priority boost of a Workload is a whole number.",
+    title="The priority boost is not a whole number",
     why=(
         "Kueue adds it to the priority, where its feature gate PriorityBoost is on. That is asked of its "
         "Configuration because the gate is off by default."

@@ -48,18 +48,18 @@ from webhook.typed.ray import RayCluster
 
 KIND_NOT_INTEGRATED: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/kind-not-integrated",
-    title="The label of a queue is on an object of a kind that Kueue manages.",
+    title="Kueue ignores the queue label on this kind",
     why="Kueue ignores it on other kinds.",
 )
 INTEGRATION_OFF: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/integration-off",
-    title="The kind of a job with a queue is integrated.",
+    title="Kueue's integration for this kind is off",
     why="The kinds of the Training Operator are not by default since Kueue 0.19, and Spark never is.",
     source="kubernetes-sigs/kueue@ff69552e config/components/manager/controller_manager_config.yaml",
 )
 NAMESPACE_EXCLUDED: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/namespace-excluded",
-    title="A job with a queue is in a namespace that Kueue manages.",
+    title="Kueue does not manage this namespace",
     why=(
         "Kueue does not manage its own namespace, kube-system and those that managedJobsNamespaceSelector does not "
         "select."
@@ -69,13 +69,13 @@ NAMESPACE_EXCLUDED: Final = KUEUE_UNMANAGED.rule(
 )
 EXISTING_CLUSTER: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/existing-cluster",
-    title="A RayJob with a queue has a cluster of its own.",
+    title="Kueue does not manage a RayJob on an existing cluster",
     why="Kueue does not manage a RayJob that runs on an existing cluster.",
     source="kubernetes-sigs/kueue@ff69552e pkg/controller/jobs/rayjob",
 )
 LABEL_PLACE: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/label-place",
-    title="The name of the queue is a label of the object itself.",
+    title="The queue name is in a place that Kueue does not read",
     why=(
         "Kueue reads no annotation since 0.15, and by a label on the pods of an object it queues at most each pod by "
         "itself."
@@ -84,13 +84,13 @@ LABEL_PLACE: Final = KUEUE_UNMANAGED.rule(
 )
 NO_QUEUE_NAME: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/no-queue-name",
-    title="A job in a namespace with queues names one.",
-    why="Without a label the job takes nodes that others wait for in their queues.",
+    title="The job names no queue although its namespace has one",
+    why="Without a label the job uses nodes that queued jobs wait for.",
 )
 
 NO_QUEUE_NAME_IN_FILES: Final = KUEUE_UNMANAGED.rule(
     "kueue-unmanaged/no-queue-name-in-files",
-    title="A job whose namespace has queues in some files names one.",
+    title="The job names no queue although the files have one for its namespace",
     why=(
         "The queues that files have may be those of another example, and not every job is meant for a queue: many only "
         "copy data. Of a whole cluster, no-queue-name tells it."

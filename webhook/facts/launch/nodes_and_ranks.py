@@ -20,7 +20,7 @@ from webhook.text.wording import counted
 
 NO_ADDRESS: Final = LAUNCH.rule(
     "launch/no-address",
-    title="Launchers on several nodes are told where to meet.",
+    title="The launcher has no address to meet the other nodes",
     why=(
         "torchrun does not read MASTER_ADDR. Without --master_addr, --rdzv_endpoint or their variables "
         "PET_MASTER_ADDR and PET_RDZV_ENDPOINT every node waits for the others at 127.0.0.1. The operators of "
@@ -31,7 +31,7 @@ NO_ADDRESS: Final = LAUNCH.rule(
 )
 SAME_NODE_RANK: Final = LAUNCH.rule(
     "launch/same-node-rank",
-    title="Each pod of a training has a node rank of its own.",
+    title="All pods have the same node rank",
     why=(
         "With static rendezvous the rank in the command decides which node a pod is. Several pods with one rank never "
         "meet."
@@ -40,20 +40,20 @@ SAME_NODE_RANK: Final = LAUNCH.rule(
 )
 SAME_RANK: Final = LAUNCH.rule(
     "launch/same-rank",
-    title="Pods of one template do not share a fixed rank or task.",
-    why="All pods of a template have the same variables, and the processes wait for the ranks that nobody has.",
+    title="All pods have the same rank",
+    why="All pods of a template have the same variables. The processes wait for ranks that do not exist.",
     source="https://pytorch.org/docs/stable/distributed.html#environment-variable-initialization",
 )
 MORE_NODES_THAN_PODS: Final = LAUNCH.rule(
     "launch/more-nodes-than-pods",
-    title="A launcher waits for no more nodes than there are pods.",
+    title="The launcher waits for more nodes than there are pods",
     why="The missing nodes never come, so the training never begins.",
     refused_by="nobody, the launcher waits",
     function="parse_min_max_nnodes",
 )
 FEWER_NODES_THAN_PODS: Final = LAUNCH.rule(
     "launch/fewer-nodes-than-pods",
-    title="A launcher is told of all pods that start it.",
+    title="The launcher counts fewer nodes than there are pods",
     why="The pods beyond the number of nodes are left out, train alone, or take the place of others.",
     function="parse_min_max_nnodes",
     fails="silent",

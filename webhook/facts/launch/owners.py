@@ -21,7 +21,7 @@ from webhook.rules.problem import Problem
 
 OPERATOR_VARIABLE: Final = LAUNCH.rule(
     "launch/operator-variable",
-    title="A container does not set the variables of its controller.",
+    title="The container sets a variable that its controller overwrites",
     why="The controller sets them itself in every pod, and what the container says of them is ignored.",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
     function="OnPodCreate",

@@ -30,17 +30,17 @@ from webhook.typed.collections import Items
 
 PROCESSES_AND_GPUS: Final = LAUNCH.rule(
     "launch/processes-and-gpus",
-    title="The launcher of a container starts a process for each of its GPUs.",
+    title="The number of processes differs from the number of GPUs",
     why=(
         "GPUs without a process stay idle, and processes without a GPU fail or share one. torchrun starts one process "
-        "unless it is told otherwise."
+        "by default."
     ),
     function="determine_local_world_size",
     fails="silent",
 )
 TRAINER_NODES: Final = LAUNCH.rule(
     "launch/trainer-nodes",
-    title="A trainer is told of as many nodes as there are pods.",
+    title="num_nodes differs from the number of pods",
     why="The trainer waits for nodes that never come, or divides the data among nodes that are not there.",
     refused_by="nobody, the trainer waits or trains on parts of the data",
     source="Lightning-AI/pytorch-lightning 2.5 src/lightning/pytorch/strategies/ddp.py",
@@ -48,8 +48,8 @@ TRAINER_NODES: Final = LAUNCH.rule(
 )
 TRAINER_DEVICES: Final = LAUNCH.rule(
     "launch/trainer-devices",
-    title="A trainer is told of as many devices as its container has.",
-    why="The trainer fails if it is told of more GPUs than it sees, and leaves some idle if it is told of fewer.",
+    title="The trainer's number of devices differs from the container's",
+    why="With more GPUs than the container has, the trainer fails. With fewer, some stay idle.",
     refused_by="PyTorch Lightning, when the pods start",
     source="Lightning-AI/pytorch-lightning 2.5 src/lightning/fabric/utilities/device_parser.py",
     function="_sanitize_gpu_ids",
@@ -57,7 +57,7 @@ TRAINER_DEVICES: Final = LAUNCH.rule(
 )
 RANKS_AND_SLOTS: Final = LAUNCH.rule(
     "launch/ranks-and-slots",
-    title="mpirun in a job of Volcano or a TrainJob has a slot for every rank.",
+    title="mpirun starts more ranks than it has slots",
     why=(
         "Open MPI starts no more ranks than there are slots, and ends at once. Volcano's plugin mpi names each worker "
         "once in MPI_HOST, which is one slot; the hostfile of a TrainJob has numProcPerNode slots for each node."

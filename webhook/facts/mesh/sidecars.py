@@ -33,7 +33,7 @@ MESH: Final = RuleGroup(
 
 SIDECAR: Final = MESH.rule(
     "mesh/sidecar",
-    title="A pod that has to complete gets no ordinary sidecar.",
+    title="A sidecar keeps the pod from completing",
     why=(
         "The proxy keeps running when the other containers have ended, so the pod and its job never complete. mpirun "
         "and the rendezvous of torchrun also go through a proxy that is not ready yet."
@@ -47,7 +47,7 @@ SIDECAR: Final = MESH.rule(
 )
 DEFAULT_SUBMITTER: Final = MESH.rule(
     "mesh/default-submitter",
-    title="A RayJob in a mesh has a submitter of its own.",
+    title="The RayJob in a mesh uses the default submitter",
     why="The default submitter gets the proxy, which keeps running when the job has been submitted.",
     source="ray-project/kuberay feeaf72f ray-operator/controllers/ray/common/job.go",
     function="GetDefaultSubmitterTemplate",

@@ -28,13 +28,13 @@ from webhook.yamltext.placeholders import is_placeholder, is_placeholder_for_non
 
 RESOURCE_NAME: Final = POD_RESOURCES.rule(
     "pod-resources/resource-name",
-    title="The name of a device's resource is a domain, one slash and a name.",
-    why="The API server takes no other name, so no pod is created.",
+    title="The resource name of the device is invalid",
+    why="The API server accepts a domain, one slash and a name. It refuses pods with another name.",
     function="validateContainerResourceName",
 )
 UNKNOWN_RESOURCE: Final = POD_RESOURCES.rule(
     "pod-resources/unknown-resource",
-    title="A resource without a domain is one of Kubernetes.",
+    title="Kubernetes does not know this resource",
     why=(
         "Only cpu, memory, ephemeral-storage and hugepages have no domain. A GPU is asked for by the name of its "
         "vendor's device plugin."
@@ -55,51 +55,51 @@ UNKNOWN_RESOURCE: Final = POD_RESOURCES.rule(
 )
 RESOURCE_CASE: Final = POD_RESOURCES.rule(
     "pod-resources/resource-case",
-    title="cpu, memory and ephemeral-storage are written in lower case.",
-    why="Names of resources are compared letter by letter, so `CPU` is a resource that nobody has.",
+    title="The resource name must be lower case",
+    why="Resource names are case-sensitive, so no node has `CPU`.",
     function="validateContainerResourceName",
 )
 PAGE_SIZE: Final = POD_RESOURCES.rule(
     "pod-resources/page-size",
-    title="The name of hugepages ends with the size of a page.",
+    title="The hugepages resource does not name a page size",
     why="The size is read from the name, such as hugepages-2Mi. Without one, the API server refuses the pod.",
     function="validateResourceQuantityHugePageValue",
 )
 QUANTITY: Final = POD_RESOURCES.rule(
     "pod-resources/quantity",
-    title="An amount is a quantity.",
-    why="An amount that cannot be read as a number with a unit is refused before anything else is looked at.",
+    title="The amount is not a quantity",
+    why="Kubernetes refuses the object when it decodes it, before all other checks.",
     source="k8s.io/apimachinery v0.36 pkg/api/resource/quantity.go",
     function="ParseQuantity",
 )
 NOT_NEGATIVE: Final = POD_RESOURCES.rule(
     "pod-resources/not-negative",
-    title="An amount is not negative.",
+    title="The amount is negative",
     why="Nothing can be given less than nothing.",
     function="ValidateResourceQuantityValue",
 )
 WHOLE_NUMBER: Final = POD_RESOURCES.rule(
     "pod-resources/whole-number",
-    title="Devices are asked for in whole numbers.",
+    title="The number of devices is not a whole number",
     why="A device plugin gives a device whole. Parts of a GPU have resource names of their own, such as those of MIG.",
     function="ValidateResourceQuantityValue",
 )
 WHOLE_PAGES: Final = POD_RESOURCES.rule(
     "pod-resources/whole-pages",
-    title="Hugepages are asked for in whole pages.",
+    title="The amount of hugepages is not a multiple of the page size",
     why="A node gives pages whole, so an amount between two multiples of the page size cannot be given.",
     function="validateResourceQuantityHugePageValue",
 )
 LIMIT_REQUIRED: Final = POD_RESOURCES.rule(
     "pod-resources/limit-required",
-    title="A request for a device or for hugepages has a limit.",
+    title="The device or hugepages have a request but no limit",
     why="A device cannot be overcommitted, so the API server wants the limit, which the request then equals.",
     function="ValidateContainerResourceRequirements",
     issues=("https://github.com/kubeflow/mpi-operator/issues/25",),
 )
 LIMIT_LEFT_TO_AUTOPILOT: Final = POD_RESOURCES.rule(
     "pod-resources/limit-left-to-autopilot",
-    title="A request for a device in a template for nodes of GKE has a limit.",
+    title="The device has a limit only on GKE Autopilot",
     why=(
         "Autopilot clusters set the limits of a pod to its requests before the API server looks at it. Elsewhere, and "
         "in Standard clusters of GKE, it refuses every pod of the template."
@@ -109,7 +109,7 @@ LIMIT_LEFT_TO_AUTOPILOT: Final = POD_RESOURCES.rule(
 )
 REQUEST_EQUALS_LIMIT: Final = POD_RESOURCES.rule(
     "pod-resources/request-equals-limit",
-    title="The request for a device or for hugepages equals its limit.",
+    title="The request of the device or hugepages differs from the limit",
     why=(
         "A device cannot be overcommitted, so the two cannot differ. A limit without a request is enough because the "
         "request follows the limit."
@@ -119,25 +119,25 @@ REQUEST_EQUALS_LIMIT: Final = POD_RESOURCES.rule(
 )
 REQUEST_ABOVE_LIMIT: Final = POD_RESOURCES.rule(
     "pod-resources/request-above-limit",
-    title="A request is not above its limit.",
+    title="The request is above the limit",
     why="A container cannot be promised more than it may use.",
     function="ValidateContainerResourceRequirements",
 )
 HUGEPAGES_ALONE: Final = POD_RESOURCES.rule(
     "pod-resources/hugepages-alone",
-    title="Hugepages come with cpu or memory.",
+    title="Hugepages are requested without cpu or memory",
     why="A container with only hugepages would have no place in the accounting of memory.",
     function="ValidateContainerResourceRequirements",
 )
 EPHEMERAL_CONTAINER: Final = POD_RESOURCES.rule(
     "pod-resources/ephemeral-container",
-    title="An ephemeral container has no resources.",
+    title="An ephemeral container sets resources",
     why="It is added to a running pod and uses what that has.",
     function="validateEphemeralContainers",
 )
 POD_LEVEL_NAME: Final = POD_RESOURCES.rule(
     "pod-resources/pod-level-name",
-    title="A pod as a whole has only cpu, memory and hugepages.",
+    title="The resource cannot be set for the pod as a whole",
     why="Devices are given to containers, so a pod as a whole cannot have any.",
     function="validatePodResources",
 )
@@ -147,8 +147,8 @@ _UNSET: Final = object()
 _OF_GKE: Final = "cloud.google.com/"
 OVERHEAD_WITHOUT_CLASS: Final = POD_RESOURCES.rule(
     "pod-resources/overhead-without-class",
-    title="Overhead comes from a RuntimeClass.",
-    why="The RuntimeClass sets the overhead of its pods. A pod that brings one without such a class is refused.",
+    title="The pod sets overhead without a RuntimeClass",
+    why="The RuntimeClass sets the overhead of its pods. The API server refuses overhead without a RuntimeClass.",
     source="k8s.io/kubernetes v1.36 plugin/pkg/admission/runtimeclass/admission.go",
     function="validateOverhead",
 )

@@ -24,19 +24,19 @@ from webhook.typed.pods import PodSpec
 
 POD_LEVEL_WINDOWS: Final = POD_RESOURCES.rule(
     "pod-resources/pod-level-windows",
-    title="A Windows pod has no resources as a whole.",
+    title="A Windows pod sets resources for the pod as a whole",
     why="Resources of the pod as a whole need control groups, which Windows has not.",
     function="validateWindows",
 )
 POD_LEVEL_SUM: Final = POD_RESOURCES.rule(
     "pod-resources/pod-level-sum",
-    title="A pod as a whole has no less than its containers together.",
+    title="The containers request more than the pod as a whole",
     why="The containers could not be given what they are promised.",
     function="validatePodResourceConsistency",
 )
 ABOVE_POD_LEVEL: Final = POD_RESOURCES.rule(
     "pod-resources/above-pod-level",
-    title="A container has no higher limit than its pod as a whole.",
+    title="The container's limit is above the limit of the pod as a whole",
     why="The container could never use what its limit allows.",
     function="validatePodResourceConsistency",
 )

@@ -27,13 +27,13 @@ from webhook.yamltext.placeholders import is_placeholder
 
 HOST_USERS: Final = POD_TEMPLATE.rule(
     "pod-template/host-users",
-    title="A pod with a user namespace of its own shares no other namespace and no block device with its node.",
+    title="hostUsers is false, but the pod shares a namespace or block device of the node",
     why="The API server refuses hostUsers: false beside hostNetwork, hostPID, hostIPC and volumeDevices.",
     function="validateHostUsers",
 )
 ACTIVE_DEADLINE: Final = POD_TEMPLATE.rule(
     "pod-template/active-deadline",
-    title="activeDeadlineSeconds of a pod is a number from 1 to 2147483647.",
+    title="activeDeadlineSeconds is not between 1 and 2147483647",
     why="A pod without any time could not run. The API server refuses it.",
     function="ValidatePodSpec",
 )
@@ -42,49 +42,49 @@ _SHARED: Final = ("hostNetwork", "hostPID", "hostIPC")
 _SECONDS: Final = range(1, 2**31)
 ENV_NAME: Final = POD_TEMPLATE.rule(
     "pod-template/env-name",
-    title="The name of an environment variable is printable ASCII without an equals sign.",
+    title="The name of the environment variable is invalid",
     why="The API server refuses the pods otherwise, when the controller makes them.",
     function="ValidateEnv",
 )
 IMAGE: Final = POD_TEMPLATE.rule(
     "pod-template/image",
-    title="The name of an image does not begin or end with a space.",
+    title="The image name begins or ends with a space",
     why="The API server refuses the pods otherwise.",
     function="validateContainerOnlyForPod",
 )
 MOUNT_PATH: Final = POD_TEMPLATE.rule(
     "pod-template/mount-path",
-    title="Each mount of a container has a path of its own.",
+    title="The mount path is missing or used twice",
     why="Two volumes cannot appear in one directory, and a volume without a path appears nowhere.",
     function="ValidateVolumeMounts",
 )
 NAME: Final = POD_TEMPLATE.rule(
     "pod-template/name",
-    title="The name of a container or a volume is a DNS label of its own.",
+    title="The name of a container or volume is invalid or used twice",
     why="Containers and mounts are found by these names.",
     function="validateContainerCommon",
 )
 PORT: Final = POD_TEMPLATE.rule(
     "pod-template/port",
-    title="A port is a number from 1 to 65535.",
+    title="The port is not between 1 and 65535",
     why="There are no other ports.",
     function="validateContainerPorts",
 )
 USER: Final = POD_TEMPLATE.rule(
     "pod-template/user",
-    title="The numbers of users and groups are not negative.",
-    why="A container cannot run as such a user.",
+    title="The user or group number is negative",
+    why="No user or group has a negative number.",
     function="validatePodSpecSecurityContext",
 )
 SERVICE_ACCOUNT: Final = POD_TEMPLATE.rule(
     "pod-template/service-account",
-    title="The name of a service account is a DNS subdomain.",
+    title="The service account name is invalid",
     why="No service account has another name.",
     function="ValidatePodSpec",
 )
 HOST_PATH: Final = POD_TEMPLATE.rule(
     "pod-template/host-path",
-    title="The path of a hostPath volume has no `..`.",
+    title="The path of the hostPath volume contains `..`",
     why="The API server refuses a path that leads out of a directory.",
     function="validatePathNoBacksteps",
 )
@@ -94,7 +94,7 @@ _OF_ENV_NAMES: Final = bytes(sign for sign in range(ord(" "), ord("~") + 1) if s
 _LABEL: Final = "use at most 63 lower-case letters, digits and dashes"
 SCHEDULING_GATE: Final = POD_TEMPLATE.rule(
     "pod-template/scheduling-gate",
-    title="A scheduling gate has a qualified name.",
+    title="The name of the scheduling gate is invalid",
     why="The API server refuses another name.",
     function="validateSchedulingGates",
 )

@@ -40,29 +40,29 @@ from webhook.yamltext.placeholders import is_placeholder
 
 NODE_SELECTOR: Final = POD_TEMPLATE.rule(
     "pod-template/node-selector",
-    title="A nodeSelector has keys and values of labels.",
+    title="The nodeSelector is not a valid label",
     why="No node has a label of another form.",
     function="ValidateLabels",
 )
 LABEL: Final = POD_TEMPLATE.rule(
     "pod-template/label",
-    title="Labels and annotations of a pod have keys and values of the form of labels.",
+    title="A label or annotation of the pod is invalid",
     why="The API server refuses others, and no selector could name them.",
     source="k8s.io/apimachinery v0.36 pkg/apis/meta/v1/validation/validation.go",
     function="ValidateLabels",
 )
 AFFINITY: Final = POD_TEMPLATE.rule(
     "pod-template/affinity",
-    title="Terms of affinity have what their kind needs.",
+    title="The affinity term is invalid",
     why=(
-        "A term without a topologyKey, with a weight outside of 1 to 100, or with an operator that nobody knows "
-        "compares nothing."
+        "The API server refuses a term without a topologyKey, with a weight outside 1 to 100, or with an unknown "
+        "operator."
     ),
     function="validateAffinity",
 )
 TOLERATION: Final = POD_TEMPLATE.rule(
     "pod-template/toleration",
-    title="A toleration has an operator, a value and an effect that belong together.",
+    title="The toleration is invalid",
     why="The API server refuses a toleration that could match no taint.",
     function="ValidateTolerations",
 )

@@ -19,7 +19,7 @@ from webhook.typed.ray import RayCluster
 
 TEMPLATE_KEPT: Final = WORKLOAD_UPDATE.rule(
     "workload-update/template-kept",
-    title="A changed pod template reaches no pod that runs.",
+    title="The changed pod template does not reach running pods",
     why="The controller makes pods from the template of the moment and leaves those that run as they are.",
     source="https://github.com/ray-project/kuberay/issues/289",
 )

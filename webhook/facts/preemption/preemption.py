@@ -26,20 +26,20 @@ from webhook.typed.pods import LifecycleHandler
 
 RESTART: Final = PREEMPTION.rule(
     "preemption/restart",
-    title="A job on spot nodes goes on after a preemption.",
+    title="A job on spot nodes ends at the first preemption",
     why="With restartPolicy Never or backoffLimit 0, the first node that the cloud takes back ends the job.",
     source="kubeflow/trainer@3a3a1da8d528 pkg/controller.v1/common/job.go",
     function="ReconcileJobs",
 )
 ELASTIC_LIMITS: Final = PREEMPTION.rule(
     "preemption/elastic-limits",
-    title="An elastic job on spot nodes can become smaller.",
+    title="An elastic job on spot nodes cannot shrink",
     why="With minReplicas equal to maxReplicas all workers wait until the cloud gives back a node.",
     source="https://www.kubeflow.org/docs/components/trainer/legacy-v1/user-guides/pytorch/",
 )
 GRACE_PERIOD: Final = PREEMPTION.rule(
     "preemption/grace-period",
-    title="Pods with devices have the time to end that they ask for.",
+    title="The pod gets no time to shut down",
     why=(
         "A hook that sleeps as long as the grace period leaves no time between SIGTERM and SIGKILL, and 0 sends no "
         "SIGTERM at all."
@@ -48,7 +48,7 @@ GRACE_PERIOD: Final = PREEMPTION.rule(
 )
 NEVER_PREEMPTS: Final = PREEMPTION.rule(
     "preemption/never-preempts",
-    title="A workload that is not to preempt others is in a queue that does not preempt for it.",
+    title="The workload preempts others although its class says Never",
     why=(
         "Kueue compares only the values of priority classes, and preempts workloads of lower value also for a class "
         "with preemptionPolicy Never."
@@ -58,8 +58,8 @@ NEVER_PREEMPTS: Final = PREEMPTION.rule(
 )
 PREEMPTION_PRIORITY_CLASS: Final = PREEMPTION.rule(
     "preemption/priority-class",
-    title="The PriorityClasses of a workload with devices exist.",
-    why="The API server refuses every pod of such a workload, long after the workload itself was accepted.",
+    title="The PriorityClass does not exist",
+    why="The API server refuses the pods of the workload, long after it accepted the workload.",
     refused_by="the API server, when the pod is created",
     source="k8s.io/kubernetes v1.36 plugin/pkg/admission/priority/admission.go",
     function="admitPod",

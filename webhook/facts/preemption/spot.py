@@ -26,14 +26,14 @@ from webhook.yamltext import yamlfile
 
 SPOT_TOLERATION: Final = PREEMPTION.rule(
     "preemption/spot-toleration",
-    title="Pods that select spot nodes tolerate their taint.",
+    title="The pod selects spot nodes but does not tolerate their taint",
     why="No node fits a pod that selects spot nodes and does not tolerate the taint that they all have.",
     source="https://learn.microsoft.com/azure/aks/spot-node-pool",
     fails="pending",
 )
 SPOT_SELECTOR: Final = PREEMPTION.rule(
     "preemption/spot-selector",
-    title="Pods that tolerate spot nodes ask for them.",
+    title="The pod tolerates spot nodes but does not select them",
     why=(
         "A toleration only allows a node; without a selector or an affinity, pods that were meant for spot nodes also "
         "take others, at their full price."
@@ -47,7 +47,7 @@ FILE: Final = Path(__file__).with_name("spot.yaml")
 
 SPOT_CHECKPOINT: Final = PREEMPTION.rule(
     "preemption/spot-checkpoint",
-    title="A job on spot nodes has a volume that outlives its pods.",
+    title="A job on spot nodes has no lasting volume",
     why=(
         "The cloud takes a spot node back at any time, with everything that was written on it, and the job begins anew."
     ),

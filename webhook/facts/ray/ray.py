@@ -39,7 +39,7 @@ RAY: Final = RuleGroup(
 """What KubeRay's operator refuses of Ray's kinds, and what of them cannot work."""
 NAME: Final = RAY.rule(
     "ray/name",
-    title="The name of a RayCluster, RayJob or RayService leaves room for the names of its services.",
+    title="The name of the Ray object is invalid or too long",
     why=(
         "KubeRay refuses a longer name, or one that is not a DNS label, in an event after the object was stored, and "
         "no pod is made."
@@ -48,26 +48,26 @@ NAME: Final = RAY.rule(
 )
 CLUSTER_REQUIRED: Final = RAY.rule(
     "ray/cluster-required",
-    title="A RayJob has a cluster of its own or selects one by name.",
+    title="The RayJob has no cluster",
     why="KubeRay sets the job to failed, and nothing runs.",
     function="ValidateRayJobSpec",
 )
 SUSPEND: Final = RAY.rule(
     "ray/suspend",
-    title="A RayJob that is suspended has a cluster that is shut down with it.",
+    title="The suspended RayJob does not shut its cluster down",
     why="KubeRay suspends a job by deleting its cluster, and refuses the job where it may not.",
     function="ValidateRayJobSpec",
 )
 CONTAINERS_REQUIRED: Final = RAY.rule(
     "ray/containers-required",
-    title="Every group of a Ray cluster has a container.",
+    title="The Ray group has no container",
     why="Ray runs in the first container of a group.",
     function="ValidateRayClusterSpec",
 )
 NUM_GPUS: Final = RAY.rule(
     "ray/num-gpus",
-    title="A group of a Ray cluster tells Ray of no more GPUs than its container has.",
-    why="Ray starts as many tasks as it is told of GPUs, and those without a GPU fail.",
+    title="Ray is told of more GPUs than the container has",
+    why="Ray starts a task for each GPU that it counts. The tasks without a GPU fail.",
     refused_by="",
     source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go",
     function="addWellKnownAcceleratorResources",
@@ -75,10 +75,9 @@ NUM_GPUS: Final = RAY.rule(
 )
 GPUS_WITHOUT_REQUEST: Final = RAY.rule(
     "ray/gpus-without-request",
-    title="A group of a Ray cluster that tells Ray of GPUs has a container that requests them.",
+    title="Ray is told of GPUs but the container requests none",
     why=(
-        "Ray starts tasks for the GPUs that it is told of, but Kubernetes gives the container none, and may place it "
-        "on a node without any."
+        "Ray starts tasks for these GPUs. Kubernetes gives the container none, and may place it on a node without GPUs."
     ),
     refused_by="",
     source="ray-project/kuberay@feeaf72f ray-operator/controllers/ray/common/pod.go",

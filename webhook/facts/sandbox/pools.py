@@ -35,62 +35,62 @@ from webhook.yamltext.placeholders import is_placeholder
 
 POOL_TEMPLATE: Final = SANDBOX.rule(
     "sandbox/pool-template",
-    title="A Pool has a template.",
+    title="The Pool has no template",
     why="The Pool creates its pods from it.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/pool_controller.go",
     function="createPoolPod",
 )
 BUFFER_RANGE: Final = SANDBOX_ADVICE.rule(
     "sandbox/buffer-range",
-    title="The buffer of a Pool has a lower limit that is not above the upper one.",
+    title="bufferMin is above bufferMax",
     why="The controller sets the buffer to half of both together.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/pool_controller.go",
     severity="low",
 )
 POOL_RANGE: Final = SANDBOX_ADVICE.rule(
     "sandbox/pool-range",
-    title="The size of a Pool has a lower limit that is not above the upper one.",
+    title="poolMin is above poolMax",
     why="The Pool stops growing at the upper limit.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/pool_controller.go",
     severity="low",
 )
 BUFFER_ABOVE_POOL: Final = SANDBOX_ADVICE.rule(
     "sandbox/buffer-above-pool",
-    title="The buffer of a Pool is not larger than the Pool may be.",
+    title="The buffer is larger than the Pool may be",
     why="The Pool stops growing before the buffer is full.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/pool_controller.go",
     severity="low",
 )
 POOL_SIZE: Final = SANDBOX_ADVICE.rule(
     "sandbox/pool-size",
-    title="A Pool may have as many pods as a BatchSandbox asks for.",
+    title="The BatchSandbox asks for more pods than the Pool may have",
     why="A Pool stops at poolMax, so some replicas never come.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/pool_controller.go",
     fails="pending",
 )
 POOL_CHOICE: Final = SANDBOX_ADVICE.rule(
     "sandbox/pool-choice",
-    title="With poolRef `*`, some Pool has what the template asks for.",
+    title="No Pool fits the template",
     why="The controller compares images, requests and the node selector, and waits for a Pool that fits.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/poolassign",
     fails="pending",
 )
 IGNORED_WITH_POOL: Final = SANDBOX_ADVICE.rule(
     "sandbox/ignored-with-pool",
-    title="A BatchSandbox that uses a Pool has no template of its own.",
+    title="The template has no effect beside a Pool",
     why="The pods of a Pool are used as they are, so template and patches change nothing.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/strategy/pool_strategy_default.go",
 )
 LIMITS_CHOOSE_NO_POOL: Final = SANDBOX_ADVICE.rule(
     "sandbox/limits-choose-no-pool",
-    title="With poolRef `*`, devices are requested and not only limited.",
+    title="The device has a limit but no request to choose a Pool by",
     why="The controller adds up requests to choose a Pool, and nothing copies limits there.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/poolassign/predicate_resource.go",
 )
 REFERENCE_EXISTS: Final = SANDBOX_ADVICE.rule(
     "sandbox/reference-exists",
-    title="The Pool, template or warm pool that a sandbox names exists.",
-    why="There are no pods until somebody creates it.",
+    title="The Pool, template or warm pool does not exist",
+    why="No pod is created until it exists.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 kubernetes/internal/controller/strategy/pool_strategy_default.go",
     fails="pending",
 )

@@ -28,13 +28,13 @@ from webhook.typed.pods import Container, PodSpec, PodTemplate
 
 PODS_REQUIRED: Final = SANDBOX.rule(
     "sandbox/pods-required",
-    title="A BatchSandbox has a template or names a Pool.",
+    title="The BatchSandbox has neither a template nor a Pool",
     why="There are no pods to create otherwise.",
     function="scaleBatchSandbox",
 )
 TASKS_WITHOUT_TEMPLATE: Final = SANDBOX_ADVICE.rule(
     "sandbox/tasks-without-template",
-    title="Task patches have a task template.",
+    title="Task patches have no task template",
     why="Without a template no task is started, so the patches change nothing.",
     source=(
         "opensandbox-group/OpenSandbox 3bb6fad3 "
@@ -43,7 +43,7 @@ TASKS_WITHOUT_TEMPLATE: Final = SANDBOX_ADVICE.rule(
 )
 CLAIM_NAMED_ONCE: Final = SANDBOX.rule(
     "sandbox/claim-named-once",
-    title="A container of a Sandbox names each claim once.",
+    title="The container names the same claim twice",
     why="The CRD identifies the claims of a container by name, so the API server refuses the same claim twice.",
     refused_by="the API server",
     source="kubernetes-sigs/agent-sandbox 2fd412d5 k8s/crds",
@@ -51,20 +51,20 @@ CLAIM_NAMED_ONCE: Final = SANDBOX.rule(
 )
 WINDOWS_DEVICE: Final = SANDBOX_ADVICE.rule(
     "sandbox/windows-device",
-    title="A Windows sandbox requests no device.",
+    title="The Windows sandbox requests a device",
     why="Windows runs as a guest of QEMU and cannot see the device, which the pod takes from others.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 server/opensandbox_server/services/k8s/windows_profile.py",
 )
 WINDOWS_SIZE: Final = SANDBOX_ADVICE.rule(
     "sandbox/windows-size",
-    title="A Windows sandbox has the CPUs, memory and disk that Windows needs.",
+    title="The Windows sandbox is too small",
     why="Windows does not install or start with less.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 server/opensandbox_server/services/k8s/windows_common.py",
     fails="start",
 )
 WINDOWS_RESTART_POLICY: Final = SANDBOX_ADVICE.rule(
     "sandbox/windows-restart-policy",
-    title="A Windows sandbox restarts its container.",
+    title="The Windows sandbox does not restart its container",
     why="The installation of Windows ends the container several times, and goes on when it is restarted.",
     source="opensandbox-group/OpenSandbox 3bb6fad3 server/opensandbox_server/services/k8s/windows_profile.py",
     fails="start",

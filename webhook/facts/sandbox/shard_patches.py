@@ -16,13 +16,13 @@ from webhook.typed.collections import Items
 
 PATCH_TYPE: Final = SANDBOX.rule(
     "sandbox/patch-type",
-    title="A shard patch has the types of a pod template.",
+    title="The patched pod has a value of the wrong type",
     why="The patched pod cannot be decoded, so no pod is created.",
     function="scaleBatchSandbox",
 )
 PATCH_KEY: Final = SANDBOX.rule(
     "sandbox/patch-key",
-    title="Items of lists in a shard patch have the key that they are merged by.",
+    title="A list item of the shard patch has no merge key",
     why=(
         "A strategic merge patch finds containers, variables and claims by name. Without it the patch fails, and no "
         "pod is created."
@@ -32,14 +32,14 @@ PATCH_KEY: Final = SANDBOX.rule(
 )
 PATCH_MERGE: Final = SANDBOX.rule(
     "sandbox/patch-merge",
-    title="A shard patch can be merged into the template.",
+    title="The shard patch cannot be merged into the template",
     why="The patch fails, and no pod is created.",
     source="k8s.io/apimachinery v0.36 pkg/util/strategicpatch/patch.go",
     function="StrategicMergePatch",
 )
 PATCH_IMAGE: Final = SANDBOX.rule(
     "sandbox/patch-image",
-    title="A container that a shard patch adds has an image.",
+    title="The shard patch adds a container without an image",
     why=(
         "A name that the template does not have adds a container, which Kubernetes refuses without an image. Mostly "
         "it is misspelt."
@@ -49,17 +49,14 @@ PATCH_IMAGE: Final = SANDBOX.rule(
 )
 PATCH_RESOURCES: Final = SANDBOX.rule(
     "sandbox/patch-resources",
-    title="A shard patch leaves limit and request of a device equal.",
-    why=(
-        "What the patch does not name stays as the template has it, and Kubernetes refuses a limit that differs from "
-        "the request."
-    ),
+    title="The shard patch makes the limit and request of a device differ",
+    why=("The template keeps what the patch does not name. Kubernetes refuses a limit that differs from the request."),
     refused_by="the API server, when the pod is created",
     function="scaleBatchSandbox",
 )
 PATCH_WHOLE_NUMBER: Final = SANDBOX.rule(
     "sandbox/patch-whole-number",
-    title="Devices in a shard patch are asked for in whole numbers.",
+    title="The shard patch asks for a fraction of a device",
     why="A device plugin gives a device whole.",
     refused_by="the API server, when the pod is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
@@ -67,18 +64,15 @@ PATCH_WHOLE_NUMBER: Final = SANDBOX.rule(
 )
 PATCH_CLAIM_SOURCE: Final = SANDBOX.rule(
     "sandbox/patch-claim-source",
-    title="A claim has one source once a shard patch is merged.",
-    why=(
-        "What the patch does not name stays as the template has it, so that a claim may get a second source. "
-        "Kubernetes refuses it."
-    ),
+    title="The shard patch gives the claim a second source",
+    why=("The template keeps its own source beside that of the patch. Kubernetes refuses a claim with two sources."),
     refused_by="the API server, when the pod is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
     function="validatePodResourceClaim",
 )
 PATCH_CLAIM: Final = SANDBOX.rule(
     "sandbox/patch-claim",
-    title="A claim that a shard patch uses is declared.",
+    title="The shard patch uses a claim that the pod does not declare",
     why="Kubernetes refuses a container that uses a claim that its pod does not declare.",
     refused_by="the API server, when the pod is created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
@@ -86,31 +80,31 @@ PATCH_CLAIM: Final = SANDBOX.rule(
 )
 PATCH_NULL: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-null",
-    title="A shard patch does not set a field to null that the template has.",
+    title="The shard patch sets a field to null without effect",
     why="The controller decodes the patched pod over the one without the patch, so that what is taken away stays.",
     function="scaleBatchSandbox",
 )
 PATCH_DIRECTIVE: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-directive",
-    title="A shard patch does not replace or delete what the template has.",
+    title="The shard patch replaces or deletes without effect",
     why="The controller decodes the patched pod over the one without the patch, so that what is taken away stays.",
     function="scaleBatchSandbox",
 )
 PATCH_ORDER: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-order",
-    title="A shard patch names the containers of the template before new ones.",
+    title="The shard patch lists new containers first",
     why="An item that takes the place of another in a list takes over the fields of that one which it does not have.",
     function="scaleBatchSandbox",
 )
 PATCH_CONTAINER: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-container",
-    title="A shard patch changes containers of the template.",
+    title="The shard patch adds a container that the template does not have",
     why="A name that the template does not have adds a container. Mostly it is misspelt.",
     function="scaleBatchSandbox",
 )
 PATCH_DECODED_TWICE: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-decoded-twice",
-    title="A shard patch leaves a pod that Kubernetes accepts, also after the second decoding.",
+    title="The patched pod is invalid after the controller decodes it twice",
     why="The controller decodes the patched pod over the one without the patch, so that fields of two items are mixed.",
     refused_by="the API server, when the pod is created",
     function="scaleBatchSandbox",
@@ -118,7 +112,7 @@ PATCH_DECODED_TWICE: Final = SANDBOX_ADVICE.rule(
 )
 PATCH_FIELD: Final = SANDBOX_ADVICE.rule(
     "sandbox/patch-field",
-    title="A shard patch has only fields of a Pod.",
+    title="The shard patch has a field that Pods do not have",
     why="A field that no Pod has is left out when the patch is decoded.",
     function="scaleBatchSandbox",
 )
@@ -130,7 +124,7 @@ _LEAVE_TO_PATCHES: Final = "remove these fields from spec.template, and set them
 _COUNTED: Final = ("device", "shared", "slice")
 UNUSED_PATCHES: Final = SANDBOX_ADVICE.rule(
     "sandbox/unused-patches",
-    title="There are no more patches than replicas.",
+    title="There are more patches than replicas",
     why="The patch at an index is for the replica with this index. Others are never used.",
     function="scaleBatchSandbox",
 )

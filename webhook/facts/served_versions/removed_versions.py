@@ -31,10 +31,10 @@ SERVED_VERSION: Final = RuleGroup(
 
 REMOVED: Final = SERVED_VERSION.rule(
     "served-version/removed",
-    title="An object is written in a version of its API that is still served.",
+    title="The API version was removed from Kubernetes",
     why=(
-        "Releases since the one that removed the version answer `no matches for kind`, and nothing is created. Until "
-        "then nobody looks at the object either: its pods and devices are not judged."
+        "Newer clusters answer `no matches for kind`, and nothing is created. Until the version is changed, claimgate "
+        "does not check the pods and devices of the object."
     ),
 )
 

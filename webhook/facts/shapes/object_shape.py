@@ -53,49 +53,48 @@ OBJECT_SHAPE: Final = RuleGroup(
 )
 POD_TEMPLATE_SHAPE_WRONG_TYPE: Final = POD_TEMPLATE_SHAPE.rule(
     "pod-template-shape/wrong-type",
-    title="Every value of a pod template has the type of its field.",
+    title="A value of the pod template has the wrong type",
     why=(
-        "A Pod is decoded before anything else is looked at. A list where an object belongs, or a number where a "
-        "string belongs, such as the value of an environment variable, makes the controller fail to create the pods. "
-        "The other rules about pods are not evaluated for such a template."
+        "The controller cannot decode the template, so it creates no pod. Other rules about pods are not evaluated "
+        "for this template."
     ),
 )
 REQUIRED: Final = OBJECT_SHAPE.rule(
     "object-shape/required",
-    title="A field without which the object means nothing is set.",
-    why="The API server refuses an object of a custom kind that lacks a required field, and one whose name is empty.",
+    title="A required field is missing",
+    why="The API server refuses an object of a custom kind without a required field or with an empty name.",
 )
 OUT_OF_RANGE: Final = OBJECT_SHAPE.rule(
     "object-shape/out-of-range",
-    title="A number is in the range that the schema of its kind declares.",
+    title="The number is out of range",
     why="The API server refuses a custom object with a number outside of it.",
 )
 LENGTH: Final = OBJECT_SHAPE.rule(
     "object-shape/length",
-    title="A list or a text is not longer than the schema of its kind declares.",
+    title="The list or text is too long",
     why="The API server refuses a custom object with a longer one.",
 )
 DUPLICATE: Final = OBJECT_SHAPE.rule(
     "object-shape/duplicate",
-    title="Entries of a list that is a map by name have names of their own.",
-    why="The API server refuses a custom object with two entries of one name, since nobody could say which one counts.",
+    title="Two entries of the list have the same name",
+    why="The API server refuses a custom object with two entries of one name.",
 )
 FORMAT: Final = OBJECT_SHAPE.rule(
     "object-shape/format",
-    title="A name, a path or a duration has the form that the schema of its kind declares.",
+    title="The text has an invalid format",
     why="The API server refuses a custom object with another text there.",
 )
 UNSUPPORTED_VALUE: Final = OBJECT_SHAPE.rule(
     "object-shape/unsupported-value",
-    title="A field with a closed set of values has one of them.",
+    title="The value is not supported",
     why="The API server refuses a custom object with another value.",
 )
 UNKNOWN_FIELD: Final = OBJECT_SHAPE.rule(
     "object-shape/unknown-field",
-    title="Every field is one that the schema of its kind declares.",
+    title="The field does not exist",
     why=(
-        "The API server drops a field that the schema does not have, with a warning at most, so what it says does not "
-        "happen. kubectl refuses such an object unless it is told not to validate."
+        "The API server drops the field, at most with a warning, so it has no effect. kubectl refuses it unless "
+        "validation is off."
     ),
     refused_by="kubectl; the API server drops the field",
     level="warn",
@@ -103,7 +102,7 @@ UNKNOWN_FIELD: Final = OBJECT_SHAPE.rule(
 )
 FRACTION: Final = OBJECT_SHAPE.rule(
     "object-shape/fraction",
-    title="An amount of a custom kind that is a fraction is written as a string.",
+    title="A fraction must be written as a string",
     why=(
         "The API server takes whole numbers and strings there. A webhook that changes the object before may have made "
         "a string of it."
@@ -112,11 +111,8 @@ FRACTION: Final = OBJECT_SHAPE.rule(
 )
 OBJECT_SHAPE_WRONG_TYPE: Final = OBJECT_SHAPE.rule(
     "object-shape/wrong-type",
-    title="Every value of an object has the type of its field.",
-    why=(
-        "The API server refuses an object that is not of the types of its kind. In a file, nobody has checked that "
-        "yet. The other rules are not evaluated for such an object."
-    ),
+    title="A value has the wrong type",
+    why=("The API server refuses the object. Other rules are not evaluated for it."),
 )
 POD_KIND: Final = frozenset({("", "Pod")})
 _TRAINER: Final = Path(__file__).with_name("values.yaml")

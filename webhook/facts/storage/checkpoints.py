@@ -28,14 +28,14 @@ from webhook.typed.pods import Container
 
 CHECKPOINT_LOST: Final = STORAGE.rule(
     "storage/checkpoint-lost",
-    title="Checkpoints outlive the pod that writes them.",
+    title="Checkpoints are deleted with the pod",
     why="An emptyDir and the files of a container are deleted with the pod, so a restarted training begins anew.",
     source="https://kubernetes.io/docs/concepts/storage/volumes/#emptydir",
     fails="disruption",
 )
 SUB_PATH: Final = STORAGE.rule(
     "storage/sub-path",
-    title="Pods that are meant to have a folder each do not share one.",
+    title="All pods write to the same subPath",
     why=(
         "A subPath is the same for all pods of a template, so they overwrite each other's files; only subPathExpr "
         "expands variables, and a container that does not set them does not start."

@@ -21,7 +21,7 @@ from webhook.rules.problem import Problem
 
 ROLLING_UPDATE: Final = STORAGE.rule(
     "storage/rolling-update",
-    title="A Deployment of one pod with devices and a volume for one node is not updated by a second pod.",
+    title="The update of the Deployment waits for its own volume or devices",
     why=(
         "The new pod starts while the old one still has the volume and the devices. On another node it waits for the "
         "volume, on the same one for devices, and the update never ends."

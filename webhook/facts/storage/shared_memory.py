@@ -25,14 +25,14 @@ from webhook.yamltext.placeholders import is_placeholder
 
 SHARED_MEMORY: Final = STORAGE.rule(
     "storage/shared-memory",
-    title="A container with several GPUs has more than the default shared memory.",
+    title="A container with several GPUs has only 64 MiB of shared memory",
     why="NCCL and the data loaders of PyTorch use /dev/shm, and fail with bus errors when its 64 MiB are full.",
     source="https://github.com/NVIDIA/nccl/issues/525",
     fails="start",
 )
 SHARED_MEMORY_LIMIT: Final = STORAGE.rule(
     "storage/shared-memory-limit",
-    title="The shared memory of a container fits into its memory.",
+    title="The shared memory volume is larger than the container's memory limit",
     why=(
         "Files in an emptyDir with medium Memory count as memory of the container that writes them, which is killed "
         "at its limit before the volume is full."

@@ -30,50 +30,47 @@ from webhook.yamltext.placeholders import is_placeholder
 
 NODE_LOCAL: Final = STORAGE.rule(
     "storage/node-local",
-    title="Pods on several nodes do not share the disk of one of them.",
+    title="Pods on several nodes use the disk of one node",
     why="A local volume forces every pod onto its node, and a hostPath is another folder on each node.",
     source="https://kubernetes.io/docs/concepts/storage/volumes/#local",
     fails="silent",
 )
 READ_ONLY: Final = STORAGE.rule(
     "storage/read-only",
-    title="A volume for checkpoints can be written.",
+    title="The checkpoint volume is read-only",
     why="The first checkpoint fails on a read-only volume.",
     fails="start",
 )
 READ_ONLY_CLAIM: Final = STORAGE.rule(
     "storage/read-only-claim",
-    title="A ReadOnlyMany claim is mounted read-only.",
-    why=(
-        "Some drivers mount such a volume not at all unless the volume says readOnly, and others read-only, which is "
-        "enough for who only reads."
-    ),
+    title="A ReadOnlyMany claim is mounted without readOnly",
+    why=("Some drivers do not mount such a volume unless the mount is read-only. Others mount it read-only anyway."),
     level="advice",
     fails="start",
 )
 READ_WRITE_ONCE_POD: Final = STORAGE.rule(
     "storage/read-write-once-pod",
-    title="Only one pod mounts a ReadWriteOncePod claim.",
+    title="Several pods mount a ReadWriteOncePod claim",
     why="The scheduler keeps all pods Pending but the first.",
     source="k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go",
     function="satisfyReadWriteOncePod",
 )
 READ_WRITE_ONCE: Final = STORAGE.rule(
     "storage/read-write-once",
-    title="Pods on several nodes do not share a ReadWriteOnce claim.",
+    title="Pods on several nodes share a ReadWriteOnce claim",
     why="A disk is attached to one node at a time, so pods on a second node wait with a Multi-Attach error.",
     fails="start",
 )
 CLASS_EXISTS: Final = STORAGE.rule(
     "storage/class-exists",
-    title="The StorageClasses of claims that wait for a volume exist.",
-    why="Nobody makes a volume of a class that does not exist, so the pods stay Pending.",
+    title="The StorageClass does not exist",
+    why="No volume is created for the claim, so the pods stay Pending.",
     source="https://kubernetes.io/docs/concepts/storage/storage-classes/",
 )
 CLAIM_EXISTS: Final = STORAGE.rule(
     "storage/claim-exists",
-    title="The PersistentVolumeClaims of a workload exist.",
-    why="Pods whose claim does not exist stay Pending, and the other pods of a training wait for them on their GPUs.",
+    title="The PersistentVolumeClaim does not exist",
+    why="The pods stay Pending. The other pods of a training hold their GPUs and wait for them.",
     source="k8s.io/kubernetes v1.36 pkg/scheduler/framework/plugins/volumebinding/volume_binding.go",
     function="PreFilter",
 )

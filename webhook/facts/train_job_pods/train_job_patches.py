@@ -27,7 +27,7 @@ from webhook.typed.pods import Resources
 
 PATCHED_JOB: Final = TRAIN_JOB.rule(
     "train-job/patched-job",
-    title="A patch names replicated jobs of the runtime.",
+    title="The patch names a replicated job that the runtime does not have",
     why=(
         "Trainer 2.2 and older refuse a patch of another job. Since 2.3 it is appended without containers, and JobSet "
         "refuses it."
@@ -37,14 +37,14 @@ PATCHED_JOB: Final = TRAIN_JOB.rule(
 )
 PATCHED_CONTAINER: Final = TRAIN_JOB.rule(
     "train-job/patched-container",
-    title="A patch names containers of the runtime.",
+    title="The patch names a container that the runtime does not have",
     why="Another container is appended without an image, so the pods are refused.",
     source="https://github.com/kubeflow/trainer/pull/3948",
     fails="controller",
 )
 PATCH_MERGES: Final = TRAIN_JOB.rule(
     "train-job/patch-merges",
-    title="A patch can be merged into the runtime.",
+    title="The patch cannot be merged into the runtime",
     why="An item without its merge key, such as a container without a name, cannot be merged.",
     refused_by="Trainer's controller, which cannot create the JobSet",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/core/trainingruntime.go",
@@ -53,18 +53,18 @@ PATCH_MERGES: Final = TRAIN_JOB.rule(
 )
 PATCHED_ENV: Final = TRAIN_JOB.rule(
     "train-job/patched-env",
-    title="A patch sets no variables of the containers of the steps.",
+    title="The patch sets variables of a step's container",
     why="Trainer refuses them there; spec.trainer.env and the env of the initializers set them.",
     function="Validate of plugins/jobset/jobset.go",
 )
 IGNORED_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/ignored-resources",
-    title="resourcesPerNode needs a runtime with mlPolicy.",
+    title="resourcesPerNode has no effect because the runtime has no mlPolicy",
     why="Since 2.3 Trainer leaves resourcesPerNode out where the runtime has no mlPolicy.",
 )
 LOST_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/lost-claim",
-    title="resourcesPerNode does not take claims away from the container.",
+    title="resourcesPerNode removes the claims of the container",
     why=(
         "Before 2.4 Trainer rebuilds the resources of the container without its claims. The pods get devices that no "
         "container sees."
@@ -73,7 +73,7 @@ LOST_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
 )
 LOST_TOLERATION: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/lost-toleration",
-    title="A patch with tolerations repeats those of the runtime.",
+    title="The patch removes tolerations of the runtime",
     why="Tolerations have no merge key, so a patch replaces all of them.",
     fails="pending",
 )

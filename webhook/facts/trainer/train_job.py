@@ -32,14 +32,14 @@ from webhook.yamltext.placeholders import is_placeholder
 
 NAME: Final = TRAIN_JOB.rule(
     "train-job/name",
-    title="The name of a TrainJob is a DNS label of RFC 1035.",
+    title="The name of the TrainJob is not a DNS label",
     why="The JobSet, its jobs and pods are named after the TrainJob.",
     function="ValidateCreate of trainjob_webhook.go",
     refused_on_updates="",
 )
 SOURCE_SCHEME: Final = TRAIN_JOB.rule(
     "train-job/source-scheme",
-    title="The storageUri of an initializer begins with a scheme.",
+    title="The storageUri has no scheme that the initializer knows",
     why="The initializer chooses by the scheme where to load from, and fails without one.",
     refused_by="the initializer, when it runs",
     source="kubeflow/trainer@8c0f5059bd51 pkg/initializers",
@@ -47,12 +47,12 @@ SOURCE_SCHEME: Final = TRAIN_JOB.rule(
 )
 RESERVED_ENV: Final = TRAIN_JOB.rule(
     "train-job/reserved-env",
-    title="spec.trainer.env has no variables that the plugin sets.",
+    title="spec.trainer.env sets a variable that the plugin sets",
     why="The plugin refuses variables of its own, such as PET_NNODES of torch.",
 )
 NO_TRAINER: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/no-trainer",
-    title="A TrainJob of several nodes sets spec.trainer.",
+    title="A TrainJob of several nodes has no spec.trainer",
     why="Without it the plugins torch, jax and xgboost set no variables, and the nodes do not find each other.",
     source="https://github.com/kubeflow/trainer/issues/4076",
     fails="waiting",
@@ -60,13 +60,13 @@ NO_TRAINER: Final = TRAIN_JOB_ADVICE.rule(
 )
 MANAGED_BY: Final = TRAIN_JOB.rule(
     "train-job/managed-by",
-    title="managedBy names Trainer's controller or MultiKueue.",
+    title="managedBy names an unknown controller",
     why="The rules of the CustomResourceDefinition take no other controller.",
     refused_on_updates="",
 )
 IMAGE_REQUIRED: Final = TRAIN_JOB.rule(
     "train-job/image-required",
-    title="Containers of the merged pod have an image.",
+    title="A container of the merged pod has no image",
     why="The API server refuses the pods otherwise.",
     refused_by="the API server, when the pods are created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
@@ -74,49 +74,49 @@ IMAGE_REQUIRED: Final = TRAIN_JOB.rule(
 )
 RUNTIME_KIND: Final = TRAIN_JOB.rule(
     "train-job/runtime-kind",
-    title="runtimeRef names a TrainingRuntime or a ClusterTrainingRuntime.",
+    title="runtimeRef names an unknown kind of runtime",
     why="Trainer knows no other runtimes.",
 )
 RUNTIME_EXISTS: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/runtime-exists",
-    title="The runtime of a TrainJob exists.",
+    title="The runtime does not exist",
     why="Trainer refuses a TrainJob until its runtime is there.",
     refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
     fails="create",
 )
 RUNTIME_ARGS: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/runtime-args",
-    title="A TrainJob that sets a command sets its args too.",
+    title="The command of the TrainJob runs with the args of the runtime",
     why="Trainer replaces command and args each by itself, so the command runs with the args of the runtime.",
 )
 PATCH_MANAGER: Final = TRAIN_JOB.rule(
     "train-job/patch-manager",
-    title="The manager of a runtime patch begins with a domain and a slash.",
+    title="The manager of the runtime patch has no domain",
     why="Trainer refuses other names of managers.",
     source="https://github.com/kubeflow/trainer/issues/2782",
     refused_on_updates="",
 )
 PATCH_MANAGER_TWICE: Final = TRAIN_JOB.rule(
     "train-job/patch-manager-twice",
-    title="A manager has one runtime patch.",
+    title="The manager has two runtime patches",
     why="The list is a map by manager.",
     refused_on_updates="",
 )
 OVERRIDE_TWICE: Final = TRAIN_JOB.rule(
     "train-job/override-twice",
-    title="A replicated job is the target of one podSpecOverride.",
+    title="Two podSpecOverrides target the same replicated job",
     why="Trainer 2.0 refuses a second one.",
     source="kubeflow/trainer release-2.0 pkg/runtime/framework/plugins/jobset/jobset.go",
 )
 TRAIN_JOB_UNKNOWN_FIELD: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/unknown-field",
-    title="A TrainJob has no unknown fields.",
+    title="The field does not exist",
     why="The API server drops a field that it does not know, unless the client asks for strict validation.",
     refused_by="nobody; the field is dropped",
 )
 TRAIN_JOB_OTHER_RELEASE_FIELD: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/other-release-field",
-    title="A TrainJob has no fields of other releases of Trainer.",
+    title="The field belongs to another release of Trainer",
     why="Four shapes of TrainJob share one API version. The API server drops a field that its release does not have.",
     refused_by="nobody; the field is dropped",
     source="https://github.com/kubeflow/trainer/issues/3492",

@@ -30,30 +30,30 @@ from webhook.typed.view import ReadingContext
 
 IMMUTABLE_FIELD: Final = TRAIN_JOB_CHANGES.rule(
     "train-job-changes/immutable-field",
-    title="Runtime, trainer, initializer, deadline and manager of a TrainJob do not change.",
+    title="An immutable field was changed",
     why="The API server refuses a change of these fields, since 2.2 of all of them.",
     source="https://github.com/kubeflow/trainer/pull/3157",
 )
 IMMUTABLE_PATCH: Final = TRAIN_JOB_CHANGES.rule(
     "train-job-changes/immutable-patch",
-    title="Most of what a patch sets for pods does not change.",
+    title="An immutable part of a patch was changed",
     why="The API server refuses it, because JobSet would refuse to change its pods.",
 )
 RUNNING: Final = TRAIN_JOB_CHANGES.rule(
     "train-job-changes/running",
-    title="Patches change only while the job is suspended.",
+    title="Patches were changed while the job runs",
     why="Trainer refuses a change of patches of a job that runs.",
     function="checkRuntimePatchesImmutability",
 )
 ACTIVE_PODS: Final = TRAIN_JOB_CHANGES.rule(
     "train-job-changes/active-pods",
-    title="Patches change only after the pods of the job are gone.",
+    title="Patches were changed while pods of the job still exist",
     why="Trainer refuses a change while pods of the JobSet are active, as after suspending the job a moment ago.",
     function="checkRuntimePatchesImmutability",
 )
 JOB_SET_IMMUTABLE: Final = TRAIN_JOB_CHANGES.rule(
     "train-job-changes/job-set-immutable",
-    title="Of the pods of a suspended job only placement and metadata change.",
+    title="A suspended job cannot change this part of its pods",
     why="Trainer takes the change, and JobSet refuses it again and again.",
     refused_by="JobSet's webhook, when Trainer updates the JobSet",
     source="https://github.com/kubernetes-sigs/jobset/issues/624",

@@ -36,61 +36,61 @@ from webhook.yamltext.placeholders import is_placeholder
 
 CLAIM_TEMPLATE: Final = TRAIN_JOB.rule(
     "train-job/claim-template",
-    title="A claim of resourceClaimsPerNode names a ResourceClaimTemplate.",
-    why="Trainer takes no other source there, for each node needs devices of its own.",
+    title="resourceClaimsPerNode does not name a ResourceClaimTemplate",
+    why="Trainer accepts no other source here, because each node needs devices of its own.",
     source="https://github.com/kubeflow/trainer/pull/3540",
     refused_on_updates="",
 )
 CLAIM_NAME: Final = TRAIN_JOB.rule(
     "train-job/claim-name",
-    title="The name of a claim of resourceClaimsPerNode is a DNS label.",
+    title="The claim name in resourceClaimsPerNode is not a DNS label",
     why="The pods have a claim of that name.",
     source="https://github.com/kubeflow/trainer/pull/3540",
     refused_on_updates="",
 )
 CLAIM_TWICE: Final = TRAIN_JOB.rule(
     "train-job/claim-twice",
-    title="Each claim of resourceClaimsPerNode has a name of its own.",
+    title="resourceClaimsPerNode has two claims of the same name",
     why="The list is a map by name.",
     source="https://github.com/kubeflow/trainer/pull/3540",
     refused_on_updates="",
 )
 CLAIM_COUNT: Final = TRAIN_JOB.rule(
     "train-job/claim-count",
-    title="resourceClaimsPerNode has at most 32 claims.",
-    why="The CustomResourceDefinition takes no more.",
+    title="resourceClaimsPerNode has more than 32 claims",
+    why="The CustomResourceDefinition allows at most 32.",
     source="https://github.com/kubeflow/trainer/pull/3540",
     refused_on_updates="",
 )
 CLAIM_FEATURE_GATE: Final = TRAIN_JOB.rule(
     "train-job/claim-feature-gate",
-    title="Claims of TrainJobs need Trainer's feature gate for dynamic resource allocation.",
+    title="Trainer's feature gate for claims is off",
     why="Trainer refuses the fields while the gate is off. The param dynamicResourceAllocation says that it is on.",
     source="https://github.com/kubeflow/trainer/pull/3540",
 )
 RESOURCES_CLAIMS: Final = TRAIN_JOB.rule(
     "train-job/resources-claims",
-    title="resourcesPerNode has no claims since 2.4.",
+    title="resourcesPerNode has claims, which Trainer refuses",
     why="Trainer refuses them, for resourceClaimsPerNode names the claims of a node.",
     source="https://github.com/kubeflow/trainer/pull/4027",
 )
 IGNORED_CLAIMS: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/ignored-claims",
-    title="resourcesPerNode has no claims before 2.4.",
+    title="Trainer ignores the claims of resourcesPerNode",
     why="Trainer copies only limits and requests, so the claims never reach a pod.",
     refused_by="nobody; the claims are ignored",
     source="https://github.com/kubeflow/trainer/pull/4027",
 )
 SHARED_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/shared-claim",
-    title="Nodes do not share one ResourceClaim.",
+    title="All nodes share one ResourceClaim",
     why="A ResourceClaim is allocated once, on one node of the cluster. A template gives each pod a claim of its own.",
     fails="pending",
     issues=("https://github.com/kubeflow/trainer/pull/3540",),
 )
 CLAIM_DECLARED: Final = TRAIN_JOB.rule(
     "train-job/claim-declared",
-    title="Containers refer to claims that the merged pod declares.",
+    title="The container uses a claim that the merged pod does not declare",
     why="The API server refuses the pods otherwise.",
     refused_by="the API server, when the pods are created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
@@ -99,7 +99,7 @@ CLAIM_DECLARED: Final = TRAIN_JOB.rule(
 )
 CLAIM_SOURCE: Final = TRAIN_JOB.rule(
     "train-job/claim-source",
-    title="A claim of the merged pod has one source.",
+    title="The claim of the merged pod has two sources",
     why=(
         "A patch that gives a claim of the runtime another source adds it to the first, and the API server refuses "
         "the pods."
@@ -111,7 +111,7 @@ CLAIM_SOURCE: Final = TRAIN_JOB.rule(
 )
 UNUSED_CLAIM: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/unused-claim",
-    title="A container uses each claim of the pod.",
+    title="No container uses the claim",
     why="The devices of a claim are allocated for the pod, and stay idle where no container refers to it.",
     issues=("https://github.com/kubeflow/trainer/pull/3540",),
 )

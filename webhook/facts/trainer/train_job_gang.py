@@ -22,7 +22,7 @@ from webhook.typed.collections import Items
 
 GANG_SIZE: Final = TRAIN_JOB.rule(
     "train-job/gang-size",
-    title="A TrainJob whose pods coscheduling starts together has at least one of them.",
+    title="The gang has no pod",
     why=(
         "A PodGroup of coscheduling has at least one member, so that Trainer can make neither the group nor the "
         "JobSet. One of Volcano may have none."
@@ -33,27 +33,27 @@ GANG_SIZE: Final = TRAIN_JOB.rule(
 )
 TRAIN_JOB_GANG_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/gang-resources",
-    title="The PodGroup of a TrainJob counts its resources.",
+    title="The PodGroup may count too few resources",
     why="Until 2.1 Trainer counts those of the runtime, so the gang may start without room for all its pods.",
     source="https://github.com/kubeflow/trainer/issues/2980",
     fails="waiting",
 )
 GANG_DEPENDENCY: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/gang-dependency",
-    title="Pods that are scheduled together do not wait for each other.",
-    why="The group waits for the pods of every replicated job, of which some are made only after others are done.",
+    title="The gang waits for pods that wait for the gang",
+    why="The group waits for the pods of every replicated job. Some of these jobs start only after others are done.",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/coscheduling/coscheduling.go",
     fails="pending",
 )
 VOLCANO_QUEUE: Final = TRAIN_JOB.rule(
     "train-job/volcano-queue",
-    title="The annotation for the queue of Volcano is not empty.",
+    title="The Volcano queue annotation is empty",
     why="The volcano plugin refuses an empty name.",
     function="Validate of plugins/volcano/volcano.go",
 )
 PRIORITY_CLASS: Final = TRAIN_JOB.rule(
     "train-job/priority-class",
-    title="The pods of a TrainJob name a PriorityClass that exists.",
+    title="The PriorityClass does not exist",
     why="The volcano plugin refuses the TrainJob, and the API server the pods of others.",
     source="https://github.com/kubeflow/trainer/issues/2437",
     fails="controller",

@@ -32,7 +32,7 @@ from webhook.typed.job_sets import ReplicatedJob
 
 LAUNCHER_PROCESSES: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/launcher-processes",
-    title="The launcher of a TrainJob starts a process for each GPU of a node.",
+    title="The launcher's number of processes differs from the node's GPUs",
     why=(
         "The number in the command wins over PET_NPROC_PER_NODE. With fewer processes GPUs stay idle, with more some "
         "fail or share a GPU."
@@ -42,32 +42,32 @@ LAUNCHER_PROCESSES: Final = TRAIN_JOB_ADVICE.rule(
 )
 LAUNCHER_AND_FIELD: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/launcher-and-field",
-    title="The launcher of a TrainJob and numProcPerNode say the same.",
-    why="The number in the command wins over PET_NPROC_PER_NODE, so Trainer is told of another number than starts.",
+    title="The launcher and numProcPerNode say different numbers",
+    why="The number in the command wins over PET_NPROC_PER_NODE, so Trainer counts another number than starts.",
     source="pytorch/pytorch@010929fd torch/distributed/argparse_util.py",
     function="env",
 )
 LAUNCHER_RESOURCES: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/launcher-resources",
-    title="resourcesPerNode reaches the workers of an MPI runtime only where the launcher is a node.",
+    title="resourcesPerNode does not reach the MPI workers",
     why="The launcher is the trainer step, so only the launcher gets the resources.",
     source="https://github.com/kubeflow/trainer/issues/2650",
 )
 LAUNCHER_AS_NODE: Final = TRAIN_JOB.rule(
     "train-job/launcher-as-node",
-    title="A launcher that is a node needs the replicated jobs `launcher` and `node` for several nodes.",
+    title="The runtime lacks the replicated jobs `launcher` and `node`",
     why="The mpi plugin refuses more than one node otherwise.",
     function="Validate of plugins/mpi/mpi.go",
 )
 WORKER_COMMAND: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/worker-command",
-    title="A TrainJob does not replace the command of MPI workers.",
+    title="The TrainJob replaces the SSH server of the MPI workers",
     why="The workers run the SSH server that the launcher connects to.",
     fails="start",
 )
 WORKER_IMAGE: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/worker-image",
-    title="The image of a TrainJob reaches the workers of an MPI runtime since 2.4.",
+    title="The image does not reach the MPI workers",
     why="Before, only the launcher gets it, and the workers keep that of the runtime.",
     source="https://github.com/kubeflow/trainer/issues/4030",
 )

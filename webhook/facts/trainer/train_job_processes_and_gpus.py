@@ -44,14 +44,14 @@ from webhook.yamltext.placeholders import is_placeholder
 
 NO_NODES: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/no-nodes",
-    title="A TrainJob that is not suspended has at least one node.",
+    title="numNodes is 0",
     why="With numNodes 0 no training pod is made.",
     source="https://github.com/kubeflow/trainer/issues/2170",
     severity="low",
 )
 TRAIN_JOB_FLUX_NODES: Final = TRAIN_JOB.rule(
     "train-job/flux-nodes",
-    title="A TrainJob of flux says numNodes before 2.4.",
+    title="numNodes is missing, which crashes the flux plugin",
     why="The flux plugin crashes without it and is started again and again.",
     refused_by="Trainer's controller, which crashes",
     source="https://github.com/kubeflow/trainer/issues/3667",
@@ -60,18 +60,18 @@ TRAIN_JOB_FLUX_NODES: Final = TRAIN_JOB.rule(
 )
 EXTRA_NODE: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/extra-node",
-    title="One node of an MPI runtime whose launcher is a node is two.",
+    title="One MPI node becomes two pods",
     why="There is at least one worker besides the launcher, and both need devices.",
     source="https://github.com/kubeflow/trainer/issues/3954",
 )
 IGNORED_NODES: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/ignored-nodes",
-    title="numNodes needs a runtime with a trainer step.",
+    title="numNodes has no effect because the runtime has no trainer step",
     why="Trainer writes the number into the replicated job that is labelled as the trainer.",
 )
 LOST_GPUS: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/lost-gpus",
-    title="resourcesPerNode repeats the GPUs of the runtime.",
+    title="resourcesPerNode drops the GPUs of the runtime",
     why=(
         "Before 2.3 Trainer replaces the resources, so the pods lose the GPUs. Since then it counts processes without "
         "them."
@@ -84,25 +84,25 @@ LOST_GPUS: Final = TRAIN_JOB_ADVICE.rule(
 )
 PROCESSES_PER_GPU: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/processes-per-gpu",
-    title="numProcPerNode is the number of GPUs of a node.",
+    title="numProcPerNode differs from the GPUs of a node",
     why="With fewer processes GPUs stay idle, with more some processes fail or share a GPU.",
 )
 AMBIGUOUS_GPUS: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/ambiguous-gpus",
-    title="One resource has `gpu` in its name, or numProcPerNode is set.",
+    title="Trainer cannot tell which resource counts the GPUs",
     why="Trainer counts the first such resource that it meets, which is another one each time.",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/runtime.go",
     function="GetNumGPUPerNode",
 )
 NO_GPU: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/no-gpu",
-    title="A TrainJob whose pods or image are made for GPUs requests one.",
+    title="A TrainJob for GPUs requests none",
     why="Without a GPU torch starts as many processes as CPUs and trains on them.",
     source="https://github.com/NVIDIA/aicr/issues/2280",
 )
 PROCESSES: Final = TRAIN_JOB.rule(
     "train-job/processes",
-    title="numProcPerNode is a number, or a word, that the release of Trainer and the plugin take.",
+    title="This release of Trainer does not accept the value of numProcPerNode",
     why=(
         "Since 2.2 it is a whole number, since 2.4 at least 1. Before, torch takes auto, cpu and gpu, and mpi takes "
         "only numbers."
@@ -111,7 +111,7 @@ PROCESSES: Final = TRAIN_JOB.rule(
 )
 NO_PROCESSES: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/no-processes",
-    title="numProcPerNode is at least 1.",
+    title="numProcPerNode is below 1",
     why="Releases before 2.4 take 0 and start no process.",
     source="https://github.com/kubeflow/trainer/pull/3809",
     fails="start",

@@ -36,14 +36,17 @@ from webhook.yamltext.placeholders import is_placeholder
 
 INITIALIZER_STEP: Final = TRAIN_JOB.rule(
     "train-job/initializer-step",
-    title="An initializer has its step in the runtime.",
-    why="Trainer refuses a TrainJob whose runtime has no replicated job, container or mount for the initializer.",
+    title="The runtime has no step for the initializer",
+    why=(
+        "Trainer refuses the TrainJob, because the runtime has no replicated job, container or mount for the "
+        "initializer."
+    ),
     source="https://github.com/kubeflow/trainer/pull/3714",
     function="checkInitializer",
 )
 TRAINER_STEP: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/trainer-step",
-    title="spec.trainer reaches a container of the runtime.",
+    title="spec.trainer has no effect because the runtime has no trainer container",
     why=(
         "Trainer lays it over the container `node` of the replicated job that is labelled as the trainer. Without "
         "one, it has no effect."
@@ -53,7 +56,7 @@ TRAINER_STEP: Final = TRAIN_JOB_ADVICE.rule(
 )
 VOLUME_SOURCE: Final = TRAIN_JOB.rule(
     "train-job/volume-source",
-    title="A volume of the merged pod has one source.",
+    title="The volume of the merged pod has two sources",
     why=(
         "A patch that gives a volume of the runtime another source adds it to the first, and the API server refuses "
         "the pods."
@@ -64,7 +67,7 @@ VOLUME_SOURCE: Final = TRAIN_JOB.rule(
 )
 VOLUME_EXISTS: Final = TRAIN_JOB.rule(
     "train-job/volume-exists",
-    title="Containers mount volumes that the merged pod has.",
+    title="The container mounts a volume that the merged pod does not have",
     why="The API server refuses the pods otherwise.",
     refused_by="the API server, when the pods are created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
@@ -72,7 +75,7 @@ VOLUME_EXISTS: Final = TRAIN_JOB.rule(
 )
 STATUS_VOLUME: Final = TRAIN_JOB_ADVICE.rule(
     "train-job/status-volume",
-    title="No container of another step mounts the volume by which pods report their status.",
+    title="A container of another step mounts the status volume",
     why="Trainer adds it only to the pods of the trainer, and only with its alpha feature TrainJobStatus.",
     refused_by="the API server, when the pods are created",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/trainjobstatus/trainjobstatus.go",

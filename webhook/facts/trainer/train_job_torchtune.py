@@ -22,37 +22,37 @@ from webhook.yamltext.placeholders import is_placeholder
 
 TUNE_MODEL: Final = TRAIN_JOB.rule(
     "train-job/tune-model",
-    title="The name of a torchtune runtime ends with a model that Trainer trains.",
+    title="The torchtune runtime's name does not end with a known model",
     why="The torch plugin reads the model from the name of the runtime.",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torchtune.go",
 )
 TUNE_NODES: Final = TRAIN_JOB.rule(
     "train-job/tune-nodes",
-    title="torchtune trains most models on one node.",
+    title="torchtune cannot train this model on several nodes",
     why="Only llama3.3-70b has a recipe for several nodes.",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torchtune.go",
 )
 TUNE_QUANTIZED: Final = TRAIN_JOB.rule(
     "train-job/tune-quantized",
-    title="Quantized adapters need a model that has them.",
+    title="The model has no recipe for quantized adapters",
     why="qwen2.5-1.5b has no recipe for QLoRA.",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torchtune.go",
 )
 TUNE_DEVICES: Final = TRAIN_JOB.rule(
     "train-job/tune-devices",
-    title="Quantized adapters of small models train on one device.",
+    title="Quantized adapters of this model need one device",
     why="The recipes of llama3.2 for QLoRA use one device.",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torchtune.go",
 )
 TUNE_ADAPTERS: Final = TRAIN_JOB.rule(
     "train-job/tune-adapters",
-    title="Adapters train on one node.",
+    title="torchtune cannot train adapters on several nodes",
     why="torchtune has no recipe for LoRA or QLoRA on several nodes.",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torchtune.go",
 )
 TUNE_ARGUMENT: Final = TRAIN_JOB.rule(
     "train-job/tune-argument",
-    title="A torchtune job leaves out the arguments that its runtime manages.",
+    title="The TrainJob sets a torchtune argument that its runtime manages",
     why="Trainer refuses paths of the output, the tokenizer and the checkpoint.",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torchtune.go",
 )

@@ -36,30 +36,30 @@ from webhook.yamltext.placeholders import is_placeholder
 
 MPI_IMPLEMENTATION: Final = TRAINING_RUNTIME.rule(
     "training-runtime/mpi-implementation",
-    title="The MPI implementation of a runtime is OpenMPI.",
+    title="mpiImplementation is not OpenMPI",
     why="The mpi plugin knows no other and fails on it.",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/mpi/mpi.go",
     fails="controller",
 )
 TOKEN_VOLUME: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/token-volume",
-    title="No volume or mount has the name by which pods report their status.",
+    title="Trainer overwrites a volume of this name",
     why="Trainer overwrites it.",
     source="https://github.com/kubeflow/trainer/issues/3956",
 )
 LAUNCHER_COUNT: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/launcher-count",
-    title="mlPolicy.numNodes of an MPI runtime is 1.",
+    title="mlPolicy.numNodes of an MPI runtime is not 1",
     why="The labelled job gets as many pods, which is the launcher.",
 )
 DEPRECATED: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/deprecated",
-    title="A runtime is not labelled deprecated.",
+    title="The runtime is deprecated",
     why="A later release of Trainer removes it.",
 )
 IMMUTABLE_FIELD: Final = TRAINING_RUNTIME.rule(
     "training-runtime/immutable-field",
-    title="Policies of success, failure and startup, network, claims and dependencies of a runtime do not change.",
+    title="An immutable field was changed",
     why="The API server refuses a change of these fields.",
     source="https://github.com/kubeflow/trainer/pull/3157",
     severity="low",
@@ -67,13 +67,13 @@ IMMUTABLE_FIELD: Final = TRAINING_RUNTIME.rule(
 )
 TRAINING_RUNTIME_UNKNOWN_FIELD: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/unknown-field",
-    title="A runtime has no unknown fields.",
+    title="The field does not exist",
     why="The API server drops a field that it does not know, unless the client asks for strict validation.",
     refused_by="nobody; the field is dropped",
 )
 TRAINING_RUNTIME_OTHER_RELEASE_FIELD: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/other-release-field",
-    title="A runtime has no fields of other releases of Trainer.",
+    title="The field belongs to another release of Trainer",
     why="The API server drops a field that its release does not have.",
     refused_by="nobody; the field is dropped",
     source="https://github.com/kubeflow/trainer/issues/3492",

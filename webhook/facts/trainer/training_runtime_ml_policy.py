@@ -39,56 +39,56 @@ from webhook.yamltext.placeholders import is_placeholder
 
 ELASTIC_NODES: Final = TRAINING_RUNTIME.rule(
     "training-runtime/elastic-nodes",
-    title="torch.elasticPolicy and numNodes exclude each other.",
+    title="torch.elasticPolicy and numNodes are both set",
     why="Trainer 2.0 and 2.1 refuse both together.",
     source="kubeflow/trainer release-2.1 manifests/base/crds",
 )
 PROCESSES: Final = TRAINING_RUNTIME.rule(
     "training-runtime/processes",
-    title="numProcPerNode of a runtime is at least 1.",
+    title="This release of Trainer does not accept the value of numProcPerNode",
     why=(
-        "The CustomResourceDefinition takes no less, of flux since 2.2 and of mpi since 2.4; torch of 2.0 and 2.1 "
-        "also takes auto, cpu and gpu."
+        "The CustomResourceDefinition requires at least 1: for flux since 2.2, for mpi since 2.4. torch of 2.0 and "
+        "2.1 also accepts auto, cpu and gpu."
     ),
 )
 INJECTED_NODE: Final = TRAINING_RUNTIME.rule(
     "training-runtime/injected-node",
-    title="torch.envInjection does not name the container `node`.",
+    title="torch.envInjection names the container `node`",
     why="It always gets the variables, and the CustomResourceDefinition refuses its name.",
 )
 ENV_INJECTION: Final = TRAINING_RUNTIME.rule(
     "training-runtime/env-injection",
-    title="Targets of torch.envInjection are containers of the runtime.",
+    title="torch.envInjection names a container that does not exist",
     why="The torch plugin refuses TrainJobs of a runtime with other targets.",
     function="validateEnvInjectionTargets",
 )
 ONE_POLICY: Final = TRAINING_RUNTIME.rule(
     "training-runtime/one-policy",
-    title="A runtime has one machine learning policy.",
+    title="The runtime has several machine learning policies",
     why="Each policy is a plugin that sets up the nodes in its own way.",
 )
 ML_POLICY: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/ml-policy",
-    title="A runtime has an mlPolicy.",
+    title="The runtime has no mlPolicy",
     why="Since 2.3 Trainer leaves resourcesPerNode of TrainJobs out without one.",
 )
 FLUX_INSTALLER: Final = TRAINING_RUNTIME.rule(
     "training-runtime/flux-installer",
-    title="A flux runtime has no init container `flux-installer`.",
+    title="The runtime has an init container `flux-installer`",
     why="The flux plugin adds one of that name.",
     function="Validate of plugins/flux/flux.go",
 )
 TORCH_ADDRESS: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/torch-address",
-    title="The trainer of a torch runtime is the job `node` in the default subdomain.",
-    why="Nodes look for the first one at the address <TrainJob>-node-0-0.<TrainJob>, whatever the runtime says.",
+    title="The nodes cannot find the first node of the torch runtime",
+    why="Nodes look for the first node at the fixed address <TrainJob>-node-0-0.<TrainJob>.",
     refused_by="nobody; the nodes wait for each other",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torch.go",
     fails="waiting",
 )
 PLUGIN_VARIABLE: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/plugin-variable",
-    title="A torch runtime leaves the variables of torchrun to the plugin.",
+    title="The runtime sets a variable that the torch plugin overwrites",
     why="The torch plugin writes PET_NNODES, PET_NODE_RANK and the like for each TrainJob, over what the runtime says.",
     source="kubeflow/trainer@8c0f5059bd51 pkg/runtime/framework/plugins/torch/torch.go",
     function="EnforceMLPolicy",

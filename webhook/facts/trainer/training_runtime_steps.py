@@ -28,36 +28,36 @@ from webhook.typed.job_sets import ReplicatedJob
 
 JOB_NAME_LENGTH: Final = TRAINING_RUNTIME.rule(
     "training-runtime/job-name-length",
-    title="Names of replicated jobs have at most 20 characters since 2.4.",
+    title="The name of the replicated job is longer than 20 characters",
     why="Longer names leave too little for the names of TrainJobs.",
     source="https://github.com/kubeflow/trainer/pull/4394",
 )
 STEP_REPLICAS: Final = TRAINING_RUNTIME.rule(
     "training-runtime/step-replicas",
-    title="A replicated job that is labelled as a step has one replica.",
+    title="A step has more than one replica",
     why="mlPolicy.numNodes and the TrainJob say how many nodes there are.",
     function="validateReplicatedJobs",
 )
 STEP_CONTAINER: Final = TRAINING_RUNTIME.rule(
     "training-runtime/step-container",
-    title="A replicated job that is labelled as a step has the container of the step.",
+    title="A step does not have the container that Trainer needs",
     why="Trainer lays settings of TrainJobs over this container, `node` for the trainer.",
     source="https://github.com/kubeflow/trainer/pull/2722",
 )
 TRAINER_STEP: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/trainer-step",
-    title="A runtime labels the job that trains.",
+    title="No replicated job is labelled as the trainer",
     why="spec.trainer of TrainJobs goes to the replicated job with this label, and nowhere without one.",
     source="https://github.com/kubeflow/trainer/pull/2722",
 )
 OVERLOOKED_STEP: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/overlooked-step",
-    title="A changed TrainingRuntime keeps the rules of its steps.",
+    title="The change breaks a rule of the steps that Trainer checks only on creation",
     why="Trainer's webhook does not look at changes of a TrainingRuntime, but refuses it when it is created anew.",
 )
 TRAINING_RUNTIME_INITIALIZER_MOUNT: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/initializer-mount",
-    title="The container of an initializer mounts the volume `initializer`.",
+    title="The initializer does not mount the volume `initializer`",
     why="Since 2.3 Trainer refuses TrainJobs that use the step without it.",
     refused_by="Trainer's webhook or the rules of its CustomResourceDefinition",
     source="https://github.com/kubeflow/trainer/pull/3714",
@@ -65,15 +65,15 @@ TRAINING_RUNTIME_INITIALIZER_MOUNT: Final = TRAINING_RUNTIME_ADVICE.rule(
 )
 ONE_SCHEDULER: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/one-scheduler",
-    title="A runtime has one gang scheduler.",
+    title="The runtime sets both coscheduling and volcano",
     why="coscheduling and volcano both make a group of the same pods.",
     source="https://github.com/kubeflow/trainer/issues/2980",
     fails="pending",
 )
 GANG_DEPENDENCY: Final = TRAINING_RUNTIME_ADVICE.rule(
     "training-runtime/gang-dependency",
-    title="A runtime with a gang scheduler has no dependsOn.",
-    why="The group waits for the pods of every replicated job, of which some are made only after others are done.",
+    title="The gang waits for pods that wait for the gang",
+    why="The group waits for the pods of every replicated job. Some of these jobs start only after others are done.",
     source="https://github.com/kubeflow/trainer/issues/2980",
     fails="pending",
 )

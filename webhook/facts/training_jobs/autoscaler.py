@@ -22,7 +22,7 @@ from webhook.typed.view import ReadingContext
 
 AUTOSCALER_REQUESTS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/autoscaler-requests",
-    title="Workers that are scaled by their use of a resource request that resource.",
+    title="The autoscaler's resource has no request",
     why=(
         "Utilization is a share of what every container of a worker requests. Where one requests nothing, the "
         "autoscaler reports FailedGetResourceMetric and never changes the number of workers."
@@ -38,7 +38,7 @@ _AT: Final = (*_POLICY, "metrics")
 
 AUTOSCALER_LIMITS: Final = TRAINING_JOB.rule(
     "training-job/autoscaler-limits",
-    title="The limits of an elastic job with metrics are those of an autoscaler.",
+    title="The elastic limits are not valid for an autoscaler",
     why="The operator makes a HorizontalPodAutoscaler, which the API server refuses.",
     refused_by="the API server",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/hpa.go",

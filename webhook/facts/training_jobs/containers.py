@@ -21,20 +21,20 @@ from webhook.rules.problem import Problem
 
 CONTAINERS_REQUIRED: Final = TRAINING_JOB.rule(
     "training-job/containers-required",
-    title="A role has containers.",
+    title="The role has no containers",
     why="The operator refuses a role without containers.",
     function="validateReplicaSpecs",
 )
 IMAGE_REQUIRED: Final = TRAINING_JOB.rule(
     "training-job/image-required",
-    title="Every container has an image.",
+    title="The container has no image",
     why="The operator or the API server refuses the pods, after the job was stored.",
     function="validateReplicaSpecs",
     fails="controller",
 )
 CONTAINER_NAME_REQUIRED: Final = TRAINING_JOB.rule(
     "training-job/container-name-required",
-    title="Every container has a name.",
+    title="The container has no name",
     why="The API server refuses the pods, after the job was stored.",
     refused_by="the API server, when the pods are created",
     source="k8s.io/kubernetes v1.36 pkg/apis/core/validation/validation.go",
@@ -43,7 +43,7 @@ CONTAINER_NAME_REQUIRED: Final = TRAINING_JOB.rule(
 )
 MAIN_CONTAINER: Final = TRAINING_JOB.rule(
     "training-job/main-container",
-    title="The container that trains has the name that the operator looks for.",
+    title="No container has the name that the operator looks for",
     why="The operator sets the variables of distributed training only in the container of this name.",
     function="validateReplicaSpecs",
     issues=(
@@ -54,14 +54,14 @@ MAIN_CONTAINER: Final = TRAINING_JOB.rule(
 )
 OPERATOR_VARIABLE: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/operator-variable",
-    title="A container does not set the variables of the operator.",
+    title="The container sets a variable that the operator overwrites",
     why="The operator appends its own after those of the container, and the last of a name counts.",
     function="setPodEnv",
     severity="low",
 )
 SHARED_MEMORY: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/shared-memory",
-    title="Several GPUs have enough shared memory.",
+    title="A container with several GPUs has only 64 MiB of shared memory",
     why="NCCL and data loaders need more than the 64 MiB that a container gets, and fail.",
     source="https://github.com/NVIDIA/nccl/issues/525",
     fails="start",

@@ -18,15 +18,15 @@ from webhook.rules.problem import Problem
 
 ELASTIC_WORKERS: Final = TRAINING_JOB.rule(
     "training-job/elastic-workers",
-    title="An elastic job has workers.",
+    title="The elastic job has no workers",
     why="The webhook of PyTorchJobs refuses the job. The controller of PaddleJobs stops with an error.",
     function="validateElasticPolicy",
     issues=("https://github.com/kubeflow/trainer/issues/2278",),
 )
 ELASTIC_LIMITS: Final = TRAINING_JOB.rule(
     "training-job/elastic-limits",
-    title="The lower limit of an elastic job is not above the upper one.",
-    why="torchrun is told a range of nodes that holds no number, and ends.",
+    title="minReplicas is above maxReplicas",
+    why="torchrun gets an empty range of nodes and ends.",
     refused_by="torchrun, when the pods start",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/elastic.go",
     function="SetPodEnv",
@@ -38,7 +38,7 @@ ELASTIC_LIMITS: Final = TRAINING_JOB.rule(
 )
 RENDEZVOUS_SETTINGS: Final = TRAINING_JOB.rule(
     "training-job/rendezvous-settings",
-    title="A list of rendezvous settings is not empty.",
+    title="The list of rendezvous settings is empty",
     why="The operator cuts the last comma off an empty text and crashes, for all jobs of the cluster.",
     refused_by="nobody, the operator crashes",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/elastic.go",
@@ -47,7 +47,7 @@ RENDEZVOUS_SETTINGS: Final = TRAINING_JOB.rule(
 )
 ELASTIC_REPLICAS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/elastic-replicas",
-    title="The workers of an elastic job are within its limits.",
+    title="The number of workers is outside the elastic limits",
     why="An autoscaler changes their number, or torchrun waits for more.",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/elastic.go",
     function="SetPodEnv",
@@ -59,7 +59,7 @@ ELASTIC_REPLICAS: Final = TRAINING_JOB_ADVICE.rule(
 )
 ELASTIC_NODES: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/elastic-nodes",
-    title="The limits of an elastic job are at least 1.",
+    title="An elastic limit is below 1",
     why="torchrun cannot meet on no node.",
     source="pytorch/pytorch 010929fd torch/distributed/run.py",
     function="parse_min_max_nnodes",

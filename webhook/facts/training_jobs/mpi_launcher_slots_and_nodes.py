@@ -22,7 +22,7 @@ from webhook.text.wording import counted, either
 
 LAUNCHER_REQUIRED: Final = TRAINING_JOB.rule(
     "training-job/launcher-required",
-    title="An MPIJob has a launcher.",
+    title="The MPIJob has no launcher",
     why="The launcher runs mpirun. The operator refuses a job without one.",
     source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
     function="validateMPIReplicaSpecs",
@@ -31,7 +31,7 @@ LAUNCHER_REQUIRED: Final = TRAINING_JOB.rule(
 )
 ONE_LAUNCHER: Final = TRAINING_JOB.rule(
     "training-job/one-launcher",
-    title="An MPIJob has one launcher.",
+    title="The MPIJob has several launchers",
     why="The operator refuses several.",
     source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
     function="validateLauncherReplicaSpec",
@@ -40,7 +40,7 @@ ONE_LAUNCHER: Final = TRAINING_JOB.rule(
 )
 MPI_WORKERS: Final = TRAINING_JOB.rule(
     "training-job/mpi-workers",
-    title="The role of workers has at least one worker.",
+    title="The MPIJob has no workers",
     why="Without a number the MPI Operator counts none, and it refuses a role of workers without any.",
     source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
     function="validateWorkerReplicaSpec",
@@ -49,7 +49,7 @@ MPI_WORKERS: Final = TRAINING_JOB.rule(
 )
 SLOTS_NOT_NEGATIVE: Final = TRAINING_JOB.rule(
     "training-job/slots-not-negative",
-    title="The slots of a worker are not negative.",
+    title="slotsPerWorker is negative",
     why="The MPI Operator refuses them. Of an MPIJob v1, mpirun cannot read the hostfile.",
     source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
     function="validateMPIJobSpec",
@@ -58,7 +58,7 @@ SLOTS_NOT_NEGATIVE: Final = TRAINING_JOB.rule(
 )
 MPI_IMPLEMENTATION: Final = TRAINING_JOB.rule(
     "training-job/mpi-implementation",
-    title="The MPI implementation is one that the MPI Operator knows.",
+    title="The MPI Operator does not know this MPI implementation",
     why="Names are compared letter by letter, and the operator refuses others.",
     source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
     function="validateMPIJobSpec",
@@ -67,11 +67,8 @@ MPI_IMPLEMENTATION: Final = TRAINING_JOB.rule(
 )
 SLOTS_FOR_RANKS: Final = TRAINING_JOB.rule(
     "training-job/slots-for-ranks",
-    title="mpirun has a slot for every rank.",
-    why=(
-        "Open MPI starts no more ranks than the hostfile has slots, unless it is told to oversubscribe. It ends at "
-        "once."
-    ),
+    title="mpirun starts more ranks than there are slots",
+    why=("By default Open MPI starts at most as many ranks as the hostfile has slots. Otherwise it ends at once."),
     refused_by="mpirun, when the launcher starts",
     source="open-mpi/ompi v4.1 orte/mca/rmaps/base/rmaps_base_map_job.c",
     function="orte_rmaps_base_map_job",
@@ -84,11 +81,8 @@ SLOTS_FOR_RANKS: Final = TRAINING_JOB.rule(
 )
 SLOTS_PER_NODE: Final = TRAINING_JOB.rule(
     "training-job/slots-per-node",
-    title="mpirun starts no more ranks on a node than it has slots.",
-    why=(
-        "Open MPI starts no more ranks than the hostfile has slots, unless it is told to oversubscribe. It ends at "
-        "once."
-    ),
+    title="mpirun starts more ranks on a node than it has slots",
+    why=("By default Open MPI starts at most as many ranks on a node as it has slots. Otherwise it ends at once."),
     refused_by="mpirun, when the launcher starts",
     source="open-mpi/ompi v4.1 orte/mca/rmaps/ppr/rmaps_ppr.c",
     function="ppr_mapper",
@@ -96,7 +90,7 @@ SLOTS_PER_NODE: Final = TRAINING_JOB.rule(
 )
 NODES_FOR_RANKS: Final = TRAINING_JOB.rule(
     "training-job/nodes-for-ranks",
-    title="The nodes can take all ranks of mpirun.",
+    title="The nodes cannot hold all ranks of mpirun",
     why=(
         "With a number of ranks for each node, all nodes together take fewer than mpirun is asked for. It ends at once."
     ),
@@ -107,7 +101,7 @@ NODES_FOR_RANKS: Final = TRAINING_JOB.rule(
 )
 SLOTS_OF_HOSTS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/slots-of-hosts",
-    title="mpirun has a slot for every rank on the hosts that its command names.",
+    title="The hosts in the command have too few slots for the ranks",
     why=(
         "Open MPI gives a host of --host one slot, or as many as stand after its colon, and starts no more ranks. It "
         "ends at once."
@@ -117,13 +111,13 @@ SLOTS_OF_HOSTS: Final = TRAINING_JOB_ADVICE.rule(
 )
 SLOTS_AND_GPUS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/slots-and-gpus",
-    title="A worker of an MPIJob has a slot for each GPU.",
+    title="slotsPerWorker differs from the worker's GPUs",
     why="GPUs without a rank stay idle, and ranks without a GPU share one.",
     source="https://github.com/kubeflow/mpi-operator/issues/680",
 )
 LAUNCHER_GPUS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/launcher-gpus",
-    title="A launcher that is not a worker has no GPU.",
+    title="The launcher requests GPUs that it cannot see",
     why="The operator sets NVIDIA_VISIBLE_DEVICES to nothing for a launcher, so it holds GPUs that it cannot see.",
     source="kubeflow/mpi-operator caa3c47fc42e pkg/controller/mpi_job_controller.go",
     function="newLauncherPodTemplate",
@@ -134,7 +128,7 @@ LAUNCHER_GPUS: Final = TRAINING_JOB_ADVICE.rule(
 )
 LAUNCHER_CREATION_POLICY: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/launcher-creation-policy",
-    title="The creation policy of a launcher is one that the MPI Operator knows.",
+    title="The MPI Operator does not know this launcherCreationPolicy",
     why="It takes any other text for WaitForWorkersReady.",
     source="kubeflow/mpi-operator caa3c47fc42e pkg/controller/mpi_job_controller.go",
     function="syncHandler",

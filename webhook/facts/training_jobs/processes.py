@@ -22,7 +22,7 @@ from webhook.text.wording import counted
 
 NPROC_VALUE: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/nproc-value",
-    title="nprocPerNode is a number or a kind of device.",
+    title="nprocPerNode is neither a number nor a device kind",
     why="torchrun ends on any other text.",
     source="pytorch/pytorch 010929fd torch/distributed/run.py",
     function="determine_local_world_size",
@@ -30,7 +30,7 @@ NPROC_VALUE: Final = TRAINING_JOB_ADVICE.rule(
 )
 MORE_NODES_THAN_PODS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/more-nodes-than-pods",
-    title="torchrun waits for no more nodes than there are pods.",
+    title="torchrun waits for more nodes than there are pods",
     why="The missing nodes never come, so the job never begins to train.",
     source="pytorch/pytorch 010929fd torch/distributed/run.py",
     function="parse_min_max_nnodes",
@@ -38,7 +38,7 @@ MORE_NODES_THAN_PODS: Final = TRAINING_JOB_ADVICE.rule(
 )
 WORLD_SIZE_AS_NODES: Final = TRAINING_JOB.rule(
     "training-job/world-size-as-nodes",
-    title="WORLD_SIZE is not passed as the number of nodes once it counts processes.",
+    title="WORLD_SIZE counts processes but is passed as the number of nodes",
     why="With a number in nprocPerNode, WORLD_SIZE is pods times processes. torchrun waits for as many nodes for ever.",
     refused_by="nobody, torchrun waits",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/envvar.go",
@@ -48,7 +48,7 @@ WORLD_SIZE_AS_NODES: Final = TRAINING_JOB.rule(
 )
 WORLD_SIZE_UNSET: Final = TRAINING_JOB.rule(
     "training-job/world-size-unset",
-    title="WORLD_SIZE is used in jobs with a master.",
+    title="WORLD_SIZE is not set in a job without a master",
     why="The operator sets WORLD_SIZE only in jobs with a master. torchrun gets the text itself and ends.",
     refused_by="torchrun, when the pods start",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/pytorch/envvar.go",
@@ -58,7 +58,7 @@ WORLD_SIZE_UNSET: Final = TRAINING_JOB.rule(
 )
 PROCESSES_AND_GPUS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/processes-and-gpus",
-    title="The launcher starts a process for each GPU.",
+    title="The number of processes differs from the number of GPUs",
     why="GPUs without a process stay idle, and processes without a GPU fail or share one.",
     source="pytorch/pytorch 010929fd torch/distributed/run.py",
     function="determine_local_world_size",
@@ -66,7 +66,7 @@ PROCESSES_AND_GPUS: Final = TRAINING_JOB_ADVICE.rule(
 )
 NPROC_AND_GPUS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/nproc-and-gpus",
-    title="nprocPerNode is the number of GPUs of a pod.",
+    title="nprocPerNode differs from the pod's GPUs",
     why="GPUs without a process stay idle, and processes without a GPU fail or share one.",
     source="pytorch/pytorch 010929fd torch/distributed/run.py",
     function="determine_local_world_size",
@@ -74,7 +74,7 @@ NPROC_AND_GPUS: Final = TRAINING_JOB_ADVICE.rule(
 )
 PROCESSES_OF_THE_HOST: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/processes-of-the-host",
-    title="A job without GPUs says how many processes torchrun starts.",
+    title="torchrun starts one process for each CPU of the host",
     why="torchrun counts the CPUs of the host and not those of the limit, so that far too many processes start.",
     source="pytorch/pytorch 010929fd torch/distributed/run.py",
     function="determine_local_world_size",
@@ -83,15 +83,15 @@ PROCESSES_OF_THE_HOST: Final = TRAINING_JOB_ADVICE.rule(
 )
 GPU_FOR_TORCHRUN: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/gpu-for-torchrun",
-    title="torchrun that counts GPUs has one.",
-    why="torchrun ends where it is told `gpu` and there is none.",
+    title="torchrun counts GPUs but the pod has none",
+    why="With `gpu` and no GPU, torchrun ends.",
     source="pytorch/pytorch 010929fd torch/distributed/run.py",
     function="determine_local_world_size",
     fails="start",
 )
 ONE_PROCESS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/one-process",
-    title="Several GPUs have several processes.",
+    title="Several GPUs have only one process",
     why="A Python program uses one GPU unless it starts others itself.",
     source="https://github.com/kubeflow/trainer/issues/1992",
     issues=(
@@ -101,7 +101,7 @@ ONE_PROCESS: Final = TRAINING_JOB_ADVICE.rule(
 )
 PROCESSES_AWAITED: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/processes-awaited",
-    title="As many processes start as WORLD_SIZE counts.",
+    title="WORLD_SIZE counts more processes than start",
     why="Python without a launcher is one process. It waits for the others, and the job never begins to train.",
     function="setPodEnv",
     fails="waiting",
@@ -112,14 +112,14 @@ PROCESSES_AWAITED: Final = TRAINING_JOB_ADVICE.rule(
 )
 UNEQUAL_GPUS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/unequal-gpus",
-    title="All roles have as many GPUs when one nprocPerNode holds for all.",
+    title="One nprocPerNode is set for roles with different GPU counts",
     why="The number fits one role at most.",
     function="setPodEnv",
     issues=("https://github.com/kubeflow/pytorch-operator/issues/331",),
 )
 PROCESSES_TWICE: Final = TRAINING_JOB.rule(
     "training-job/processes-twice",
-    title="The number of processes stands in one place.",
+    title="The number of processes is set in two places",
     why="spec.elasticPolicy.nProcPerNode is the older place, and the webhook refuses both together.",
     function="ValidateCreate",
 )

@@ -22,57 +22,57 @@ from webhook.text.wording import either
 
 ROLES_REQUIRED: Final = TRAINING_JOB.rule(
     "training-job/roles-required",
-    title="A job has a role.",
+    title="The job has no role",
     why="A job without roles makes no pods and never ends.",
     function="validateReplicaSpecs",
     fails="controller",
 )
 ROLE_NAME: Final = TRAINING_JOB.rule(
     "training-job/role-name",
-    title="A role is one that the operator knows.",
+    title="The operator does not know this role",
     why="Roles are told apart by their names, letter by letter. The operator refuses others.",
     function="validateReplicaSpecs",
 )
 IGNORED_ROLE: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/ignored-role",
-    title="A role is one that the operator runs and watches.",
+    title="The operator ignores this role",
     why="The MPI Operator starts no pods of others. For a TFJob they do not count when it succeeds or fails.",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/tensorflow/tfjob_controller.go",
     function="UpdateJobStatus",
 )
 ONE_CHIEF: Final = TRAINING_JOB.rule(
     "training-job/one-chief",
-    title="A TFJob has one chief or one master.",
+    title="The TFJob has both a chief and a master",
     why="Both names mean the same role, and the webhook refuses a job with two.",
     function="validateReplicaSpecs",
 )
 CHIEF_REPLICAS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/chief-replicas",
-    title="A TFJob has one chief.",
+    title="The TFJob has more than one chief",
     why="TensorFlow takes one chief. The others of this role do what it does a second time.",
     source="https://www.tensorflow.org/api_docs/python/tf/distribute/cluster_resolver/TFConfigClusterResolver",
 )
 ONE_MASTER: Final = TRAINING_JOB.rule(
     "training-job/one-master",
-    title="A PyTorchJob or XGBoostJob says that it has one master.",
+    title="The master does not set replicas to 1",
     why="The webhook wants the number itself. It looks before the default is filled in.",
     function="validateReplicaSpecs",
 )
 MASTER_REQUIRED: Final = TRAINING_JOB.rule(
     "training-job/master-required",
-    title="An XGBoostJob has a master.",
+    title="The XGBoostJob has no master",
     why="The master coordinates the workers. The webhook refuses a job without one.",
     function="validateReplicaSpecs",
 )
 WORKER_REPLICAS: Final = TRAINING_JOB.rule(
     "training-job/worker-replicas",
-    title="A role of a PyTorchJob has at least one replica.",
+    title="A role of the PyTorchJob has no replica",
     why="The webhook refuses a role without replicas.",
     function="validateReplicaSpecs",
 )
 PARAMETER_SERVER_GPUS: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/parameter-server-gpus",
-    title="Parameter servers have no GPUs.",
+    title="A parameter server requests GPUs",
     why="They hold and add up weights, and compute on no device.",
     source="https://github.com/kubeflow/fairing/issues/504",
 )

@@ -18,7 +18,7 @@ from webhook.text.wording import change, counted, either
 
 NAME_FORMAT: Final = TRAINING_JOB.rule(
     "training-job/name-format",
-    title="The name of a job is a DNS label.",
+    title="The name of the job is not a DNS label",
     why="Services and pods are named after the job, and a service needs a label as of RFC 1035.",
     function="ValidateCreate",
     issues=(
@@ -28,7 +28,7 @@ NAME_FORMAT: Final = TRAINING_JOB.rule(
 )
 NAME_LENGTH: Final = TRAINING_JOB.rule(
     "training-job/name-length",
-    title="The name of a job leaves enough characters for the names of its pods.",
+    title="The name of the job is too long",
     why="The name of the last service, host or label of the job may have 63 characters.",
     source="k8s.io/apimachinery v0.36 pkg/util/validation/validation.go",
     function="IsDNS1035Label",
@@ -41,7 +41,7 @@ NAME_LENGTH: Final = TRAINING_JOB.rule(
 )
 MANAGED_BY: Final = TRAINING_JOB.rule(
     "training-job/managed-by",
-    title="A job is managed by the Training Operator or by MultiKueue.",
+    title="managedBy names an unknown controller",
     why="The webhook of the operator refuses other controllers.",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/common/util/webhooks.go",
     function="ValidateManagedBy",
@@ -49,13 +49,13 @@ MANAGED_BY: Final = TRAINING_JOB.rule(
 )
 MANAGED_BY_IMMUTABLE: Final = TRAINING_JOB.rule(
     "training-job/managed-by-immutable",
-    title="The controller of a job does not change.",
+    title="managedBy was changed",
     why="The webhook of the operator refuses the update.",
     function="ValidateUpdate",
 )
 QUEUE_IMMUTABLE: Final = TRAINING_JOB.rule(
     "training-job/queue-immutable",
-    title="The queue of a job does not change.",
+    title="The queue of the job was changed",
     why="A rule of the CRD refuses the update.",
     refused_by="the API server",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) manifests/base/crds",
@@ -63,7 +63,7 @@ QUEUE_IMMUTABLE: Final = TRAINING_JOB.rule(
 )
 NOT_NEGATIVE: Final = TRAINING_JOB.rule(
     "training-job/not-negative",
-    title="Deadlines, retries and the time that a finished job is kept are not negative.",
+    title="A deadline, retry count or TTL is negative",
     why="A negative deadline is over before the job has begun, and the MPI Operator refuses all three.",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/core/job.go",
     function="PastActiveDeadline",
@@ -72,7 +72,7 @@ NOT_NEGATIVE: Final = TRAINING_JOB.rule(
 )
 MIN_AVAILABLE: Final = TRAINING_JOB.rule(
     "training-job/min-available",
-    title="A gang is not larger than the job.",
+    title="minAvailable is above the number of pods",
     why="The scheduler waits for more pods than there will be, so none starts.",
     refused_by="the scheduler, which waits",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/common/job.go",
@@ -82,7 +82,7 @@ MIN_AVAILABLE: Final = TRAINING_JOB.rule(
 )
 CLEAN_POD_POLICY: Final = TRAINING_JOB.rule(
     "training-job/clean-pod-policy",
-    title="The clean-up policy of an MPIJob v2beta1 is one that the MPI Operator knows.",
+    title="The MPI Operator does not know this cleanPodPolicy",
     why="Names are compared letter by letter, and the operator refuses others.",
     source="kubeflow/mpi-operator caa3c47fc42e pkg/apis/kubeflow/validation/validation.go",
     function="validateRunPolicy",
@@ -91,7 +91,7 @@ CLEAN_POD_POLICY: Final = TRAINING_JOB.rule(
 )
 MANAGED_BY_OTHER: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/managed-by-other",
-    title="An MPIJob is managed by its operator or by MultiKueue.",
+    title="Another controller has to run the MPIJob",
     why="The operator does not run the job, and nothing happens unless another controller exists.",
     source="kubeflow/mpi-operator caa3c47fc42e pkg/controller/mpi_job_controller.go",
     function="managedByExternalController",
@@ -99,31 +99,31 @@ MANAGED_BY_OTHER: Final = TRAINING_JOB_ADVICE.rule(
 )
 MANAGED_BY_IGNORED: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/managed-by-ignored",
-    title="A JAXJob names no other controller.",
+    title="The JAXJob controller ignores managedBy",
     why="The controller of JAXJobs does not look at this field and runs the job in any case.",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/jax/jaxjob_controller.go",
     function="Reconcile",
 )
 MANAGED_BY_CHANGE: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/managed-by-change",
-    title="The controller of a job does not change while it runs.",
+    title="managedBy was changed while the job runs",
     why=(
-        "One controller stops and another starts its own pods next to those of the first. Nobody refuses it for these "
-        "kinds."
+        "One controller stops, and another starts its own pods beside the first ones. The API server does not refuse "
+        "the change for these kinds."
     ),
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/webhooks/pytorch/pytorchjob_webhook.go",
     function="ValidateUpdate",
 )
 CLEAN_POD_POLICY_UNKNOWN: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/clean-pod-policy-unknown",
-    title="The clean-up policy of a job is one that the Training Operator knows.",
+    title="The Training Operator reads an unknown cleanPodPolicy as All",
     why="It takes any other text for All, and deletes the pods with their logs.",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/common/job.go",
     function="DeletePodsAndServices",
 )
 NO_TIME: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/no-time",
-    title="A job has more than no time.",
+    title="activeDeadlineSeconds is 0",
     why="The operator ends the job as soon as it starts.",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/core/job.go",
     function="PastActiveDeadline",
@@ -142,7 +142,7 @@ _QUEUE: Final = ("runPolicy", "schedulingPolicy", "queue")
 _CLEANING: Final = ("None", "Running", "All")
 RESTART_POLICY: Final = TRAINING_JOB.rule(
     "training-job/restart-policy",
-    title="The restart policy of a role is one that its pods can have.",
+    title="Pods cannot have this restartPolicy",
     why=(
         "The Training Operator copies the text into the pods, which the API server then refuses. The MPI Operator "
         "refuses the job."
@@ -157,7 +157,7 @@ _RESTARTS_BETA: Final = ("Never", "OnFailure")
 
 NULL_AMOUNT: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/null-amount",
-    title="A GPU is requested with a number.",
+    title="The amount of a GPU is null",
     why="An amount that is null is dropped, so the pod starts without a GPU.",
     source=(
         "https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#defaulting-and-nullable"
@@ -165,7 +165,7 @@ NULL_AMOUNT: Final = TRAINING_JOB_ADVICE.rule(
 )
 POD_RESTART_POLICY: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/pod-restart-policy",
-    title="The restart policy stands in the role.",
+    title="restartPolicy is set in the pod template, where the operator overwrites it",
     why="The operator overwrites that of the pod template.",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/controller.v1/common/pod.go",
     function="createNewPod",
@@ -173,7 +173,7 @@ POD_RESTART_POLICY: Final = TRAINING_JOB_ADVICE.rule(
 )
 DEPRECATED_FIELD: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/deprecated-field",
-    title="The number of processes stands in spec.nprocPerNode.",
+    title="The number of processes is set in a deprecated field",
     why="The field of elasticPolicy is deprecated and may go in a later release.",
     source="kubeflow/trainer release-1.9 (3a3a1da8d528) pkg/webhooks/pytorch/pytorchjob_webhook.go",
     function="ValidateCreate",
@@ -181,7 +181,7 @@ DEPRECATED_FIELD: Final = TRAINING_JOB_ADVICE.rule(
 )
 OTHER_VERSION: Final = TRAINING_JOB_ADVICE.rule(
     "training-job/other-version",
-    title="An MPIJob has no fields of the other version.",
+    title="The field belongs to another version of MPIJob",
     why="The API server drops them, so they change nothing.",
     source="https://github.com/kubeflow/trainer/issues/1930",
     severity="low",

@@ -26,31 +26,31 @@ from webhook.yamltext.placeholders import is_placeholder
 
 SCHEDULE: Final = VOLCANO_CRON_JOB.rule(
     "volcano-cron-job/schedule",
-    title="The schedule of a CronJob is one that cron has.",
+    title="The schedule is not a valid cron schedule",
     why="It has five fields, or is a word such as @daily. The word @reboot is not known.",
     function="validateCronjobSpec",
 )
 SCHEDULE_ZONE: Final = VOLCANO_CRON_JOB.rule(
     "volcano-cron-job/schedule-zone",
-    title="The time zone of a CronJob stands in timeZone.",
+    title="The schedule contains a time zone",
     why="Volcano refuses TZ= and CRON_TZ= in a schedule.",
     function="validateCronjobSpec",
 )
 TIME_ZONE: Final = VOLCANO_CRON_JOB.rule(
     "volcano-cron-job/time-zone",
-    title="The time zone of a CronJob is one of the IANA database.",
+    title="The time zone does not exist",
     why="Names have upper and lower case letters as in Europe/Berlin.",
     function="validateCronjobSpec",
 )
 NAME_LENGTH: Final = VOLCANO_CRON_JOB.rule(
     "volcano-cron-job/name-length",
-    title="The name of a CronJob has at most 52 characters.",
+    title="The name of the CronJob is longer than 52 characters",
     why="The names of its Jobs begin with it.",
     function="validateCronJobName",
 )
 SCHEDULE_NEVER: Final = VOLCANO_CRON_JOB.rule(
     "volcano-cron-job/schedule-never",
-    title="The schedule of a CronJob names days that exist.",
+    title="The schedule names a day that never comes",
     why="By a schedule for 30 February nothing ever runs.",
     refused_by="nobody; the job never runs",
     level="warn",
@@ -58,7 +58,7 @@ SCHEDULE_NEVER: Final = VOLCANO_CRON_JOB.rule(
 )
 STARTING_DEADLINE: Final = VOLCANO_CRON_JOB.rule(
     "volcano-cron-job/starting-deadline",
-    title="A CronJob may start at least 10 seconds late.",
+    title="startingDeadlineSeconds is below 10",
     why=(
         "The controller looks at schedules every 10 seconds. With a shorter startingDeadlineSeconds it may miss every "
         "start."

@@ -27,60 +27,60 @@ from webhook.yamltext.placeholders import is_placeholder
 
 TASK_REQUIRED: Final = VOLCANO_JOB.rule(
     "volcano-job/task-required",
-    title="A Job has a task.",
+    title="The Job has no task",
     why="Without tasks there are no pods.",
     function="validateJobCreate",
 )
 TASK_MIN_AVAILABLE: Final = VOLCANO_JOB.rule(
     "volcano-job/task-min-available",
-    title="A task needs no more pods than it has.",
+    title="The task's minAvailable is above its replicas",
     why="The gang would wait for pods that are never created.",
     function="validateJobCreate",
     refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
 )
 MIN_AVAILABLE: Final = VOLCANO_JOB.rule(
     "volcano-job/min-available",
-    title="A Job needs no more pods than its tasks have together.",
+    title="minAvailable is above the number of pods",
     why="The gang would wait for pods that are never created.",
     function="validateJobCreate",
     refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
 )
 PARTITION_REPLICAS: Final = VOLCANO_JOB.rule(
     "volcano-job/partition-replicas",
-    title="The replicas of a task are its partitions times their size.",
+    title="The replicas are not totalPartitions times partitionSize",
     why="Every pod belongs to a partition, and partitions have one size.",
     function="validatePartitionPolicy",
     refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
 )
 PARTITION_MIN_AVAILABLE: Final = VOLCANO_JOB.rule(
     "volcano-job/partition-min-available",
-    title="minAvailable of a task with partitions is minPartitions times their size.",
+    title="minAvailable is not minPartitions times partitionSize",
     why="Partitions are placed as a whole.",
     function="validatePartitionPolicy",
     refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
 )
 REPLICAS: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/replicas",
-    title="A task says how many pods it has.",
+    title="The task does not set replicas",
     why="Unlike in a Deployment, no replicas means none, and nothing runs.",
     refused_by="nobody; the job has no pods",
 )
 NO_PODS: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/no-pods",
-    title="A Job has pods.",
-    why="A Job whose tasks have no replicas does nothing.",
+    title="The Job has no pods",
+    why="No task has replicas, so the Job does nothing.",
     refused_by="nobody; the job has no pods",
 )
 MIN_SUCCESS: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/min-success",
-    title="A Job needs no more successful pods than it has.",
+    title="minSuccess is above the number of pods",
     why="It would never complete.",
     refused_by="nobody; the job never completes",
     fails="waiting",
 )
 TASK_MINIMUM: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/task-minimum",
-    title="A gang needs all that its tasks need.",
+    title="minAvailable is below the sum of the tasks",
     why=(
         "The scheduler looks at minAvailable of tasks only where minAvailable of the Job is not less than their sum, "
         "to which a task without one adds all of its replicas. Otherwise any pods make up the gang."
@@ -91,21 +91,21 @@ TASK_MINIMUM: Final = VOLCANO_JOB_ADVICE.rule(
 )
 TASKS_KEPT: Final = VOLCANO_JOB.rule(
     "volcano-job/tasks-kept",
-    title="A Job keeps the number of its tasks.",
+    title="The number of tasks was changed",
     why="Its pods and its PodGroup are made from them.",
     function="validateJobUpdate",
     refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
 )
 IMMUTABLE: Final = VOLCANO_JOB.rule(
     "volcano-job/immutable",
-    title="A Job that exists is only scaled.",
+    title="An immutable field was changed",
     why="Volcano takes changes of minAvailable, of priorityClassName, and of replicas and minAvailable of tasks.",
     function="validateJobUpdate",
     refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",
 )
 WHOLE_CPUS: Final = VOLCANO_JOB.rule(
     "volcano-job/whole-cpus",
-    title="Every container of a task with a topologyPolicy requests whole CPUs.",
+    title="A task with a topologyPolicy requests a fraction of a CPU",
     why="Only whole CPUs are placed on NUMA nodes. The limit counts only where a container has no requests at all.",
     function="validateTaskTopoPolicy",
 )

@@ -33,7 +33,7 @@ from webhook.yamltext.placeholders import is_placeholder
 
 PARTIAL_GANG: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/partial-gang",
-    title="The gang of a Job is as large as the training that its pods start.",
+    title="minAvailable is below the number of pods that train together",
     why=(
         "With a smaller minAvailable the first pods start and wait on their devices for others that may never get a "
         "place."
@@ -45,7 +45,7 @@ PARTIAL_GANG: Final = VOLCANO_JOB_ADVICE.rule(
 )
 RANKS_AND_SLOTS: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/ranks-and-slots",
-    title="mpirun has a host for every rank where a file of the plugin svc lists its hosts.",
+    title="mpirun starts more ranks than the host file has hosts",
     why="The file has each pod of a task once. Open MPI gives a host of --host one slot, and starts no more ranks.",
     refused_by="mpirun, when the launcher starts",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/svc/svc.go",
@@ -53,7 +53,7 @@ RANKS_AND_SLOTS: Final = VOLCANO_JOB_ADVICE.rule(
 )
 HOST_FILE: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/host-file",
-    title="The files of hosts that a command reads are written by the plugin svc.",
+    title="The command reads a host file that the plugin svc does not write",
     why="For each task svc writes /etc/volcano/<task>.host, with `_` for each `-` of the name of the task.",
     refused_by="nobody; the command fails",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/svc/svc.go",
@@ -63,7 +63,7 @@ HOST_FILE: Final = VOLCANO_JOB_ADVICE.rule(
 )
 SSH_KEYS: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/ssh-keys",
-    title="A Job whose pods log in to each other has keys for it.",
+    title="The pods have no SSH keys to log in to each other",
     why=(
         "mpirun and horovodrun start processes in other pods by ssh. The plugin ssh, which mpi brings along, gives "
         "all pods of a Job one key."
@@ -75,7 +75,7 @@ SSH_KEYS: Final = VOLCANO_JOB_ADVICE.rule(
 )
 RAY_CONTAINER: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/ray-container",
-    title="The plugin ray finds the containers that it starts Ray in.",
+    title="The plugin ray finds no container to start Ray in",
     why=(
         "They are called head and worker, unless its arguments name others. It leaves the commands of other "
         "containers as they are."
@@ -87,7 +87,7 @@ RAY_CONTAINER: Final = VOLCANO_JOB_ADVICE.rule(
 )
 RAY_COMMAND: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/ray-command",
-    title="The containers of the plugin ray have no command of their own.",
+    title="The plugin ray replaces the container's command",
     why="The plugin puts `ray start` in its place, so the program that it names is never run.",
     refused_by="nobody; the command is never run",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework/ray/ray.go",

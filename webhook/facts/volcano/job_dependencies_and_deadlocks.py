@@ -22,19 +22,19 @@ from webhook.yamltext.placeholders import is_placeholder
 
 DEPENDENCY: Final = VOLCANO_JOB.rule(
     "volcano-job/dependency",
-    title="A task depends on tasks that exist, each named once.",
+    title="The task depends on a task that does not exist or is listed twice",
     why="Volcano takes a name that is misspelt, or listed twice, for a cycle.",
     function="topoSort",
 )
 DEPENDENCY_CYCLE: Final = VOLCANO_JOB.rule(
     "volcano-job/dependency-cycle",
-    title="Tasks do not wait for each other.",
-    why="None of them would ever start.",
+    title="Tasks depend on each other",
+    why="None of the tasks ever starts.",
     function="topoSort",
 )
 DEADLOCK: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/deadlock",
-    title="The gang does not wait for tasks that wait for the gang.",
+    title="The gang waits for tasks that wait for the gang",
     why=(
         "Pods of a task with dependsOn are created once the tasks that it names run. The scheduler places a gang only "
         "when minAvailable pods, and those that each task needs, are there. By default a Job needs all its pods, so "

@@ -18,61 +18,61 @@ from webhook.yamltext.placeholders import is_placeholder
 
 EVENT_AND_EXIT_CODE: Final = VOLCANO_JOB.rule(
     "volcano-job/event-and-exit-code",
-    title="A policy is about an event or about an exit code, not both.",
-    why="Nobody could say when it applies.",
+    title="The policy names both an event and an exit code",
+    why="Volcano refuses the Job, because it could not decide when the policy applies.",
     function="validatePolicies",
 )
 EVENT_OR_EXIT_CODE: Final = VOLCANO_JOB.rule(
     "volcano-job/event-or-exit-code",
-    title="A policy is about an event or an exit code.",
+    title="The policy names neither an event nor an exit code",
     why="It would never apply.",
     function="validatePolicies",
 )
 EVENT: Final = VOLCANO_JOB.rule(
     "volcano-job/event",
-    title="The event of a policy is one that users may name.",
+    title="The policy names an event that users cannot use",
     why="The others are for the controller itself.",
     function="validatePolicies",
 )
 ACTION: Final = VOLCANO_JOB.rule(
     "volcano-job/action",
-    title="The action of a policy is one that users may name.",
+    title="The policy names an action that users cannot use",
     why="The controller does nothing for another one.",
     function="validatePolicies",
 )
 EVENT_TWICE: Final = VOLCANO_JOB.rule(
     "volcano-job/event-twice",
-    title="An event has one policy.",
-    why="Nobody could say which of two applies.",
+    title="Two policies name the same event",
+    why="Volcano refuses the Job, because it could not decide which policy applies.",
     function="validatePolicies",
 )
 ANY_EVENT: Final = VOLCANO_JOB.rule(
     "volcano-job/any-event",
-    title="A policy about every event is the only one about events.",
-    why="Nobody could say which of two applies.",
+    title="The policy for every event has another event policy beside it",
+    why="Volcano refuses the Job, because it could not decide which policy applies.",
     function="validatePolicies",
 )
 EXIT_CODE: Final = VOLCANO_JOB.rule(
     "volcano-job/exit-code",
-    title="The exit code of a policy is not 0.",
+    title="The policy names exit code 0",
     why="0 is success, after which nothing is to be done.",
     function="validatePolicies",
 )
 EXIT_CODE_TWICE: Final = VOLCANO_JOB.rule(
     "volcano-job/exit-code-twice",
-    title="An exit code has one policy.",
-    why="Nobody could say which of two applies.",
+    title="Two policies name the same exit code",
+    why="Volcano refuses the Job, because it could not decide which policy applies.",
     function="validatePolicies",
 )
 EXIT_CODE_RANGE: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/exit-code-range",
-    title="The exit code of a policy is one that containers have.",
+    title="The exit code is not between 1 and 255",
     why="Containers exit with 0 to 255, so the policy never applies.",
     refused_by="nobody; the policy never applies",
 )
 EXIT_CODE_ACTION: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/exit-code-action",
-    title="A policy about an exit code has an action.",
+    title="A policy about an exit code has no action",
     why="Volcano checks actions only of policies about events; without one the policy does nothing.",
     refused_by="nobody; the policy does nothing",
 )

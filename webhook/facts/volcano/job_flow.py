@@ -25,19 +25,19 @@ from webhook.yamltext.placeholders import is_placeholder
 
 FLOW_EXISTS: Final = VOLCANO_JOB_FLOW.rule(
     "volcano-job-flow/flow-exists",
-    title="A flow depends on flows that exist.",
+    title="The flow depends on a flow that does not exist",
     why="It would wait for ever. Volcano's Helm chart leaves this webhook off.",
     function="LoadVertexs",
 )
 FLOW_CYCLE: Final = VOLCANO_JOB_FLOW.rule(
     "volcano-job-flow/flow-cycle",
-    title="Flows do not wait for each other.",
-    why="None of them would ever start. Volcano's Helm chart leaves this webhook off.",
+    title="Flows depend on each other",
+    why="None of the flows ever starts. Volcano's Helm chart leaves this webhook off.",
     function="IsDAG",
 )
 FLOW_TWICE: Final = VOLCANO_JOB_FLOW.rule(
     "volcano-job-flow/flow-twice",
-    title="Flows have different names.",
+    title="Two flows have the same name",
     why="The Job of a flow is named after it, so one Job is made for both.",
     refused_by="nobody; one of the flows is left out",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/jobflow",
@@ -46,7 +46,7 @@ FLOW_TWICE: Final = VOLCANO_JOB_FLOW.rule(
 )
 TEMPLATE_EXISTS: Final = VOLCANO_JOB_FLOW.rule(
     "volcano-job-flow/template-exists",
-    title="The JobTemplate of a flow exists.",
+    title="The JobTemplate does not exist",
     why="A flow is named after the JobTemplate in its namespace that its Job is made of.",
     refused_by="nobody; the flow waits until the JobTemplate is created",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/jobflow",
@@ -56,10 +56,10 @@ TEMPLATE_EXISTS: Final = VOLCANO_JOB_FLOW.rule(
 )
 JOB_REFUSED: Final = VOLCANO_JOB_FLOW.rule(
     "volcano-job-flow/job-refused",
-    title="Volcano takes the Job of each flow.",
+    title="Volcano refuses the Job of the flow",
     why=(
-        "Nobody looks at a JobTemplate before a Job is made of it. Then Volcano's webhook refuses it, and the flow "
-        "waits for ever."
+        "A JobTemplate is not checked before a Job is made from it. Volcano's webhook then refuses the Job, and the "
+        "flow waits for ever."
     ),
     refused_by="Volcano's webhook, when the Job is made",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/jobflow",
@@ -68,7 +68,7 @@ JOB_REFUSED: Final = VOLCANO_JOB_FLOW.rule(
 )
 LABEL_LENGTH: Final = VOLCANO_JOB_FLOW.rule(
     "volcano-job-flow/label-length",
-    title="The name of a JobFlow leaves room for the label of its Jobs.",
+    title="The name of the JobFlow is too long",
     why="The Jobs carry namespace and name of the JobFlow as one label, of at most 63 characters.",
     refused_by="the API server, when the Job is made",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/jobflow",
@@ -77,7 +77,7 @@ LABEL_LENGTH: Final = VOLCANO_JOB_FLOW.rule(
 )
 IGNORED_FIELD: Final = VOLCANO_JOB_FLOW.rule(
     "volcano-job-flow/ignored-field",
-    title="A JobFlow says what Volcano reads.",
+    title="Volcano ignores this field of a JobFlow",
     why=(
         "The controller makes the Job of a flow only from its JobTemplate and waits until the Jobs it depends on have "
         "completed. Patches and probes have no effect."

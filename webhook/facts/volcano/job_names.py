@@ -19,20 +19,20 @@ from webhook.yamltext.placeholders import is_placeholder
 
 JOB_NAME: Final = VOLCANO_JOB.rule(
     "volcano-job/job-name",
-    title="The name of a Job fits into a label.",
+    title="The name of the Job is too long",
     why="Its pods carry the name of the Job as a label, of at most 63 characters.",
     function="validateJobName",
 )
 POD_NAME: Final = VOLCANO_JOB.rule(
     "volcano-job/pod-name",
-    title="The name of a Job leaves room for the names of its pods.",
+    title="The names of the pods are too long",
     why="Pods are named after Job, task and index, with at most 63 characters.",
     function="validateK8sPodNameLength",
     issues=("https://github.com/volcano-sh/volcano/issues/4691",),
 )
 HOST_NAME: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/host-name",
-    title="With the plugin svc, names of pods are names of hosts.",
+    title="The names of the pods are not valid host names",
     why=(
         "The plugin makes the name of each pod its host name and that of the Job its subdomain. Both are DNS labels "
         "of at most 63 characters without dots."
@@ -42,7 +42,7 @@ HOST_NAME: Final = VOLCANO_JOB_ADVICE.rule(
 )
 TASK_NAME_TWICE: Final = VOLCANO_JOB.rule(
     "volcano-job/task-name-twice",
-    title="Tasks have different names.",
+    title="Two tasks have the same name",
     why=(
         "Pods, dependencies and plugins find a task by its name. A task without a name is called default and its index."
     ),

@@ -27,13 +27,13 @@ from webhook.yamltext.placeholders import is_placeholder
 
 PLUGIN: Final = VOLCANO_JOB.rule(
     "volcano-job/plugin",
-    title="The plugins of a Job exist.",
+    title="The plugin does not exist",
     why="Names are in lower case, and there are no others.",
     function="validateJobCreate",
 )
 PLUGIN_ARGUMENT: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-argument",
-    title="Plugins can read their arguments.",
+    title="The plugin cannot read its arguments",
     why=(
         "A plugin that meets an argument it does not know ignores it and all that follow, and says so only in the log "
         "of the controller."
@@ -43,7 +43,7 @@ PLUGIN_ARGUMENT: Final = VOLCANO_JOB_ADVICE.rule(
 )
 PLUGIN_KEYS: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-keys",
-    title="The plugin ssh is given both keys of a pair, or none.",
+    title="The plugin ssh has only one key of the pair",
     why="The public key lets the pods log in to each other. Without a private key, the plugin makes a pair of its own.",
     refused_by="nobody; logins fail, or other keys are used",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/ssh/ssh.go",
@@ -52,7 +52,7 @@ PLUGIN_KEYS: Final = VOLCANO_JOB_ADVICE.rule(
 )
 PLUGIN_PORT: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-port",
-    title="The port of the plugin ssh is one.",
+    title="The plugin ssh has an invalid port",
     why="The plugin takes 22 in place of a number that is not a port, and says so only in the log of the controller.",
     refused_by="nobody; the plugin takes port 22",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/ssh/ssh.go",
@@ -61,7 +61,7 @@ PLUGIN_PORT: Final = VOLCANO_JOB_ADVICE.rule(
 )
 PLUGIN_TASK: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-task",
-    title="The task that a plugin cannot do without exists.",
+    title="The task that the plugin needs does not exist",
     why="The plugin pytorch sets no MASTER_ADDR without a master, and the plugin ray creates no pods without a head.",
     refused_by="nobody; the job never runs",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
@@ -70,14 +70,14 @@ PLUGIN_TASK: Final = VOLCANO_JOB_ADVICE.rule(
 )
 PLUGIN_ROLE: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-role",
-    title="Plugins know the tasks of a Job.",
+    title="The plugin does not know this task",
     why="A plugin finds tasks by their names, which its arguments change. It does not set up the others.",
     refused_by="nobody; the plugin leaves tasks out",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
 )
 PLUGIN_ONE_POD: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-one-pod",
-    title="The master, head or chief that a plugin looks for is one pod.",
+    title="The master, head or chief has several pods",
     why="Plugins set up one pod of these roles. A second one gets the rank of the first, or starts the work again.",
     refused_by="nobody; the pods get in each other's way",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/plugins/distributed-framework",
@@ -85,7 +85,7 @@ PLUGIN_ONE_POD: Final = VOLCANO_JOB_ADVICE.rule(
 )
 PLUGIN_VARIABLE: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/plugin-variable",
-    title="The variables that a command reads are set by a plugin of the Job.",
+    title="The command reads a variable that no plugin sets",
     why=(
         "VC_TASK_INDEX comes from the plugin env, lists of hosts from svc, MPI_HOST from mpi, MASTER_ADDR, WORLD_SIZE "
         "and RANK from pytorch. Without it they are empty."
@@ -98,7 +98,7 @@ PLUGIN_VARIABLE: Final = VOLCANO_JOB_ADVICE.rule(
 )
 MPI_MASTER: Final = VOLCANO_JOB.rule(
     "volcano-job/mpi-master",
-    title="The task of the master that the plugin mpi looks for exists.",
+    title="The plugin mpi finds no master task",
     why="The plugin sets up the launcher in it. Options behind one that cannot be read are ignored.",
     function="validateJobCreate",
 )

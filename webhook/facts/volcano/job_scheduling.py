@@ -30,7 +30,7 @@ from webhook.yamltext.placeholders import is_placeholder
 
 OTHER_SCHEDULER: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/other-scheduler",
-    title="All pods of a Job are placed by its scheduler.",
+    title="A task uses another scheduler than its Job",
     why=(
         "A pod template that names another scheduler takes its pods out of the gang, which then starts without them "
         "or never."
@@ -42,14 +42,14 @@ OTHER_SCHEDULER: Final = VOLCANO_JOB_ADVICE.rule(
 )
 VOLCANO_JOB_PRIORITY_CLASS: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/priority-class",
-    title="The PriorityClass of a Job exists.",
-    why="Kubernetes refuses pods whose class does not exist.",
+    title="The PriorityClass does not exist",
+    why="Kubernetes refuses pods with a class that does not exist.",
     source="k8s.io/kubernetes v1.36 plugin/pkg/admission/priority",
     fails="controller",
 )
 RESTART_POLICY: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/restart-policy",
-    title="The pods of a Job end.",
+    title="restartPolicy Always keeps the Job from completing",
     why="With restartPolicy Always a container that succeeds is started again, and the Job never completes.",
     refused_by="nobody; the job never completes",
     source="https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#restart-policy",
@@ -57,27 +57,27 @@ RESTART_POLICY: Final = VOLCANO_JOB_ADVICE.rule(
 )
 JOB_QUEUE_EXISTS: Final = VOLCANO_JOB.rule(
     "volcano-job/queue-exists",
-    title="The queue of a Job exists.",
+    title="The queue does not exist",
     why="A Job is stored only for a queue that is there.",
     function="validateJobCreate",
     issues=("https://github.com/volcano-sh/volcano/issues/195",),
 )
 JOB_QUEUE_OPEN: Final = VOLCANO_JOB.rule(
     "volcano-job/queue-open",
-    title="The queue of a Job is open.",
-    why="A queue that is closed, or that its controller has not seen yet, takes no Jobs.",
+    title="The queue is not open",
+    why="A queue that is closed, or not yet opened by its controller, accepts no Jobs.",
     function="validateJobCreate",
     issues=("https://github.com/volcano-sh/volcano/issues/3173",),
 )
 JOB_QUEUE_LEAF: Final = VOLCANO_JOB.rule(
     "volcano-job/queue-leaf",
-    title="The queue of a Job has no queues below it.",
+    title="The queue has child queues",
     why="Queues with children share what they have among them and hold no Jobs.",
     function="validateJobCreate",
 )
 JOB_CAPABILITY: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/capability",
-    title="The queue of a Job may give what its gang needs.",
+    title="The gang needs more than the queue's capability",
     why=(
         "The scheduler lets a gang in when its minimum is within the capability of the queue, and with the hierarchy "
         "of the capacity plugin also of every queue above it. Above that it waits for ever."
@@ -90,7 +90,7 @@ JOB_CAPABILITY: Final = VOLCANO_JOB_ADVICE.rule(
 )
 QUEUE_LABEL: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/queue-label",
-    title="The name of a queue fits into a label.",
+    title="The queue name is longer than 63 characters",
     why=(
         "The pods of a Job carry the name of its queue as a label, of at most 63 characters, while queues may have "
         "longer names."
@@ -99,13 +99,13 @@ QUEUE_LABEL: Final = VOLCANO_JOB_ADVICE.rule(
 )
 QUEUE_ANCESTOR: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/queue-ancestor",
-    title="The queues above that of a Job are open.",
+    title="A queue above the Job's queue is closed",
     why="Volcano looks only at the state of the Job's own queue, so closing a queue does not stop those below it.",
     refused_by="nobody; the job runs",
 )
 JOB_TIER: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/tier",
-    title="A HyperNode is of a tier that the gang allows.",
+    title="No HyperNode is of a tier that the gang allows",
     why=(
         "A gang with a hard network topology is placed within one HyperNode of at most the highest tier that it "
         "allows. Where there is none, it waits for ever."
@@ -117,18 +117,15 @@ JOB_TIER: Final = VOLCANO_JOB_ADVICE.rule(
 )
 JOB_TIER_NAME: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/tier-name",
-    title="The name of a tier is one that HyperNodes have.",
-    why=(
-        "Where no HyperNode has it, the scheduler logs a warning and leaves the topology out, so the pods may be "
-        "placed far from each other."
-    ),
+    title="No HyperNode has this tier name",
+    why=("The scheduler logs a warning and ignores the topology, so the pods may be placed far from each other."),
     refused_by="nobody; the topology has no effect",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/framework/session.go",
     function="adjustNetworkTopologySpec",
 )
 JOB_TIER_ORDER: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/tier-order",
-    title="Parts of a gang are kept closer together than the whole.",
+    title="A part of the gang allows a higher tier than the whole",
     why=(
         "The scheduler looks for a HyperNode for each part inside the one that the whole gang is kept in, so a higher "
         "tier of a part allows nothing more."
@@ -140,7 +137,7 @@ JOB_TIER_ORDER: Final = VOLCANO_JOB_ADVICE.rule(
 )
 JOB_HIGHEST_TIER: Final = VOLCANO_JOB.rule(
     "volcano-job/highest-tier",
-    title="The highest tier of a network topology is given by its number or its name, not both.",
+    title="The highest tier is given both by number and by name",
     why="Two statements could contradict each other.",
     function="validateNetworkTopology",
     refused_on_updates="pkg/webhooks/admission/jobs/validate/admit_job.go validateJobUpdate",

@@ -35,7 +35,7 @@ from webhook.yamltext.placeholders import is_placeholder
 
 POD_TEMPLATE: Final = VOLCANO_JOB.rule(
     "volcano-job/pod-template",
-    title="The pods of a task are valid.",
+    title="The pod template is invalid for Volcano",
     why=(
         "Volcano's webhook validates every pod template as Kubernetes validates PodTemplates, with newer features "
         "off: names of variables with special characters, operators Gt and Lt of tolerations, rules about restarts of "
@@ -45,32 +45,32 @@ POD_TEMPLATE: Final = VOLCANO_JOB.rule(
 )
 TEMPLATE_REFUSED: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/template-refused",
-    title="Volcano takes the Jobs that a CronJob or a JobTemplate makes.",
-    why="Nobody looks at the Job of a template before it is made. Then Volcano's webhook refuses every one of them.",
+    title="Volcano refuses the Job of this template",
+    why="The Job in a template is not checked before it is made. Volcano's webhook then refuses every such Job.",
     refused_by="Volcano's webhook, when the Job is made",
     fails="controller",
 )
 MOUNT_PATH_TWICE: Final = VOLCANO_JOB.rule(
     "volcano-job/mount-path-twice",
-    title="The volumes of a Job are mounted at different paths.",
+    title="Two volumes have the same mount path",
     why="Kubernetes refuses pods with two volumes at one path.",
     function="validateIO",
 )
 VOLUME_SOURCE: Final = VOLCANO_JOB.rule(
     "volcano-job/volume-source",
-    title="A volume of a Job names a claim or makes one.",
-    why="Nobody could say what is mounted.",
+    title="The volume must set exactly one of volumeClaimName and volumeClaim",
+    why="Volcano refuses the Job, because the volume would have no source or two.",
     function="validateIO",
 )
 VOLUME_CLAIM_NAME: Final = VOLCANO_JOB.rule(
     "volcano-job/volume-claim-name",
-    title="The claim of a volume has a name that claims can have.",
+    title="The claim name is not a valid name",
     why="A claim of another name cannot exist.",
     function="validateIO",
 )
 VOLUME_CLAIM: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/volume-claim",
-    title="A claim that a Job makes has access modes and a size.",
+    title="The claim has no access mode or no size",
     why="Kubernetes refuses the claim, and the Job stays pending.",
     refused_by="the API server, when the claim is created",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_actions.go",
@@ -79,7 +79,7 @@ VOLUME_CLAIM: Final = VOLCANO_JOB_ADVICE.rule(
 )
 CLAIM_TWICE: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/claim-twice",
-    title="A claim is mounted at one path.",
+    title="The claim is mounted at two paths",
     why="Volcano mounts a claim at the first path that names it, and leaves out the others without a word.",
     refused_by="nobody; the volume is not mounted",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_util.go",
@@ -87,7 +87,7 @@ CLAIM_TWICE: Final = VOLCANO_JOB_ADVICE.rule(
 )
 MOUNT_PATH_IN_PODS: Final = VOLCANO_JOB_ADVICE.rule(
     "volcano-job/mount-path-in-pods",
-    title="The volumes of a Job are mounted where its containers mount nothing.",
+    title="A container already uses the mount path of the volume",
     why="Volcano adds the volumes of a Job to every container, and Kubernetes refuses two mounts at one path.",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/job/job_controller_util.go",
     function="createJobPod",

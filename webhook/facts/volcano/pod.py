@@ -40,7 +40,7 @@ from webhook.yamltext.placeholders import is_placeholder
 
 POD_QUEUE_EXISTS: Final = VOLCANO_POD.rule(
     "volcano-pod/queue-exists",
-    title="The queue that a workload of another project names exists.",
+    title="The queue does not exist",
     why="Volcano's webhook refuses the PodGroup that is made of the workload, and the pods wait for it.",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/podgroup",
     issues=(
@@ -50,13 +50,13 @@ POD_QUEUE_EXISTS: Final = VOLCANO_POD.rule(
 )
 POD_QUEUE_OPEN: Final = VOLCANO_POD.rule(
     "volcano-pod/queue-open",
-    title="The queue that a workload of another project names is open.",
+    title="The queue is not open",
     why="Volcano's webhook refuses the PodGroup that is made of the workload, and the pods wait for it.",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/podgroup",
 )
 POD_QUEUE_LEAF: Final = VOLCANO_POD.rule(
     "volcano-pod/queue-leaf",
-    title="The queue that a workload of another project names has no queues below it.",
+    title="The queue has child queues",
     why=(
         "Volcano takes the PodGroup and places no pod of it. With the hierarchy of the capacity plugin, one gang in a "
         "queue with children stops the scheduler for everybody."
@@ -67,7 +67,7 @@ POD_QUEUE_LEAF: Final = VOLCANO_POD.rule(
 )
 POD_CAPABILITY: Final = VOLCANO_POD.rule(
     "volcano-pod/capability",
-    title="The queue of a training job may give what its gang needs.",
+    title="The gang needs more than the queue's capability",
     why=(
         "The operator writes minResources of a schedulingPolicy into the PodGroup, which is let in when they are "
         "within the capability of the queue. Above that it waits for ever."
@@ -82,7 +82,7 @@ POD_CAPABILITY: Final = VOLCANO_POD.rule(
 )
 BUDGET: Final = VOLCANO_POD.rule(
     "volcano-pod/budget",
-    title="A Pod has one disruption budget of Volcano.",
+    title="The Pod has two disruption budgets, or an invalid one",
     why=(
         "The annotations volcano.sh/jdb-min-available and jdb-max-unavailable exclude each other, and are numbers or "
         "percentages."
@@ -94,7 +94,7 @@ BUDGET: Final = VOLCANO_POD.rule(
 )
 OTHER_SCHEDULER: Final = VOLCANO_POD.rule(
     "volcano-pod/other-scheduler",
-    title="The pods of a PodGroup are placed by Volcano.",
+    title="A pod of the PodGroup uses another scheduler",
     why="Another scheduler places a pod at once, and the gang waits for the others without it.",
     refused_by="nobody; the gang is incomplete",
 )

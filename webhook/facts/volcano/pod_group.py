@@ -39,7 +39,7 @@ from webhook.yamltext.placeholders import is_placeholder
 
 POD_GROUP_QUEUE_EXISTS: Final = VOLCANO_POD_GROUP.rule(
     "volcano-pod-group/queue-exists",
-    title="The queue of a PodGroup exists.",
+    title="The queue does not exist",
     why="A PodGroup is stored only for a queue that is there. The default queue may be another one in its namespace.",
     function="checkQueueState",
     issues=(
@@ -49,13 +49,13 @@ POD_GROUP_QUEUE_EXISTS: Final = VOLCANO_POD_GROUP.rule(
 )
 POD_GROUP_QUEUE_OPEN: Final = VOLCANO_POD_GROUP.rule(
     "volcano-pod-group/queue-open",
-    title="The queue of a PodGroup is open.",
-    why="A queue that is closed, or that its controller has not seen yet, takes no gangs.",
+    title="The queue is not open",
+    why="A queue that is closed, or not yet opened by its controller, accepts no gangs.",
     function="checkQueueState",
 )
 POD_GROUP_QUEUE_LEAF: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/queue-leaf",
-    title="The queue of a PodGroup has no queues below it.",
+    title="The queue has child queues",
     why=(
         "Volcano's webhook looks only at the queues of Jobs. With the hierarchy of the capacity plugin, one gang in a "
         "queue with children stops the scheduler for everybody."
@@ -67,7 +67,7 @@ POD_GROUP_QUEUE_LEAF: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 )
 POD_GROUP_CAPABILITY: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/capability",
-    title="The queue of a PodGroup may give what the gang needs.",
+    title="The gang needs more than the queue's capability",
     why="A gang is let in when its minResources are within the capability of the queue. Above that it waits for ever.",
     source="https://github.com/volcano-sh/volcano/issues/3220",
     severity="high",
@@ -78,10 +78,10 @@ POD_GROUP_CAPABILITY: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 )
 QUEUE_CHANGED: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/queue-changed",
-    title="A PodGroup stays in its queue.",
+    title="The queue of the PodGroup was changed",
     why=(
-        "Volcano takes the change, but its queue controller keeps the PodGroup in the list of the old queue, which "
-        "then cannot be closed, and nobody asks whether the new queue exists and is open."
+        "Volcano accepts the change, but keeps the PodGroup in the list of the old queue, which then cannot be "
+        "closed. The new queue is not checked."
     ),
     refused_by="nobody; the group is in the lists of two queues",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/controllers/queue/queue_controller_handler.go",
@@ -90,7 +90,7 @@ QUEUE_CHANGED: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 )
 POD_GROUP_TIER: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/tier",
-    title="A HyperNode is of a tier that the PodGroup allows.",
+    title="No HyperNode is of a tier that the PodGroup allows",
     why=(
         "A gang with a hard network topology is placed within one HyperNode of at most the highest tier that it "
         "allows. Where there is none, it waits for ever."
@@ -100,11 +100,8 @@ POD_GROUP_TIER: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 )
 POD_GROUP_TIER_NAME: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/tier-name",
-    title="The name of a tier is one that HyperNodes have.",
-    why=(
-        "Where no HyperNode has it, the scheduler logs a warning and leaves the topology out, so the pods may be "
-        "placed far from each other."
-    ),
+    title="No HyperNode has this tier name",
+    why=("The scheduler logs a warning and ignores the topology, so the pods may be placed far from each other."),
     refused_by="nobody; the topology has no effect",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/framework/session.go",
     function="adjustNetworkTopologySpec",
@@ -112,7 +109,7 @@ POD_GROUP_TIER_NAME: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 )
 POD_GROUP_TIER_ORDER: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/tier-order",
-    title="Parts of a gang are kept closer together than the whole.",
+    title="A part of the gang allows a higher tier than the whole",
     why=(
         "The scheduler looks for a HyperNode for each part inside the one that the whole gang is kept in, so a higher "
         "tier of a part allows nothing more."
@@ -125,27 +122,27 @@ POD_GROUP_TIER_ORDER: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 )
 POD_GROUP_HIGHEST_TIER: Final = VOLCANO_POD_GROUP.rule(
     "volcano-pod-group/highest-tier",
-    title="The highest tier of a PodGroup's topology is given by its number or its name, not both.",
+    title="The highest tier is given both by number and by name",
     why="Two statements could contradict each other.",
     function="validateNetworkTopology",
 )
 UNKNOWN_RESOURCE: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/unknown-resource",
-    title="A gang needs resources that nodes have.",
+    title="No node can have this resource",
     why="No node has a resource without a domain that Kubernetes does not know, such as gpu.",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go",
     severity="high",
 )
 SUB_GROUPS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/sub-groups",
-    title="A gang can have as many subgroups as it needs.",
+    title="The gang needs more subgroups than it can have",
     why="Subgroups are told apart by the values of labels. Without matchLabelKeys all pods that are selected make one.",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/api/sub_job_info.go",
     function="getSubJobMatchValues",
 )
 TASK_MEMBERS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/task-members",
-    title="A gang needs all that its tasks need.",
+    title="minMember is below the sum of minTaskMember",
     why="The scheduler looks at minTaskMember only where minMember is not less than its sum.",
     refused_by="nobody; minTaskMember has no effect",
     function="CheckTaskValid",
@@ -153,7 +150,7 @@ TASK_MEMBERS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 )
 TASK_PODS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/task-pods",
-    title="A gang has the pods that its tasks need.",
+    title="A task of the gang has too few pods",
     why=(
         "Volcano counts the pods of a task by the annotation or the label volcano.sh/task-spec, and places none of "
         "the gang while a task has fewer than minTaskMember. Counted in an audit or a replay, where the pods are "
@@ -163,7 +160,7 @@ TASK_PODS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 )
 MEMBERS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/members",
-    title="A PodGroup asks for no more pods than name it.",
+    title="minMember is above the number of pods",
     why=(
         "Pods name their PodGroup by the annotation scheduling.k8s.io/group-name. The scheduler waits until as many "
         "exist as minMember says, and says so only in a condition of the PodGroup. Pods are counted where all objects "
@@ -175,7 +172,7 @@ MEMBERS: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 )
 PARTIAL_GANG: Final = VOLCANO_POD_GROUP_ADVICE.rule(
     "volcano-pod-group/partial-gang",
-    title="A PodGroup asks for all the pods that train together.",
+    title="minMember is below the number of pods that train together",
     why=(
         "With a smaller minMember the first pods start and wait on their devices for others that may never get a place."
     ),
@@ -186,7 +183,7 @@ PARTIAL_GANG: Final = VOLCANO_POD_GROUP_ADVICE.rule(
 )
 GROUP_ANNOTATION: Final = VOLCANO_POD.rule(
     "volcano-pod/group-annotation",
-    title="A Pod names its PodGroup by the annotation scheduling.k8s.io/group-name.",
+    title="The Pod names its PodGroup by an annotation that Volcano does not read",
     why=(
         "Volcano also declares scheduling.volcano.sh/group-name, but its scheduler does not read it when it looks for "
         "the gang of a pod."
@@ -197,7 +194,7 @@ GROUP_ANNOTATION: Final = VOLCANO_POD.rule(
 )
 GROUP_EXISTS: Final = VOLCANO_POD.rule(
     "volcano-pod/group-exists",
-    title="The PodGroup that a Pod names exists.",
+    title="The PodGroup does not exist",
     why="For a Pod that names a PodGroup, Volcano makes none, and waits for the one that is named.",
     refused_by="nobody; the pod stays pending",
 )

@@ -37,20 +37,20 @@ from webhook.yamltext.placeholders import is_placeholder
 
 QUANTITY: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/quantity",
-    title="The amounts of a queue are quantities, of devices whole ones.",
+    title="An amount of the queue is not a valid quantity",
     why="Amounts are not negative, and a device is given whole.",
     function="validateResourceQuantityOfQueue",
 )
 VOLCANO_QUEUE_ROOT: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/root",
-    title="The amounts of the root queue are not changed.",
+    title="The amounts of the root queue were changed",
     why="The root queue has what the cluster has. A flag of Volcano's webhook switches the protection off.",
     function="AdmitQueues",
     refused_on_updates="pkg/webhooks/admission/queues/validate/validate_queue.go AdmitQueues",
 )
 UNKNOWN_RESOURCE: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/unknown-resource",
-    title="The amounts of a queue are of resources that nodes have.",
+    title="No node can have this resource",
     why="A limit of a name that no pod can ask for limits nothing. A device has the domain of its vendor.",
     refused_by="nobody; the amount has no effect",
     level="warn",
@@ -62,24 +62,24 @@ UNKNOWN_RESOURCE: Final = VOLCANO_QUEUE.rule(
 )
 DEPTH: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/depth",
-    title="Queues are at most 5 levels deep.",
+    title="The queue is more than 5 levels deep",
     why="Volcano refuses more, unless its flag max-queue-depth says otherwise.",
     function="validateQueueDepth",
     refused_on_updates="",
 )
 PARENT_ITSELF: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/parent-itself",
-    title="A queue is not its own parent.",
+    title="The queue is its own parent",
     why="Its place in the tree would be unknown.",
     function="validateHierarchicalQueue",
     refused_on_updates="",
 )
 PARENT_CYCLE: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/parent-cycle",
-    title="A queue is not below itself.",
+    title="The parents of the queue form a cycle",
     why=(
-        "Volcano takes such a change. From then on its webhook loops for ever when one of these queues changes, they "
-        "cannot be deleted, and no queue can be created below them."
+        "Volcano accepts the change. From then on its webhook loops for ever when one of these queues changes. The "
+        "queues cannot be deleted, and no queue can be created below them."
     ),
     refused_by="nobody; Volcano's webhook fails afterwards",
     level="warn",
@@ -88,21 +88,21 @@ PARENT_CYCLE: Final = VOLCANO_QUEUE.rule(
 )
 PARENT_EXISTS: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/parent-exists",
-    title="The parent of a queue exists.",
+    title="The parent queue does not exist",
     why="A queue is stored only below one that is there.",
     function="validateHierarchicalQueue",
     refused_on_updates="",
 )
 PARENT_USED: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/parent-used",
-    title="The parent of a first child has no pods.",
+    title="The parent queue still has pods",
     why="A queue with children holds no Jobs.",
     function="validateHierarchicalQueue",
     refused_on_updates="",
 )
 PARENT_DEFAULT: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/parent-default",
-    title="The default queue has no children.",
+    title="The default queue cannot be a parent",
     why="Volcano puts Jobs that name no queue into the default queue, and refuses Jobs in a queue that has children.",
     refused_by="Volcano's webhook, all jobs that name no queue",
     level="warn",
@@ -111,19 +111,19 @@ PARENT_DEFAULT: Final = VOLCANO_QUEUE.rule(
 )
 VOLCANO_QUEUE_HIERARCHY_WEIGHTS: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/hierarchy-weights",
-    title="The path of a queue has a weight above 0 for each step.",
+    title="The path of the queue has a missing or invalid weight",
     why="Shares are computed of the weights.",
     function="validateHierarchicalAttributes",
 )
 HIERARCHY_PATH: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/hierarchy-path",
-    title="The path of a queue does not lead to a step of another one's.",
+    title="The path of the queue leads to a step of another queue",
     why="A step that has queues below it is not a queue itself.",
     function="validateHierarchicalAttributes",
 )
 HIERARCHY_WEIGHT_FINITE: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/hierarchy-weight-finite",
-    title="The weights of a path are finite numbers.",
+    title="A weight of the path is not a finite number",
     why="Volcano takes NaN and Inf, and cannot compute shares of them.",
     refused_by="nobody; shares are undefined",
     level="warn",
@@ -131,22 +131,22 @@ HIERARCHY_WEIGHT_FINITE: Final = VOLCANO_QUEUE.rule(
 )
 STATUS: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/status",
-    title="A new queue has no status.",
-    why="The API server drops it, so a queue is open when it is created, whatever it says.",
+    title="A new queue sets status",
+    why="The API server drops status on creation, so the queue opens with the default state.",
     refused_by="nobody; the queue is open",
     level="warn",
     fails="silent",
 )
 DELETION: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/deletion",
-    title="The root, the default queue and queues with children are not deleted.",
+    title="This queue cannot be deleted",
     why="Jobs and queues refer to them.",
     function="validateQueueDeleting",
     refused_on_updates="pkg/webhooks/admission/queues/validate/validate_queue.go validateQueueDeleting",
 )
 DELETION_OF_USED: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/deletion-of-used",
-    title="A queue that is deleted has no pods.",
+    title="A queue with pods is deleted",
     why="Unless a flag of its webhook is on, Volcano lets it go, and pods that run in it lose their queue.",
     refused_by="nobody; pods lose their queue",
     function="validateQueueDeleting",

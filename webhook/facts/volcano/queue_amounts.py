@@ -22,41 +22,41 @@ from webhook.typed.collections import Items
 
 CAPABILITY_ANCESTOR: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/capability-ancestor",
-    title="A queue may not have more than the queues above it.",
+    title="The capability is above that of a parent queue",
     why="The nearest queue above that limits a resource counts.",
     function="validateChildAgainstAncestor",
     refused_on_updates="",
 )
 CAPABILITY_DESCENDANT: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/capability-descendant",
-    title="A queue may not have less than the queues below it.",
+    title="The capability is below that of a child queue",
     why="They could not have what they say.",
     function="validateChildrenConstraints",
     refused_on_updates="",
 )
 DESERVED_SUM: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/deserved-sum",
-    title="Queues below one deserve no more than it together.",
+    title="The child queues deserve more than their parent",
     why="A queue that deserves nothing has nothing to share.",
     function="validateSiblingsSum",
     refused_on_updates="",
 )
 DESERVED_CAPABILITY: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/deserved-capability",
-    title="A queue deserves no more than its capability.",
+    title="deserved is above capability",
     why="It could never have the rest.",
     function="validateResourceQuantityOfQueue",
 )
 GUARANTEE_SUM: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/guarantee-sum",
-    title="Queues below one are guaranteed no more than it together.",
+    title="The child queues are guaranteed more than their parent",
     why="A queue without a guarantee has none to give.",
     function="validateSiblingsSum",
     refused_on_updates="",
 )
 GUARANTEE_DESERVED: Final = VOLCANO_QUEUE.rule(
     "volcano-queue/guarantee-deserved",
-    title="What a queue is guaranteed, it deserves.",
+    title="guarantee is above deserved",
     why="The guarantee is a part of the share that the queue deserves.",
     function="validateResourceQuantityOfQueue",
 )

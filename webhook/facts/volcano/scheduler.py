@@ -29,46 +29,46 @@ from webhook.yamltext.placeholders import is_placeholder
 
 UNREADABLE: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/unreadable",
-    title="The configuration of the scheduler can be read.",
+    title="The scheduler configuration cannot be read",
     why="It is YAML with actions as one string with commas, and switches that are true or false.",
     function="UnmarshalSchedulerConf",
 )
 ACTION: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/action",
-    title="The actions of the scheduler exist.",
+    title="The scheduler action does not exist",
     why="With one that it does not know, the scheduler keeps the configuration before.",
     function="UnmarshalSchedulerConf",
 )
 PLUGINS_CONFLICT: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/plugins-conflict",
-    title="The plugins proportion and drf with a hierarchy stand in different tiers.",
+    title="The plugins proportion and drf are in the same tier",
     why="Both divide the cluster among the queues.",
     function="UnmarshalSchedulerConf",
 )
 PLUGIN: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/plugin",
-    title="The plugins of the scheduler exist.",
+    title="The scheduler plugin does not exist",
     why="The scheduler skips a plugin that it does not know, and says so only in its log.",
     refused_by="nobody; the plugin is left out",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/framework/framework.go",
 )
 KEY: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/key",
-    title="The keys of the configuration are those that the scheduler reads.",
+    title="The scheduler ignores this key",
     why="It drops others without a word. Most switches begin with enable, some with enabled.",
     refused_by="nobody; the key has no effect",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/conf/scheduler_conf.go",
 )
 ACTION_PLUGIN: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/action-plugin",
-    title="An action has the plugins without which it does nothing.",
+    title="The action has no effect without its plugin",
     why="Plugins say which pods may go. Without them preempt, reclaim and shuffle find none.",
     refused_by="nobody; the action does nothing",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins",
 )
 ACTION_MISSING: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/action-missing",
-    title="The scheduler allocates.",
+    title="The scheduler has no action allocate",
     why="Without the action allocate no gang is ever placed.",
     refused_by="nobody; nothing is scheduled",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/actions",
@@ -76,7 +76,7 @@ ACTION_MISSING: Final = VOLCANO_SCHEDULER.rule(
 )
 ACTION_ORDER: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/action-order",
-    title="Actions stand in the order in which they build on each other.",
+    title="The scheduler actions are in the wrong order",
     why="What enqueue lets in, allocate places; backfill and preempt work on what allocate left.",
     refused_by="nobody; pods wait a cycle longer",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/scheduler.go",
@@ -84,14 +84,14 @@ ACTION_ORDER: Final = VOLCANO_SCHEDULER.rule(
 )
 PLUGINS_TOGETHER: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/plugins-together",
-    title="The scheduler divides the cluster among the queues in one way.",
+    title="The plugins proportion and capacity are both on",
     why="The plugins proportion and capacity both decide what a queue may have.",
     refused_by="nobody; both decide",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins",
 )
 PLUGIN_MISSING: Final = VOLCANO_SCHEDULER.rule(
     "volcano-scheduler/plugin-missing",
-    title="The scheduler has the plugins gang and predicates.",
+    title="The scheduler lacks the plugin gang or predicates",
     why="Without gang, minAvailable is not looked at; without predicates, pods are put on nodes that refuse them.",
     refused_by="nobody; pods are placed otherwise",
     source="volcano-sh/volcano@ed72c7c815a9 pkg/scheduler/plugins",
