@@ -4,6 +4,7 @@
 - overlays enforce, namespaced and object-opt-out: a patch that names every webhook of webhooks.yaml;
 - overlay cluster-audit: a ClusterRole that may list what the shipped policies are about;
 - overlay live-policies: the CustomResourceDefinitions of claimgate.dev;
+- chart/values.schema.json: what `config` may be, which is what claimgate.yaml may be;
 - chart/files: copies of the manifests that the chart renders, since a chart cannot read what is outside of it.
 
 tests/deploy/test_generated.py compares the files with what this writes.
@@ -11,6 +12,7 @@ tests/deploy/test_generated.py compares the files with what this writes.
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import redirect_stdout
 from io import StringIO
@@ -20,6 +22,7 @@ from typing import Any
 from webhook.apimachinery.attributes import Phase
 from webhook.cli import run_command_line
 from webhook.export.webhook_rules import matched_resources_of_policies
+from webhook.manifests.configuration_model import configuration_schema
 from webhook.manifests.custom_resource_definitions import custom_resource_definitions
 from webhook.policy.load import Options, load_policy_set
 from webhook.workloads import table
@@ -68,8 +71,18 @@ def generated() -> dict[str, str]:
     chart = {f"chart/files/{name}": (DEPLOY / origin).read_text() for name, origin in COPIES.items()}
     chart["chart/files/definitions.yaml"] = files["overlays/live-policies/definitions.yaml"]
     chart["chart/files/cluster-audit-lists.yaml"] = files["overlays/cluster-audit/lists.yaml"]
+    chart["chart/values.schema.json"] = _schema_of_values()
     made = {f"chart/files/{Path(name).name}": text for name, text in files.items() if name.startswith("base/")}
     return {**files, **chart, **made}
+
+
+def _schema_of_values() -> str:
+    """The schema of the chart's values, in which `config` is what claimgate.yaml may be."""
+    schema = json.loads((DEPLOY / "chart" / "values.schema.json").read_text())
+    config = configuration_schema()
+    schema["$defs"] = config.pop("$defs")
+    schema["properties"]["config"] = {name: config[name] for name in ("type", "additionalProperties", "properties")}
+    return f"{json.dumps(schema, indent=2)}\n"
 
 
 def _lists() -> dict[str, Any]:

@@ -252,7 +252,7 @@ def read_context_documents(chosen: Settings, policies: PolicySet) -> documents.I
         InputError: something could not be read, or a param of the policies names a rule that does not exist.
     """
     inputs = documents.read_documents(chosen.context, patterns=ignore_patterns_finder(chosen))
-    rules = ParamRuleChecker(policies.validating, policies.registry)
+    rules = ParamRuleChecker(policies.policies, policies.registry)
     if problems := (*inputs.problems, *check_rule_names_in_params(rules, inputs)):
         raise InputError(*problems)
     return inputs

@@ -32,7 +32,13 @@ REFUSED = {
     "a word for a number": ("replicas=two", "replicas"),
     "an action that there is not": ("enforcementAction=block", "enforcementAction"),
     "a value that there is not": ("replica=3", "replica"),
+    "a configuration with a typo": ("config.level.groups.storage=warn", "config"),
     "a ConfigMap that no policy has": ("params.kue.deny=x", "there are device-failures"),
+    "a key that a ConfigMap does not have": ("params.kueue.denny=x", "it has advice, audit, deny, kueue, off, warn"),
+    "to refuse what is not answered and nothing else": (
+        "enforce=true,enforcementAction=audit",
+        "set enforcementAction to deny",
+    ),
     "no authority": ("certificates.issuer=none", "certificates.caBundle is empty"),
     "a digest that is none": ("image.digest=latest", "digest"),
     "reports that there are not": ("clusterAudit.publish=kyverno", "clusterAudit"),
@@ -113,11 +119,19 @@ def test_an_audit_of_the_cluster_is_as_the_values_say() -> None:
 
 
 def test_params_and_bundles_are_those_of_the_values() -> None:
+    own = "params.gpu-portable.resource\\.team-a=amd.com/gpu", "config.levels.groups.storage=warn"
     made = by_name(
-        rendered("params.kueue.deny=kueue-never/x", "certificates.issuer=none", "certificates.caBundle=YQ==")
+        rendered(*own, "params.kueue.deny=kueue-never/x", "certificates.issuer=none", "certificates.caBundle=YQ==")
     )
     assert made["ConfigMap", "kueue"]["data"]["deny"] == "kueue-never/x"
     assert made["ConfigMap", "kueue"]["data"]["off"] == ""
+    assert made["ConfigMap", "gpu-portable"]["data"]["resource.team-a"] == "amd.com/gpu"
+    assert yaml.safe_load(made["ConfigMap", "claimgate-config"]["data"]["claimgate.yaml"]) == {
+        "levels": {"groups": {"storage": "warn"}}
+    }
+    pod = made["Deployment", "claimgate"]["spec"]["template"]["spec"]
+    assert {"name": "CLAIMGATE_CONFIG", "value": "/etc/claimgate/config/claimgate.yaml"} in pod["containers"][0]["env"]
+    assert {"name": "config", "configMap": {"name": "claimgate-config"}} in pod["volumes"]
     webhooks = made["ValidatingWebhookConfiguration", "claimgate"]["webhooks"]
     assert {one["clientConfig"]["caBundle"] for one in webhooks} == {"YQ=="}
     assert ("Deployment", "claimgate-certificates") not in made
@@ -128,7 +142,7 @@ def test_every_value_is_documented_and_has_a_schema() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     assert set(schema["properties"]) - {"global"} == set(values)
     for name, value in values.items():
-        if isinstance(value, dict) and (properties := schema["properties"][name].get("properties")):
+        if value and isinstance(value, dict) and (properties := schema["properties"][name].get("properties")):
             assert set(properties) == set(value), name
 
 

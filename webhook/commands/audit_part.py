@@ -184,7 +184,7 @@ class PartAudit:
         """Add the messages about a part before its objects are audited."""
         result.files = inputs.files
         result.templates = inputs.templates
-        checker = ParamRuleChecker(self._policies.validating, self._policies.registry)
+        checker = ParamRuleChecker(self._policies.policies, self._policies.registry)
         result.problems += (*inputs.problems, *assembly.check_rule_names_in_params(checker, inputs))
         result.params = [_short_name(each.value) for each in inputs.documents if checker.is_param(each.value)]
         result.warnings += map(str, keys.elsewhere)

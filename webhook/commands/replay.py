@@ -162,7 +162,7 @@ def _local_backend(
             explains=explains,
         )
 
-    checker = ParamRuleChecker(assembled.policies.validating, assembled.policies.registry)
+    checker = ParamRuleChecker(assembled.policies.policies, assembled.policies.registry)
     problems = assembly.check_rule_names_in_params(checker, inputs)
     notes = partial(submitted.notes_on_context, assembled.files, settings)
     known = rules(assembled.policies, settings.docs_address)

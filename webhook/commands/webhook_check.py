@@ -74,6 +74,7 @@ def check_live(kubeconfig: Path | None, wanted: WantedInstallation, loaded: Poli
     """
     from webhook.cluster.connection import connect_to_cluster
     from webhook.commands.answering import check_answer_to_dry_run_pod, translates_gpu_in_empty_cluster
+    from webhook.commands.edited_params import edited_params
     from webhook.commands.enforcing import ClusterReader, prefix_lines_with_name, steps_before_enforcing
     from webhook.commands.opted_out import notes_about_opt_out
 
@@ -105,7 +106,8 @@ def check_live(kubeconfig: Path | None, wanted: WantedInstallation, loaded: Poli
         )
         lacks = list(prefix_lines_with_name("answer to a dry run", answers))
     notes = notes_about_opt_out(cluster, ours, namespaces)
-    return _print_and_return_exit_code([*lacks, *lines, *costs], notes)
+    edits = prefix_lines_with_name("an upgrade would lose", edited_params(cluster, loaded))
+    return _print_and_return_exit_code([*lacks, *lines, *costs, *edits], notes)
 
 
 def _with_failure_policy_fail(configuration: WebhookConfiguration) -> WebhookConfiguration:

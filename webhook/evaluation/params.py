@@ -9,19 +9,24 @@ allows that, it is evaluated with an empty one: a ConfigMap that somebody delete
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 from webhook.apimachinery.attributes import JSON, Attributes, GroupVersionKind
 from webhook.cluster import Cluster
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.known_kinds import is_built_in, is_cluster_scoped
 from webhook.cluster.layered import LayeredCluster
+from webhook.cluster.site_params import SITE, is_below_site, site_keys_of, with_keys
 from webhook.errors import BindingError, UnknownNamespaceOrName
 from webhook.manifests.configuration_model import EMPTY, FileConfiguration
 from webhook.manifests.label_selectors import labels_of
 from webhook.policy.compiled import Binding, ParamSource, Policy
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.static_params import Param, create_param, is_static
+
+EMPTY_KEYS: Final[Mapping[str, JSON]] = MappingProxyType({})
 
 
 class RequestParams:
@@ -64,10 +69,20 @@ class RequestParams:
         objects = self._find_params_or_shipped_ones(kind, source)
         if not objects and policy.checks:
             objects = ({"apiVersion": kind.api_version, "kind": kind.kind},)  # one that says nothing
+        if is_below_site(kind, source.namespace, source.name):
+            objects = _with_own_keys(objects, source, self._keys_of_site(source.name))
         configuration = self._configuration
         if configuration is not EMPTY and kind.kind == "ConfigMap":
             objects = _with_configured_keys(objects, source, configuration, has_checks=bool(policy.checks))
         return tuple(create_param(binding, obj) for obj in objects)
+
+    def _keys_of_site(self, name: str) -> dict[str, JSON]:
+        """Return the keys of a ConfigMap that the cluster's `claimgate-site` sets.
+
+        Raises:
+            LookupFailed: nobody can say.
+        """
+        return site_keys_of(self._cluster.get(SITE.gvk, SITE.scope.namespace, SITE.scope.name), name)
 
     def _find_params_or_shipped_ones(self, kind: GroupVersionKind, source: ParamSource) -> Sequence[JSON]:
         """Return the objects that a reference names; if the request's namespace is unknown, look only at shipped
@@ -85,14 +100,21 @@ def _with_configured_keys(
     objects: Sequence[JSON], source: ParamSource, configuration: FileConfiguration, *, has_checks: bool
 ) -> Sequence[JSON]:
     """Return ConfigMaps with the keys that the configuration sets; one that only the configuration has is created."""
-    own = configuration.params.get(source.name, {})
+    releases = configuration.releases.model_dump(exclude_none=True) if has_checks else {}
+    released = tuple(with_keys(obj, releases) for obj in objects)
+    return _with_own_keys(released, source, configuration.params.get(source.name, {}), releases)
+
+
+def _with_own_keys(
+    objects: Sequence[JSON], source: ParamSource, own: Mapping[str, JSON], others: Mapping[str, JSON] = EMPTY_KEYS
+) -> Sequence[JSON]:
+    """Return ConfigMaps with other values of some keys; where there is none and some key is set, one with these keys
+    and the others.
+    """
     if own and not objects:
         metadata = {"name": source.name, "namespace": source.namespace}
-        objects = ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata},)
-    releases = configuration.releases.model_dump(exclude_none=True) if has_checks else {}
-    if not (own or releases):
-        return objects
-    return tuple({**obj, "data": {**(obj.get("data") or {}), **releases, **own}} for obj in objects)
+        return ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {**others, **own}},)
+    return tuple(with_keys(obj, own) for obj in objects)
 
 
 def _params_named_or_selected(

@@ -14,6 +14,7 @@ from webhook.apimachinery.attributes import CRD, JSON, NAMESPACE, GroupVersionKi
 from webhook.apimachinery.paths import get
 from webhook.cluster.interest import Interest, ObjectScope, combine_interests, interest_in_fields
 from webhook.cluster.lookup import namespace_and_name
+from webhook.cluster.site_params import SITE, is_below_site
 from webhook.facts.kinds import TRAIN_JOB
 from webhook.facts.registry import FactRegistry
 from webhook.facts.train_job_pods.types import INSTALLED, RUNTIMES
@@ -38,6 +39,8 @@ def interests_of_policies(
     for policy in policies:
         if policy.param_kind is not None:
             wanted += _interests_in_params(policy.param_kind, policy, params)
+            named = (each.param_source for each in policy.bindings if each.param_source is not None)
+            wanted += (SITE,) if any(is_below_site(policy.param_kind, one.namespace, one.name) for one in named) else ()
     for name in sorted({name for policy in policies for name in policy.facts}):
         wanted += registry.fact(name).lookups
     for group in sorted({group for policy in policies for group in policy.checks}):
@@ -45,7 +48,7 @@ def interests_of_policies(
             wanted += (*check.lookups, *(RUNTIMES if TRAIN_JOB in check.kinds else ()))
     for policy in policies:
         wanted += _interests_in_definitions(policy)
-        wanted += (INSTALLED,) if policy.reads_patches else ()
+        wanted += INSTALLED if policy.reads_patches else ()
     return combine_interests(wanted)
 
 

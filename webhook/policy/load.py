@@ -312,14 +312,15 @@ class _PolicyLoader:
         self._report_bindings_without_policy()
         kinds = {(p.param_kind.group, p.param_kind.kind) for _, p in self.policies.values() if p.param_kind}
         validating = self._policies_with_bindings(VALIDATING, VALIDATING_BINDING)
-        rules = ParamRuleChecker(validating, self.options.registry)
+        mutating = self._policies_with_bindings(MUTATING, MUTATING_BINDING)
+        rules = ParamRuleChecker((*validating, *mutating), self.options.registry)
         for source, other in self.others:
             self.problems += [source.problem(path, text) for path, text in rules.mistakes_if_object_is_param(other)]
         if self.problems:
             raise PolicyError(tuple(self.problems))
         return PolicySet(
             validating=validating,
-            mutating=self._policies_with_bindings(MUTATING, MUTATING_BINDING),
+            mutating=mutating,
             params=tuple(other for _, other in self.others if _group_and_kind(other) in kinds),
             table=self.options.table,
             registry=self.options.registry,

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from difflib import get_close_matches
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import FieldPath, get
 from webhook.cluster.lookup import Cluster, namespace_and_name
+from webhook.cluster.site_params import SITE, data_of_site, is_below_site, is_site, site_keys_of
 from webhook.errors import LookupFailed
 from webhook.facts.registry import FactRegistry
 from webhook.manifests.label_selectors import labels_of
@@ -26,18 +29,41 @@ class ParamRuleChecker:
     """Checks params of some policies against the rules of every registered group of checks."""
 
     def __init__(self, policies: Iterable[Policy], registry: FactRegistry) -> None:
-        self._policies = [policy for policy in policies if policy.checks]
+        every = tuple(policies)
+        self._policies = [policy for policy in every if policy.checks]
+        self._names_below_site = frozenset(
+            source.name
+            for policy in every
+            for source in _param_sources_of_policy(policy)
+            if policy.param_kind is not None and is_below_site(policy.param_kind, source.namespace, source.name)
+        )
         self._registry = registry
         self._references = _References(self._policies)
 
     def mistakes_if_object_is_param(self, param: JSON) -> Iterator[Mistake]:
-        """Yield the mistakes in an object, if it is a param of one of the policies."""
-        if self.is_param(param):
+        """Yield the mistakes in an object, if it is a param of one of the policies or what a site sets of them."""
+        if is_site(param):
+            yield from self.mistakes_of_site(param)
+        elif self.is_param(param):
             yield from self.mistakes_of_param(param)
 
     def is_param(self, obj: JSON) -> bool:
-        """Return whether an object is a param of one of the policies."""
-        return self._references.refer_to(obj)
+        """Return whether an object is a param of one of the policies, or sets keys of such params."""
+        return is_site(obj) or self._references.refer_to(obj)
+
+    def mistakes_of_site(self, site: JSON) -> Iterator[Mistake]:
+        """Yield the mistakes in what a site sets of params."""
+        known = sorted(self._names_below_site)
+        for key in data_of_site(site):
+            name, dot, _ = str(key).partition(".")
+            if not dot or name not in known:
+                close = get_close_matches(name, known, n=1)
+                hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(known)}"
+                told = f"a key is NAME.KEY of a ConfigMap, and no policy has a ConfigMap `{name}`"
+                yield ("data", str(key)), f"{told}: {hint}"
+        for name in known:
+            for path, text in self.mistakes_of_param({"data": site_keys_of(site, name)}):
+                yield ("data", ".".join([name, *map(str, path[1:])])), text
 
     def mistakes_of_param(self, param: JSON) -> Iterator[Mistake]:
         """Yield the mistakes in a param."""
@@ -58,6 +84,9 @@ class ParamRuleChecker:
         named = (
             (policy.param_kind, source) for policy in self._policies for source in _param_sources_of_policy(policy)
         )
+        with suppress(LookupFailed):  # policies that need it say so
+            site = cluster.get(SITE.gvk, SITE.scope.namespace, SITE.scope.name)
+            yield from [(SITE.gvk, site)] if site and self._names_below_site else []
         for kind, source in named:
             if kind is not None:
                 try:

@@ -168,7 +168,7 @@ class LiveParamsChecker:
     def has_changed(self) -> bool:
         """Return whether policies or params have changed since the last call."""
         policies, cluster = self._policies(), self._cluster()
-        kinds = ParamRuleChecker(policies.validating, policies.registry).param_kinds()
+        kinds = ParamRuleChecker(policies.policies, policies.registry).param_kinds()
         seen = policies, {kind: cluster.revision(kind) for kind in kinds}
         before, self._seen = self._seen, seen
         return seen != before
@@ -178,7 +178,7 @@ class LiveParamsChecker:
         policies = self._policies()
         return tuple(
             islice(
-                _distinct_mistakes_in_params(ParamRuleChecker(policies.validating, policies.registry), self._cluster()),
+                _distinct_mistakes_in_params(ParamRuleChecker(policies.policies, policies.registry), self._cluster()),
                 MOST,
             )
         )
@@ -199,5 +199,5 @@ def _distinct_mistakes_in_params(rules: ParamRuleChecker, cluster: Cluster) -> I
         if id(param) not in seen:
             seen.add(id(param))
             place = "/".join(filter(None, namespace_and_name(param)))
-            for path, text in rules.mistakes_of_param(param):
+            for path, text in rules.mistakes_if_object_is_param(param):
                 yield f"{kind.kind} {place}: {path_as_text(path)}: {text}"

@@ -222,7 +222,7 @@ def request_of_case(case: CaseModel, suite: Suite, policies: Callable[[], Policy
     """
     context = [held for part in (*case.params, *case.context) for held in _objects(part, suite)]
     loaded = policies()
-    rules = ParamRuleChecker(loaded.validating, loaded.registry)
+    rules = ParamRuleChecker(loaded.policies, loaded.registry)
     if wrong := [
         Problem(message=text, path=path_as_text(at))
         for obj in context

@@ -256,7 +256,7 @@ CHECKS: Final = (
         group="object-shape",
         run=check_values_of_trainer_object,
         kinds=TRAINING_RUNTIMES | {TRAIN_JOB},
-        lookups=(INSTALLED,),
+        lookups=INSTALLED,
     ),
     Check(group="object-shape", run=check_values_of_volcano_object, kinds=VOLCANO, lookups=(NAMESPACE_LOOKUP,)),
 )

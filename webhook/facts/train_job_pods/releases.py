@@ -13,9 +13,10 @@ from typing import Final, NamedTuple
 
 from webhook.apimachinery.releases import Release
 from webhook.cluster import controllers
+from webhook.cluster.site_params import SITE, site_keys_of, with_keys
 from webhook.facts.assumptions import TRAINER, ClusterAssumptions, installed_release, read_assumptions
 from webhook.facts.subject import Subject
-from webhook.facts.train_job_pods.types import INSTALLED
+from webhook.facts.train_job_pods.types import INSTALLED_RELEASE
 from webhook.facts.view import ClusterView
 from webhook.rules.problem import MissingObject
 
@@ -71,9 +72,11 @@ def installation_with_assumptions(view: ClusterView, own: ClusterAssumptions) ->
     Raises:
         LookupFailed: the ConfigMap names no release.
     """
-    release, takes_claims, place = own.trainer, own.device_claims, INSTALLED.scope
+    release, takes_claims, place = own.trainer, own.device_claims, INSTALLED_RELEASE.scope
     if release is None or takes_claims is None:
-        held = view.get(INSTALLED.gvk, place.name, namespace=place.namespace)
+        shipped = view.get(SITE.gvk, place.name, namespace=place.namespace)
+        site = view.get(SITE.gvk, SITE.scope.name, namespace=SITE.scope.namespace)
+        held = with_keys(shipped or {}, site_keys_of(site, place.name))
         shared = read_assumptions(held, f"ConfigMap `{place.name}`")
         release = shared.trainer if release is None else release
         takes_claims = shared.device_claims if takes_claims is None else takes_claims

@@ -13,6 +13,7 @@ from typing import Final
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster import controllers
 from webhook.cluster.interest import Interest, ObjectScope, interest_in_fields
+from webhook.cluster.site_params import SITE
 from webhook.facts.kinds import TRAINER
 from webhook.facts.view import CONFIG_MAP, NAMESPACES
 from webhook.rules.rule import RuleGroup
@@ -69,14 +70,16 @@ TRAIN_JOB_CHANGES: Final = RuleGroup(
 )
 CLUSTER_RUNTIME: Final = GroupVersionKind(TRAINER, "v1alpha1", "ClusterTrainingRuntime")
 RUNTIME: Final = GroupVersionKind(TRAINER, "v1alpha1", "TrainingRuntime")
-INSTALLED: Final = Interest(
+INSTALLED_RELEASE: Final = Interest(
     CONFIG_MAP, frozenset(("data",)), scope=ObjectScope(namespace="claimgate-system", name="trainer")
 )
 """The param of policies/trainer, which names the installed Trainer."""
+INSTALLED: Final = (INSTALLED_RELEASE, SITE)
+"""What may name the installed Trainer: its param, and what the site sets of it."""
 RUNTIMES: Final = (
     *(interest_in_fields(each, "metadata.labels", "spec") for each in (CLUSTER_RUNTIME, RUNTIME)),
     NAMESPACES,
-    INSTALLED,
+    *INSTALLED,
     controllers.TRAINER.deployment_interest,
 )
 """The runtimes, which facts about pods need."""

@@ -247,6 +247,6 @@ CHECKS: Final = (
     ),
     Check(group="train-job", run=check_generated_pod_resources, kinds=_TRAIN_JOB),
     Check(group="train-job-changes", run=check_train_job_update, kinds=_TRAIN_JOB, lookups=train_job_changes.LOOKUPS),
-    Check(group="training-runtime", run=validate_training_runtime, kinds=TRAINING_RUNTIMES, lookups=(INSTALLED,)),
+    Check(group="training-runtime", run=validate_training_runtime, kinds=TRAINING_RUNTIMES, lookups=INSTALLED),
     Check(group="training-runtime", run=check_runtime_of_train_job, kinds=_TRAIN_JOB),
 )

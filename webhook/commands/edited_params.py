@@ -1,0 +1,62 @@
+"""Which edits of the shipped ConfigMaps the next upgrade takes back: `claimgate webhook-config --check --live`.
+
+Reads the ConfigMaps that policies are shipped with, and who set each key (metadata.managedFields). What the installing
+tool set is not an edit, also where it differs from what is shipped: a folder or values of the site say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.apimachinery.paths import get
+from webhook.cluster.lookup import namespace_and_name
+from webhook.cluster.site_params import NAME, SITE, data_of_site, is_below_site
+from webhook.policy.policy_set import PolicySet
+
+if TYPE_CHECKING:
+    from webhook.commands.enforcing import ClusterReader
+
+_APPLIERS: Final = frozenset(("kubectl-client-side-apply", "kubectl-create", "argocd-controller"))
+"""Field managers of tools that apply whole folders; server-side apply has the operation Apply."""
+_HELM: Final = "helm"
+"""In the name of each field manager that installs charts: `helm`, `helm-controller`, `terraform-provider-helm`."""
+
+
+def edited_params(cluster: ClusterReader, loaded: PolicySet) -> Iterator[str]:
+    """Yield each key of a shipped ConfigMap that somebody set in the cluster, and where to set it instead.
+
+    Raises:
+        LookupFailed: the cluster cannot be read.
+    """
+    place = SITE.scope
+    site = data_of_site(cluster.get_or_none(f"/api/v1/namespaces/{place.namespace}/configmaps/{place.name}"))
+    for shipped in loaded.params:
+        namespace, name = namespace_and_name(shipped)
+        if not is_below_site(SITE.gvk, namespace, name):
+            continue
+        stored = cluster.get_or_none(f"/api/v1/namespaces/{namespace}/configmaps/{name}") or {}
+        is_chart = get(stored, ("metadata", "labels", "app.kubernetes.io/managed-by"), "") == "Helm"
+        for key, manager in sorted(_edited_keys(stored, is_chart=is_chart).items()):
+            if key in (shipped.get("data") or {}) and f"{name}.{key}" not in site:
+                told = f"ConfigMap {namespace}/{name}: `{key}` was set by {manager}"
+                yield f"{told}: {_fix(name, key, is_chart=is_chart)}"
+
+
+def _fix(name: str, key: str, *, is_chart: bool) -> str:
+    if is_chart:
+        return f"the next helm upgrade takes that back: set `params.{name}.{key}` of the chart"
+    return f"the next kubectl apply takes that back: set `{name}.{key}` in ConfigMap {NAME} instead"
+
+
+def _edited_keys(stored: Mapping[str, Any], *, is_chart: bool) -> dict[str, str]:
+    """Return the keys of a ConfigMap that are not set by what installs it, each with its field manager."""
+    edited: dict[str, str] = {}
+    for entry in get(stored, ("metadata", "managedFields"), None) or ():
+        manager = entry.get("manager") or "somebody"
+        is_applied = manager in _APPLIERS or entry.get("operation") == "Apply"
+        if _HELM in manager or (is_applied and not is_chart) or manager == "argocd-controller":
+            continue
+        keys = get(entry, ("fieldsV1", "f:data"), None) or {}
+        edited.update({key.removeprefix("f:"): manager for key in keys if key.startswith("f:")})
+    return edited
