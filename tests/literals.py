@@ -1,8 +1,9 @@
 """Policies and requests as literals, for tests of several folders."""
 
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo
 from webhook.facts.registry import SHIPPED

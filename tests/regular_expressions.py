@@ -94,9 +94,14 @@ def _patterns(home: str, value: Any) -> Iterator[Expression]:
             yield from _patterns(f"{home}[{key!r}]", each)
     elif callable(value) and isinstance(getattr(value, "__self__", None), re.Pattern):
         yield Expression(home, value.__self__, {value.__name__})
-    elif hasattr(value, "__dataclass_fields__"):
-        for name in value.__dataclass_fields__:
+    else:
+        for name in names_of_fields(value):
             yield from _patterns(f"{home}.{name}", getattr(value, name))
+
+
+def names_of_fields(record: Any) -> tuple[str, ...]:
+    """Return the fields of a dataclass or a Struct; () for all other values."""
+    return tuple(getattr(record, "__struct_fields__", None) or getattr(record, "__dataclass_fields__", ()))
 
 
 def _function(node: ast.AST) -> str:

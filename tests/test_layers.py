@@ -77,13 +77,15 @@ FOLDERS = {
     "fsspec": {"commands", "input"},
     "yaml": {"yamltext"},
     "cryptography": {"certs"},
-    "msgspec": {"admission", "commands", "logs", "report", "schema"},
+    "msgspec": {"admission", "commands", "logs", "playground", "report", "schema"},
     "typer": {"commands", "report", "typer_application"},
     "rich": {"commands", "report"},
     "pydantic": {"manifests", "workloads", "facts", "suites"},
 }
 BROUGHT_BY = {"starlette": "fastapi", "rich": "typer", "urllib3": "kubernetes"}
 """Packages that a declared one is built on and shows."""
+RECORDS = {"msgspec.Struct", "msgspec.field", "msgspec.structs", "msgspec.structs.replace", "msgspec.structs.fields"}
+"""What records are declared with, in every room; docs/decisions/0016-records-are-structs.md says why."""
 UNIMPORTED = {"uvloop", "httptools", "opentelemetry-exporter-otlp-proto-http"}
 """Chosen by uvicorn, never imported here; and a part of the package `opentelemetry` that comes by itself."""
 
@@ -149,7 +151,7 @@ def strangers(package, name_of_package=""):
         own, module = folder_of(path, package)
         for name in imports(path):
             allowed = FOLDERS.get(name.split(".")[0])
-            if allowed is not None and not allowed & {name_of_package or own, module}:
+            if allowed is not None and name not in RECORDS and not allowed & {name_of_package or own, module}:
                 yield f"{module} -> {name}"
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from tests import user_text_page
 from tests.backtracking import Use, why_not_linear
-from tests.regular_expressions import ROOT, Expression, find_expressions
+from tests.regular_expressions import ROOT, Expression, find_expressions, names_of_fields
 from webhook.facts.device_failures.probes import read_model_server_patterns
 from webhook.facts.gpu.devices import read_device_catalogue
 from webhook.facts.volcano.commands import _ASSIGNED, _READ_INTO
@@ -80,7 +80,7 @@ SHIPPED: Mapping[str, Callable[[], Iterator[tuple[Use, re.Pattern[str]]]]] = {
 
 
 def _fields(record: Any) -> Iterator[re.Pattern[str]]:
-    values = [getattr(record, name) for name in record.__dataclass_fields__]
+    values = [getattr(record, name) for name in names_of_fields(record)]
     yield from (each for each in values if isinstance(each, re.Pattern))
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from webhook.apimachinery import releases
 from webhook.apimachinery.attributes import JSON
@@ -32,8 +33,7 @@ from webhook.yamltext import yamlfile
 from webhook.yamltext.input_files import InputFile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicySources:
+class PolicySources(Struct, frozen=True, kw_only=True):
     """All that a policy set is compiled from. Unlike a policy set, it can be sent to another process.
 
     The other fields are those of `Options`. unbound: policies without a binding are evaluated, too.
@@ -61,8 +61,7 @@ class PolicySources:
         return with_default_bindings(compiled) if self.unbound else compiled
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewAssembly:
+class ReviewAssembly(Struct, frozen=True, kw_only=True):
     """The policies, the workload table and the files that all reviews of one command are evaluated with.
 
     It can be sent to another process, which compiles the policies again from their `sources`.

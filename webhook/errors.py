@@ -29,9 +29,10 @@ Caught by class, never by message. Texts are lower case, name the path, and say 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from traceback import FrameSummary
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.text.terminal import message_lines
 
@@ -40,8 +41,7 @@ class ClaimgateError(Exception):
     """The root: everything this project raises on purpose."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(Struct, frozen=True, kw_only=True):
     """One problem in outside data, at its place.
 
     line and column count from 1; 0 means unknown. `excerpt` is a line of source with a caret line under it, or "".
@@ -109,8 +109,7 @@ class CelError(ClaimgateError):
     """The error of an expression."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompileIssue:
+class CompileIssue(Struct, frozen=True):
     """One compile error: line counts from 1, column from 0, both in characters, as cel-go prints them.
 
     Line 0 is the expression as a whole (its type, its planning); -1 is cel-go's word for no place (a limit).

@@ -1,9 +1,9 @@
 """From decisions to what is enforced: k8s.io/apiserver v0.36 validating/dispatcher.go, filters/warning.go."""
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from webhook.admission.enforce import (
     FAILURE_KEY,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tests.admission.test_enforce import ADMITTED, AUDIT, DENY, WARN, attributes, denial
 from webhook import assembly

@@ -2,9 +2,9 @@
 
 import sys
 import weakref
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from tests.cluster.server import CONFIG, CONFIGS, event, eventually, page, resources
 from webhook.apimachinery.attributes import GroupVersionKind

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from tests.literals import namespace, pod, policies, request, shipped_policies, validating
 from webhook.admission.review import answer_request
@@ -122,7 +123,7 @@ def test_a_pod_is_judged_alike_whoever_sends_it() -> None:
             sent = request(obj or old, operation, old, object=obj)
             decoded, undecoded = (
                 [
-                    replace(each, elapsed_s=0.0)
+                    structs.replace(each, elapsed_s=0.0)
                     for phase in Phase
                     for each in validating_decisions(replace(sent, is_decoded=is_decoded), loaded, view, phase)
                 ]

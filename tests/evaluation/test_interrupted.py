@@ -2,10 +2,10 @@
 
 import contextlib
 import gc
-from dataclasses import replace
 from functools import partial
 
 import pytest
+from msgspec.structs import replace
 
 from tests.literals import mutating, policies, request, validating
 from webhook.admission.review import answer_request

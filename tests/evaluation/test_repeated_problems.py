@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from tests.literals import TABLE, shipped_policies
 from tests.rows import all_rows
 from webhook.admission.fixtures import attributes_of_object
@@ -99,8 +101,8 @@ def test_rules_yield_to_rules_that_there_are() -> None:
 def test_without_time_nothing_is_compared() -> None:
     """What was decided is never lost to the time that it takes to shorten it."""
     advice = Decision(policy="p", binding="b", evaluation="deny", actions=WARN)
-    first = replace(advice, problems=(problem("a.x"), problem("a.y")))
-    made = (first, replace(advice, problems=(problem("b.x[0]"), problem("c.x"))))
+    first = structs.replace(advice, problems=(problem("a.x"), problem("a.y")))
+    made = (first, structs.replace(advice, problems=(problem("b.x[0]"), problem("c.x"))))
     policies = [replace(shipped_policies().policies[0], name="p")]
     (told,) = without_repeats(made, policies, Deadline())
     assert [(each.path, each.also) for each in told.problems] == [("a.x", ("b.x[0]", "c.x")), ("a.y", ())]
@@ -111,7 +113,7 @@ def test_without_time_nothing_is_compared() -> None:
 
 def test_denials_keep_a_problem_for_each_place() -> None:
     denied = Decision(policy="p", binding="b", evaluation="deny", actions=(ValidationAction.DENY,))
-    made = (replace(denied, problems=(problem("a"), problem("b"))),)
+    made = (structs.replace(denied, problems=(problem("a"), problem("b"))),)
     assert without_repeats(made, [replace(shipped_policies().policies[0], name="p")], Deadline()) == made
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any, get_type_hints
+
+from msgspec.structs import fields
 
 from webhook.cel.library.authorizer import Authorizer
 from webhook.evaluation import request_context

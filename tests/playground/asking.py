@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from functools import cache
 
 import httpx
+from msgspec.structs import replace
 
 from tests.literals import OPTIONS
 from webhook.cel import compiled_engine

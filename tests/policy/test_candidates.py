@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from msgspec import structs
+
 from webhook.admission.decode import decode_review_bytes
 from webhook.apimachinery.attributes import POD, Attributes, Operation, Phase
 from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
@@ -28,7 +30,10 @@ def _recorded_pods() -> list[Attributes]:
 
 
 def _decisions(attributes: Attributes, policies: PolicySet) -> list[Decision]:
-    return [replace(each, elapsed_s=0) for each in validating_decisions(attributes, policies, CLUSTER, Phase.VALIDATE)]
+    return [
+        structs.replace(each, elapsed_s=0)
+        for each in validating_decisions(attributes, policies, CLUSTER, Phase.VALIDATE)
+    ]
 
 
 def test_asking_all_checks_says_the_same() -> None:
@@ -38,7 +43,7 @@ def test_asking_all_checks_says_the_same() -> None:
         candidates = policies.validating_for(attributes, Phase.VALIDATE)
         skipped |= {each.policy.name for each in candidates if each.pod_parts}
         asking_all = replace(policies)
-        all_candidates = tuple(replace(each, pod_parts=frozenset()) for each in candidates)
+        all_candidates = tuple(structs.replace(each, pod_parts=frozenset()) for each in candidates)
         asking_all._candidate_index.update(
             {key: all_candidates for key, listed in policies._candidate_index.items() if listed is candidates}
         )

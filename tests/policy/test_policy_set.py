@@ -177,7 +177,7 @@ def test_a_thousand_policies_for_other_kinds_cost_nothing():
 
 
 def test_a_lazy_policy_is_compiled_when_it_is_asked_and_its_mistakes_are_errors_then():
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from tests.literals import namespace
     from webhook.cluster.files import FilesCluster
@@ -196,7 +196,7 @@ def test_a_lazy_policy_is_compiled_when_it_is_asked_and_its_mistakes_are_errors_
 
 
 def test_a_lazy_load_still_finds_what_is_no_expression():
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from webhook.yamltext.yamlfile import Document
 

@@ -1,8 +1,7 @@
 """How problems read: one sentence each, and lists that end between sentences."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from webhook.rules.problem import MissingObject, Problem
 from webhook.rules.text import join_fitting_texts, message_of_problems, problem_as_sentence, shorten_text, split_off_fix

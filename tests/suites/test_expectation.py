@@ -1,8 +1,7 @@
 """Judging an answer: what a case does not mention is not looked at, what differs is said so that one can act on it."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tests.rows import all_rows
 from webhook.admission.phases import PhasesOutcome

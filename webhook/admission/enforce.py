@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import JSON, Attributes
@@ -168,8 +170,7 @@ def _denial_status_in_api_server_words(denied: Decision, attributes: Attributes)
     return DenialStatus(code=denied.code, reason=denied.reason, message=said)
 
 
-@dataclass(frozen=True, slots=True)
-class _DenialMessage:
+class _DenialMessage(Struct, frozen=True):
     """The message of one problem: as a sentence with its rule, and with the field separate.
 
     `about` is the problem; without one, `said` is the message without the field.

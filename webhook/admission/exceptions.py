@@ -7,7 +7,8 @@ webhook/configuration's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import NAMESPACE, Attributes
 from webhook.cluster import Cluster

@@ -6,9 +6,11 @@ object as it came out. Knows no policy; asks a door twice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import monotonic
 from typing import Any, Literal, Protocol, TypeAlias
+
+from msgspec import Struct, structs
 
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import JSON, Attributes, Operation, Phase
@@ -30,8 +32,7 @@ class ReviewAnswerer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalAnswerer:
+class LocalAnswerer(Struct, frozen=True, kw_only=True):
     """Answers with the core in this process. `timeout_s` bounds one review, as the API server's default for a webhook
     does.
 
@@ -56,12 +57,11 @@ class LocalAnswerer:
             deadline=Deadline(monotonic() + self.timeout_s),
             authorizer=self.authorizer,
             api_server_text=self.api_server_text,
-            options=replace(self.options, trace=ReviewTrace()) if self.explains else self.options,
+            options=structs.replace(self.options, trace=ReviewTrace()) if self.explains else self.options,
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PhasesOutcome:
+class PhasesOutcome(Struct, frozen=True, kw_only=True):
     """The combined result of the requested phases, as one webhook would give it.
 
     `further` is what the validating phase would have said of a request that the mutating phase denied.

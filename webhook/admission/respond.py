@@ -14,10 +14,10 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from webhook.admission import wire
 from webhook.admission.enforce import MAX_WARNINGS

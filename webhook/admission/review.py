@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from webhook.admission.enforce import limit_actions, verdict_of_decisions, without_patch
 from webhook.admission.exceptions import is_ignored_by_configuration, with_exceptions_applied
 from webhook.admission.respond import with_rule_links
@@ -79,8 +81,8 @@ def answer_request(
     if options.docs_address:
         verdict = with_rule_links(verdict, policies, options.docs_address)
     if options.trace is not None:
-        verdict = replace(verdict, explanations=tuple(options.trace.explanations))
-    return replace(verdict, faults=tuple(context.faults)) if context.faults else verdict
+        verdict = structs.replace(verdict, explanations=tuple(options.trace.explanations))
+    return structs.replace(verdict, faults=tuple(context.faults)) if context.faults else verdict
 
 
 def _review_in_context(
@@ -114,7 +116,7 @@ def _review_in_context(
             return verdict
         further = (*mutations, *further) if was_denied else further
         told = verdict_of_decisions(decisions, attributes, further=further, api_server_text=api_server_text)
-        return replace(told, further=further)
+        return structs.replace(told, further=further)
     if changed is attributes.object:
         return verdict
     try:
@@ -122,7 +124,7 @@ def _review_in_context(
     except BudgetExceeded as error:
         late = (*decisions, *limit_actions(decisions_of_unfinished_mutations(policies, mutations, str(error)), most))
         return verdict_of_decisions(late, attributes, api_server_text=api_server_text)
-    return replace(verdict, patch=patch, patched_object=changed)
+    return structs.replace(verdict, patch=patch, patched_object=changed)
 
 
 def _decisions_with_site_settings(decisions: Sequence[Decision], context: RequestContext) -> Sequence[Decision]:
@@ -140,7 +142,7 @@ def _validating_decisions_after_change(
     time.
     """
     policies, cluster, deadline = context.policies, context.cluster, context.deadline
-    untold = replace(context.options, trace=None)  # an explanation says why the verdict is what it is
+    untold = structs.replace(context.options, trace=None)  # an explanation says why the verdict is what it is
     then = request_context(policies, changed, cluster, deadline, authorizer, faults=context.faults, options=untold)
     decisions = validating_decisions(changed, policies, cluster, Phase.VALIDATE, context=then)
     return None if deadline.is_over else with_exceptions_applied(decisions, changed, policies.configuration, deadline)

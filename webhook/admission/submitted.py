@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from webhook.admission import fixtures
 from webhook.apimachinery.attributes import JSON, NAMESPACE, Attributes
@@ -16,8 +17,7 @@ from webhook.input import documents
 from webhook.settings.shared import Settings
 
 
-@dataclass(frozen=True, slots=True)
-class SubmittedObject:
+class SubmittedObject(Struct, frozen=True):
     """An object as the API server would send it, with the view of its cluster."""
 
     attributes: Attributes

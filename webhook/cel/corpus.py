@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from webhook.apimachinery.attributes import JSON
 from webhook.cel import typed_json
@@ -37,8 +38,7 @@ _CEL = Environment(
 _NO_ENVIRONMENT: Mapping[str, Type] = {"self": DYN}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowOutcome:
+class RowOutcome(Struct, frozen=True, kw_only=True):
     """The expected and the actual outcome of one row, as texts. cost_equal is None for a row without a cost."""
 
     id: str
@@ -49,8 +49,7 @@ class RowOutcome:
     cost_equal: bool | None = None
 
 
-@dataclass(slots=True)
-class OutcomeCounters:
+class OutcomeCounters(Struct):
     """Totals of the outcomes of a corpus."""
 
     total: int = 0

@@ -7,10 +7,12 @@ Which library came when: k8s.io/apiserver v0.36.1 pkg/cel/environment/base.go, c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from webhook.apimachinery import releases
 from webhook.cel import library
@@ -73,8 +75,7 @@ _TYPE_NAMES: Mapping[str, Type] = {
 JSON_PATCH = Structure("JSONPatch", {"op": STRING, "from": STRING, "path": STRING, "value": DYN})
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Environment:
+class Environment(Struct, frozen=True, eq=False, kw_only=True):
     """The variables, types and functions that an expression may use. Immutable; compared by identity.
 
     Args:

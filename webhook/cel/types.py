@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 
-@dataclass(frozen=True, slots=True)
-class Type:
+class Type(Struct, frozen=True):
     """A CEL type: a name and its parameters. `list(int)` is Type("list", (INT,)).
 
     kind is "param" for a type variable of an overload (T, K, V), "opaque" for kubernetes.Quantity and its like,
@@ -79,8 +79,7 @@ LIST_DYN = list_of(DYN)
 MAP_DYN = map_of(DYN, DYN)
 
 
-@dataclass(frozen=True, slots=True)
-class Structure:
+class Structure(Struct, frozen=True):
     """A declared structure. fields: name -> type. open: any field name is accepted, with type dyn."""
 
     name: str

@@ -7,8 +7,9 @@ be filled in are none.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.object_lists import objects_of_list
@@ -24,8 +25,7 @@ UNSAID: Final = None
 """The namespace of an object whose namespace is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileObject:
+class FileObject(Struct, frozen=True):
     """An object of a file.
 
     Args:

@@ -10,12 +10,13 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 from urllib.parse import urlencode
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.cluster.decoding import LARGEST, ListDecoder, ReadValue, decode_json
@@ -158,8 +159,7 @@ def _reason_of_unusable_kubeconfig(kubeconfig: Path | None, error: Exception) ->
     return f"{name}: expected YAML with clusters, users, contexts and current-context"
 
 
-@dataclass(frozen=True, slots=True)
-class _HttpConnection:
+class _HttpConnection(Struct, frozen=True):
     configuration: Any
     pool: Any
 
@@ -265,8 +265,7 @@ def _nested_text_of_status(status: Mapping[str, Any], part: str, name: str) -> s
     return str(held.get(name) or "") if isinstance(held, dict) else ""
 
 
-@dataclass(slots=True)
-class _HttpPage:
+class _HttpPage(Struct):
     response: Any
     path: str
     read_item: ReadValue | None
@@ -292,8 +291,7 @@ def _body_chunks(response: Any, path: str) -> Iterator[bytes]:
         raise LookupFailed(f"{path}: the stream broke: {describe_connection_error(error)}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class _HttpLineStream:
+class _HttpLineStream(Struct, frozen=True):
     response: Any
     path: str
     read_line: ReadValue | None

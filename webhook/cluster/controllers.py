@@ -11,8 +11,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import get
@@ -29,8 +30,7 @@ _TESTS: Final = frozenset(("test", "tests", "e2e"))
 _FOLDER: Final = re.compile(r"(?:release-)?(v?[0-9]{1,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Controller:
+class Controller(Struct, frozen=True, kw_only=True):
     """A controller whose release matters.
 
     Args:
@@ -65,8 +65,7 @@ _CHARTS: Final = "|".join(re.escape(each.chart) for each in CONTROLLERS)
 _MAY_STATE: Final = re.compile(rf"""{_IMAGES}|(?:name|chart)["']?:\s*["']?(?:{_CHARTS})(?:["'\s]|$)""")
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerRelease:
+class ControllerRelease(Struct, frozen=True):
     """A release of a controller, and the file that states it."""
 
     controller: Controller

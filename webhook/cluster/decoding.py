@@ -12,8 +12,9 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import MAX_DEPTH
@@ -62,8 +63,7 @@ ReadValue: TypeAlias = "Callable[[str, int], tuple[JSON, int] | None]"
 """Reads the value at a place of a text: what is kept of it, and its end; None if it is cut off or not JSON."""
 
 
-@dataclass(slots=True)
-class ListDecoder:
+class ListDecoder(Struct):
     """Decodes the items of a list while it arrives; `fields` has its other fields, complete after the last item.
 
     `read_item` decodes one item and returns what is kept of it. Raises ValueError where the text is no such list.

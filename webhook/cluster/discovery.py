@@ -5,10 +5,11 @@ Source of the paths and documents: the API server's discovery (meta/v1 APIResour
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cluster.connection import Connection, ServerRefused
@@ -21,8 +22,7 @@ class KindNotServed(LookupFailed):
     """The API server does not serve this kind."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServedResource:
+class ServedResource(Struct, frozen=True):
     """A kind as it is served: the path of its group and version, its plural, and the version of its objects."""
 
     root: str

@@ -17,15 +17,15 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.errors import LookupFailed
 from webhook.logs.structured import Log
 
 
-@dataclass(frozen=True, slots=True)
-class WatchTimes:
+class WatchTimes(Struct, frozen=True):
     """Times of watches in seconds: how long a watch is asked to last, how late its end may be noticed, and how long
     objects that did not fit into the view are not asked for again.
     """

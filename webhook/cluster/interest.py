@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import get as at
 
@@ -21,8 +23,7 @@ MOST_NAMED: Final = 64
 """How many names of one kind have a watch of their own; with more, a whole namespace is watched."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class ObjectScope:
+class ObjectScope(Struct, frozen=True, kw_only=True, order=True):
     """A scope of objects: one namespace or all, one name or all, and a labelSelector or none."""
 
     namespace: str = ""
@@ -42,8 +43,7 @@ class ObjectScope:
 EVERY: Final = ObjectScope()
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(Struct, frozen=True):
     """Finds objects of a namespace by a key, where the users of a namespace may make very many.
 
     Args:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import JSON
 from webhook.cluster.naming import AS_WRITTEN, UNKNOWN, NameChanges, group_kind
@@ -27,8 +29,7 @@ _NAMING_PATCH: Final = ("/metadata/name", "allowNameChange")
 """The texts of a patch that changes a name or a namespace; a strategic merge finds its object by them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kustomization:
+class Kustomization(Struct, frozen=True, kw_only=True):
     """A kustomization: the files and folders that it uses, and the names that it gives to their objects.
 
     components: those of the folders whose own settings count for everything that the kustomization takes.

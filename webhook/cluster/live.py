@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import NAMESPACE
 from webhook.cluster.connection import connect_to_cluster
@@ -17,8 +18,7 @@ WAIT_S: Final = 10.0
 """Seconds that a start waits for the first lists; /readyz fails while some are missing."""
 
 
-@dataclass(frozen=True, slots=True)
-class WatchedCluster:
+class WatchedCluster(Struct, frozen=True):
     """A live view of a cluster, and whether it can answer lookups yet."""
 
     cluster: WatchCluster

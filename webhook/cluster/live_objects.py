@@ -7,9 +7,10 @@ the state that it began with; the answer, 410, names where the rest goes on as i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind, GroupVersionResource
 from webhook.cluster.connection import Connection, ServerRefused
@@ -21,8 +22,7 @@ MOST_RESUMED: Final = 100
 """How often one list continues after a 410, which comes every five minutes, so that it ends at some time."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServedKind:
+class ServedKind(Struct, frozen=True):
     """A kind whose objects can be listed."""
 
     kind: GroupVersionKind

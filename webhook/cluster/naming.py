@@ -7,8 +7,9 @@ internal/builtins/PrefixTransformer.go: the kinds that keep their names, and Nam
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.cluster.known_kinds import CLUSTER_SCOPED
@@ -21,8 +22,7 @@ _KEEP_NAMES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NameChanges:
+class NameChanges(Struct, frozen=True, kw_only=True):
     """The changes of an object's name by the kustomizations that use it.
 
     Args:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct
+
 from webhook.apimachinery.attributes import JSON
 from webhook.cluster.decoding import decode_value_at
 from webhook.cluster.discovery import ServedResource
@@ -29,8 +31,7 @@ _MOST_TOLD: Final = 200
 """Characters of an error that is told of an object."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """What is read of an event: `place` and `kept` of a change, `status` of an error."""
 
     type: str

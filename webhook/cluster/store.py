@@ -11,10 +11,11 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from operator import is_
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.cluster.interest import BY_NAME, Index
@@ -29,8 +30,7 @@ _KEY_BYTES: Final = 500
 """Bytes of a key of an index beside its text: a dict of its own, and a place in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadableObject:
+class UnreadableObject(Struct, frozen=True):
     """Stands for an object that exists and is not held. `why` completes "it …"."""
 
     why: str

@@ -11,8 +11,10 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec.structs import replace
 
 from webhook.admission import fixtures
 from webhook.apimachinery.attributes import CRD, JSON

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from typing import Any, TypeAlias
+
+from msgspec import structs
 
 from webhook.apimachinery.attributes import Phase
 from webhook.apimachinery.releases import Release
@@ -67,7 +68,7 @@ def full_details(policy: Policy, loaded: PolicySet, exported: Exported, how: Opt
         "obstacles": list(policy.obstacles),
         "exported": "as it is" if not policy.obstacles else "no" if left_out is None else "rewritten",
         "notRewritten": list(left_out or ()),
-        "worstCase": asdict(worst_case_cost(policy)),
+        "worstCase": structs.asdict(worst_case_cost(policy)),
         "hardToRead": list(reasons_for_poor_readability(policy)),
         "fails": list(sentences_about_certain_failures(policy)),
         "undefinedFields": [each.text for each in undefined_fields(policy) if not each.fails],

@@ -6,10 +6,10 @@ import os
 import socket
 import sys
 import webbrowser
-from dataclasses import replace
 from typing import Annotated, Final
 
 import typer
+from msgspec.structs import replace
 
 from webhook import assembly
 from webhook.cel import compiled_engine

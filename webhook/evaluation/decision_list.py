@@ -12,9 +12,10 @@ each place, because each place must be mended.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from operator import is_
 from typing import Final, TypeAlias
+
+from msgspec.structs import replace
 
 from webhook.apimachinery import paths
 from webhook.deadline import Deadline

@@ -10,9 +10,11 @@ generic/policy_dispatcher.go.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field, structs
 
 from webhook.apimachinery.attributes import JSON, POD, Attributes, Operation
 from webhook.cel.cost import RUNTIME_BUDGET
@@ -84,7 +86,7 @@ def apply_mutating_policies(
     if run.is_dirty and run.reinvocable and not run.is_denied:
         again = replace(attributes, object=run.object)
         run.only = frozenset(run.reinvocable)
-        untold, faults = replace(context.options, trace=None), context.faults  # the first round is explained
+        untold, faults = structs.replace(context.options, trace=None), context.faults  # the first round is explained
         second = request_context(policies, again, cluster, deadline, authorizer, faults=faults, options=untold)
         run.run_round(policies_that_may_concern(policies.mutating_for(again), second), second)
     decisions = tuple(run.decisions.decisions)
@@ -98,8 +100,7 @@ def apply_mutating_policies(
         return run.object, (*decisions, *decisions_of_unfinished_mutations(policies, decisions, str(error)))
 
 
-@dataclass(slots=True)
-class MutationRun:
+class MutationRun(Struct):
     """One object during the mutating policies, with their decisions. `only` has the keys of policies for a second
     round.
 
@@ -167,7 +168,7 @@ class MutationRun:
         target = refresh_target(matched.target, self.object, matched.context.deadline)
         if target is None:
             return
-        invocation = replace(matched, target=target)
+        invocation = structs.replace(matched, target=target)
         try:
             if not do_conditions_hold(invocation):
                 return
@@ -197,7 +198,7 @@ class MutationRun:
             target = refresh_target(invocation.target, self.object, invocation.context.deadline)
             if target is None:
                 break
-            invocation = replace(invocation, target=target)
+            invocation = structs.replace(invocation, target=target)
             try:
                 self._apply_one_mutation(invocation, index, sent, crd)
             except UndecodableObject as error:
@@ -282,17 +283,17 @@ def _decision_of_failed_mutation(invocation: Invocation, error: Exception, index
     if isinstance(error, AmbiguousObject):
         return undecided_decision(invocation.policy, invocation.binding, str(error), invocation.param.name)
     path, message = invocation.target.reroot(str(error))
-    return replace(_decision_of_failed_policy(invocation, message), index=index, path=path)
+    return structs.replace(_decision_of_failed_policy(invocation, message), index=index, path=path)
 
 
 def _decision_of_failed_policy(invocation: Invocation, message: str) -> Decision:
-    return replace(error_of_policy(invocation.policy, invocation.binding, message), param=invocation.param.name)
+    return structs.replace(error_of_policy(invocation.policy, invocation.binding, message), param=invocation.param.name)
 
 
 def _decision_of_invalid_result(invocation: Invocation, index: int, text: str) -> Decision:
     """Return the denial for a patched object that is not an object of its kind; the failurePolicy does not matter."""
     error = _decision_of_failed_policy(invocation, text)
-    return replace(error, rule="", index=index, lets_pass=False, denial=_INTERNAL_ERROR)
+    return structs.replace(error, rule="", index=index, lets_pass=False, denial=_INTERNAL_ERROR)
 
 
 def decisions_of_unfinished_mutations(
@@ -303,4 +304,4 @@ def decisions_of_unfinished_mutations(
     named = {policy.name: policy for policy in policies.mutating}
     for decision in changed.values():
         error = error_of_policy(named[decision.policy], None, text)
-        yield replace(error, binding=decision.binding, param=decision.param, elapsed_s=decision.elapsed_s)
+        yield structs.replace(error, binding=decision.binding, param=decision.param, elapsed_s=decision.elapsed_s)

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import CRD, JSON, GroupVersionKind
 from webhook.cel.structures import Struct
@@ -140,7 +142,7 @@ def refresh_target(target: EvaluationTarget, obj: JSON, deadline: Deadline | Non
         return None
     if template_now is (podset.template.get("spec") if podset.bare else podset.template):
         return target
-    now = replace(podset, template=template)
+    now = structs.replace(podset, template=template)
     return _target_with_object(replace(target, podset=now), pod_of_template(template, target.attributes), deadline)
 
 

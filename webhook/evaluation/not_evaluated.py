@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import Attributes, Operation, Phase
 from webhook.cel.check.reads import WHOLE

@@ -8,8 +8,9 @@ them out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import (
     JSON,
@@ -43,8 +44,7 @@ if TYPE_CHECKING:
 _NOT_LOOKED_UP: Final = object()
 
 
-@dataclass(slots=True, eq=False)  # not frozen, which makes it twice as slow to make
-class RequestContext:
+class RequestContext(Struct, eq=False):
     """One request with the policies and the cluster at that time. Nobody changes it.
 
     `view` is the cluster as facts see it from the request's namespace, `undecoded` are the objects that are not of

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
+from msgspec import structs
+
 from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource
 from webhook.apimachinery.paths import FieldPath, path_as_text
@@ -93,7 +95,7 @@ class EvaluationTarget:
         if self.podset is None:
             return problem
         path = self.podset.locate(paths.parse_path(problem.path)) if problem.path else self.podset.path
-        return replace(problem, path=paths.path_as_text(path))
+        return structs.replace(problem, path=paths.path_as_text(path))
 
     def _reroot_other_paths(self, text: str) -> str:
         if self.podset is None or self.podset.elsewhere:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from webhook.evaluation.trace import ReviewTrace
 
@@ -11,8 +12,7 @@ EnforcementAction: TypeAlias = Literal["deny", "warn", "audit"]
 """The strictest action of a failure."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewOptions:
+class ReviewOptions(Struct, frozen=True, kw_only=True):
     """Options of a review. `advice` reports problems of that level too; `trace` records why policies report or not.
 
     `is_stored`: the object is in the cluster, as the view has it, although it is reviewed as if it were created.

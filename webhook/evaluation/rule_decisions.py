@@ -8,9 +8,10 @@ pkg/admission/plugin/policy/validating/validator.go (Validate).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from time import perf_counter
 from typing import Literal, TypedDict
+
+from msgspec.structs import replace
 
 from webhook.apimachinery import paths
 from webhook.evaluation.activation import problems_with_actions

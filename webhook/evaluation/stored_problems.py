@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
+from msgspec import structs
+
 from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import Attributes, Operation
 from webhook.deadline import Deadline
@@ -59,7 +61,7 @@ def _context_of_old_object(context: RequestContext) -> RequestContext:
     """Return the context of a request that would create the old object."""
     given = context.attributes
     created = replace(given, operation=Operation.CREATE, object=given.old_object, old_object=None)
-    untold = replace(context.options, trace=None)
+    untold = structs.replace(context.options, trace=None)
     return request_context(
         context.policies, created, context.cluster, context.deadline, faults=context.faults, options=untold
     )
@@ -92,15 +94,15 @@ def _split_new_and_stored(
         if is_stored
     ]
     if new:
-        yield replace(decision, **decision_fields_about(new, policy)) if passing else decision
+        yield structs.replace(decision, **decision_fields_about(new, policy)) if passing else decision
     if passing:
-        yield replace(
+        yield structs.replace(
             decision, actions=actions_without_denial(decision.actions), **decision_fields_about(passing, policy)
         )
 
 
 def _add_sentence_about_stored_problem(problem: Problem) -> Problem:
-    return replace(problem, fix=f"{problem.fix}; {SAID}" if problem.fix else SAID)
+    return structs.replace(problem, fix=f"{problem.fix}; {SAID}" if problem.fix else SAID)
 
 
 def _key_of_decision(decision: Decision) -> _Asked:

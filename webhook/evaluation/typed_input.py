@@ -8,8 +8,10 @@ but the policies about them is asked about such an object or template.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
+
+from msgspec import Struct, field
 
 from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import JSON, Attributes, GroupVersionKind
@@ -40,8 +42,7 @@ def decode_unless_decoded(
     return decode_object(obj, kind, deadline) if needs_decoding(attributes, kind) else DecodedValue(obj)
 
 
-@dataclass(frozen=True, slots=True)
-class DecodedRequestObjects:
+class DecodedRequestObjects(Struct, frozen=True):
     """The object of a request and its former state, decoded; the other fields are about the object."""
 
     attributes: Attributes

@@ -7,8 +7,9 @@ pkg/admission/plugin/policy/validating/{validator,dispatcher}.go.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from webhook.cel.cost import RUNTIME_BUDGET
 from webhook.errors import EvaluationError

@@ -11,11 +11,12 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, Final
+
+from msgspec import Struct
 
 from webhook.errors import InputError, Problem
 from webhook.input import documents
@@ -34,8 +35,7 @@ _WHOLE: Final = re.compile(rb"^(?:%|\.\.\.)|\r(?!\n)", re.MULTILINE)
 """In a text that has this, only a parser knows where a document ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class FilePart:
+class FilePart(Struct, frozen=True):
     """A part of a file, and how many lines stand above it."""
 
     text: str
@@ -153,8 +153,7 @@ def _decode_utf8(data: bytes, path: str, above: int) -> str:
         raise InputError(problem) from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourcePart:
+class SourcePart(Struct, frozen=True, kw_only=True):
     """A part of a file, or the `problem` because of which the rest of the file cannot be read.
 
     is_first: whether it is the first of it.

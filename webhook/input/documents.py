@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 from typing import Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.object_lists import is_list, objects_of_list
@@ -36,8 +38,7 @@ _MOST_PATTERNS_BYTES: Final = 1 << 20
 """Bytes of such a file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputDocument:
+class InputDocument(Struct, frozen=True, kw_only=True):
     """One document or list item. `index` counts from 0 inside its source; `path` is its path in the document."""
 
     source: str
@@ -76,8 +77,7 @@ class InputDocument:
         return line
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputDocuments:
+class InputDocuments(Struct, frozen=True, kw_only=True):
     """The documents that could be read, in order, and the problems of the others.
 
     templates: files that are no manifests before they are rendered; what can be read of them is read all the same,
@@ -95,8 +95,7 @@ class InputDocuments:
     repeated: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputSources:
+class InputSources(Struct, frozen=True, kw_only=True):
     """The files to read, each once, the names that do not exist, and how many files were left out.
 
     ignored: how many of these a `.claimgateignore` leaves out. not_read: what is in the folders and is not read, as

@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Final
 
+from msgspec import Struct
+
 from webhook.errors import Problem
 from webhook.yamltext.input_files import FoundFile, InputFile, Listed, OpenFile, open_file, walk_folder
 from webhook.yamltext.yamlfile import problem_of_absent_file, shown
@@ -153,8 +155,7 @@ def _blocks(raw: IO[bytes]) -> Iterator[bytes]:
         yield block
 
 
-@dataclass(slots=True)
-class _CountedBytes:
+class _CountedBytes(Struct):
     """A stream that counts what is read of it."""
 
     stream: IO[bytes]

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from time import thread_time
 from typing import Final
 
+from msgspec import structs
+
 from webhook.apimachinery.paths import path_as_text
 from webhook.errors import CelError
 from webhook.live_policies.compile_budget import MOST_S, MOST_S_TOGETHER, CompileTimeExceededError, TimeLimitedEngine
@@ -166,7 +168,7 @@ def _distinct_error_texts(errors: Sequence[FieldError]) -> tuple[str, ...]:
         dict.fromkeys(
             "\n".join(
                 [
-                    str(replace(each, path=path_in_claimgate_object(each.path))),
+                    str(structs.replace(each, path=path_in_claimgate_object(each.path))),
                     *(f"hint: {line}" for line in _hints_of_error(each)),
                 ]
             )

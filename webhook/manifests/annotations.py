@@ -6,9 +6,10 @@ Knows their names and values, not what is done with them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
@@ -55,8 +56,7 @@ SPEC_CHANGES = {
 labels and finalizers may still change."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnnotationSettings:
+class AnnotationSettings(Struct, frozen=True, kw_only=True):
     """What a policy's annotations say; defaults where they say nothing.
 
     `missing` is what becomes of a rule that cannot be evaluated because an object that it needs is not there.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, get_args
 
+from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 
 from webhook.apimachinery.paths import FieldPath
@@ -22,8 +22,7 @@ from webhook.yamltext.input_files import AnyFile, as_input_file
 NAME: Final = "claimgate.yaml"
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigurationFile:
+class ConfigurationFile(Struct, frozen=True):
     """A configuration, and the document that it was read of; None where there is no file.
 
     root: the folder that files which it names have to stay in; "" where a person named the configuration.

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.cel.library.go_text import quote_as_go
 
 
-@dataclass(frozen=True, slots=True)
-class FieldError:
+class FieldError(Struct, frozen=True):
     """What the API server says of one field; `note` adds what to do, and is not part of the server's text."""
 
     path: FieldPath

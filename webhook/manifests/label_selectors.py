@@ -7,8 +7,9 @@ Knows labels only, neither objects nor requests. Semantics: k8s.io/apimachinery 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.manifests.models import LabelSelector
@@ -16,8 +17,7 @@ from webhook.manifests.models import LabelSelector
 Labels: TypeAlias = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(Struct, frozen=True):
     """One condition on one label. `NotIn` and `DoesNotExist` hold for labels without the key."""
 
     key: str
@@ -32,8 +32,7 @@ class Requirement:
         return f"{self.key} {self.operator.lower()} ({','.join(sorted(self.values))})"
 
 
-@dataclass(frozen=True, slots=True)
-class Selector:
+class Selector(Struct, frozen=True):
     """A label selector: labels must meet all its requirements; without requirements it matches everything. none of them
     selects everything.
     """

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.deadline import Deadline
@@ -96,8 +97,7 @@ def _shape_fitting_value(shape: Shape, value: JSON) -> Shape:
     return Shape(scalar=shape.scalar) if shape.scalar else shape
 
 
-@dataclass(frozen=True, slots=True)
-class _SchemaValidation:
+class _SchemaValidation(Struct, frozen=True):
     """Finds values of a configuration, or of an object, that do not fit the schema; an object may have duplicates.
 
     An unknown field that was sent with the object is left out sooner or later, and is no problem.

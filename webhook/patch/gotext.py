@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 
 _UNDEFINED: Final = object()
 
 
-@dataclass(frozen=True, slots=True)
-class NonJsonValue:
+class NonJsonValue(Struct, frozen=True):
     """A value that is not JSON for the API server: its Go type, its text, and its text with %#v."""
 
     go_type: str

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.apimachinery.paths import get
@@ -25,8 +26,7 @@ Node: TypeAlias = Any
 """A node of the table; None if no field is allowed."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListShape:
+class ListShape(Struct, frozen=True):
     """A list: its element, and the keys of its items. `defaults` replace absent keys."""
 
     element: Node
@@ -35,8 +35,7 @@ class ListShape:
     defaults: Mapping[str, JSON] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MapShape:
+class MapShape(Struct, frozen=True):
     """An object: its declared fields, the type of all other fields, and whether it is atomic."""
 
     fields: Mapping[str, Node]
@@ -44,8 +43,7 @@ class MapShape:
     is_atomic: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """The kinds of value that are allowed; None for those that are not."""
 
     scalar: str | None = None
@@ -215,8 +213,7 @@ class DeclaredSchemaNode:
 _SCALARS: Final = {"integer": "numeric", "number": "numeric", "boolean": "boolean"}
 
 
-@dataclass(frozen=True, slots=True)
-class CrdVersionSchema:
+class CrdVersionSchema(Struct, frozen=True):
     """The schema and the node of one version in a CustomResourceDefinition."""
 
     schema: JSON

@@ -12,11 +12,12 @@ import json
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache, partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.deadline import Deadline
@@ -47,8 +48,7 @@ class UnmergeableError(PatchError):
         self.fix = fix
 
 
-@dataclass(frozen=True, slots=True)
-class _ItemIndex:
+class _ItemIndex(Struct, frozen=True):
     """The positions of a list's items, as growing numbers with gaps for new items between them.
 
     Args:
@@ -91,8 +91,7 @@ class ListIndexes:
         self._lists[id(listed)] = listed, index
 
 
-@dataclass(frozen=True, slots=True)
-class _MergeContext:
+class _MergeContext(Struct, frozen=True):
     """The deadline of one merge, and the indexes of its lists."""
 
     deadline: Deadline

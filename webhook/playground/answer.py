@@ -9,6 +9,8 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final
 
+from msgspec import to_builtins
+
 from webhook.admission import fixtures
 from webhook.admission.phases import PhasesOutcome
 from webhook.admission.submitted import SubmittedObject
@@ -69,13 +71,13 @@ def review_of_object_as_json(
         "operation": str(attributes.operation),
         "allowed": verdict.allowed,
         "kubectl": kubectl_output(attributes, outcome),
-        "status": asdict(verdict.status) if verdict.status and not verdict.allowed else None,
+        "status": to_builtins(verdict.status) if verdict.status and not verdict.allowed else None,
         "warnings": list(verdict.warnings),
         "patch": [json_on_one_line(each) for each in verdict.patch],
         "before": yamlfile.dump(before) if is_changed else "",
         "after": yamlfile.dump(after) if is_changed else "",
         "findings": [_finding_as_json(each) for each in told if str(each.result) != "pass"],
-        "explanations": [{"phase": str(phase), **asdict(each)} for phase, each in outcome.explanations],
+        "explanations": [{"phase": str(phase), **to_builtins(each)} for phase, each in outcome.explanations],
         "evaluations": [{**asdict(each), "policies": owners.get(each.source.strip(), ())} for each in evaluations],
         "podSets": list_pod_sets_with_devices(made, asked.cluster, policies.table),
     }

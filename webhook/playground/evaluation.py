@@ -7,8 +7,9 @@ may take as long and as much as that is given.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from webhook.admission import fixtures, submitted
 from webhook.admission.kind_names import kind_mistake

@@ -8,8 +8,10 @@ the name of an object is asked of each request.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
+
+from msgspec import Struct, structs
 
 from webhook.apimachinery.attributes import POD, Attributes, GroupVersionResource, Operation
 from webhook.facts.registry import FactRegistry
@@ -22,8 +24,7 @@ from webhook.policy.matching import Criteria, is_exempt, match_of_unconverted, m
 PODS: Final = GroupVersionResource("", "v1", "pods")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PrecomputedCriteriaMatch:
+class PrecomputedCriteriaMatch(Struct, frozen=True, eq=False):
     """Criteria, and whether they match requests for one resource and operation, without their namespaceSelector.
 
     `own` is about the object of the request, `pods` about a pod template in it; None where that depends on the object.
@@ -34,16 +35,14 @@ class PrecomputedCriteriaMatch:
     pods: bool | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CandidateBinding:
+class CandidateBinding(Struct, frozen=True, eq=False):
     """A binding that may apply; `index` is None if it applies to everything that its policy matches."""
 
     binding: Binding
     index: PrecomputedCriteriaMatch | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
+class Candidate(Struct, frozen=True, eq=False):
     """A policy that may concern a request, and its bindings.
 
     `looks_inside`: it is also asked about objects inside that of the request. `is_own_alone`: it is asked about the
@@ -112,7 +111,7 @@ def _conditions_to_evaluate(policy: Policy, attributes: Attributes) -> MatchCond
     """
     gate = policy.gate()
     if gate.spec_changes is not None and attributes.operation == Operation.CREATE:
-        gate = replace(gate, spec_changes=None)
+        gate = structs.replace(gate, spec_changes=None)
     return gate if gate.conditions or gate.spec_changes is not None else None
 
 
@@ -152,5 +151,5 @@ def _match_without_object(criteria: Criteria, attributes: Attributes, equal: Res
     if any(each.names for each in (*criteria.rules, *criteria.excluded)):
         return None
     sent = match_of_unconverted(attributes)
-    match = match_request(replace(criteria, namespaces=EVERYTHING), attributes, dict, equal, sent)
+    match = match_request(structs.replace(criteria, namespaces=EVERYTHING), attributes, dict, equal, sent)
     return None if match is not None and match is not sent else match is not None

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
+from msgspec import Struct
+
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cel import Program
 from webhook.manifests.label_selectors import Selector
@@ -24,8 +26,7 @@ Reads: TypeAlias = Mapping[str, frozenset[str]]
 """The fields that are read of each fact, by the fact's name; "" stands for the whole fact."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Expression:
+class Expression(Struct, frozen=True, eq=False):
     """One expression of a policy: its text as error messages quote it, and its program or the reason why there
     is none.
     """
@@ -35,16 +36,14 @@ class Expression:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Condition:
+class Condition(Struct, frozen=True, eq=False):
     """One matchCondition."""
 
     name: str
     expression: Expression
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Validation:
+class Validation(Struct, frozen=True, eq=False):
     """One validation. `denial` is the reason with which it denies; `facts` are the fields of facts and problems that it
     reads.
 
@@ -59,24 +58,21 @@ class Validation:
     lists_problems: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AuditAnnotation:
+class AuditAnnotation(Struct, frozen=True, eq=False):
     """One auditAnnotation."""
 
     key: str
     expression: Expression
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Mutation:
+class Mutation(Struct, frozen=True, eq=False):
     """One mutation."""
 
     kind: Literal["ApplyConfiguration", "JSONPatch"]
     expression: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class ParamSource:
+class ParamSource(Struct, frozen=True):
     """The paramRef of a binding."""
 
     name: str
@@ -85,8 +81,7 @@ class ParamSource:
     denies_absence: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Binding:
+class Binding(Struct, frozen=True, eq=False, kw_only=True):
     """One binding: where its policy applies, with which parameters, and the actions of a failure.
 
     `admits` are the decisions of rules that hold, without parameters and on the object itself: made once, given often.
@@ -101,8 +96,7 @@ class Binding:
     file: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class MatchConditions:
+class MatchConditions(Struct, frozen=True, eq=False, kw_only=True):
     """The matchConditions of a policy, and the variables that they read.
 
     `spec_changes` is the condition that the annotation `updates: spec` stands for: it sees nothing but the request and
@@ -138,8 +132,7 @@ class DeferredPart(Generic[T]):
         return part
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class PolicyBody:
+class PolicyBody(Struct, frozen=True, eq=False, kw_only=True):
     """The expressions of a policy except its matchConditions. `messages` is how many rules have a messageExpression.
 
     `needs` are the names that any of them reads, so that nothing is looked up for nothing.

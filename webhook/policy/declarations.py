@@ -8,8 +8,9 @@ pkg/admission/plugin/cel/compile.go (BuildRequestType, BuildNamespaceType, creat
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
+
+from msgspec.structs import replace
 
 from webhook.cel.environment import Environment
 from webhook.cel.library.declaration import Version

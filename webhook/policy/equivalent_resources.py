@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import GroupVersionKind, GroupVersionResource
 from webhook.workloads.table import Table
@@ -25,8 +26,7 @@ Conversion: TypeAlias = Literal["none", "version", "fields", "impossible"]
 _DATA = Path(__file__).with_name("equivalent_resources.json")
 
 
-@dataclass(frozen=True, slots=True)
-class EquivalentResource:
+class EquivalentResource(Struct, frozen=True):
     """The same resource under another group or version."""
 
     resource: GroupVersionResource
@@ -34,8 +34,7 @@ class EquivalentResource:
     conversion: Conversion
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceEquivalences:
+class ResourceEquivalences(Struct, frozen=True):
     """All known equivalences. `groups` maps each group and resource to one name for all groups that have the
     resource.
     """

@@ -6,7 +6,9 @@ Source: k8s.io/apiserver v0.36 pkg/admission/plugin/cel/compile.go (CompileCELEx
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.cel import Engine
@@ -28,8 +30,7 @@ _NOT_INSTANTIATED = "program instantiation failed: "
 """The beginning of cel-go's error for a program that it cannot create, such as a constant pattern that is invalid."""
 
 
-@dataclass(slots=True)
-class PolicyCompilation:
+class PolicyCompilation(Struct):
     """The compilation of one policy: the environment, which grows with its variables, and the errors so far.
 
     `types` is None as long as there is no `variables`. `needs` are the names that the expressions read, `rules` those

@@ -10,8 +10,9 @@ nothing before a request is made, which fails then (mutating/patch/smd.go, "fiel
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from webhook.apimachinery.attributes import GroupVersionKind
 from webhook.cel.syntax.parser import parse
@@ -35,8 +36,7 @@ _INNER: Final = frozenset(("bind", "optMap", "optFlatMap"))
 Scope: TypeAlias = "Mapping[str, Type | None]"
 
 
-@dataclass(frozen=True, slots=True)
-class UndefinedField:
+class UndefinedField(Struct, frozen=True):
     """A sentence about a field that no kind has.
 
     `fails`: an expression that reads or sets it fails for every object. One that is asked for with `has()` or `.?`
@@ -80,8 +80,7 @@ def named_kinds(policy: Policy) -> Iterator[GroupVersionKind | None]:
                     yield kind if is_builtin(kind) else None
 
 
-@dataclass(slots=True)
-class _TypeInference:
+class _TypeInference(Struct):
     """Infers the types of expressions.
 
     unknown: paths that some kind lacks, with a near name. known: those that one has. written: those that a mutation

@@ -9,9 +9,11 @@ its parameters. Policies of claimgate.dev are read as the native ones that they 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct, field, structs
 
 from webhook.apimachinery import releases
 from webhook.apimachinery.attributes import JSON
@@ -57,8 +59,7 @@ _KUSTOMIZATIONS = frozenset(("kustomization.yaml", "kustomization.yml"))
 _OTHER_KINDS = frozenset(("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(Struct, frozen=True, kw_only=True):
     """Options of compilation: the CEL engine, the Kubernetes version whose CEL policies may use, the workload table.
 
     `registry` names the checks that they may ask for.
@@ -73,8 +74,7 @@ class Options:
     registry: FactRegistry = SHIPPED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyDocuments:
+class PolicyDocuments(Struct, frozen=True, kw_only=True):
     """The documents of files and folders of policies, which can be compiled in another process, too.
 
     places: the files and folders. documents: policies, bindings, parameters. rules: the documents of rules.yaml.
@@ -191,8 +191,7 @@ def refusal_of_manifest(value: JSON, options: Options) -> str:
     return f"{kind}.{GROUP} {quote_as_go(name)} is invalid: {join_errors(errors)}" if errors else ""
 
 
-@dataclass(frozen=True, slots=True)
-class _ObjectSource:
+class _ObjectSource(Struct, frozen=True):
     """The place of an object: a document, and the path inside it."""
 
     document: yamlfile.Document
@@ -206,8 +205,7 @@ class _ObjectSource:
         return f"{self.document.file}:{line}"
 
 
-@dataclass(slots=True)
-class _PolicyLoader:
+class _PolicyLoader(Struct):
     """The objects and problems that were read so far."""
 
     options: Options
@@ -254,7 +252,9 @@ class _PolicyLoader:
             self.policies if isinstance(compiled, Policy) else self.bindings, manifest.kind, source, compiled
         )
         written = path_in_claimgate_object if is_claimgate_kind(value) else tuple
-        self.problems += [_problem_with_hints(source, replace(error, path=written(error.path))) for error in errors]
+        self.problems += [
+            _problem_with_hints(source, structs.replace(error, path=written(error.path))) for error in errors
+        ]
 
     def _add_problems_of_unread_object(self, value: JSON, *problems: Problem) -> None:
         self.problems += problems
@@ -353,13 +353,14 @@ class _PolicyLoader:
 def _problem_with_hints(source: _ObjectSource, error: FieldError) -> Problem:
     """Return a problem with the API server's text, and the hints below it."""
     below = "\n".join(f"    hint: {line}" for line in error.note.splitlines())
-    return replace(source.problem(error.path, error.body), excerpt=below)
+    return structs.replace(source.problem(error.path, error.body), excerpt=below)
 
 
 def join_bindings(policy: Policy, bindings: Iterable[Binding]) -> Policy:
     """Return a policy with its bindings, and with the decisions of rules that hold created in advance."""
     return replace(
-        policy, bindings=tuple(replace(binding, admits=_admitting_decisions(policy, binding)) for binding in bindings)
+        policy,
+        bindings=tuple(structs.replace(binding, admits=_admitting_decisions(policy, binding)) for binding in bindings),
     )
 
 

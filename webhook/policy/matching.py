@@ -8,8 +8,9 @@ matching/matching.go, plugin/webhook/predicates/{rules,namespace,object}.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import (
     JSON,
@@ -38,8 +39,7 @@ NamespaceLabels: TypeAlias = Callable[[], Labels | None]
 """Returns the labels of the request's namespace, None when there is no such Namespace. May raise LookupFailed."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceRule:
+class ResourceRule(Struct, frozen=True):
     """A NamedRuleWithOperations; None stands for `*`. `resources` are pairs of resource and sub-resource."""
 
     operations: frozenset[str] | None
@@ -74,8 +74,7 @@ class ResourceRule:
         return is_cluster_scoped == (self.scope == "Cluster")
 
 
-@dataclass(frozen=True, slots=True)
-class Criteria:
+class Criteria(Struct, frozen=True):
     """The compiled matchConstraints of a policy or matchResources of a binding."""
 
     rules: tuple[ResourceRule, ...] = ()

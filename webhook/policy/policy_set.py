@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from webhook.apimachinery.attributes import JSON, Attributes, GroupVersionKind, GroupVersionResource, Operation, Phase
 from webhook.cluster.files import FilesCluster
 from webhook.cluster.interest import Interest
@@ -35,8 +37,7 @@ _MOST_INDEXED: Final = 1000
 """How many resources with operations have their candidates cached: a cluster has fewer, files may name any."""
 
 
-@dataclass(frozen=True, slots=True)
-class _PolicyIndex:
+class _PolicyIndex(Struct, frozen=True):
     """Policies of one phase by the resources that they may concern; `numbers` are their positions in the order of
     names.
     """

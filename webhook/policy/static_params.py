@@ -7,7 +7,9 @@ and again when the view reports a change of objects of its kind. Knows views and
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.cluster import Cluster
@@ -35,8 +37,7 @@ def param_source(reference: ParamRef | None) -> ParamSource | None:
     return ParamSource(reference.name, reference.namespace, chosen, reference.parameter_not_found_action != "Allow")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Param:
+class Param(Struct, frozen=True, eq=False):
     """One parameter of a binding; `object` is None if the policy is evaluated without parameters.
 
     `name` is `namespace/name`, or `name` where there is no namespace. `admits` are the decisions of rules that hold,

@@ -8,7 +8,8 @@ pkg/admission/plugin/webhook/generic/webhook.go.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import Attributes, GroupVersionKind, GroupVersionResource, Operation
 from webhook.manifests.label_selectors import EVERYTHING

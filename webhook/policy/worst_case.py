@@ -12,8 +12,9 @@ Source: k8s.io/apiserver v0.36.1 pkg/cel/limits.go DefaultMaxRequestSizeBytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.cel import Program
 from webhook.cel.cost import MATCH_CONDITIONS_BUDGET, PER_CALL_LIMIT, RUNTIME_BUDGET
@@ -35,8 +36,7 @@ def reasons_for_poor_readability(policy: Policy) -> Iterator[str]:
         yield f"{len(policy.variables)} variables, more than {MOST_VARIABLES}"
 
 
-@dataclass(frozen=True, slots=True)
-class WorstCaseCost:
+class WorstCaseCost(Struct, frozen=True):
     """The cost of one evaluation of all expressions, each variable once: for one binding, parameter and pod template.
 
     most: for objects of any size; None when it has no bound. request: for requests of 3 MiB; None when even they set no

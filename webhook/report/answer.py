@@ -5,8 +5,9 @@ computed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.admission.enforce import warnings_of_decisions
 from webhook.apimachinery.attributes import JSON, Phase
@@ -22,8 +23,7 @@ SERVER = "claimgate"
 _OPEN: Final = "not evaluated: "
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """The answer to one review. `response` is the whole AdmissionReview; `phase` is the requested one.
 
     `explanations` say why each policy spoke or did not, where that was asked for. `further` is what the validating

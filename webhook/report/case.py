@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import Phase
 from webhook.report.finding import Finding, Result, Subject, findings_of_object
@@ -22,8 +23,7 @@ _EVALUATIONS: Final[Mapping[Result, _Evaluation]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseResult:
+class CaseResult(Struct, frozen=True, kw_only=True):
     """The result of a case: `fail` if something differs, `skip` if it was not run, `error` if it has mistakes.
 
     `why` is "" for a pass. `line` is where it stands in the suite, from 1, 0 where nobody knows. `elapsed_s` is how

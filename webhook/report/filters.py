@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from webhook.report.baseline import KNOWN, Fingerprints
 from webhook.report.finding import Finding, Result
@@ -11,8 +12,7 @@ from webhook.report.rule import RuleName, rule_name
 from webhook.rules.decisions import severity_rank
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filters:
+class Filters(Struct, frozen=True, kw_only=True):
     """The options of filters. `rules`: only these, all if empty. `skip`: never these. `min_severity`: the least, "" for
     any.
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.report.rule import Rule, RuleName, Rules, rule_name, rule_of
@@ -33,8 +35,7 @@ class Result(StrEnum):
     SKIP = "skip"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class Subject(Struct, frozen=True, kw_only=True):
     """The object a finding is about. namespace is "" for cluster-scoped objects."""
 
     api_version: str
@@ -48,8 +49,7 @@ class Subject:
         return f"{self.kind} {self.namespace}/{name}" if self.namespace else f"{self.kind} {name}"
 
 
-@dataclass(slots=True, kw_only=True)  # not frozen, which makes it twice as slow to make
-class Finding:
+class Finding(Struct, kw_only=True):
     """One result, which nobody changes. `rule` describes the rule; `decision` is the one that the finding is about.
 
     `problem` is the one of the decision's problems that the finding is about, None where it has none. `line` is the
@@ -179,8 +179,7 @@ def findings_of_object(
     return (*_findings_without_repetitions(kept), *content)
 
 
-@dataclass(frozen=True, slots=True)
-class _FindingContext:
+class _FindingContext(Struct, frozen=True):
     """An object, its places in the input, and what is known of the rules."""
 
     subject: Subject

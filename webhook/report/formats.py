@@ -7,8 +7,9 @@ findings. One that says more of them has writers of its own for them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from webhook.report import (
     github,
@@ -30,8 +31,7 @@ from webhook.report.finding import Finding
 from webhook.report.writer import FindingsAdapter, Writer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportFormat:
+class ReportFormat(Struct, frozen=True, kw_only=True):
     """A format with the functions that create its writers: `findings` for audit, `answers` for replay, `cases` for
     test. `lists_passes`: whether a report of an audit has an entry for each policy that an object passed.
     `draws_queues`: whether it draws the queues of the cluster with what jobs would take.
@@ -95,8 +95,7 @@ def writers_of_findings() -> Writers[Finding]:
     return {each.name: each.findings for each in FORMATS}
 
 
-@dataclass(frozen=True, slots=True)
-class RequiredContents:
+class RequiredContents(Struct, frozen=True):
     """What an audit has to find out for its outputs: passes as entries, and what jobs would take of queues."""
 
     passes: bool = True

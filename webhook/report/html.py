@@ -11,12 +11,13 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
 from itertools import groupby
 from string import Template
 from typing import Final
+
+from msgspec import Struct, field
 
 from webhook import __version__
 from webhook.report.finding import Finding, Result, Subject
@@ -67,8 +68,7 @@ class HtmlFindingsWriter:
         yield _foot_of_page()
 
 
-@dataclass(slots=True)
-class _FindingCounts:
+class _FindingCounts(Struct):
     """How many findings there are by what charts and filters tell apart."""
 
     results: Counter[str] = field(default_factory=Counter)

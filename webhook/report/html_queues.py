@@ -9,9 +9,10 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.facts.queue_overview import QueueResourceAmounts, QueueRow
 from webhook.facts.resource_units import format_amount_with_resource_name
@@ -111,8 +112,7 @@ def _demand_line(row: QueueRow, demand: Demand, resource: str, amount: int, larg
     return f'<p class="quota">{bar}<span>{_escaped_text(told)}</span></p>'
 
 
-@dataclass(frozen=True, slots=True)
-class _BarPart:
+class _BarPart(Struct, frozen=True):
     """A part of a bar, from its left end. A line is drawn inside the bar."""
 
     kind: str

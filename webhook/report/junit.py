@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Generic, TypeVar
+
+from msgspec import Struct, field
 
 from webhook.report.answer import Answer
 from webhook.report.case import CaseResult
@@ -32,8 +33,7 @@ _SUMS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 Entry = TypeVar("Entry")
 
 
-@dataclass(frozen=True, slots=True)
-class _TestCase:
+class _TestCase(Struct, frozen=True):
     """One testcase element. `outcome` is the name of the element inside, "" for a pass; `text` is its text."""
 
     suite: str
@@ -42,8 +42,7 @@ class _TestCase:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Suite:
+class _Suite(Struct, frozen=True):
     """Test cases in a row that are of one suite: how many there are of each outcome."""
 
     name: str

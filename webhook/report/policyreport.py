@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.report.finding import Finding, Result
@@ -25,8 +26,7 @@ from webhook.rules.decisions import SEVERITIES
 from webhook.yamltext import yamlfile
 
 
-@dataclass(frozen=True, slots=True)
-class ReportApi:
+class ReportApi(Struct, frozen=True):
     """An API of reports: its version, and its kinds for namespaces and for the cluster."""
 
     version: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct, field
 
 from webhook.facts.queue_overview import QueueOverview, QueueRow
 
@@ -16,8 +17,7 @@ _NAMED: Final = ("LocalQueue", "Queue")
 Scheduler: TypeAlias = Literal["Kueue", "Volcano"]
 
 
-@dataclass(frozen=True, slots=True)
-class QueueKey:
+class QueueKey(Struct, frozen=True):
     """A queue that jobs name: a LocalQueue of Kueue, or a Queue of Volcano, which has no namespace."""
 
     scheduler: Scheduler
@@ -25,8 +25,7 @@ class QueueKey:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class QueuedJob:
+class QueuedJob(Struct, frozen=True):
     """A job, and what it would take: amounts by resource, in thousandths of cpu and units of everything else.
 
     note: what is said of the job besides, as that it can never be admitted; mostly "".
@@ -37,8 +36,7 @@ class QueuedJob:
     note: str = ""
 
 
-@dataclass(slots=True)
-class Demand:
+class Demand(Struct):
     """What the jobs of a queue would take together. `jobs` are the first of them."""
 
     count: int = 0
@@ -59,8 +57,7 @@ class Demand:
 Demands: TypeAlias = Mapping[QueueKey, Demand]
 
 
-@dataclass(frozen=True, slots=True)
-class QueueTrees:
+class QueueTrees(Struct, frozen=True):
     """The queues of a scheduler, and what the jobs of a run would take of each."""
 
     scheduler: Scheduler

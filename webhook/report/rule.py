@@ -6,8 +6,10 @@ Knows policies; knows no format. What no policy names is said under the name of 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.policy.compiled import Policy
 from webhook.policy.policy_set import PolicySet
@@ -16,8 +18,7 @@ from webhook.rules.problem import Problem
 from webhook.rules.rule import page_address
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class Rule(Struct, frozen=True, kw_only=True):
     """A rule as its author describes it. `id` is stable; `docs` is a link, "" if there is none."""
 
     id: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TextIO, TypeAlias, runtime_checkable
+
+from msgspec import Struct
 
 from webhook.report.finding import Result
 from webhook.text import terminal
@@ -33,8 +34,7 @@ _STYLES: Final[Mapping[str, Style]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Screen:
+class Screen(Struct, frozen=True, kw_only=True):
     """The properties of a screen. `width` is in characters; 0 does not limit lines, as in a file or a pipe."""
 
     width: int = 0

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 from unicodedata import east_asian_width
+
+from msgspec import Struct, field
 
 from webhook.report.finding import Finding, Result, Subject
 from webhook.report.rule import Rules
@@ -34,8 +35,7 @@ _WIDEST: Final = 120
 """How many characters of a line of a file are shown if the screen has no width."""
 
 
-@dataclass(slots=True)
-class _MissingObjectTally:
+class _MissingObjectTally(Struct):
     """A missing object: its first place, how often it was missed, and the rules that could not be evaluated."""
 
     first: Finding

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from webhook.errors import Problem
 from webhook.report.finding import Finding, Result
@@ -24,8 +26,7 @@ _MOST_PARAMS: Final = 5
 """How many audited params a summary names."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SkippedDocument:
+class SkippedDocument(Struct, frozen=True, kw_only=True):
     """A document that is not a Kubernetes object: counted, never evaluated.
 
     is_half: it has a part of what an object has, so that it was perhaps meant to be one.
@@ -36,8 +37,7 @@ class SkippedDocument:
     is_half: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True, kw_only=True):
     """What configuration and annotations left out of a report: how many of each, every number 0 if nothing was.
 
     files: those that `.claimgateignore` lists. objects: those that `ignore` of the configuration names. excepted:
@@ -87,8 +87,7 @@ class LeftOut:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
+class Totals(Struct, frozen=True, kw_only=True):
     """The totals of a run, which are known at its end.
 
     entries: objects that were audited, reviews that were answered, or cases of suites. failures: reviews that were

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from sys import getsizeof
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
@@ -37,8 +38,7 @@ Chosen: TypeAlias = Mapping[str, Action]
 """What somebody decided about some rules, by their ids."""
 
 
-@dataclass(frozen=True, slots=True)
-class LevelEffect:
+class LevelEffect(Struct, frozen=True):
     """What a level does: the action that expressions see, and in words what follows at admission and in reports."""
 
     action: Action

@@ -5,11 +5,10 @@ Knows no catalogue and no policy. Whoever shows a problem renders it last; nothi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MissingObject:
+class MissingObject(Struct, frozen=True, kw_only=True):
     """An object that was needed and not there. `why` is `not found`, or `not looked up` with a reason."""
 
     kind: str
@@ -21,8 +20,7 @@ class MissingObject:
         return " ".join(part for part in (self.kind, self.name, self.why) if part)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(Struct, frozen=True, kw_only=True):
     """What one check says: `path: found message: fix`.
 
     Args:

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from webhook import errors
 from webhook.apimachinery.attributes import JSON
@@ -35,8 +36,7 @@ _ID: Final = re.compile(rf"{NAME.pattern}/{NAME.pattern}")
 _REPORT: Final = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull)/([0-9]+)", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class Rule(Struct, frozen=True, kw_only=True):
     """One rule.
 
     Args:
@@ -117,8 +117,7 @@ class Rule:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RuleGroup:
+class RuleGroup(Struct, frozen=True):
     """A group of rules, and what those of its rules have in common that do not say otherwise; args as of a Rule."""
 
     name: str
@@ -172,7 +171,8 @@ class RuleGroup:
             yields_to=yields_to,
         )
         mistakes = [
-            f"{name} {message}" for name, message in rule_errors({name: getattr(rule, name) for name in Rule.__slots__})
+            f"{name} {message}"
+            for name, message in rule_errors({name: getattr(rule, name) for name in Rule.__struct_fields__})
         ]
         if not _ID.fullmatch(rule_id):
             mistakes.append("id must be a group and a name of lower case letters, digits and dashes, as in group/rule")

@@ -13,8 +13,9 @@ encoding/json and sigs.k8s.io/json, which Kubernetes decodes with.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
@@ -60,8 +61,7 @@ def decode(value: JSON, of: Type, at: FieldPath = (), deadline: Deadline | None 
     return DecodedValue(None if made is _ABSENT else made, tuple(decoding.mismatches), tuple(decoding.unfilled))
 
 
-@dataclass(slots=True)
-class _ValueDecoder:
+class _ValueDecoder(Struct):
     """Decodes one value. `at` is the current path."""
 
     deadline: Deadline

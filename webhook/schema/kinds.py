@@ -15,10 +15,12 @@ Every object has metadata. Its status is not looked at: controllers write it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, get_args
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
 from webhook.deadline import Deadline
@@ -32,8 +34,7 @@ _EACH: Final = "*"
 _SCALARS: Final = get_args(Scalar)
 
 
-@dataclass(slots=True)
-class Declarations:
+class Declarations(Struct):
     """The declarations of the files: kinds, and the types that they name, each built when it is first needed."""
 
     written: dict[str, Any] = field(default_factory=dict)

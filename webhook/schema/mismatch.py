@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, path_as_text
@@ -13,8 +14,7 @@ from webhook.text.wording import shown
 from webhook.yamltext.unread import Unread
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mismatch:
+class Mismatch(Struct, frozen=True, kw_only=True):
     """A value of a wrong type. `at` is the path from the root of the object, `expected` describes the type: `a
     list`.
     """

@@ -9,8 +9,9 @@ v0.36, k8s.io/apimachinery v0.36 pkg/api/resource/quantity.go; tests/e2e/test_se
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.apimachinery import quantity
 from webhook.apimachinery.attributes import JSON, GroupVersionKind
@@ -51,8 +52,7 @@ def as_sent_by_api_server(obj: JSON, kind: GroupVersionKind, deadline: Deadline 
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class _ApiServerEncoder:
+class _ApiServerEncoder(Struct, frozen=True):
     """Encodes values that have their types."""
 
     deadline: Deadline

@@ -8,10 +8,12 @@ applyconfigurations/internal), each when it is first asked for. None of them hol
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.patch import schema as kubernetes
 from webhook.yamltext import yamlfile
@@ -44,15 +46,13 @@ _SPECIAL: Final[Mapping[str, Scalar]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Items:
+class Items(Struct, frozen=True, eq=False):
     """A list of values of one type."""
 
     item: Type
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Fields:
+class Fields(Struct, frozen=True, eq=False):
     """An object with the types of its fields, and the type of all other entries if it is a map.
 
     An entry that has no type is kept as it is. `written_null` are the fields that an API server writes as null where

@@ -23,10 +23,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct, field
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
@@ -55,8 +56,7 @@ Judge: TypeAlias = "Callable[[_BreachCollector, JSON, FieldPath, JSON], None]"
 """Notes the breaches of a value that is set and has its type; the last argument is the object that holds it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Breach:
+class Breach(Struct, frozen=True, kw_only=True):
     """One breach; `what` is its kind, the other fields fill the message.
 
     `what` is wrongType, notQuantity, missing, tooMany, tooFew, tooLong, duplicate, badName or what `otherwise` says
@@ -70,8 +70,7 @@ class Breach:
     nearest: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ValueDeclarations:
+class ValueDeclarations(Struct, frozen=True):
     """The declarations of one file, for the objects of one version of an API."""
 
     objects: Mapping[str, Mapping[str, Any]]
@@ -115,8 +114,7 @@ class ValueDeclarations:
         return named if isinstance(named, str) else named[self.version]
 
 
-@dataclass(frozen=True, slots=True)
-class _BreachCollector:
+class _BreachCollector(Struct, frozen=True):
     """Collects the breaches of one object. `settled` are the places that are skipped."""
 
     deadline: Deadline

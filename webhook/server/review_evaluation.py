@@ -10,9 +10,10 @@ from __future__ import annotations
 import pickle
 import socket
 from collections.abc import Iterable
-from dataclasses import replace
 from time import perf_counter
 from typing import Final, Protocol, TypeAlias
+
+from msgspec.structs import replace
 
 from webhook.admission.decode import decode_review_bytes
 from webhook.admission.enforce import fit_warnings_to_api_server_limits

@@ -7,8 +7,9 @@ denial quotes values of the object: a line has it only where whoever runs the se
 from __future__ import annotations
 
 import traceback
-from dataclasses import asdict
 from typing import Final
+
+from msgspec import structs
 
 from webhook.apimachinery.attributes import Attributes, Phase
 from webhook.errors import fault_locations
@@ -88,7 +89,7 @@ def line(
     if verdict.patch:
         fields["patched"] = len(verdict.patch)
     if verdict.faults:
-        fields[FAULTS] = [asdict(each) for each in verdict.faults]
+        fields[FAULTS] = [structs.asdict(each) for each in verdict.faults]
     return fields
 
 

@@ -15,6 +15,8 @@ from functools import lru_cache
 from itertools import permutations
 from typing import Any
 
+from msgspec import structs
+
 from webhook.admission.decode import decode_review
 from webhook.admission.review import answer_request
 from webhook.apimachinery.attributes import JSON, GroupVersionKind, Phase
@@ -124,7 +126,7 @@ def _answer(case: RecordedCase, policies: PolicySet) -> Verdict:
             return verdict
         attributes = replace(attributes, object=verdict.patched_object)
     answer = answer_request(attributes, policies, cluster, phase=Phase.VALIDATE, **given)
-    return answer if verdict is None else replace(answer, patched_object=verdict.patched_object)
+    return answer if verdict is None else structs.replace(answer, patched_object=verdict.patched_object)
 
 
 def _cluster(case: RecordedCase) -> FilesCluster:

@@ -11,8 +11,9 @@ What is read is kept in the object, which never changes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Final, Generic, Self, TypeAlias, TypeVar, overload
+
+from msgspec.structs import replace
 
 from webhook.apimachinery import quantity
 from webhook.apimachinery.quantity import Quantity

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from re import Pattern
 from typing import Any, Final, Self, TypeVar
+
+from msgspec import Struct, field
 
 from webhook.apimachinery.paths import FieldPath, path_as_text
 from webhook.deadline import Deadline
@@ -20,8 +21,7 @@ _CHARACTER_S: Final = 2e-7
 """Seconds that a search takes for a character at most: each alternative of a pattern is tried at each place."""
 
 
-@dataclass(slots=True)  # not frozen, which makes it twice as slow to make
-class ReadingContext:
+class ReadingContext(Struct):
     """The context in which an object is read: its deadline, what was omitted, and whether an API server decoded it.
     Nobody changes one.
 

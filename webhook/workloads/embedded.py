@@ -7,7 +7,8 @@ They stand where a row of the table has a template that `embeds: object`, and sa
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
@@ -19,8 +20,7 @@ from webhook.workloads.table import Table
 _DEEPEST = 4
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddedObject:
+class EmbeddedObject(Struct, frozen=True):
     """An object with apiVersion and kind, of a kind that the table has, where it stands, and how many are made."""
 
     path: FieldPath

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import JSON
@@ -24,8 +26,7 @@ from webhook.workloads.table import Table
 _DEEPEST = 4  # objects wrapped in objects: an AppWrapper in an AppWrapper is odd, a loop is impossible, a bomb is not
 
 
-@dataclass(slots=True, kw_only=True)  # not frozen, which makes it twice as slow to make
-class PodSet:
+class PodSet(Struct, kw_only=True):
     """One pod template of an object.
 
     template is `{metadata, spec}` as it stands in the object. path is where it stands; where the object holds a bare
@@ -60,8 +61,7 @@ class PodSet:
         return self.path + path[1:] if path[:1] == ("spec",) else self.path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateFragment:
+class TemplateFragment(Struct, frozen=True, kw_only=True):
     """A partial pod template that a controller merges into `of`: a field path of the object, `runtime`, or a kind."""
 
     path: FieldPath

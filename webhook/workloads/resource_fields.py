@@ -7,7 +7,8 @@ SparkApplication, which is a name with a quantity. Takes any JSON, as podsets.py
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath
@@ -18,8 +19,7 @@ from webhook.workloads.rows import ResourceRule, Row
 from webhook.workloads.table import Table
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceField:
+class ResourceField(Struct, frozen=True, kw_only=True):
     """One such place.
 
     Args:

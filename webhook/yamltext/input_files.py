@@ -14,10 +14,11 @@ import stat
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
 from typing import IO, Final, TypeAlias
+
+from msgspec import Struct
 
 from webhook.errors import Problem
 
@@ -39,8 +40,7 @@ class NotReadError(OSError):
     """A file of a folder that is not read, whatever is in it; `strerror` says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class InputFile:
+class InputFile(Struct, frozen=True):
     """A file to read.
 
     Args:
@@ -124,8 +124,7 @@ def is_regular_file(file: InputFile) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFile:
+class FoundFile(Struct, frozen=True):
     """A file of a folder, or why it is not read; `reason` is "" for a file that is."""
 
     file: InputFile
@@ -133,8 +132,7 @@ class FoundFile:
     is_folder: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class Listed(Struct, frozen=True, kw_only=True):
     """The files of files and folders, each once.
 
     problems: places that do not exist or cannot be listed. not_read: what is in a folder and is not read, because it

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
 from itertools import takewhile
+
+from msgspec import Struct, field
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.yamltext import jsontext
@@ -12,8 +13,7 @@ from webhook.yamltext.places import LONGEST_SHOWN, Places, places_of_json
 from webhook.yamltext.source_line import SourceLine
 
 
-@dataclass(slots=True)
-class JsonPlaces:
+class JsonPlaces(Struct):
     """The places in one JSON text. `text` is the whole text; `at` is always the offset of a value in it."""
 
     text: str

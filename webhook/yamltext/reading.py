@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import yaml
+from msgspec import Struct, field
 
 from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import JSON
@@ -41,8 +41,7 @@ class YamlError(Exception):
         return YamlError(str(self), self.line and self.line + lines, self.column, self.path)
 
 
-@dataclass(slots=True)
-class _Frame:
+class _Frame(Struct):
     """A mapping or list that is being read. `key` is the key of the next value; None before a key.
 
     `merge` is the event of that key if it is a `<<`.
@@ -61,8 +60,7 @@ class _Frame:
     overridden: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _Repeat:
+class _Repeat(Struct):
     """A key that stands more than once in a mapping: how often, whether with different values, and its last event."""
 
     count: int = 1

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from webhook.yamltext.confidential import HIDDEN
 
@@ -23,8 +24,7 @@ Columns: TypeAlias = tuple[int, int]
 """Where a part of a line begins and ends, in characters from 0."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceLine:
+class SourceLine(Struct, frozen=True):
     """A line without its indentation; `column` counts from 1, and `length` is that of the key or item that is meant."""
 
     text: str
@@ -44,8 +44,7 @@ class SourceLine:
         return SourceLine(text, column, max(1, min(self.length, len(text) - len(after) - column + 1)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """The place of a finding in the input: line and column count from 1, 0 is unknown."""
 
     file: str

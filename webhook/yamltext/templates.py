@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from webhook.text.wording import counted
 from webhook.yamltext.input_files import InputFile, is_regular_file, read_start
@@ -15,8 +16,7 @@ _CHART: Final = "Chart.yaml"
 _ACTION: Final = re.compile(rb"\{\{|\{%")
 
 
-@dataclass(frozen=True, slots=True)
-class ChartTemplate:
+class ChartTemplate(Struct, frozen=True):
     """A template; `chart` is the folder of its chart, "" if it belongs to none."""
 
     file: str

@@ -16,6 +16,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
 
+from msgspec import Struct, structs
+
 from webhook import yamltext
 from webhook.apimachinery.attributes import JSON
 from webhook.apimachinery.paths import FieldPath, path_as_text
@@ -83,8 +85,7 @@ class Document:
         return Problem(message=message, file=self.file, line=line, column=column, path=path_as_text(path))
 
 
-@dataclass(frozen=True, slots=True)
-class FileParts:
+class FileParts(Struct, frozen=True):
     """What could be read of a file, in order, and what could not.
 
     repeated: keys that stand twice in one mapping with different values, of which kubectl, too, takes the last one.
@@ -338,8 +339,7 @@ def _problem_of_json_error(file: str, error: jsontext.JsonError, source: yamltex
 # --- pieces ---
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(Struct, frozen=True):
     """A part of a text that can be read by itself, and how many lines stand above it."""
 
     text: str
@@ -347,8 +347,7 @@ class _Piece:
     is_line: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _ShiftedSource:
+class _ShiftedSource(Struct, frozen=True):
     """The places of a piece in the whole text."""
 
     source: _Source
@@ -423,4 +422,4 @@ def _moved(read: FileParts, above: int) -> FileParts:
 
 def _shift_problems(problems: Iterable[Problem], above: int) -> Iterator[Problem]:
     """Yield the problems of a piece, with their lines in the whole text."""
-    return (replace(each, line=each.line and each.line + above) for each in problems)
+    return (structs.replace(each, line=each.line and each.line + above) for each in problems)

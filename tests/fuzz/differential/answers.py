@@ -9,10 +9,12 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
+
+from msgspec import structs
 
 from webhook import assembly
 from webhook.admission.decode import decode_review_bytes
@@ -81,7 +83,7 @@ def _shown(verdict: Verdict) -> str:
     """Everything but times, and the places of faults: a line for what an API server is told, and one a decision."""
     told = (verdict.allowed, verdict.status, verdict.warnings, verdict.patch, dict(verdict.audit_annotations))
     faults = [(fault.policy, fault.checks, fault.error) for fault in verdict.faults]
-    decisions = [repr(replace(decision, elapsed_s=0)) for decision in verdict.decisions]
+    decisions = [repr(structs.replace(decision, elapsed_s=0)) for decision in verdict.decisions]
     return "\n".join((repr(told), repr(faults), *decisions))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from webhook.cel.check.checker import TypeChecker
 from webhook.cel.check.literals import check_literals
@@ -16,8 +17,7 @@ from webhook.cel.types import BYTES, DYN, Type
 from webhook.errors import CompileError, CompileIssue
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedTree:
+class CheckedTree(Struct, frozen=True, kw_only=True):
     """A tree with its types and references. Keys of the tables are `id(node)`, valid for as long as the tree exists.
 
     Args:

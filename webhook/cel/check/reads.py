@@ -6,8 +6,9 @@ Static: a field that is selected behind a condition counts, whether the conditio
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from webhook.cel.check.checked import CheckedTree
 from webhook.cel.syntax.tree import Call, Has, Macro, Node, Select, children
@@ -20,8 +21,7 @@ _FIRST_ALONE: Final = frozenset(("_&&_", "_||_", "_?_:_"))
 Path: TypeAlias = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPaths:
+class ReadPaths(Struct, frozen=True):
     """The variables and paths that an expression reads.
 
     paths: each a variable and fields inside it, such as ("object", "spec", "replicas"); what stands there is read

@@ -8,8 +8,9 @@ interpreter/attributes.go, runtimecost.go).
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from webhook.cel.compile import code
 from webhook.cel.compile import optional as optionals

@@ -10,9 +10,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
+
+from msgspec import Struct, field
 
 from webhook.cel.types import Type
 
@@ -25,8 +26,7 @@ _IMMUTABLE = (str, int, float, bool, bytes, type(None), frozenset)
 COST, LIMIT, METER, ACTIVATION, STEP = "C", "L", "M", "A", "S"
 
 
-@dataclass(slots=True)
-class ValueCode:
+class ValueCode(Struct):
     """A value's code. `atom`: it may be written twice. `raises`: it can fail. `sure`: its class is known to be its
     static type's, not only declared to be. Of an optional whose value, or ABSENT, is in a variable: `raw` is that
     variable, and `steps` the cost of a value that is there, counted in one statement.
@@ -41,8 +41,7 @@ class ValueCode:
     steps: int = 0
 
 
-@dataclass(slots=True)
-class FailurePlace:
+class FailurePlace(Struct):
     """What a line of generated code does, with which values, and which counted cost to subtract when it fails.
 
     cost and arguments: what a failed call costs instead of the 1 that was counted for it; the arguments are variables
@@ -223,8 +222,7 @@ def dict_node(keys: list[ast.expr], values: list[ast.expr]) -> ast.Dict:
 # ---- writing
 
 
-@dataclass(slots=True)
-class CodeWriter:
+class CodeWriter(Struct):
     """Collects the generated statements, their cost and the positions that can fail.
 
     exact: loops count each iteration as it runs; otherwise all of them before the first, which is cheaper and may count

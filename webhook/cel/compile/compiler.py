@@ -25,9 +25,10 @@ from __future__ import annotations
 import ast
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from msgspec.structs import replace
 
 from webhook.cel.check.folding import fold_constants
 from webhook.cel.compile import access, calls, code, literals, logic, macros, membership, optional

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from webhook.cel.compile import code
 from webhook.cel.compile.code import FailurePlace, ValueCode
@@ -97,8 +98,7 @@ def _step_key_code(compiler: ExpressionCompiler, step: Select | Call) -> ValueCo
     return compiler.reusable_code(compiler.value_code_without_attribute_cost(step.arguments[1]))
 
 
-@dataclass(frozen=True, slots=True)
-class _OptionalStep:
+class _OptionalStep(Struct, frozen=True):
     """Whether a step is the first of its path that may be absent, and how many steps before it are not counted yet."""
 
     is_first: bool

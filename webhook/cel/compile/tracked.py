@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
+
+from msgspec.structs import replace
 
 from webhook.cel.compile import code
 from webhook.cel.compile.code import FailurePlace, ValueCode

@@ -8,8 +8,9 @@ functionCost); what none of them knows costs 1. Where Go's numbers wrap around, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from webhook.cel.estimate.sizes import NOTHING, ONE, UNBOUNDED, UNKNOWN, NodeEstimate, Range, Sizes, range_of_value
 from webhook.cel.library.declaration import Overload
@@ -25,8 +26,7 @@ _FORMAT_PATTERN, _FORMAT_NAME = 128, 64
 _ADDRESS = Range(4, 16)
 
 
-@dataclass(frozen=True, slots=True)
-class OverloadCall:
+class OverloadCall(Struct, frozen=True):
     """A call with one of its overloads; the target is None for a global function. worst: see estimate()."""
 
     function: str

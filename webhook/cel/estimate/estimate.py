@@ -13,8 +13,9 @@ through. Elements of elements are taken in one level deep. Comparisons of a size
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec.structs import replace
 
 from webhook.cel.estimate.calls import OverloadCall, estimate_call
 from webhook.cel.estimate.guards import SizeGuards

@@ -7,8 +7,9 @@ only where all before it are false, or fail. One whose size() fails has no size.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from webhook.cel.syntax.tree import Call, Has, Ident, ListNode, Literal, Macro, Node, Select, children
 
@@ -18,8 +19,7 @@ _MOST_IF_TRUE: Final[Mapping[str, int]] = {"_<=_": 0, "_<_": -1}
 _MIRRORED: Final[Mapping[str, str]] = {"_>_": "_<_", "_>=_": "_<=_", "_<_": "_>_", "_<=_": "_>=_"}
 
 
-@dataclass(slots=True)
-class SizeGuards:
+class SizeGuards(Struct):
     """The greatest sizes of some parts of an expression, by what is written there, wherever it stands.
 
     `names` are the identifiers in each part: a macro that declares one of them means another value by it.

@@ -5,8 +5,10 @@ sources).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.cel.estimate.sizes import (
     NOTHING,
@@ -29,8 +31,7 @@ _NO_BINDING = _LIST
 """The cost of a binding, which is a loop over an empty list."""
 
 
-@dataclass(frozen=True, slots=True)
-class _LoopCosts:
+class _LoopCosts(Struct, frozen=True):
     """The costs of a loop beyond its range and its steps: for its start, its condition and its result.
 
     The accumulator of a list or map has no entries at first.

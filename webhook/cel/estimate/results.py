@@ -6,8 +6,9 @@ An optional counts as the value that it has.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from webhook.cel.estimate.calls import OverloadCall
 from webhook.cel.estimate.sizes import NodeEstimate, Range, combined_entry_sizes

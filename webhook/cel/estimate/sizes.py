@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from webhook.cel.types import Type
 
 UNBOUNDED = 2**64 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(Struct, frozen=True):
     """A range of numbers with both ends included."""
 
     least: int
@@ -70,8 +70,7 @@ It is () for what is computed.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class EntrySizes:
+class EntrySizes(Struct, frozen=True):
     """The sizes of a list's or a map's keys and values, where they are known."""
 
     container: str
@@ -79,8 +78,7 @@ class EntrySizes:
     value: Range
 
 
-@dataclass(frozen=True, slots=True)
-class NodeEstimate:
+class NodeEstimate(Struct, frozen=True):
     """The estimate of one node: its static type, its cost, and what is known of its value.
 
     constant: the value of a literal int. path: see Sizes.

@@ -7,8 +7,9 @@ compiler the implementations, the meter the costs; `library/__init__.py` lists t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from webhook.cel.types import Type
 
@@ -24,8 +25,7 @@ for the standard functions. Without one a call costs 1.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Overload:
+class Overload(Struct, frozen=True):
     """One signature of a function.
 
     parameters include the target first when `member` is true. `implementation` takes the values in that order and

@@ -26,8 +26,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from webhook.cel.library import costs, go_text
 from webhook.cel.library.conversions import bytes_to_string, format_key_for_message
@@ -55,8 +56,7 @@ REFUSALS = {
 """The error text of each clause for an argument whose type it does not accept."""
 
 
-@dataclass(frozen=True, slots=True)
-class FormatClause:
+class FormatClause(Struct, frozen=True):
     """One `%` clause: its letter (lower case), its precision if it has one, and whether the letter was `X`."""
 
     letter: str

@@ -37,9 +37,10 @@ from __future__ import annotations
 import calendar
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
+
+from msgspec import Struct
 
 from webhook.apimachinery.names import (
     dns1035_label_errors,
@@ -64,8 +65,7 @@ _TOO_LONG = re.compile(r"must be no more than [0-9]+ bytes\Z")
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NamedFormat:
+class NamedFormat(Struct, frozen=True, eq=False):
     """A format: its name upstream, the function that finds problems in a text, and the pattern length that costs count.
 
     metered: its function takes the Deadline behind the text; those of the others search for a pattern in C.

@@ -12,10 +12,11 @@ from __future__ import annotations
 import re
 from binascii import a2b_qp
 from collections.abc import Iterable
-from dataclasses import dataclass
 from ipaddress import IPv4Address
 from itertools import chain
 from typing import Any
+
+from msgspec import Struct
 
 from webhook.cel.library.go_text import quote_as_go
 from webhook.cel.library.ip import parse_address
@@ -54,8 +55,7 @@ class BadUrl(ValueError):
     """The error for a text that is not a URL, in Go's words."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParsedUrl:
+class ParsedUrl(Struct, frozen=True, kw_only=True):
     """A parsed URL; percent escapes are decoded except in `raw_path`, `query` and `raw_fragment`."""
 
     scheme: str = ""

@@ -5,7 +5,7 @@ Precedence is settled here, and nodes are built from what a bracket held. Knows 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from webhook.cel.syntax.tree import Call, FieldEntry, ListNode, MapEntry, MapNode, Node, StructNode
 
@@ -25,8 +25,7 @@ BINARY = {
 """The precedence and the function of each operator."""
 
 
-@dataclass(slots=True)
-class BracketFrame:
+class BracketFrame(Struct):
     """The operands, operators and items that were read in one bracket so far.
 
     shape is `start` (the whole expression), `group`, `call`, `index`, `list`, `map` or `struct`. items are finished

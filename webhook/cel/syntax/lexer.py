@@ -7,7 +7,8 @@ prefixes, escapes checked while reading. A character that begins no token is not
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 _ESCAPE = r"""\\(?:[abfnrtv"'\\?`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})"""
 _TEXT = (
@@ -48,8 +49,7 @@ def is_identifier(text: str) -> bool:
     return _IDENTIFIER.fullmatch(text) is not None and text not in RESERVED
 
 
-@dataclass(slots=True)
-class TokenColumns:
+class TokenColumns(Struct):
     """The tokens of one source, as three parallel columns that end with an END token.
 
     kinds hold the token's spelling for operators and keywords, else `name`, `int`, `uint`, `double`, `string`,

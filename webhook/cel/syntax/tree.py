@@ -6,28 +6,26 @@ types it, and the cost model counts what cel-go's expansion would have cost.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+
+class Literal(Struct, frozen=True):
     """null, bool, int, uint (values.UInt), double, string or bytes."""
 
     offset: int
     value: object
 
 
-@dataclass(frozen=True, slots=True)
-class Ident:
+class Ident(Struct, frozen=True):
     """A name; a leading dot (absolute reference) is kept in the name."""
 
     offset: int
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Select:
+class Select(Struct, frozen=True):
     """operand.field; optional is `operand.?field`; offset is that of the dot."""
 
     offset: int
@@ -36,8 +34,7 @@ class Select:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Has:
+class Has(Struct, frozen=True):
     """has(operand.field): the presence test."""
 
     offset: int
@@ -45,8 +42,7 @@ class Has:
     field: str
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """A function or operator. Operators have cel-go's names: `_&&_ _||_ !_ -_ _+_ _[_] _[?_] _?_:_ @in _==_` …
 
     target is None for global functions. offset is that of the operator or of the opening parenthesis. A chain
@@ -59,8 +55,7 @@ class Call:
     arguments: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ListNode:
+class ListNode(Struct, frozen=True):
     """[a, ?b]: optional holds the indices of optional elements."""
 
     offset: int
@@ -68,8 +63,7 @@ class ListNode:
     optional: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class MapEntry:
+class MapEntry(Struct, frozen=True):
     """key: value, or ?key: value."""
 
     offset: int
@@ -78,16 +72,14 @@ class MapEntry:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class MapNode:
+class MapNode(Struct, frozen=True):
     """{k: v, ?k: v}."""
 
     offset: int
     entries: tuple[MapEntry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FieldEntry:
+class FieldEntry(Struct, frozen=True):
     """field: value inside Name{…}, or ?field: value."""
 
     offset: int
@@ -96,8 +88,7 @@ class FieldEntry:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class StructNode:
+class StructNode(Struct, frozen=True):
     """Name{field: value}: Object{}, Object.spec{}, JSONPatch{}."""
 
     offset: int
@@ -105,8 +96,7 @@ class StructNode:
     entries: tuple[FieldEntry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Macro:
+class Macro(Struct, frozen=True):
     """A comprehension macro: all, exists, exists_one, existsOne, map, filter, transformList, transformMap,
     transformMapEntry, optMap, optFlatMap, sortBy; bind (cel.bind, where that extension is on).
 

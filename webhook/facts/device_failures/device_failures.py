@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from webhook.apimachinery.paths import path_as_text
 from webhook.facts.device_failures.types import DEVICE_FAILURES

@@ -11,8 +11,9 @@ Source: k8s.io/kubernetes v1.36 pkg/registry/resource/utils.go AuthorizedForAdmi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from webhook.facts.dra.device_claims_classes import validate_class_exists
 from webhook.facts.dra.pod_claims import TEMPLATE, ClaimReference, PodClaim, allows_admin_access, pod_claims

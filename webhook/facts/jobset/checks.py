@@ -10,8 +10,9 @@ Source: kubernetes-sigs/jobset@08dfbdfd pkg/webhooks/jobset_webhook.go ValidateC
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from webhook.facts.check import Check, group_kinds_of_types
 from webhook.facts.jobset import job_set_policies

@@ -11,9 +11,11 @@ Source: kubernetes-sigs/kueue@ff69552e apis/config/v1beta2, config/components/ma
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from sys import getsizeof
 from typing import Final
+
+from msgspec.structs import replace
 
 from webhook.apimachinery import quantity
 from webhook.apimachinery.attributes import JSON, NAME_LABEL, GroupVersionKind

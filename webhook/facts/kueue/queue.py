@@ -10,8 +10,9 @@ validateAdmissionChecks, cohort_webhook.go, and the rules of config/components/c
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from webhook.apimachinery.names import (
     USE_KEY,

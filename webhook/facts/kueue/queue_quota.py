@@ -9,8 +9,9 @@ validateFairSharing, cohort_webhook.go, pkg/cache/hierarchy and pkg/cache/schedu
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from webhook.apimachinery import quantity
 from webhook.apimachinery.paths import path_as_text

@@ -7,8 +7,9 @@ their own for numbers that their operators set. Here only the other numbers of t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from webhook.apimachinery.paths import get
 from webhook.facts.check import Check

@@ -7,8 +7,10 @@ those of its runtime, merged. The runtime may be missing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
+
+from msgspec.structs import replace
 
 from webhook.apimachinery import paths
 from webhook.apimachinery.attributes import JSON

@@ -12,10 +12,11 @@ https://kubernetes.io/docs/concepts/storage/volumes/#local.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from webhook.apimachinery.paths import FieldPath
 from webhook.cluster.interest import interest_in_fields

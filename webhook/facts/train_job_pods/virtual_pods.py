@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from msgspec import structs
+
 from webhook.apimachinery.attributes import POD
 from webhook.apimachinery.paths import FieldPath, get, parse_path, path_as_text
 from webhook.facts.kinds import TRAIN_JOB
@@ -121,7 +123,7 @@ def _jobs_of_runtime(subject: Subject) -> Mapping[str, ReplicatedJob]:
 def _relocate_problem_to_trainer_spec(problem: Problem, virtual: VirtualPod) -> Problem | None:
     """Return a problem of a pod as one of spec.trainer; None where it is none."""
     path = virtual.path_in_trainer_spec(parse_path(problem.path))
-    return None if path is None else replace(problem, path=path_as_text(path))
+    return None if path is None else structs.replace(problem, path=path_as_text(path))
 
 
 def _relocate_problem_to_origin(problem: Problem, virtual: VirtualPod, origin: str, *, refuses: bool) -> Problem:
@@ -132,15 +134,15 @@ def _relocate_problem_to_origin(problem: Problem, virtual: VirtualPod, origin: s
             f"leads to pods that are refused because in {virtual.job.runtime}, {where} {problem.found_and_message}"
         )
         fix = f"in the runtime, {problem.fix}" if origin == path_as_text(_RUNTIME) and problem.fix else problem.fix
-        return replace(problem, path=origin, found="", message=message, fix=fix)
+        return structs.replace(problem, path=origin, found="", message=message, fix=fix)
     assumed = f" of {virtual.job.runtime}" if virtual.job.runtime.assumed else ""
     where = f"replicated job `{virtual.name}`{assumed}, {problem.path}"
-    return replace(problem, path=origin, found="", message=f"in {where} {problem.found_and_message}")
+    return structs.replace(problem, path=origin, found="", message=f"in {where} {problem.found_and_message}")
 
 
 def pod_set_located_in_runtime(podset: PodSet) -> PodSet:
     """Return a pod set as if its template stood where its TrainJob names the runtime: `spec.runtimeRef.JOB`."""
-    return replace(podset, path=(*podset.path, podset.name), elsewhere=False) if podset.elsewhere else podset
+    return structs.replace(podset, path=(*podset.path, podset.name), elsewhere=False) if podset.elsewhere else podset
 
 
 def relocate_problem_to_train_job(problem: Problem, subject: Subject) -> Problem:
@@ -152,12 +154,12 @@ def relocate_problem_to_train_job(problem: Problem, subject: Subject) -> Problem
         return problem
     name, inside = str(at[2]), at[3:]
     if (path := subject.once(_virtual_pods_by_name)[name].path_in_trainer_spec(inside)) is not None:
-        return replace(problem, path=path_as_text(path))
+        return structs.replace(problem, path=path_as_text(path))
     where = f"{path_as_text(inside)} " if inside else ""
     runtime = subject.once(merge_train_job).runtime
     assumed = f" of {runtime}" if runtime.assumed else ""
     message = f"in replicated job `{name}`{assumed}, {where}{problem.found_and_message}"
-    return replace(problem, path=path_as_text(_RUNTIME), found="", message=message)
+    return structs.replace(problem, path=path_as_text(_RUNTIME), found="", message=message)
 
 
 def _virtual_pods_by_name(subject: Subject) -> Mapping[str, VirtualPod]:

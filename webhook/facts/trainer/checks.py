@@ -10,8 +10,9 @@ Source: k8s.io/kubernetes v1.36 pkg/apis/core/validation.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from webhook.apimachinery.releases import Release
 from webhook.facts.check import Check
