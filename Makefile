@@ -16,7 +16,7 @@ QUICK := "not e2e and not browser and not nightly and not slow"
 help: ## print this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-18s %s\n", $$1, $$2}'
 
-demo: $(RUN_STAMP) ## issue a certificate, serve, send sample reviews, audit sample manifests, stop
+demo: $(RUN_STAMP) ## five scenes on this machine alone: serve, deny, translate, audit, simulate
 	@$(BIN)/claimgate demo
 
 serve: $(RUN_STAMP) ## the same server, kept running until Ctrl-C

@@ -17,6 +17,7 @@ from typer.core import TyperArgument, TyperGroup
 from webhook import __version__
 from webhook.errors import ConfigurationError
 from webhook.text import terminal
+from webhook.text.similar_names import nearest_name
 
 VERBS = {
     "serve": "Answer AdmissionReviews of an API server over HTTPS.",
@@ -34,9 +35,25 @@ VERBS = {
     "cel": "Evaluate CEL expressions.",
     "ui": "Try policies and objects in the browser, on this machine alone.",
     "version": "Print the version.",
-    "demo": "Issue a certificate, serve, send sample reviews, audit sample manifests, stop.",
+    "demo": "Show in five scenes what claimgate does, on this machine alone.",
 }
 """Every verb with its one-line summary; `webhook-config` lives in commands/webhook_config.py."""
+
+_VERBS_OF_OTHERS = {
+    "lint": "audit",
+    "validate": "audit",
+    "check": "audit",
+    "scan": "audit",
+    "verify": "audit",
+    "why": "simulate",
+    "run": "serve",
+    "start": "serve",
+    "server": "serve",
+    "rule": "explain",
+    "rules": "explain",
+    "completion": "--show-completion",
+}
+"""What people type who know other tools."""
 
 EXIT_CODES = {
     0: "clean: everything allowed, nothing found, all tests passed",
@@ -164,6 +181,8 @@ def run_verb(arguments: Sequence[str]) -> int:
         ConfigurationError: the command line cannot be parsed.
         KeyboardInterrupt: a person broke it off.
     """
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in VERBS:
+        raise ConfigurationError(_text_about_unknown_verb(terminal.one_line(arguments[0])))
     try:
         code = create_typer_application()(list(arguments), prog_name="claimgate", standalone_mode=False)
     except typer.TyperException as error:
@@ -171,6 +190,12 @@ def run_verb(arguments: Sequence[str]) -> int:
     except typer.Abort:
         raise KeyboardInterrupt from None
     return code if isinstance(code, int) else 0
+
+
+def _text_about_unknown_verb(verb: str) -> str:
+    meant = _VERBS_OF_OTHERS.get(verb) or nearest_name(verb, VERBS)
+    advice = f"did you mean `claimgate {meant}`?" if meant else "`claimgate --help` lists them"
+    return f"there is no command `{verb}`; {advice}"
 
 
 def _print_help_or_raise(error: typer.TyperException) -> int:

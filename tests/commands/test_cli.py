@@ -34,7 +34,13 @@ def test_version_is_the_distribution_s(capsys):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        pytest.param(["nope"], "error: no such command 'nope' (see `claimgate --help`)", id="unknown verb"),
+        pytest.param(["nope"], "error: there is no command `nope`; `claimgate --help` lists them", id="unknown verb"),
+        pytest.param(
+            ["audti"], "error: there is no command `audti`; did you mean `claimgate audit`?", id="misspelt verb"
+        ),
+        pytest.param(
+            ["lint"], "error: there is no command `lint`; did you mean `claimgate audit`?", id="another tool's"
+        ),
         pytest.param(
             ["webhook-config", "--failure-policy", "Foo"],
             "error: invalid value for '--failure-policy': 'Foo' is not one of 'Fail', 'Ignore'"

@@ -10,13 +10,14 @@ import pytest
 from webhook import __version__
 from webhook.cli import run_command_line
 from webhook.facts.registry import SHIPPED, rules_of_package
+from webhook.rules.pages import shipped_rule_ids
 from webhook.typer_application import run_verb
 
 
 def test_a_rule_is_explained_with_both_examples(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(["explain", "gpu-portable/all"]) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("gpu-portable/all\n\n`gpu` is not the word all.")
+    assert shown.startswith("gpu-portable/all\n\n`gpu` is the word all")
     assert shown.index("Bad: ") < shown.index("Good: ")
     assert "gpu-portable/equal" not in shown.split("Good: ")[1]
 
@@ -26,6 +27,26 @@ def test_every_rule_of_checks_is_explained(capsys: pytest.CaptureFixture[str]) -
     assert run_command_line(["explain", *ids]) == 0
     shown = capsys.readouterr().out
     assert [name for name in ids if f"{name}\n\n" not in shown] == []
+
+
+ALL_RULES = frozenset(shipped_rule_ids())
+
+
+@pytest.mark.parametrize(
+    ("asked", "first_words"),
+    [
+        (["several-shares"], ["gpu-requests/several-shares"]),
+        (["mesh"], ["mesh/sidecar", "mesh/default-submitter"]),
+        (["denied:", "spec.x:", "wrong", "(ray/num-gpus)"], ["ray/num-gpus"]),
+        (["denied: a: b (ray/num-gpus); c: d (mesh/sidecar)"], ["ray/num-gpus", "mesh/sidecar"]),
+    ],
+    ids=["a name without its group", "a group", "words of a message", "a message with two rules"],
+)
+def test_what_people_paste(asked: list[str], first_words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["explain", *asked]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    ids = [word for line in lines if (word := line.partition(" ")[0]) in ALL_RULES]
+    assert ids == first_words
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,14 +15,21 @@ _ID: Final = re.compile(r"[a-z0-9-]+/[a-z0-9-]+")
 _HEADING: Final = re.compile(r"(?m)^## (\S+/\S+)$")
 
 
-def sections_about_rules(rules: Sequence[str]) -> str:
-    """Return the sections about rules, whose ids may have parentheses around them as in a message.
+def sections_about_rules(asked: Sequence[str]) -> str:
+    """Return what is known of rules: the section about each rule, or the titles of a group's rules.
+
+    Args:
+        asked: ids (`ray/num-gpus`), names without their group (`num-gpus`), groups (`ray`), or the words of a pasted
+            message, which has ids in parentheses.
 
     Raises:
         ConfigurationError: there is no such rule, or there are no pages.
     """
-    folder = shipped.rule_pages_folder()
-    return "\n".join(_section_about_rule(folder, each.strip("()")) for each in rules)
+    sections = _sections(shipped.rule_pages_folder())
+    pasted = [] if all(_rules_of_name(name.strip("()"), sections) for name in asked) else _ID.findall(" ".join(asked))
+    if mentioned := [name for name in dict.fromkeys(pasted) if name in sections]:
+        return "\n".join(sections[name] for name in mentioned)
+    return "\n".join(_text_about_name(name.strip("()"), sections) for name in asked)
 
 
 def shipped_rule_ids() -> Iterator[str]:
@@ -34,21 +41,37 @@ def shipped_rule_ids() -> Iterator[str]:
     return _ids_in_folder(shipped.rule_pages_folder())
 
 
-def _section_about_rule(folder: Path, name: str) -> str:
-    """Return the section about a rule from the page of its group.
+def _rules_of_name(name: str, sections: Mapping[str, str]) -> Sequence[str]:
+    """Return the ids that a name means: an id itself, a name without its group, or a group."""
+    if name in sections:
+        return (name,)
+    return [each for each in sections if name in each.split("/")]
+
+
+def _text_about_name(name: str, sections: Mapping[str, str]) -> str:
+    """Return the section about one rule, or a line about each of several.
 
     Raises:
-        ConfigurationError: there is no such rule.
+        ConfigurationError: the name means no rule.
     """
-    page = folder / f"{name.partition('/')[0]}.md"
-    if _ID.fullmatch(name) and page.is_file():
+    rules = _rules_of_name(name, sections)
+    if not rules:
+        close = nearest_name(name, (*sections, *(part for each in sections for part in each.split("/"))))
+        advice = f"did you mean {close}?" if close else "`claimgate policies rules` lists all"
+        raise ConfigurationError(f"explain: no shipped rule is called `{name}`; {advice}")
+    if len(rules) == 1:
+        return sections[rules[0]]
+    width = max(map(len, rules))
+    return "".join(f"{each:{width}}  {sections[each].split(chr(10))[2]}\n" for each in rules)
+
+
+def _sections(folder: Path) -> Mapping[str, str]:
+    """Return the section about each rule, headed by its id."""
+    found: dict[str, str] = {}
+    for page in sorted(folder.glob("*.md")):
         parts = _HEADING.split(page.read_text(encoding="utf-8"))
-        sections = dict(zip(parts[1::2], parts[2::2], strict=True))
-        if name in sections:
-            return f"{name}\n\n{sections[name].strip()}\n"
-    close = nearest_name(name, _ids_in_folder(folder))
-    advice = f"did you mean {close}?" if close else "`claimgate policies rules` lists all"
-    raise ConfigurationError(f"explain: no shipped rule is called `{name}`; {advice}")
+        found.update({name: f"{name}\n\n{text.strip()}\n" for name, text in zip(parts[1::2], parts[2::2], strict=True)})
+    return found
 
 
 def _ids_in_folder(folder: Path) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -151,7 +152,7 @@ def _requests_as_text(simulation: Simulation) -> str:
 
 
 def looked_at_names(simulation: Simulation) -> tuple[str, ...]:
-    """Return the objects that were found, and how many there are of kinds that were listed."""
+    """Return the objects that were found, and how many there are of a listed kind where more are listed than named."""
     seen, about = simulation.looked_at, simulation.about
     own = about.kind, about.namespace, about.name
     named = [
@@ -159,7 +160,12 @@ def looked_at_names(simulation: Simulation) -> tuple[str, ...]:
         for gvk, namespace, name in seen.objects
         if gvk.kind not in _HIDDEN and (gvk.kind, namespace, name) != own
     ]
-    lists = [f"{count} of kind {gvk.kind}" for gvk, count in seen.counts.items() if count and gvk.kind not in _HIDDEN]
+    by_name = Counter(gvk for gvk, _, _ in seen.objects)
+    lists = [
+        f"{count} of kind {gvk.kind}"
+        for gvk, count in seen.counts.items()
+        if count > by_name[gvk] and gvk.kind not in _HIDDEN
+    ]
     return tuple(dict.fromkeys((*sorted(named), *sorted(lists))))
 
 
