@@ -1,0 +1,158 @@
+"""Cases of faults that manifests tell, and traps: each is audited with advice and simulated, in this process."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from tests.literals import TABLE, shipped_policies
+from webhook.admission.fixtures import attributes_of_object
+from webhook.admission.phases import LocalAnswerer, run_phases
+from webhook.apimachinery.attributes import JSON
+from webhook.cluster import Cluster
+from webhook.cluster.assumed_namespaces import ClusterWithAssumedNamespaces
+from webhook.cluster.files import FilesCluster
+from webhook.cluster.recording import RecordingCluster
+from webhook.evaluation.review_options import ReviewOptions
+from webhook.facts.pods.unread_pods import looks_like_pods, makes_no_pods
+from webhook.report.finding import Finding, Result, findings_of_object, subject_of_request
+from webhook.report.rule import rules
+from webhook.simulation.asked import read_job_request, subject_of_job
+from webhook.simulation.open_questions import open_questions
+from webhook.simulation.outcome import ANSWERS, failure_moments_by_rule, simulation
+from webhook.yamltext import yamlfile
+from webhook.yamltext.source_line import Place
+
+_OPTIONS: Final = ReviewOptions(advice=True, sees_all_namespaces=True)
+_SIMULATED: Final = ReviewOptions(sees_all_namespaces=True)
+_WORDS: Final = {"can-start": "can start", "nothing-found": "nothing found"}
+_OPEN: Final = frozenset(("can start", "unknown"))
+"""Answers that `nothing found that stops it; nodes …` agrees with."""
+
+
+class Judged(NamedTuple):
+    """What claimgate says of some files: the texts of its findings, and the answers of `simulate`."""
+
+    texts: Sequence[str]
+    answers: frozenset[str]
+
+
+def read_cases(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file of cases."""
+    return [json.loads(line) for line in path.read_text().splitlines() if line]
+
+
+def judge(files: Mapping[str, str], context: Mapping[str, str], *, is_whole: bool = False) -> Judged:
+    """What is said of all objects of some files."""
+    own = [obj for text in files.values() for obj in _objects(text)]
+    others = (obj for text in context.values() for obj in _objects(text))
+    cluster = ClusterWithAssumedNamespaces(FilesCluster([*own, *others], is_whole=is_whole))
+    findings, answers = list[str](), set[str]()
+    for obj in own:
+        findings += (f"{each.rule.id} {each.message}" for each in _findings(obj, cluster, _OPTIONS))
+        group, kind = obj["apiVersion"].rpartition("/")[0], obj["kind"]
+        row = TABLE.row(group, kind)
+        if row is not None or (looks_like_pods(obj) and not makes_no_pods(group, kind, TABLE)):
+            answers.add(_answer(obj, cluster))
+    return Judged(findings, frozenset(answers))
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    for document in yamlfile.load(text, "app.yaml"):
+        if isinstance(document.value, dict):
+            yield document.value
+
+
+def _findings(obj: JSON, cluster: Cluster, options: ReviewOptions) -> Iterable[Finding]:
+    attributes = attributes_of_object(obj, TABLE.row)
+    policies = shipped_policies()
+    outcome = run_phases(attributes, "auto", LocalAnswerer(policies=policies, cluster=cluster, options=options))
+    told = findings_of_object(
+        (*outcome.decisions, *outcome.further), subject_of_request(attributes), _place, rules(policies)
+    )
+    return [each for each in told if each.result in (Result.FAIL, Result.WARN)]
+
+
+def _place(_: object) -> Place:
+    return Place(file="app.yaml", line=1, column=1)
+
+
+@cache
+def _moments() -> Mapping[str, Any]:
+    return failure_moments_by_rule(shipped_policies())
+
+
+def _answer(obj: JSON, cluster: Cluster) -> str:
+    """The answer of `simulate`, in the words of the cases."""
+    attributes = attributes_of_object(obj, TABLE.row)
+    policies, view = shipped_policies(), RecordingCluster(cluster)
+    outcome = run_phases(attributes, "auto", LocalAnswerer(policies=policies, cluster=view, options=_SIMULATED))
+    about = subject_of_request(attributes)
+    told = findings_of_object((*outcome.decisions, *outcome.further), about, _place, rules(policies))
+    made = outcome.patched_object if outcome.verdict.allowed else attributes.object
+    subject = subject_of_job(attributes, made, view, TABLE)
+    answer = simulation(
+        told,
+        _moments(),
+        about=about,
+        place=_place(()),
+        operation=attributes.operation,
+        asked=read_job_request(subject),
+        questions=open_questions(subject, view),
+        looked_at=view,
+    ).answer
+    assert answer in ANSWERS
+    return _WORDS.get(answer, answer)
+
+
+def holds_words(texts: Iterable[str], words: Sequence[str]) -> bool:
+    """Whether one text has all words."""
+    return any(all(word in text for word in words) for text in texts)
+
+
+class Verdict(NamedTuple):
+    """One case: whether its fault is told, what is wrong with it, and whether the answer of `simulate` is right."""
+
+    told: bool
+    wrong: str
+    answer: str
+
+
+def judge_case(case: Mapping[str, Any]) -> Verdict:
+    """Judge one case."""
+    said = judge(case["files"], case["context"] or {}, is_whole=case["whole"])
+    spoken = [word for word in case["never"] if any(word in text for text in (*said.texts, *said.answers))]
+    if spoken:
+        return Verdict(told=False, wrong=f"says {', '.join(spoken)}", answer="")
+    answer = _wrong_answer(case.get("simulate") or "", said.answers)
+    if case["trap"]:
+        return Verdict(told=True, wrong="", answer=answer)
+    mended = judge(case["fixed"], case.get("fixed_context") or case["context"] or {}, is_whole=case["whole"])
+    wrong = "speaks of the mended variant" if case["fixed"] and holds_words(mended.texts, case["must"]) else ""
+    return Verdict(told=holds_words(said.texts, case["must"]), wrong=wrong, answer=answer)
+
+
+def _wrong_answer(right: str, given: frozenset[str]) -> str:
+    """The answers that are not right; "" if there are none, or nothing is known of them."""
+    wanted = set(right.split("|")) - {""}
+    if not wanted or wanted & given or ("nothing found" in given and wanted & _OPEN):
+        return ""
+    return f"{', '.join(sorted(given)) or 'nothing'} for {right}"
+
+
+def table(cases: Sequence[Mapping[str, Any]], verdicts: Sequence[Verdict]) -> str:
+    """A line for each kind of fault: how many there are, are told, are wrong, and have a wrong answer."""
+    columns = ("cases", "told", "wrong", "wrong answer")
+    counts: dict[str, Counter[str]] = {}
+    for case, verdict in zip(cases, verdicts, strict=True):
+        row = counts.setdefault(f"{case['kind_of_fault']}, {case['severity']}", Counter())
+        row.update(
+            {"cases": 1, "told": verdict.told, "wrong": bool(verdict.wrong), "wrong answer": bool(verdict.answer)}
+        )
+    lines = [f"{'':44}{''.join(f'{each:>14}' for each in columns)}"]
+    lines += (f"{name:44}{''.join(f'{row[each]:>14}' for each in columns)}" for name, row in sorted(counts.items()))
+    return "\n".join(lines)

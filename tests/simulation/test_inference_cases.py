@@ -1,0 +1,43 @@
+"""The faults of inference servers in tests/data/inference, and the traps: what is told of each.
+
+The table by kind of fault: `python -m tests.simulation.test_inference_cases`, with `-v` every case that is not right.
+"""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fault_cases import judge_case, read_cases, table
+
+CASES = read_cases(Path(__file__).parents[1] / "data" / "inference" / "cases.jsonl")
+LEAST = {"certain": 0.0, "advice": 0.0}
+"""The share of faults that is told at least; more may be."""
+
+
+@pytest.mark.slow
+def test_faults_are_told_and_traps_are_not():
+    verdicts = [judge_case(case) for case in CASES]
+    print(table(CASES, verdicts))
+    wrong = {case["id"]: each.wrong for case, each in zip(CASES, verdicts, strict=True) if each.wrong}
+    assert wrong == {}
+    for severity, least in LEAST.items():
+        told = [
+            each.told
+            for case, each in zip(CASES, verdicts, strict=True)
+            if case["severity"] == severity and not case["trap"]
+        ]
+        assert sum(told) >= least * len(told), severity
+
+
+if __name__ == "__main__":
+    named = [
+        case
+        for case in CASES
+        if not (chosen := [each for each in sys.argv[1:] if each != "-v"]) or case["id"] in chosen
+    ]
+    judged = [judge_case(case) for case in named]
+    print(table(named, judged))
+    for case, each in zip(named, judged, strict=True):
+        if "-v" in sys.argv and (each.wrong or each.answer or not each.told):
+            print(case["id"], case["severity"], "told" if each.told else "not told", each.wrong, "|", each.answer)
